@@ -1,0 +1,31 @@
+//! The core of yoi: a runtime that owns a family of LLM agents ("Pods").
+//!
+//! The modules are listed bottom to top, and this list is the architecture: a room may use only
+//! the rooms listed before it. `tests/layers.rs` reads this list and checks every `crate::` path.
+#![forbid(unsafe_code)]
+#![warn(clippy::unwrap_used)]
+
+/// The few ways files are written: replace and append, every error with its path.
+pub mod disk;
+/// Which paths a Pod may read and write.
+pub mod scope;
+/// The words on the wire: ids, items, methods, events, replies, refusals, line framing.
+pub mod protocol;
+/// Models and providers, secrets, settings, where things lie on this machine.
+pub mod config;
+/// What was said and done: append-only JSONL in segments; replay, rewind, pages from the tail.
+pub mod session;
+/// What a Pod is: one SQLite database.
+pub mod store;
+/// How a command is started and ended: the helper process and its descendants.
+pub mod sandbox;
+/// Model providers: one request out, one stream of deltas in; the scripted model.
+pub mod llm;
+/// The handle to a running host, in this process or across a socket.
+pub mod client;
+/// What a model may do: files, shell, tasks.
+pub mod tools;
+/// One turn: model, tools, model, until the model is done; compaction.
+pub mod turn;
+/// The Pods that run here: supervisor, one actor per Pod, sockets.
+pub mod host;

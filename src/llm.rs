@@ -1,0 +1,120 @@
+//! Model providers: one request out, one stream of deltas in. Each wire is one file that knows
+//! only its own JSON; the scripted model is one more.
+
+use crate::protocol::{Item, Origin, RequestConfig};
+use futures_util::Stream;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// A tool as a model is told about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments, an object.
+    pub schema: Value,
+}
+
+/// One element of the conversation to send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub item: Item,
+    /// Which model said it, for items of a model.
+    pub origin: Option<Origin>,
+    /// The provider's own block: sent verbatim when `origin` is the model asked now; to any other
+    /// only text and tool calls are sent.
+    pub native: Option<Value>,
+}
+
+/// One request: everything a provider needs to answer, in no provider's own shape.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub system: String,
+    pub input: Vec<Input>,
+    pub tools: Vec<ToolSpec>,
+    pub config: RequestConfig,
+    /// Stays the same over a segment, so that providers find their prompt cache.
+    pub cache_key: String,
+    /// Where the images of tool results lie (file name = `Image::blob`).
+    pub blobs: PathBuf,
+}
+
+/// A piece of the answer, in the order the model produced it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    Text(String),
+    ThinkingStart,
+    Thinking(String),
+    ToolCallStart {
+        id: String,
+        name: String,
+    },
+    /// A raw fragment of the call's JSON arguments.
+    ToolCallArgs {
+        id: String,
+        json: String,
+    },
+    /// A block is complete: the item to commit and the provider's own form of it. Its text is the
+    /// whole, not the rest. Tool call arguments are a JSON object as text, `{}` when the provider
+    /// sent nothing usable.
+    Block {
+        item: Item,
+        native: Option<Value>,
+    },
+    Usage(Usage),
+    /// A block or event we do not know; kept for the trace, never an error.
+    Unknown(Value),
+    /// The provider said that the answer is complete. A stream that ends without it was cut.
+    End(Stop),
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    EndTurn,
+    ToolUse,
+    MaxTokens,
+    /// The model or the provider declined; the words it gave, if any.
+    Refusal(String),
+    Other(String),
+}
+
+/// Tokens of one request, cumulative within it; `None` = not reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All input tokens, cached ones included.
+    pub input: Option<u64>,
+    pub output: Option<u64>,
+    pub cache_read: Option<u64>,
+    pub cache_write: Option<u64>,
+    /// Part of `output`.
+    pub reasoning: Option<u64>,
+}
+
+/// Why a request or its stream failed. The text names provider, host and cause.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Failure {
+    /// No connection, or it broke before the response began.
+    #[error("{0}")]
+    Connect(String),
+    /// The provider answered with an HTTP error.
+    #[error("{message}")]
+    Status { status: u16, retry_after: Option<Duration>, message: String },
+    /// Nothing came within the time allowed: to connect, to the first event, or between events.
+    #[error("{0}")]
+    Timeout(String),
+    /// The stream broke or ended before the provider said it was complete.
+    #[error("{0}")]
+    Cut(String),
+    /// The provider reported an error inside the stream.
+    #[error("{message}")]
+    Provider { message: String, retryable: bool },
+    /// The request cannot be made: no key, a bad address, a script that does not fit.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// The answer as it arrives.
+pub type Deltas = Pin<Box<dyn Stream<Item = Result<Delta, Failure>> + Send>>;

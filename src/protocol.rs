@@ -1,0 +1,30 @@
+//! The words on the wire and in the log, shared by every room: ids, items, entries, methods,
+//! events and the framing of lines. Wire names that differ from ours stand in serde attributes.
+
+pub mod entry;
+pub mod event;
+pub mod family;
+pub mod frame;
+pub mod item;
+pub mod method;
+pub mod name;
+
+pub use entry::{Entry, Fact, FileMark, Origin, SegmentOrigin, SystemItem, Trigger};
+pub use event::{
+    Alert, AlertLevel, AlertSource, Completion, CompletionKind, ErrorCode, Event, Greeting,
+    InFlight, PodStatus, Refusal, RewindSummary, RewindTarget, RewindTargetId, RunResult,
+    TurnResult,
+};
+pub use family::{PodInfo, Queued, State};
+pub use frame::{Frame, Incoming, MAX_LINE, Outgoing};
+pub use item::{Content, Item, RequestConfig, Role, flatten};
+pub use method::{Method, PodEvent, Segment};
+pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
+
+/// The number both sides name in their first line on the host socket.
+pub const PROTOCOL: u32 = 1;
+
+/// Milliseconds since the Unix epoch, the unit of every time on the wire and in the log.
+pub fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}

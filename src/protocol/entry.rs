@@ -1,0 +1,223 @@
+//! Entries of the session log: one JSON object a line.
+
+use crate::protocol::item::{Item, RequestConfig};
+use crate::protocol::method::{PodEvent, Segment};
+use crate::protocol::name::{EntryId, SegmentId, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One line of a segment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Absent only in logs that the predecessor wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<EntryId>,
+    /// Milliseconds since the Unix epoch.
+    #[serde(default)]
+    pub ts: u64,
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// What an entry says. Only optional fields and `extension` domains may ever be added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fact {
+    SegmentStart {
+        session_id: SessionId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system_prompt: Option<String>,
+        config: RequestConfig,
+        /// The history this segment begins with, after a compaction.
+        history: Vec<Kept>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<SegmentOrigin>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compacted_from: Option<SegmentOrigin>,
+    },
+    Invoke {
+        trigger: Trigger,
+    },
+    UserInput {
+        segments: Vec<Segment>,
+    },
+    AssistantItem {
+        item: Item,
+        /// Which model said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+        /// The provider's own block, replayed verbatim to the same origin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<Value>,
+        /// Set when the block was cut off: shown, and replayed to a model as text only.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partial: bool,
+    },
+    ToolResult {
+        item: Item,
+        /// What files look like after this call: read-before-edit is rebuilt from it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileMark>,
+    },
+    SystemItem {
+        item: SystemItem,
+    },
+    TurnEnd {
+        turn_count: u64,
+    },
+    RunCompleted {
+        interrupted: bool,
+        /// finished, paused, limit_reached or yielded.
+        result: String,
+    },
+    RunErrored {
+        interrupted: bool,
+        message: String,
+    },
+    ConfigChanged {
+        config: RequestConfig,
+    },
+    LlmUsage {
+        history_len: u64,
+        input_total_tokens: u64,
+        cache_read_tokens: u64,
+        cache_write_tokens: u64,
+        output_tokens: u64,
+        /// Cost in US dollars by the price table, when the model's price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+    },
+    Extension {
+        domain: String,
+        payload: Value,
+    },
+    /// A kind from a newer program; kept as it came.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// An item inside `segment_start.history`, with the id of the entry it was copied from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<EntryId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Value>,
+    #[serde(flatten)]
+    pub item: Item,
+}
+
+/// The model that produced an item; a native block is valid only for the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    pub wire: String,
+    pub provider: String,
+    pub model: String,
+}
+
+/// Where a segment comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentOrigin {
+    pub segment_id: SegmentId,
+    pub at_turn_index: u64,
+}
+
+/// A file after a tool touched it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileMark {
+    /// Canonical, absolute.
+    pub path: std::path::PathBuf,
+    /// blake3 of the content, hex.
+    pub hash: String,
+    /// Where the content before the change is kept (a file name under `blobs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// Why a run starts (`InvokeKind` of the protocol).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    UserSend,
+    Notify,
+    PodEvent,
+    SystemReminder,
+    Wakeup,
+}
+
+/// Text that the runtime, not a person or a model, put into the history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SystemItem {
+    Notification {
+        message: String,
+        body: String,
+    },
+    PodEvent {
+        event: PodEvent,
+        body: String,
+    },
+    FileAttachment {
+        path: String,
+        body: String,
+    },
+    Knowledge {
+        slug: String,
+        body: String,
+    },
+    Workflow {
+        slug: String,
+        body: String,
+    },
+    TaskReminder {
+        source: String,
+        body: String,
+    },
+    Interrupt {
+        body: String,
+    },
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+impl SystemItem {
+    /// What the model reads.
+    pub fn body(&self) -> &str {
+        match self {
+            Self::Notification { body, .. }
+            | Self::PodEvent { body, .. }
+            | Self::FileAttachment { body, .. }
+            | Self::Knowledge { body, .. }
+            | Self::Workflow { body, .. }
+            | Self::TaskReminder { body, .. }
+            | Self::Interrupt { body } => body,
+            Self::Unknown(value) => value.get("body").and_then(Value::as_str).unwrap_or(""),
+        }
+    }
+}
+
+/// Extension domains that are ours.
+pub mod domain {
+    /// name, cwd, scope, resolved configuration without secrets, parent: enough to rebuild the store.
+    pub const POD: &str = "yoi.pod";
+    /// `{id}`: the mailbox or queue row that the next entry came from.
+    pub const TAKEN: &str = "yoi.taken";
+    /// A run was cut off by the end of its host; `{at}` in milliseconds.
+    pub const CUT: &str = "yoi.cut";
+    /// `{from}`: entries from this id on are not part of the history.
+    pub const ROLLED_BACK: &str = "yoi.rolled_back";
+}
+
+impl Entry {
+    /// An entry of now, with a fresh id.
+    pub fn new(fact: Fact) -> Self {
+        Self { id: Some(EntryId::new()), ts: crate::protocol::now_ms(), fact }
+    }
+
+    /// An extension entry of one of our domains.
+    pub fn extension(domain: &str, payload: Value) -> Self {
+        Self::new(Fact::Extension { domain: domain.into(), payload })
+    }
+}

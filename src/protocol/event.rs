@@ -1,0 +1,430 @@
+//! Facts: what happened in a Pod or in the host, and the replies to orders.
+
+use crate::protocol::entry::{Entry, SystemItem, Trigger};
+use crate::protocol::family::PodInfo;
+use crate::protocol::method::Segment;
+use crate::protocol::name::{EntryId, PodName, SegmentId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Every event and reply. The first group is the frozen vocabulary of a Pod's own socket
+/// ([`Event::is_classic`]); the second is for connections that use request ids and for the host
+/// socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+pub enum Event {
+    UserMessage {
+        segments: Vec<Segment>,
+    },
+    SystemItem {
+        item: SystemItem,
+    },
+    InvokeStart {
+        kind: Trigger,
+    },
+    TurnStart {
+        turn: u64,
+    },
+    TurnEnd {
+        turn: u64,
+        result: TurnResult,
+    },
+    LlmCallStart {
+        llm_call: u64,
+    },
+    LlmCallEnd {
+        llm_call: u64,
+    },
+    LlmRetry {
+        llm_call: u64,
+        failed_attempt: u32,
+        max_attempts: u32,
+        wait_ms: u64,
+        elapsed_ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        error: String,
+    },
+    LlmContinuation {
+        llm_call: u64,
+        attempt: u32,
+        max_attempts: u32,
+        reason: String,
+    },
+    TextDelta {
+        text: String,
+    },
+    TextDone {
+        text: String,
+    },
+    ThinkingStart,
+    ThinkingDelta {
+        text: String,
+    },
+    ThinkingDone {
+        text: String,
+    },
+    ToolCallStart {
+        id: String,
+        name: String,
+    },
+    ToolCallArgsDelta {
+        id: String,
+        json: String,
+    },
+    ToolCallDone {
+        id: String,
+        name: String,
+        arguments: String,
+    },
+    ToolResult {
+        id: String,
+        summary: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        #[serde(default)]
+        is_error: bool,
+    },
+    Usage {
+        input_tokens: Option<u64>,
+        output_tokens: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_read_input_tokens: Option<u64>,
+    },
+    RunEnd {
+        result: RunResult,
+    },
+    Error {
+        code: ErrorCode,
+        message: String,
+    },
+    Snapshot {
+        entries: Vec<Entry>,
+        greeting: Box<Greeting>,
+        #[serde(default)]
+        status: PodStatus,
+        /// Blocks that were streaming when the snapshot was taken, oldest first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        in_flight: Vec<InFlight>,
+    },
+    SegmentRotated {
+        entry: Box<Entry>,
+    },
+    Status {
+        status: PodStatus,
+    },
+    Completions {
+        kind: CompletionKind,
+        entries: Vec<Completion>,
+    },
+    RewindTargets {
+        head_entries: usize,
+        targets: Vec<RewindTarget>,
+    },
+    RewindApplied {
+        entries: Vec<Entry>,
+        input: Vec<Segment>,
+        summary: RewindSummary,
+    },
+    PodsListed {
+        pods: Vec<Value>,
+    },
+    PodRestored {
+        result: Value,
+    },
+    PeerRegistered {
+        result: PeerRegistered,
+    },
+    Alert(Alert),
+    MemoryWorker(Value),
+    CompactStart,
+    CompactDone {
+        new_segment_id: SegmentId,
+    },
+    CompactFailed {
+        error: String,
+    },
+    #[serde(rename = "shutdown")]
+    Stopped,
+
+    /// What was asked for is durable and under way; `entry` is its entry in the log, if any.
+    Accepted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<EntryId>,
+        /// The id of the queued input, when it waits in the queue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queued: Option<String>,
+    },
+    /// All Pods, once after `watch`.
+    Family {
+        pods: Vec<PodInfo>,
+    },
+    /// A Pod is new or something about it changed.
+    PodChanged {
+        info: Box<PodInfo>,
+    },
+    /// A Pod was deleted.
+    PodRemoved {
+        name: PodName,
+    },
+    /// An entry was committed to the log. Over 64 KiB it comes cut: see [`Event::Page`].
+    Entry {
+        entry: Box<Entry>,
+    },
+    /// Output of a running command, as it appears; the whole follows as the tool's result.
+    ToolOutput {
+        id: String,
+        text: String,
+    },
+    /// The reply to `page`: entries oldest first, valid as of `seq`.
+    Page {
+        entries: Vec<Line>,
+        /// Where the next page ends; `None` at the beginning of the transcript.
+        before: Option<EntryId>,
+        in_flight: Vec<InFlight>,
+        seq: u64,
+    },
+    /// The reply to `fetch`.
+    Fetched {
+        entry: Box<Entry>,
+    },
+    /// The reply to `new`.
+    Created {
+        info: Box<PodInfo>,
+    },
+    /// The reply to `host_status`.
+    Host {
+        version: String,
+        pid: u32,
+        data_dir: std::path::PathBuf,
+        runtime_dir: std::path::PathBuf,
+    },
+    /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
+    Lagged,
+    /// From a newer program; kept as it came.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+impl Event {
+    /// Whether a classic client may receive it.
+    pub fn is_classic(&self) -> bool {
+        !matches!(
+            self,
+            Self::Accepted { .. }
+                | Self::Family { .. }
+                | Self::PodChanged { .. }
+                | Self::PodRemoved { .. }
+                | Self::Entry { .. }
+                | Self::ToolOutput { .. }
+                | Self::Page { .. }
+                | Self::Fetched { .. }
+                | Self::Created { .. }
+                | Self::Host { .. }
+                | Self::Lagged
+                | Self::Unknown(_)
+        )
+    }
+}
+
+/// A line of a transcript page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// An entry whose text was too long to send along: its long strings are shortened, `cut_bytes`
+    /// is the size of the whole line; `fetch` gives it.
+    Cut {
+        cut_bytes: u64,
+        entry: Box<Entry>,
+    },
+    /// A line of the log that could not be read, shown in its place.
+    Damaged {
+        damaged: String,
+        byte: u64,
+    },
+    Whole(Box<Entry>),
+}
+
+/// A block that is being streamed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum InFlight {
+    Text {
+        text: String,
+    },
+    Thinking {
+        text: String,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+        arguments: String,
+    },
+    /// A tool that runs, with the output it has shown so far.
+    Tool {
+        id: String,
+        name: String,
+        output: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PodStatus {
+    #[default]
+    Idle,
+    Running,
+    Paused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnResult {
+    Finished,
+    Paused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunResult {
+    Finished,
+    Paused,
+    LimitReached,
+    RolledBack,
+    /// Never sent to a classic client: it gets the error "Cancelled" instead.
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    AlreadyRunning,
+    NotRunning,
+    NotPaused,
+    ProviderError,
+    ToolError,
+    InvalidRequest,
+    Internal,
+}
+
+/// Why an order was not carried out: a code for programs, a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+impl Refusal {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// The order itself is wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, message)
+    }
+
+    /// The runtime could not do it.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+}
+
+impl From<Refusal> for Event {
+    fn from(refusal: Refusal) -> Self {
+        Self::Error { code: refusal.code, message: refusal.message }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerRegistered {
+    pub source: PodName,
+    pub peer: PodName,
+}
+
+/// A diagnostic that outlives its moment: kept in a ring and replayed to every new client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alert {
+    pub level: AlertLevel,
+    pub source: AlertSource,
+    pub message: String,
+    pub timestamp_ms: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertLevel {
+    Warn,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertSource {
+    Pod,
+    Worker,
+    Compactor,
+    AgentsMd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompletionKind {
+    File,
+    Knowledge,
+    Workflow,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completion {
+    pub value: String,
+    #[serde(default)]
+    pub is_dir: bool,
+}
+
+/// Who a Pod is, said at the head of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeting {
+    pub pod_name: String,
+    pub cwd: String,
+    /// The wire scheme, such as `anthropic`.
+    pub provider: String,
+    pub model: String,
+    pub scope_summary: String,
+    /// Sorted.
+    pub tools: Vec<String>,
+    #[serde(default)]
+    pub context_window: u64,
+    #[serde(default)]
+    pub context_tokens: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindTargetId {
+    pub segment_id: SegmentId,
+    pub user_input_entry_index: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindTarget {
+    pub id: RewindTargetId,
+    pub expected_head_entries: usize,
+    pub truncate_entries: usize,
+    pub turn_index: usize,
+    pub timestamp_ms: Option<u64>,
+    /// At most 120 characters of the input.
+    pub preview: String,
+    pub eligible: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindSummary {
+    pub truncated_to_entries: usize,
+    pub discarded_entries: usize,
+    pub tool_side_effect_warning: bool,
+}

@@ -1,0 +1,82 @@
+//! What a screen knows of every Pod without reading its transcript.
+
+use crate::protocol::method::Segment;
+use crate::protocol::name::{PodName, SegmentId};
+use crate::scope::Rule;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The state of a Pod, as the host knows it from its own events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// A turn is under way.
+    Running,
+    /// Only a person can get it further: `why` says what is needed.
+    NeedsYou,
+    /// A turn was interrupted and can go on.
+    Paused,
+    /// Live, nothing to do.
+    Idle,
+    /// Not live; can be restored.
+    Stopped,
+    /// The runtime cannot go on with it: `why` says so.
+    Failed,
+    /// From a newer host.
+    #[serde(other)]
+    Unknown,
+}
+
+/// One Pod, whole: every change of it is sent as a new one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PodInfo {
+    pub name: PodName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<PodName>,
+    pub state: State,
+    /// When `state` began; milliseconds since the Unix epoch.
+    pub since: u64,
+    /// The number of the Pod's last event.
+    pub seq: u64,
+    /// A sentence behind the state: what it waits for, why it failed, how it was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What it does now or did last, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
+    /// How the last run ended and nobody has looked yet.
+    #[serde(default)]
+    pub unseen: bool,
+    pub cwd: PathBuf,
+    pub workspace: PathBuf,
+    /// `provider/model`, or empty when there is none.
+    pub model: String,
+    /// Where the choice of the model comes from, in words: `--model`, `ANTHROPIC_API_KEY is set` …
+    pub model_why: String,
+    /// Whether a person chose this model; if not, the first message asks before it is sent.
+    pub model_chosen: bool,
+    /// What a first message on a model nobody chose would send where, with which key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_sends: Option<String>,
+    pub context_tokens: u64,
+    pub context_window: u64,
+    /// US dollars so far by the price table; `None` when the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    pub scope: Vec<Rule>,
+    /// What a person should know about it, each a sentence: a read-only scope and why, an
+    /// unconfined shell.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    #[serde(default)]
+    pub queue: Vec<Queued>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<SegmentId>,
+}
+
+/// An input that waits for the Pod to be free.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queued {
+    pub id: String,
+    pub input: Vec<Segment>,
+}

@@ -1,0 +1,216 @@
+//! Lines: how orders and events are framed, addressed and answered.
+
+use crate::protocol::event::Event;
+use crate::protocol::method::Method;
+use crate::protocol::name::PodName;
+use serde::{Deserialize, Serialize};
+
+/// The longest line we read, in bytes.
+pub const MAX_LINE: usize = 64 * 1024 * 1024;
+/// The longest request id, in bytes.
+pub const MAX_ID: usize = 64;
+
+/// A line from a client: an order with its address.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// Asks for exactly one line that carries it as `re`.
+    pub id: Option<String>,
+    /// Whom it is for, on the host socket; `None` = the host.
+    pub pod: Option<PodName>,
+    pub method: Method,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Envelope {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    re: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pod: Option<PodName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+}
+
+/// Why a line is no order, and the id to answer under when it had one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid method: {message}")]
+pub struct Malformed {
+    pub id: Option<String>,
+    pub message: String,
+}
+
+impl Incoming {
+    /// Reads one line, without its newline.
+    pub fn decode(line: &[u8]) -> Result<Self, Malformed> {
+        let envelope = serde_json::from_slice::<Envelope>(line);
+        let id = envelope.as_ref().ok().and_then(|e| e.id.clone());
+        let refuse = |message: String| Malformed { id: id.clone(), message };
+        let method = serde_json::from_slice(line).map_err(|e| refuse(e.to_string()))?;
+        let envelope = envelope.map_err(|e| refuse(e.to_string()))?;
+        if id.as_ref().is_some_and(|id| id.len() > MAX_ID) {
+            let message = format!("the request id is longer than {MAX_ID} bytes");
+            return Err(Malformed { id: None, message });
+        }
+        Ok(Self { id, pod: envelope.pod, method })
+    }
+
+    /// One line, with its newline.
+    pub fn encode(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Wire<'a> {
+            #[serde(flatten)]
+            envelope: Envelope,
+            #[serde(flatten)]
+            method: &'a Method,
+        }
+        let envelope =
+            Envelope { id: self.id.clone(), pod: self.pod.clone(), ..Envelope::default() };
+        line(&Wire { envelope, method: &self.method })
+    }
+}
+
+/// A line to a client: an event, or the reply to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// The id of the request this answers.
+    pub re: Option<String>,
+    pub pod: Option<PodName>,
+    /// Counts a Pod's events without gaps, on the host socket.
+    pub seq: Option<u64>,
+    pub event: Event,
+}
+
+impl Outgoing {
+    /// Reads one line, without its newline.
+    pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
+        let Envelope { re, pod, seq, .. } = serde_json::from_slice(line)?;
+        Ok(Self { re, pod, seq, event: serde_json::from_slice(line)? })
+    }
+
+    /// One line, with its newline.
+    pub fn encode(&self) -> Vec<u8> {
+        encode_event(self.re.as_deref(), self.pod.as_ref(), self.seq, &self.event)
+    }
+}
+
+/// One line of an event that is only borrowed, with its newline.
+pub fn encode_event(
+    re: Option<&str>,
+    pod: Option<&PodName>,
+    seq: Option<u64>,
+    event: &Event,
+) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Wire<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        re: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pod: Option<&'a PodName>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seq: Option<u64>,
+        #[serde(flatten)]
+        event: &'a Event,
+    }
+    line(&Wire { re, pod, seq, event })
+}
+
+/// The first line on the host socket, in both directions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    pub hello: HelloBody,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HelloBody {
+    pub protocol: u32,
+    pub version: String,
+}
+
+impl Hello {
+    /// Ours.
+    pub fn ours() -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { hello: HelloBody { protocol: crate::protocol::PROTOCOL, version } }
+    }
+
+    /// Ours as a line, with its newline.
+    pub fn line() -> Vec<u8> {
+        line(&Self::ours())
+    }
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).expect("wire types have string keys only");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// What [`Lines`] found in the byte stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A line without its newline, not blank.
+    Line(bytes::Bytes),
+    /// A line longer than the limit was skipped; this many bytes of it.
+    TooLong(usize),
+}
+
+/// Cuts a byte stream into lines. What arrived stays inside, so dropping a pending read loses
+/// nothing, and a line that is too long is skipped without being kept.
+#[derive(Debug)]
+pub struct Lines<R> {
+    reader: R,
+    buffer: bytes::BytesMut,
+    /// How far the buffer was searched for a newline.
+    searched: usize,
+    /// Bytes dropped of the line being skipped, 0 when none is.
+    skipping: usize,
+    limit: usize,
+}
+
+impl<R: tokio::io::AsyncRead + Unpin> Lines<R> {
+    /// Reads lines of at most `limit` bytes.
+    pub fn new(reader: R, limit: usize) -> Self {
+        Self { reader, buffer: bytes::BytesMut::new(), searched: 0, skipping: 0, limit }
+    }
+
+    /// The next frame; `None` at the end of the stream (an unfinished last line is dropped).
+    /// Cancel-safe.
+    pub async fn next(&mut self) -> std::io::Result<Option<Frame>> {
+        use tokio::io::AsyncReadExt as _;
+        loop {
+            if let Some(frame) = self.take() {
+                return Ok(Some(frame));
+            }
+            self.buffer.reserve(8 * 1024);
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Frame> {
+        loop {
+            let newline = self.buffer[self.searched..].iter().position(|b| *b == b'\n');
+            let Some(at) = newline else {
+                self.searched = self.buffer.len();
+                if self.skipping > 0 || self.searched > self.limit {
+                    self.skipping += self.searched;
+                    self.buffer.clear();
+                    self.searched = 0;
+                }
+                return None;
+            };
+            let mut line = self.buffer.split_to(self.searched + at + 1).freeze();
+            self.searched = 0;
+            line.truncate(line.len() - 1);
+            if self.skipping > 0 || line.len() > self.limit {
+                let skipped = std::mem::take(&mut self.skipping) + line.len();
+                return Some(Frame::TooLong(skipped));
+            }
+            if !line.iter().all(u8::is_ascii_whitespace) {
+                return Some(Frame::Line(line));
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Orders: what a client asks of a Pod or of the host.
+
+use crate::protocol::event::{CompletionKind, RewindTargetId};
+use crate::protocol::name::{EntryId, PodName};
+use crate::scope::Rule;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Every order. The first group is the frozen vocabulary of a Pod's own socket
+/// ([`Method::is_classic`]); the second exists on the host socket only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub enum Method {
+    /// Start a user turn. With `queue`, wait in the Pod's queue while it is busy instead of being
+    /// refused.
+    #[serde(rename = "run")]
+    Send {
+        input: Vec<Segment>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        queue: bool,
+    },
+    /// Background text; always accepted, wakes an idle Pod.
+    Notify {
+        message: String,
+    },
+    /// News of a child.
+    PodEvent(PodEvent),
+    /// Go on with a paused turn.
+    Resume,
+    /// Abort the running turn.
+    Cancel,
+    /// Interrupt the running turn so that it can go on later.
+    Pause,
+    /// Compact the history now.
+    Compact,
+    ListRewindTargets,
+    /// Go back to before a user input.
+    #[serde(rename = "rewind_to")]
+    Rewind {
+        target: RewindTargetId,
+        expected_head_entries: usize,
+    },
+    /// Stop the Pod; without a Pod, on the host socket, stop the host.
+    #[serde(rename = "shutdown")]
+    Stop,
+    ListCompletions {
+        kind: CompletionKind,
+        prefix: String,
+    },
+    ListPods,
+    /// Bring a stopped Pod back. The name is free text: what it names may not exist.
+    #[serde(rename = "restore_pod")]
+    Restore {
+        name: String,
+    },
+    /// Make this Pod and another one peers.
+    #[serde(rename = "register_peer")]
+    Peer {
+        name: String,
+    },
+
+    /// Subscribe this connection to the family and to every Pod's events.
+    Watch,
+    /// Entries of a Pod's transcript, walking backwards from `before` (`None`: from the end).
+    Page {
+        before: Option<EntryId>,
+        /// How many bytes of log the page may hold; one entry is always given.
+        max_bytes: u64,
+    },
+    /// One entry whole, however large.
+    Fetch {
+        entry: EntryId,
+    },
+    /// Create a Pod.
+    New(NewPod),
+    /// Offer this client's environment to a Pod's commands.
+    Open {
+        env: BTreeMap<String, String>,
+    },
+    /// Delete a stopped Pod and its session.
+    Remove,
+    /// Choose the model of a Pod: `provider/model`, `provider/` or `rehearsal:<file>`.
+    SetModel {
+        model: String,
+    },
+    /// Replace a queued input, or take it out of the queue (`input` absent).
+    EditQueued {
+        id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Vec<Segment>>,
+    },
+    /// Put a text into the running turn: a queued input by its id, or this one.
+    Steer {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        input: Vec<Segment>,
+    },
+    /// A person has looked at this Pod's transcript.
+    Seen,
+    /// What this host is: version, process id, directories.
+    HostStatus,
+}
+
+impl Method {
+    /// Whether this order exists on a Pod's own socket.
+    pub fn is_classic(&self) -> bool {
+        match self {
+            Self::Send { .. }
+            | Self::Notify { .. }
+            | Self::PodEvent(_)
+            | Self::Resume
+            | Self::Cancel
+            | Self::Pause
+            | Self::Compact
+            | Self::ListRewindTargets
+            | Self::Rewind { .. }
+            | Self::Stop
+            | Self::ListCompletions { .. }
+            | Self::ListPods
+            | Self::Restore { .. }
+            | Self::Peer { .. } => true,
+            Self::Watch
+            | Self::Page { .. }
+            | Self::Fetch { .. }
+            | Self::New(_)
+            | Self::Open { .. }
+            | Self::Remove
+            | Self::SetModel { .. }
+            | Self::EditQueued { .. }
+            | Self::Steer { .. }
+            | Self::Seen
+            | Self::HostStatus => false,
+        }
+    }
+
+    /// A turn of plain text.
+    pub fn say(text: impl Into<String>) -> Self {
+        Self::Send { input: vec![Segment::Text { content: text.into() }], queue: false }
+    }
+}
+
+/// What a new Pod shall be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewPod {
+    /// `None`: named after the workspace, numbered when that is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<PodName>,
+    /// The working directory; its workspace becomes the Pod's scope.
+    pub cwd: PathBuf,
+    /// `None`: what the host's rules choose (contracts 7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The scope to ask for instead of write on the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Vec<Rule>>,
+    /// How many model requests one run may make; `None` = the configured limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// The environment that its commands inherit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+/// A piece of user input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Segment {
+    Text {
+        content: String,
+    },
+    Paste {
+        id: u32,
+        chars: u32,
+        lines: u32,
+        content: String,
+    },
+    FileRef {
+        path: String,
+    },
+    KnowledgeRef {
+        slug: String,
+    },
+    WorkflowInvoke {
+        slug: String,
+    },
+    /// From a newer client; kept as it came, read by the model as a placeholder.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+impl Segment {
+    /// What the model reads.
+    pub fn flat(&self) -> String {
+        match self {
+            Self::Text { content } | Self::Paste { content, .. } => content.clone(),
+            Self::FileRef { path } => format!("@{path}"),
+            Self::KnowledgeRef { slug } => format!("#{slug}"),
+            Self::WorkflowInvoke { slug } => format!("/{slug}"),
+            Self::Unknown(_) => "[unknown input segment]".into(),
+        }
+    }
+}
+
+/// News that a child sends upward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PodEvent {
+    TurnEnded {
+        pod_name: String,
+    },
+    Errored {
+        pod_name: String,
+        message: String,
+    },
+    ShutDown {
+        pod_name: String,
+    },
+    /// Control plane only: a child lent scope on; the agent is not told.
+    ScopeSubDelegated {
+        parent_pod: String,
+        sub_pod: String,
+        sub_socket: PathBuf,
+        scope: Vec<Rule>,
+    },
+}
+
+impl PodEvent {
+    /// What the parent agent reads, `None` when it is not told.
+    pub fn sentence(&self) -> Option<String> {
+        match self {
+            Self::TurnEnded { pod_name } => Some(format!("pod `{pod_name}` finished a turn")),
+            Self::Errored { pod_name, message } => {
+                Some(format!("pod `{pod_name}` errored: {message}"))
+            }
+            Self::ShutDown { pod_name } => Some(format!("pod `{pod_name}` shut down")),
+            Self::ScopeSubDelegated { .. } => None,
+        }
+    }
+}
