@@ -40,6 +40,9 @@ pub enum Fact {
     },
     UserInput {
         segments: Vec<Segment>,
+        /// The queue row it came from; a row whose id the log holds is never delivered again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<String>,
     },
     AssistantItem {
         item: Item,
@@ -61,6 +64,9 @@ pub enum Fact {
     },
     SystemItem {
         item: SystemItem,
+        /// The mailbox row it came from; a row whose id the log holds is never delivered again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<String>,
     },
     TurnEnd {
         turn_count: u64,
@@ -202,7 +208,7 @@ impl SystemItem {
 pub mod domain {
     /// name, cwd, scope, resolved configuration without secrets, parent: enough to rebuild the store.
     pub const POD: &str = "yoi.pod";
-    /// `{id}`: the mailbox or queue row that the next entry came from.
+    /// `{id}`: a mailbox or queue row that was taken without becoming an entry of its own.
     pub const TAKEN: &str = "yoi.taken";
     /// A run was cut off by the end of its host; `{at}` in milliseconds.
     pub const CUT: &str = "yoi.cut";
