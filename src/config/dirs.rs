@@ -1,0 +1,331 @@
+//! Where yoi keeps its files: found from an environment, made private.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// An environment: what a client or a test hands over.
+pub type Env = BTreeMap<String, String>;
+
+/// The value of a variable; an empty one counts as unset.
+pub fn var<'a>(env: &'a Env, name: &str) -> Option<&'a str> {
+    env.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// The longest path a Unix socket can have, in bytes.
+const LONGEST_SOCKET: usize = 107;
+
+/// The file in a runtime directory that names the data directory it serves. No Pod can be called
+/// so, as names start with a letter or digit.
+const CLAIM: &str = ".data";
+
+/// yoi's directories cannot be found or used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("HOME is not set: set it, or YOI_HOME")]
+    NoHome,
+    #[error("{name} must be an absolute path, not {value}")]
+    Relative { name: String, value: String },
+    #[error("cannot use the directory {}: {cause}", dir.display())]
+    Unusable { dir: PathBuf, cause: io::Error },
+    #[error("{} belongs to somebody else or is not a directory: remove it or set YOI_RUNTIME_DIR", dir.display())]
+    Foreign { dir: PathBuf },
+    #[error(
+        "{} is the runtime directory of {}: give {} its own with YOI_RUNTIME_DIR",
+        dir.display(), owner.display(), data.display()
+    )]
+    Shared { dir: PathBuf, owner: PathBuf, data: PathBuf },
+}
+
+/// yoi's directories, all absolute; nothing is made before [`Dirs::make`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dirs {
+    /// Settings and stored keys.
+    pub config: PathBuf,
+    /// Logs and the store.
+    pub data: PathBuf,
+    /// Sockets; serves exactly one data directory.
+    pub runtime: PathBuf,
+    /// Whether the runtime directory was named by the person, so that no other may be taken.
+    explicit: bool,
+}
+
+impl Dirs {
+    /// `YOI_*_DIR`, else below `YOI_HOME`, else the XDG places below `HOME`.
+    pub fn find(env: &Env) -> Result<Self, ConfigError> {
+        let home = absolute(env, "YOI_HOME")?;
+        let place = |own: &str, below: &str, xdg: &str, usual: &str| {
+            let usual = || match &home {
+                Some(home) => Ok(home.join(below)),
+                None => xdg_dir(env, xdg, usual),
+            };
+            match absolute(env, own)? {
+                Some(dir) => Ok((dir.clone(), usual().is_ok_and(|usual| usual == dir))),
+                None => Ok((usual()?, true)),
+            }
+        };
+        let (config, _) = place("YOI_CONFIG_DIR", "config", "XDG_CONFIG_HOME", ".config")?;
+        let (data, usual) = place("YOI_DATA_DIR", "data", "XDG_DATA_HOME", ".local/share")?;
+        let named = absolute(env, "YOI_RUNTIME_DIR")?;
+        let explicit = named.is_some();
+        // A data directory elsewhere keeps its sockets with it: it never meets another one's.
+        let runtime = match (named, home, absolute_or_nothing(env, "XDG_RUNTIME_DIR")) {
+            (Some(dir), _, _) => dir,
+            (None, Some(home), _) if usual => home.join("run"),
+            (None, None, Some(dir)) if usual => dir.join("yoi"),
+            _ => data.join("run"),
+        };
+        Ok(Self { config, data, runtime, explicit })
+    }
+
+    /// Makes the directories, 0700, and takes the runtime directory for this data directory. One
+    /// that serves another data directory is left alone: `<data>/run` is taken instead, or, where
+    /// the person named it, that is an error.
+    pub fn make(&mut self) -> Result<(), ConfigError> {
+        for dir in [&self.config, &self.data] {
+            private_tree(dir).map_err(|cause| unusable(dir, cause))?;
+        }
+        match claim(&self.runtime, &self.data) {
+            Err(ConfigError::Shared { .. } | ConfigError::Unusable { .. }) if !self.explicit => {
+                self.runtime = self.data.join("run");
+                claim(&self.runtime, &self.data)
+            }
+            other => other,
+        }
+    }
+
+    /// Where a socket lies: `<runtime>/<name>/sock`, or below `/tmp` if that path is too long for
+    /// a socket. Pure; see [`Dirs::make_socket_dir`].
+    pub fn socket(&self, name: &str) -> PathBuf {
+        let path = self.runtime.join(name).join("sock");
+        if path.as_os_str().len() <= LONGEST_SOCKET {
+            return path;
+        }
+        self.short().join(name).join("sock")
+    }
+
+    /// The host's own socket.
+    pub fn host_socket(&self) -> PathBuf {
+        self.socket(".host")
+    }
+
+    /// Makes the directory of a socket, 0700 and ours, and answers the socket's path.
+    pub fn make_socket_dir(&self, name: &str) -> Result<PathBuf, ConfigError> {
+        let socket = self.socket(name);
+        let (Some(dir), short) = (socket.parent(), self.short()) else { return Ok(socket) };
+        if dir.starts_with(&short) {
+            own_dir(&short)?;
+        }
+        private_tree(dir).map_err(|cause| unusable(dir, cause))?;
+        Ok(socket)
+    }
+
+    /// yoi's own directories: no Pod's scope ever includes them.
+    pub fn own(&self) -> [&Path; 3] {
+        [&self.config, &self.data, &self.runtime]
+    }
+
+    fn short(&self) -> PathBuf {
+        let hash = blake3::hash(self.runtime.as_os_str().as_bytes()).to_hex();
+        let uid = rustix::process::getuid().as_raw();
+        PathBuf::from(format!("/tmp/yoi-{uid}-{}", &hash[..12]))
+    }
+}
+
+fn unusable(dir: &Path, cause: io::Error) -> ConfigError {
+    ConfigError::Unusable { dir: dir.into(), cause }
+}
+
+fn absolute(env: &Env, name: &str) -> Result<Option<PathBuf>, ConfigError> {
+    match var(env, name) {
+        None => Ok(None),
+        Some(value) if value.starts_with('/') => Ok(Some(value.into())),
+        Some(value) => Err(ConfigError::Relative { name: name.into(), value: value.into() }),
+    }
+}
+
+/// The XDG rule: a relative path is ignored.
+fn absolute_or_nothing(env: &Env, name: &str) -> Option<PathBuf> {
+    var(env, name).filter(|value| value.starts_with('/')).map(PathBuf::from)
+}
+
+fn xdg_dir(env: &Env, name: &str, usual: &str) -> Result<PathBuf, ConfigError> {
+    if let Some(dir) = absolute_or_nothing(env, name) {
+        return Ok(dir.join("yoi"));
+    }
+    let home = absolute(env, "HOME")?.ok_or(ConfigError::NoHome)?;
+    Ok(home.join(usual).join("yoi"))
+}
+
+/// Makes a directory and what is missing above it, each 0700; one of ours that exists is made
+/// private too.
+pub fn private_tree(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let found = fs::metadata(dir)?;
+    if found.permissions().mode() & 0o077 != 0 && found.uid() == rustix::process::getuid().as_raw()
+    {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// A directory in a place where anybody may have made one before us.
+fn own_dir(dir: &Path) -> Result<(), ConfigError> {
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(unusable(dir, cause));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(dir).map_err(|cause| unusable(dir, cause))?;
+    if !found.is_dir() || found.uid() != rustix::process::getuid().as_raw() {
+        return Err(ConfigError::Foreign { dir: dir.into() });
+    }
+    private_tree(dir).map_err(|cause| unusable(dir, cause))
+}
+
+/// Takes a runtime directory for a data directory. A claim of a data directory that is gone
+/// lapses.
+fn claim(runtime: &Path, data: &Path) -> Result<(), ConfigError> {
+    private_tree(runtime).map_err(|cause| unusable(runtime, cause))?;
+    let file = runtime.join(CLAIM);
+    match fs::read(&file) {
+        Ok(owner) => {
+            let owner = PathBuf::from(std::ffi::OsStr::from_bytes(&owner));
+            if owner == data {
+                return Ok(());
+            }
+            if owner.exists() {
+                return Err(ConfigError::Shared { dir: runtime.into(), owner, data: data.into() });
+            }
+        }
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+        Err(cause) => return Err(unusable(runtime, cause)),
+    }
+    let write = || {
+        let mut new = tempfile::NamedTempFile::new_in(runtime)?;
+        new.write_all(data.as_os_str().as_bytes())?;
+        new.persist(&file).map_err(|error| error.error)
+    };
+    write().map(drop).map_err(|cause| unusable(runtime, cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    fn found(pairs: &[(&str, &str)]) -> [String; 3] {
+        let dirs = Dirs::find(&env(pairs)).unwrap();
+        [dirs.config, dirs.data, dirs.runtime].map(|dir| dir.display().to_string())
+    }
+
+    #[test]
+    fn directories_are_found_in_the_documented_order() {
+        let home = ("HOME", "/h");
+        assert_eq!(
+            found(&[home]),
+            ["/h/.config/yoi", "/h/.local/share/yoi", "/h/.local/share/yoi/run"]
+        );
+        assert_eq!(
+            found(&[home, ("XDG_CONFIG_HOME", "/c"), ("XDG_RUNTIME_DIR", "/r")]),
+            ["/c/yoi", "/h/.local/share/yoi", "/r/yoi"]
+        );
+        assert_eq!(
+            found(&[("YOI_HOME", "/y"), ("XDG_RUNTIME_DIR", "/r")]),
+            ["/y/config", "/y/data", "/y/run"]
+        );
+        assert_eq!(
+            found(&[
+                home,
+                ("YOI_CONFIG_DIR", "/1"),
+                ("YOI_DATA_DIR", "/2"),
+                ("YOI_RUNTIME_DIR", "/3")
+            ]),
+            ["/1", "/2", "/3"]
+        );
+    }
+
+    #[test]
+    fn an_empty_variable_is_unset_and_a_relative_one_is_refused_or_ignored() {
+        let unset =
+            [("HOME", "/h"), ("YOI_HOME", ""), ("YOI_DATA_DIR", ""), ("XDG_DATA_HOME", "x")];
+        assert_eq!(found(&unset)[1], "/h/.local/share/yoi");
+        let relative = Dirs::find(&env(&[("HOME", "/h"), ("YOI_DATA_DIR", "data")]));
+        assert!(relative.unwrap_err().to_string().contains("YOI_DATA_DIR must be an absolute"));
+        assert!(matches!(Dirs::find(&Env::new()), Err(ConfigError::NoHome)));
+    }
+
+    #[test]
+    fn another_data_directory_never_gets_the_usual_runtime_directory() {
+        let runtime = ("XDG_RUNTIME_DIR", "/r");
+        assert_eq!(found(&[("HOME", "/h"), runtime, ("YOI_DATA_DIR", "/d")])[2], "/d/run");
+        assert_eq!(found(&[("YOI_HOME", "/y"), ("YOI_DATA_DIR", "/d")])[2], "/d/run");
+        let same = [("HOME", "/h"), runtime, ("YOI_DATA_DIR", "/h/.local/share/yoi")];
+        assert_eq!(found(&same)[2], "/r/yoi");
+    }
+
+    #[test]
+    fn a_runtime_directory_serves_one_data_directory_at_a_time() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name).display().to_string();
+        let dirs = |home: &str| {
+            Dirs::find(&env(&[("HOME", &at(home)), ("XDG_RUNTIME_DIR", &at("r"))])).unwrap()
+        };
+        let (mut first, mut second) = (dirs("a"), dirs("b"));
+        first.make().unwrap();
+        first.make().unwrap();
+        second.make().unwrap();
+        assert_eq!(first.runtime, top.path().join("r/yoi"));
+        assert_eq!(second.runtime, second.data.join("run"));
+        for dir in [&first.config, &first.data, &first.runtime, &second.runtime] {
+            assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        fs::remove_dir_all(&first.data).unwrap();
+        let mut third = dirs("c");
+        third.make().unwrap();
+        assert_eq!(third.runtime, first.runtime, "the claim of a data directory gone lapses");
+    }
+
+    #[test]
+    fn a_named_runtime_directory_of_another_is_an_error_that_names_both() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name).display().to_string();
+        let dirs = |home: &str| {
+            Dirs::find(&env(&[("YOI_HOME", &at(home)), ("YOI_RUNTIME_DIR", &at("r"))])).unwrap()
+        };
+        dirs("a").make().unwrap();
+        let sentence = dirs("b").make().unwrap_err().to_string();
+        assert!(sentence.contains("/a/data") && sentence.contains("/b/data"), "{sentence}");
+    }
+
+    #[test]
+    fn a_socket_path_that_is_too_long_moves_to_a_private_place_of_its_runtime_directory() {
+        let long = format!("/{}", "d".repeat(90));
+        let dirs = |runtime: &str| {
+            Dirs::find(&env(&[("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", runtime)])).unwrap()
+        };
+        assert_eq!(dirs("/r").socket("alice"), Path::new("/r/alice/sock"));
+        let name = "n".repeat(64);
+        let moved = dirs(&long).socket(&name);
+        assert!(moved.as_os_str().len() <= LONGEST_SOCKET && moved.starts_with("/tmp"));
+        assert_ne!(moved, dirs(&format!("{long}x")).socket(&name));
+        assert_eq!(dirs(&long).socket("a"), Path::new(&long).join("a/sock"));
+    }
+
+    #[test]
+    fn a_place_that_somebody_else_prepared_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let link = top.path().join("link");
+        std::os::unix::fs::symlink(top.path(), &link).unwrap();
+        assert!(matches!(own_dir(&link), Err(ConfigError::Foreign { .. })));
+        own_dir(&top.path().join("new")).unwrap();
+        own_dir(&top.path().join("new")).unwrap();
+    }
+}

@@ -1,0 +1,252 @@
+//! Keys of providers. A key is only ever named by where it comes from; the stored ones lie in
+//! `keys.toml`, readable by nobody else.
+
+use crate::config::Env;
+use crate::config::models::KeySource;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A key in hand. Neither `Debug` nor `Display` shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// The key itself: for the header that carries it, and for nothing else.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// The key that a model needs is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum MissingKey {
+    #[error("{0} is not set: start yoi where it is set, or :model")]
+    NotSet(String),
+    #[error("no key is stored for {0}: run `yoi auth {0}`, or :model")]
+    NotStored(String),
+    #[error(transparent)]
+    Unreadable(#[from] KeysError),
+}
+
+/// The key file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    #[error("cannot {doing} {}: {cause}", file.display())]
+    Io { doing: &'static str, file: PathBuf, cause: io::Error },
+    /// The text carries no part of the file, which may hold a key.
+    #[error("{}:{line}:{column}: not a line of the form provider = \"key\"", file.display())]
+    Syntax { file: PathBuf, line: usize, column: usize },
+    #[error("{} may be read by others: chmod 600 it", file.display())]
+    Open { file: PathBuf },
+    #[error("an empty text is no key")]
+    Empty,
+}
+
+/// The stored keys: `<config>/keys.toml`, mode 0600, one line a provider.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    file: PathBuf,
+}
+
+impl Keys {
+    /// The key file of this configuration directory, which need not exist.
+    pub fn at(config: &Path) -> Self {
+        Self { file: config.join("keys.toml") }
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The key stored for a provider.
+    pub fn get(&self, provider: &str) -> Result<Option<Secret>, KeysError> {
+        Ok(self.read()?.remove(provider).map(Secret))
+    }
+
+    /// Stores a key; white space around it is dropped.
+    pub fn set(&self, provider: &str, key: &str) -> Result<(), KeysError> {
+        let key = key.trim();
+        if key.is_empty() {
+            return Err(KeysError::Empty);
+        }
+        let mut all = self.read()?;
+        all.insert(provider.into(), key.into());
+        self.write(&all)
+    }
+
+    /// Forgets a key; whether there was one.
+    pub fn remove(&self, provider: &str) -> Result<bool, KeysError> {
+        let mut all = self.read()?;
+        if all.remove(provider).is_none() {
+            return Ok(false);
+        }
+        self.write(&all)?;
+        Ok(true)
+    }
+
+    /// The providers that have a stored key, by name.
+    pub fn list(&self) -> Result<Vec<String>, KeysError> {
+        Ok(self.read()?.into_keys().collect())
+    }
+
+    /// The key a model's source names; `None` when it needs none.
+    pub fn resolve(&self, source: &KeySource, env: &Env) -> Result<Option<Secret>, MissingKey> {
+        match source {
+            KeySource::None => Ok(None),
+            KeySource::Env(name) => match env.get(name).map(|key| key.trim()) {
+                Some(key) if !key.is_empty() => Ok(Some(Secret::new(key))),
+                _ => Err(MissingKey::NotSet(name.clone())),
+            },
+            KeySource::File(provider) => match self.get(provider)? {
+                Some(key) => Ok(Some(key)),
+                None => Err(MissingKey::NotStored(provider.clone())),
+            },
+        }
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, String>, KeysError> {
+        let text = match fs::read_to_string(&self.file) {
+            Ok(text) => text,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(cause) => return Err(self.io("read", cause)),
+        };
+        let mode = fs::metadata(&self.file).map_err(|cause| self.io("read", cause))?;
+        if mode.permissions().mode() & 0o077 != 0 {
+            return Err(KeysError::Open { file: self.file.clone() });
+        }
+        toml::from_str(&text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let (line, column) = crate::config::complaint::line_and_column(&text, at);
+            KeysError::Syntax { file: self.file.clone(), line, column }
+        })
+    }
+
+    fn write(&self, all: &BTreeMap<String, String>) -> Result<(), KeysError> {
+        let text = toml::to_string(all)
+            .map_err(|error| self.io("write", io::Error::other(error.to_string())))?;
+        let dir = self.file.parent().unwrap_or(Path::new("."));
+        crate::config::dirs::private_tree(dir).map_err(|cause| self.io("write", cause))?;
+        replace(dir, &self.file, &text).map_err(|cause| self.io("write", cause))
+    }
+
+    fn io(&self, doing: &'static str, cause: io::Error) -> KeysError {
+        KeysError::Io { doing, file: self.file.clone(), cause }
+    }
+}
+
+/// Whole or absent, and on disk when it returns. Temporary files are made with mode 0600.
+fn replace(dir: &Path, file: &Path, text: &str) -> io::Result<()> {
+    let mut new = tempfile::NamedTempFile::new_in(dir)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(file).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-test-0123456789abcdef";
+
+    fn keys() -> (tempfile::TempDir, Keys) {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = Keys::at(&dir.path().join("config"));
+        (dir, keys)
+    }
+
+    #[test]
+    fn a_stored_key_comes_back_is_listed_by_provider_and_can_be_forgotten() {
+        let (_dir, keys) = keys();
+        assert_eq!(keys.get("anthropic").unwrap(), None);
+        keys.set("anthropic", &format!(" {KEY}\n")).unwrap();
+        keys.set("openai", "other").unwrap();
+        assert_eq!(keys.get("anthropic").unwrap().unwrap().expose(), KEY);
+        assert_eq!(keys.list().unwrap(), ["anthropic", "openai"]);
+        assert!(keys.remove("anthropic").unwrap());
+        assert!(!keys.remove("anthropic").unwrap());
+        assert_eq!(keys.list().unwrap(), ["openai"]);
+    }
+
+    #[test]
+    fn the_key_file_and_its_directory_are_for_the_owner_alone() {
+        let (_dir, keys) = keys();
+        keys.set("anthropic", KEY).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(keys.file()), 0o600);
+        assert_eq!(mode(keys.file().parent().unwrap()), 0o700);
+    }
+
+    #[test]
+    fn a_key_file_that_others_may_read_is_refused_with_the_way_out() {
+        let (_dir, keys) = keys();
+        keys.set("anthropic", KEY).unwrap();
+        fs::set_permissions(keys.file(), fs::Permissions::from_mode(0o644)).unwrap();
+        let sentence = keys.get("anthropic").unwrap_err().to_string();
+        assert!(sentence.contains("chmod 600"), "{sentence}");
+    }
+
+    #[test]
+    fn a_damaged_key_file_is_named_by_line_and_shows_no_key() {
+        let (_dir, keys) = keys();
+        keys.set("anthropic", KEY).unwrap();
+        fs::write(keys.file(), format!("openai = \"x\"\nanthropic = {KEY}\n")).unwrap();
+        let error = keys.get("openai").unwrap_err();
+        let sentence = error.to_string();
+        assert!(sentence.contains("keys.toml:2:"), "{sentence}");
+        assert!(!sentence.contains("sk-test") && !format!("{error:?}").contains("sk-test"));
+    }
+
+    #[test]
+    fn a_key_is_found_where_its_source_says_and_a_missing_one_says_how_to_get_it() {
+        let (_dir, keys) = keys();
+        let env = Env::from([("FULL".into(), KEY.into()), ("EMPTY".into(), String::new())]);
+        let got = keys.resolve(&KeySource::Env("FULL".into()), &env).unwrap();
+        assert_eq!(got.unwrap().expose(), KEY);
+        assert_eq!(keys.resolve(&KeySource::None, &env).unwrap(), None);
+        for (source, words) in [
+            (KeySource::Env("EMPTY".into()), "EMPTY is not set"),
+            (KeySource::Env("ABSENT".into()), "ABSENT is not set"),
+            (KeySource::File("groq".into()), "yoi auth groq"),
+        ] {
+            let sentence = keys.resolve(&source, &env).unwrap_err().to_string();
+            assert!(sentence.contains(words), "{sentence}");
+        }
+        keys.set("groq", KEY).unwrap();
+        let got = keys.resolve(&KeySource::File("groq".into()), &env).unwrap();
+        assert_eq!(got.unwrap().expose(), KEY);
+    }
+
+    #[test]
+    fn an_empty_key_is_refused_and_changes_nothing() {
+        let (_dir, keys) = keys();
+        assert!(keys.set("anthropic", " \n").is_err());
+        assert!(!keys.file().exists());
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new(KEY);
+        assert!(!format!("{secret} {secret:?} {:#?}", Some(&secret)).contains("sk-test"));
+    }
+}
