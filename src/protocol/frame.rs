@@ -85,7 +85,11 @@ impl Outgoing {
     /// Reads one line, without its newline.
     pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
         let Envelope { re, pod, seq, .. } = serde_json::from_slice(line)?;
-        Ok(Self { re, pod, seq, event: serde_json::from_slice(line)? })
+        let mut event = serde_json::from_slice(line)?;
+        if let Event::Unknown(serde_json::Value::Object(whole)) = &mut event {
+            whole.retain(|key, _| !["re", "pod", "seq"].contains(&key.as_str()));
+        }
+        Ok(Self { re, pod, seq, event })
     }
 
     /// One line, with its newline.

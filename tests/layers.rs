@@ -1,0 +1,172 @@
+//! Holds the architecture: the order of the rooms in `src/lib.rs`, a core without a terminal, and
+//! no unsafe code in either crate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that only the screen may use.
+const OF_THE_SCREEN: [&str; 10] = [
+    "ratatui",
+    "crossterm",
+    "tui_textarea",
+    "unicode_width",
+    "unicode_segmentation",
+    "crokey",
+    "nucleo",
+    "pulldown_cmark",
+    "clap",
+    "similar",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Every Rust file below `dir`.
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("a directory of sources") {
+        let path = entry.expect("a readable directory").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The text of a file without what stands behind `//`.
+fn code(path: &Path) -> String {
+    let text = read(path);
+    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The rooms, bottom to top.
+fn rooms() -> Vec<String> {
+    let lib = code(&root().join("src/lib.rs"));
+    let name = |line: &str| line.strip_prefix("pub mod ")?.strip_suffix(';').map(str::to_owned);
+    lib.lines().filter_map(name).collect()
+}
+
+/// The room a file of `src/` belongs to.
+fn room_of(path: &Path) -> String {
+    let inside = path.strip_prefix(root().join("src")).expect("a file of src/");
+    let first = inside.iter().next().expect("a path with a name").to_string_lossy();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// The first words behind every `crate::` in `text`, those of a braced list included.
+fn used_rooms(text: &str) -> Vec<String> {
+    let mut used = Vec::new();
+    for (at, _) in text.match_indices("crate::") {
+        let rest = &text[at + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            Some(list) => used.extend(heads(list)),
+            None => used.push(word(rest)),
+        }
+    }
+    used
+}
+
+fn word(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// The first words of the elements of a braced list whose opening brace is already gone.
+fn heads(list: &str) -> Vec<String> {
+    let mut found = vec![word(list.trim_start())];
+    let mut depth = 1;
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 1 => found.push(word(list[at + 1..].trim_start())),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found.retain(|word| !word.is_empty());
+    found
+}
+
+#[test]
+fn a_room_uses_only_the_rooms_listed_before_it() {
+    let rooms = rooms();
+    assert!(rooms.len() >= 12, "src/lib.rs lists the rooms: {rooms:?}");
+    let place = |room: &str| rooms.iter().position(|r| r == room);
+    let mut wrong = Vec::new();
+    for path in sources(&root().join("src")) {
+        let own = room_of(&path);
+        if own == "lib" {
+            continue;
+        }
+        let Some(own_place) = place(&own) else {
+            wrong.push(format!("{}: the room `{own}` is not in src/lib.rs", path.display()));
+            continue;
+        };
+        for used in used_rooms(&code(&path)) {
+            if place(&used).is_none_or(|used_place| used_place > own_place) {
+                wrong.push(format!("{}: `{own}` uses `crate::{used}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn braced_and_nested_paths_are_seen() {
+    let text = "use crate::{disk::{self, Append}, host};\nlet x = crate::llm::Usage;";
+    assert_eq!(used_rooms(text), ["disk", "host", "llm"]);
+}
+
+#[test]
+fn the_core_knows_no_terminal() {
+    for path in sources(&root().join("src")) {
+        let text = code(&path);
+        for name in OF_THE_SCREEN {
+            let named =
+                text.contains(&format!("{name}::")) || text.contains(&format!("use {name}"));
+            assert!(!named, "{} names {name}", path.display());
+        }
+    }
+}
+
+#[test]
+fn paths_outside_tests_start_at_the_crate() {
+    for dir in ["src", "ui"] {
+        for path in sources(&root().join(dir)) {
+            let text = code(&path);
+            let shipped = text.split("#[cfg(test)]").next().unwrap_or("");
+            assert!(!shipped.contains("super::"), "{} uses super::", path.display());
+        }
+    }
+}
+
+#[test]
+fn both_crates_forbid_unsafe_code() {
+    for file in ["src/lib.rs", "ui/main.rs"] {
+        assert!(code(&root().join(file)).contains("#![forbid(unsafe_code)]"), "{file}");
+    }
+}
+
+#[test]
+fn no_file_is_called_mod_or_a_drawer() {
+    for dir in ["src", "ui"] {
+        for path in sources(&root().join(dir)) {
+            let name = path.file_stem().expect("a file").to_string_lossy().into_owned();
+            assert!(
+                !["mod", "utils", "helpers", "common", "misc"].contains(&name.as_str()),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! A golden line for every event and reply, and the words of their enumerations.
+
+use crate::{every_variant, golden};
+use serde_json::json;
+use yoi::protocol::event::{Line, PeerRegistered};
+use yoi::protocol::{
+    Alert, AlertLevel, AlertSource, Completion, CompletionKind, Entry, ErrorCode, Event, Fact,
+    Greeting, InFlight, PodInfo, PodName, PodStatus, Queued, RewindSummary, RewindTarget,
+    RewindTargetId, RunResult, Segment, State, SystemItem, Trigger, TurnResult,
+};
+
+const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
+
+fn text(content: &str) -> Vec<Segment> {
+    vec![Segment::Text { content: content.into() }]
+}
+
+fn name(text: &str) -> PodName {
+    PodName::parse(text).expect("a name")
+}
+
+fn entry() -> Entry {
+    Entry { id: ID.parse().ok(), ts: 7, fact: Fact::TurnEnd { turn_count: 1 } }
+}
+
+const ENTRY: &str =
+    r#"{"id":"01a1fff2-d277-7d93-b554-1afe8ed56657","ts":7,"kind":"turn_end","turn_count":1}"#;
+
+fn greeting() -> Greeting {
+    Greeting {
+        pod_name: "alpha".into(),
+        cwd: "/w".into(),
+        provider: "anthropic".into(),
+        model: "m".into(),
+        scope_summary: "s".into(),
+        tools: vec!["Bash".into()],
+        context_window: 200,
+        context_tokens: 3,
+    }
+}
+
+fn info() -> PodInfo {
+    PodInfo {
+        name: name("alice"),
+        parent: None,
+        state: State::Idle,
+        since: 1,
+        seq: 2,
+        why: None,
+        activity: None,
+        unseen: false,
+        cwd: "/w".into(),
+        workspace: "/w".into(),
+        model: "anthropic/m".into(),
+        model_why: "ANTHROPIC_API_KEY is set".into(),
+        model_chosen: true,
+        model_sends: None,
+        context_tokens: 3,
+        context_window: 200,
+        cost: None,
+        scope: vec![],
+        notes: vec![],
+        queue: vec![Queued { id: "q".into(), input: text("next") }],
+        segment: None,
+    }
+}
+
+const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+
+/// The first group: what a classic client may receive.
+fn classic() -> Vec<(Event, String)> {
+    let plain: Vec<(Event, &str)> = vec![
+        (
+            Event::UserMessage { segments: text("hi") },
+            r#"{"event":"user_message","data":{"segments":[{"kind":"text","content":"hi"}]}}"#,
+        ),
+        (
+            Event::SystemItem { item: SystemItem::Interrupt { body: "b".into() } },
+            r#"{"event":"system_item","data":{"item":{"kind":"interrupt","body":"b"}}}"#,
+        ),
+        (
+            Event::InvokeStart { kind: Trigger::UserSend },
+            r#"{"event":"invoke_start","data":{"kind":"user_send"}}"#,
+        ),
+        (Event::TurnStart { turn: 0 }, r#"{"event":"turn_start","data":{"turn":0}}"#),
+        (
+            Event::TurnEnd { turn: 0, result: TurnResult::Finished },
+            r#"{"event":"turn_end","data":{"turn":0,"result":"finished"}}"#,
+        ),
+        (
+            Event::LlmCallStart { llm_call: 4 },
+            r#"{"event":"llm_call_start","data":{"llm_call":4}}"#,
+        ),
+        (Event::LlmCallEnd { llm_call: 4 }, r#"{"event":"llm_call_end","data":{"llm_call":4}}"#),
+        (
+            Event::LlmRetry {
+                llm_call: 4,
+                failed_attempt: 1,
+                max_attempts: 5,
+                wait_ms: 500,
+                elapsed_ms: 20,
+                status: Some(429),
+                error: "busy".into(),
+            },
+            r#"{"event":"llm_retry","data":{"llm_call":4,"failed_attempt":1,"max_attempts":5,"wait_ms":500,"elapsed_ms":20,"status":429,"error":"busy"}}"#,
+        ),
+        (
+            Event::LlmContinuation {
+                llm_call: 4,
+                attempt: 1,
+                max_attempts: 3,
+                reason: "cut".into(),
+            },
+            r#"{"event":"llm_continuation","data":{"llm_call":4,"attempt":1,"max_attempts":3,"reason":"cut"}}"#,
+        ),
+        (Event::TextDelta { text: "h".into() }, r#"{"event":"text_delta","data":{"text":"h"}}"#),
+        (Event::TextDone { text: "hi".into() }, r#"{"event":"text_done","data":{"text":"hi"}}"#),
+        (Event::ThinkingStart, r#"{"event":"thinking_start"}"#),
+        (
+            Event::ThinkingDelta { text: "t".into() },
+            r#"{"event":"thinking_delta","data":{"text":"t"}}"#,
+        ),
+        (
+            Event::ThinkingDone { text: "t".into() },
+            r#"{"event":"thinking_done","data":{"text":"t"}}"#,
+        ),
+        (
+            Event::ToolCallStart { id: "c".into(), name: "Read".into() },
+            r#"{"event":"tool_call_start","data":{"id":"c","name":"Read"}}"#,
+        ),
+        (
+            Event::ToolCallArgsDelta { id: "c".into(), json: "{".into() },
+            r#"{"event":"tool_call_args_delta","data":{"id":"c","json":"{"}}"#,
+        ),
+        (
+            Event::ToolCallDone { id: "c".into(), name: "Read".into(), arguments: "{}".into() },
+            r#"{"event":"tool_call_done","data":{"id":"c","name":"Read","arguments":"{}"}}"#,
+        ),
+        (
+            Event::ToolResult { id: "c".into(), summary: "s".into(), output: None, is_error: true },
+            r#"{"event":"tool_result","data":{"id":"c","summary":"s","is_error":true}}"#,
+        ),
+        (
+            Event::Usage {
+                input_tokens: Some(10),
+                output_tokens: None,
+                cache_read_input_tokens: None,
+            },
+            r#"{"event":"usage","data":{"input_tokens":10,"output_tokens":null}}"#,
+        ),
+        (
+            Event::RunEnd { result: RunResult::Finished },
+            r#"{"event":"run_end","data":{"result":"finished"}}"#,
+        ),
+        (
+            Event::Error { code: ErrorCode::Internal, message: "Cancelled".into() },
+            r#"{"event":"error","data":{"code":"internal","message":"Cancelled"}}"#,
+        ),
+        (
+            Event::Status { status: PodStatus::Paused },
+            r#"{"event":"status","data":{"status":"paused"}}"#,
+        ),
+        (
+            Event::Completions {
+                kind: CompletionKind::File,
+                entries: vec![Completion { value: "a".into(), is_dir: false }],
+            },
+            r#"{"event":"completions","data":{"kind":"file","entries":[{"value":"a","is_dir":false}]}}"#,
+        ),
+        (
+            Event::PodsListed { pods: vec![json!({"pod_name": "a"})] },
+            r#"{"event":"pods_listed","data":{"pods":[{"pod_name":"a"}]}}"#,
+        ),
+        (
+            Event::PodRestored { result: json!({"action": "already_live"}) },
+            r#"{"event":"pod_restored","data":{"result":{"action":"already_live"}}}"#,
+        ),
+        (
+            Event::PeerRegistered {
+                result: PeerRegistered { source: name("alpha"), peer: name("beta") },
+            },
+            r#"{"event":"peer_registered","data":{"result":{"source":"alpha","peer":"beta"}}}"#,
+        ),
+        (
+            Event::Alert(Alert {
+                level: AlertLevel::Warn,
+                source: AlertSource::AgentsMd,
+                message: "m".into(),
+                timestamp_ms: 5,
+            }),
+            r#"{"event":"alert","data":{"level":"warn","source":"agents_md","message":"m","timestamp_ms":5}}"#,
+        ),
+        (
+            Event::MemoryWorker(json!({"worker": "w"})),
+            r#"{"event":"memory_worker","data":{"worker":"w"}}"#,
+        ),
+        (Event::CompactStart, r#"{"event":"compact_start"}"#),
+        (
+            Event::CompactFailed { error: "e".into() },
+            r#"{"event":"compact_failed","data":{"error":"e"}}"#,
+        ),
+        (Event::Stopped, r#"{"event":"shutdown"}"#),
+    ];
+    plain.into_iter().map(|(event, json)| (event, json.to_owned())).collect()
+}
+
+/// The classic events that carry entries or ids.
+fn with_entries() -> Vec<(Event, String)> {
+    let id = RewindTargetId { segment_id: ID.parse().expect("a uuid"), user_input_entry_index: 2 };
+    let target = RewindTarget {
+        id,
+        expected_head_entries: 7,
+        truncate_entries: 1,
+        turn_index: 1,
+        timestamp_ms: None,
+        preview: "hi".into(),
+        eligible: true,
+        disabled_reason: None,
+        warning: Some("w".into()),
+    };
+    vec![
+        (
+            Event::Snapshot {
+                entries: vec![entry()],
+                greeting: Box::new(greeting()),
+                status: PodStatus::Idle,
+                in_flight: vec![InFlight::Text { text: "so f".into() }],
+            },
+            format!(
+                r#"{{"event":"snapshot","data":{{"entries":[{ENTRY}],"greeting":{{"pod_name":"alpha","cwd":"/w","provider":"anthropic","model":"m","scope_summary":"s","tools":["Bash"],"context_window":200,"context_tokens":3}},"status":"idle","in_flight":[{{"kind":"text","text":"so f"}}]}}}}"#
+            ),
+        ),
+        (
+            Event::SegmentRotated { entry: Box::new(entry()) },
+            format!(r#"{{"event":"segment_rotated","data":{{"entry":{ENTRY}}}}}"#),
+        ),
+        (
+            Event::RewindTargets { head_entries: 7, targets: vec![target] },
+            format!(
+                r#"{{"event":"rewind_targets","data":{{"head_entries":7,"targets":[{{"id":{{"segment_id":"{ID}","user_input_entry_index":2}},"expected_head_entries":7,"truncate_entries":1,"turn_index":1,"timestamp_ms":null,"preview":"hi","eligible":true,"warning":"w"}}]}}}}"#
+            ),
+        ),
+        (
+            Event::RewindApplied {
+                entries: vec![entry()],
+                input: text("hi"),
+                summary: RewindSummary {
+                    truncated_to_entries: 1,
+                    discarded_entries: 2,
+                    tool_side_effect_warning: true,
+                },
+            },
+            format!(
+                r#"{{"event":"rewind_applied","data":{{"entries":[{ENTRY}],"input":[{{"kind":"text","content":"hi"}}],"summary":{{"truncated_to_entries":1,"discarded_entries":2,"tool_side_effect_warning":true}}}}}}"#
+            ),
+        ),
+        (
+            Event::CompactDone { new_segment_id: ID.parse().expect("a uuid") },
+            format!(r#"{{"event":"compact_done","data":{{"new_segment_id":"{ID}"}}}}"#),
+        ),
+    ]
+}
+
+/// The second group: what only connections with request ids and the host socket know.
+fn ours() -> Vec<(Event, String)> {
+    let line = Line::Whole(Box::new(entry()));
+    vec![
+        (
+            Event::Accepted { entry: ID.parse().ok(), queued: None },
+            format!(r#"{{"event":"accepted","data":{{"entry":"{ID}"}}}}"#),
+        ),
+        (
+            Event::Accepted { entry: None, queued: Some("q".into()) },
+            r#"{"event":"accepted","data":{"queued":"q"}}"#.into(),
+        ),
+        (
+            Event::Family { pods: vec![info()] },
+            format!(r#"{{"event":"family","data":{{"pods":[{INFO}]}}}}"#),
+        ),
+        (
+            Event::PodChanged { info: Box::new(info()) },
+            format!(r#"{{"event":"pod_changed","data":{{"info":{INFO}}}}}"#),
+        ),
+        (
+            Event::PodRemoved { name: name("alice") },
+            r#"{"event":"pod_removed","data":{"name":"alice"}}"#.into(),
+        ),
+        (
+            Event::Entry { entry: Box::new(entry()) },
+            format!(r#"{{"event":"entry","data":{{"entry":{ENTRY}}}}}"#),
+        ),
+        (
+            Event::ToolOutput { id: "c".into(), text: "o".into() },
+            r#"{"event":"tool_output","data":{"id":"c","text":"o"}}"#.into(),
+        ),
+        (
+            Event::Page { entries: vec![line], before: None, in_flight: vec![], seq: 3 },
+            format!(
+                r#"{{"event":"page","data":{{"entries":[{ENTRY}],"before":null,"in_flight":[],"seq":3}}}}"#
+            ),
+        ),
+        (
+            Event::Fetched { entry: Box::new(entry()) },
+            format!(r#"{{"event":"fetched","data":{{"entry":{ENTRY}}}}}"#),
+        ),
+        (
+            Event::Created { info: Box::new(info()) },
+            format!(r#"{{"event":"created","data":{{"info":{INFO}}}}}"#),
+        ),
+        (
+            Event::Host {
+                version: "1".into(),
+                pid: 2,
+                data_dir: "/d".into(),
+                runtime_dir: "/r".into(),
+            },
+            r#"{"event":"host","data":{"version":"1","pid":2,"data_dir":"/d","runtime_dir":"/r"}}"#
+                .into(),
+        ),
+        (Event::Lagged, r#"{"event":"lagged"}"#.into()),
+        (
+            Event::Unknown(json!({"event": "later", "data": {"x": [1]}})),
+            r#"{"event":"later","data":{"x":[1]}}"#.into(),
+        ),
+    ]
+}
+
+#[test]
+fn every_event_has_its_line() {
+    let table = [classic(), with_entries(), ours()].concat();
+    every_variant!(
+        Event,
+        table.iter().map(|(event, json)| (event.clone(), json.as_str())).collect(),
+        UserMessage SystemItem InvokeStart TurnStart TurnEnd LlmCallStart LlmCallEnd LlmRetry
+        LlmContinuation TextDelta TextDone ThinkingStart ThinkingDelta ThinkingDone ToolCallStart
+        ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
+        Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
+        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family PodChanged
+        PodRemoved Entry ToolOutput Page Fetched Created Host Lagged Unknown
+    );
+}
+
+#[test]
+fn the_vocabulary_of_the_pod_socket_is_frozen() {
+    for (event, json) in [classic(), with_entries()].concat() {
+        assert!(event.is_classic(), "{json}");
+    }
+    for (event, json) in ours() {
+        assert!(!event.is_classic(), "{json}");
+    }
+}
+
+#[test]
+fn a_page_shows_cut_and_damaged_lines_in_their_place() {
+    every_variant!(
+        Line,
+        vec![
+            (Line::Whole(Box::new(entry())), ENTRY),
+            (
+                Line::Cut { cut_bytes: 99, entry: Box::new(entry()) },
+                r#"{"cut_bytes":99,"entry":{"id":"01a1fff2-d277-7d93-b554-1afe8ed56657","ts":7,"kind":"turn_end","turn_count":1}}"#,
+            ),
+            (Line::Damaged { damaged: "{\"ki".into(), byte: 12 }, r#"{"damaged":"{\"ki","byte":12}"#),
+        ],
+        Whole Cut Damaged
+    );
+}
+
+#[test]
+fn what_is_in_flight_has_its_line() {
+    every_variant!(
+        InFlight,
+        vec![
+            (InFlight::Text { text: "t".into() }, r#"{"kind":"text","text":"t"}"#),
+            (InFlight::Thinking { text: "t".into() }, r#"{"kind":"thinking","text":"t"}"#),
+            (
+                InFlight::ToolCall { id: "c".into(), name: "Read".into(), arguments: "{".into() },
+                r#"{"kind":"tool_call","id":"c","name":"Read","arguments":"{"}"#,
+            ),
+            (
+                InFlight::Tool { id: "c".into(), name: "Bash".into(), output: "so far".into() },
+                r#"{"kind":"tool","id":"c","name":"Bash","output":"so far"}"#,
+            ),
+        ],
+        Text Thinking ToolCall Tool
+    );
+}
+
+#[test]
+fn every_state_has_its_word() {
+    for (state, word) in [
+        (State::Running, "running"),
+        (State::NeedsYou, "needs_you"),
+        (State::Paused, "paused"),
+        (State::Idle, "idle"),
+        (State::Stopped, "stopped"),
+        (State::Failed, "failed"),
+    ] {
+        golden(&state, &format!("\"{word}\""));
+    }
+    let later: State = serde_json::from_str("\"dreaming\"").expect("a state");
+    assert_eq!(later, State::Unknown);
+}
+
+#[test]
+fn the_enumerations_have_the_words_of_the_protocol() {
+    for (code, word) in [
+        (ErrorCode::AlreadyRunning, "already_running"),
+        (ErrorCode::NotRunning, "not_running"),
+        (ErrorCode::NotPaused, "not_paused"),
+        (ErrorCode::ProviderError, "provider_error"),
+        (ErrorCode::ToolError, "tool_error"),
+        (ErrorCode::InvalidRequest, "invalid_request"),
+        (ErrorCode::Internal, "internal"),
+    ] {
+        golden(&code, &format!("\"{word}\""));
+    }
+    for (result, word) in [
+        (RunResult::Finished, "finished"),
+        (RunResult::Paused, "paused"),
+        (RunResult::LimitReached, "limit_reached"),
+        (RunResult::RolledBack, "rolled_back"),
+        (RunResult::Cancelled, "cancelled"),
+    ] {
+        golden(&result, &format!("\"{word}\""));
+    }
+    for (status, word) in
+        [(PodStatus::Idle, "idle"), (PodStatus::Running, "running"), (PodStatus::Paused, "paused")]
+    {
+        golden(&status, &format!("\"{word}\""));
+    }
+    golden(&TurnResult::Paused, "\"paused\"");
+    golden(&CompletionKind::Knowledge, "\"knowledge\"");
+    golden(&CompletionKind::Workflow, "\"workflow\"");
+    golden(&AlertLevel::Error, "\"error\"");
+    golden(&AlertSource::Pod, "\"pod\"");
+    golden(&AlertSource::Worker, "\"worker\"");
+    golden(&AlertSource::Compactor, "\"compactor\"");
+}

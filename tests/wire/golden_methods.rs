@@ -1,0 +1,186 @@
+//! A golden line for every order, and for every piece of input and news of a child.
+
+use crate::{every_variant, golden};
+use std::collections::BTreeMap;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment};
+use yoi::scope::{Permission, Rule};
+
+const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
+
+fn entry() -> EntryId {
+    ID.parse().expect("a uuid")
+}
+
+fn text(content: &str) -> Segment {
+    Segment::Text { content: content.into() }
+}
+
+fn rule() -> Rule {
+    Rule { target: "/w".into(), permission: Permission::Write, recursive: true }
+}
+
+#[test]
+fn every_method_has_its_line() {
+    let target =
+        RewindTargetId { segment_id: ID.parse().expect("a uuid"), user_input_entry_index: 2 };
+    let new = NewPod {
+        name: PodName::parse("alice").ok(),
+        cwd: "/w".into(),
+        model: Some("anthropic/".into()),
+        scope: Some(vec![rule()]),
+        max_turns: Some(9),
+        env: BTreeMap::from([("PATH".into(), "/bin".into())]),
+    };
+    every_variant!(
+        Method,
+        vec![
+            (Method::say("Hi"), r#"{"method":"run","params":{"input":[{"kind":"text","content":"Hi"}]}}"#),
+            (
+                Method::Send { input: vec![text("Hi")], queue: true },
+                r#"{"method":"run","params":{"input":[{"kind":"text","content":"Hi"}],"queue":true}}"#,
+            ),
+            (
+                Method::Notify { message: "green".into() },
+                r#"{"method":"notify","params":{"message":"green"}}"#,
+            ),
+            (
+                Method::PodEvent(PodEvent::TurnEnded { pod_name: "kid".into() }),
+                r#"{"method":"pod_event","params":{"kind":"turn_ended","pod_name":"kid"}}"#,
+            ),
+            (Method::Resume, r#"{"method":"resume"}"#),
+            (Method::Cancel, r#"{"method":"cancel"}"#),
+            (Method::Pause, r#"{"method":"pause"}"#),
+            (Method::Compact, r#"{"method":"compact"}"#),
+            (Method::ListRewindTargets, r#"{"method":"list_rewind_targets"}"#),
+            (
+                Method::Rewind { target, expected_head_entries: 7 },
+                r#"{"method":"rewind_to","params":{"target":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","user_input_entry_index":2},"expected_head_entries":7}}"#,
+            ),
+            (Method::Stop, r#"{"method":"shutdown"}"#),
+            (
+                Method::ListCompletions { kind: CompletionKind::File, prefix: "src/".into() },
+                r#"{"method":"list_completions","params":{"kind":"file","prefix":"src/"}}"#,
+            ),
+            (Method::ListPods, r#"{"method":"list_pods"}"#),
+            (
+                Method::Restore { name: "x".into() },
+                r#"{"method":"restore_pod","params":{"name":"x"}}"#,
+            ),
+            (
+                Method::Peer { name: "x".into() },
+                r#"{"method":"register_peer","params":{"name":"x"}}"#,
+            ),
+            (Method::Watch, r#"{"method":"watch"}"#),
+            (
+                Method::Page { before: None, max_bytes: 65_536 },
+                r#"{"method":"page","params":{"before":null,"max_bytes":65536}}"#,
+            ),
+            (
+                Method::Fetch { entry: entry() },
+                r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
+            ),
+            (
+                Method::New(new),
+                r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"max_turns":9,"env":{"PATH":"/bin"}}}"#,
+            ),
+            (
+                Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),
+                r#"{"method":"new","params":{"cwd":"/w"}}"#,
+            ),
+            (
+                Method::Open { env: BTreeMap::from([("A".into(), "b".into())]) },
+                r#"{"method":"open","params":{"env":{"A":"b"}}}"#,
+            ),
+            (Method::Remove, r#"{"method":"remove"}"#),
+            (
+                Method::SetModel { model: "ollama/".into() },
+                r#"{"method":"set_model","params":{"model":"ollama/"}}"#,
+            ),
+            (
+                Method::EditQueued { id: "q1".into(), input: Some(vec![text("new")]) },
+                r#"{"method":"edit_queued","params":{"id":"q1","input":[{"kind":"text","content":"new"}]}}"#,
+            ),
+            (
+                Method::EditQueued { id: "q1".into(), input: None },
+                r#"{"method":"edit_queued","params":{"id":"q1"}}"#,
+            ),
+            (
+                Method::Steer { id: Some("q1".into()), input: vec![] },
+                r#"{"method":"steer","params":{"id":"q1"}}"#,
+            ),
+            (
+                Method::Steer { id: None, input: vec![text("left")] },
+                r#"{"method":"steer","params":{"input":[{"kind":"text","content":"left"}]}}"#,
+            ),
+            (Method::Seen, r#"{"method":"seen"}"#),
+            (Method::HostStatus, r#"{"method":"host_status"}"#),
+        ],
+        Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
+        ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
+        Steer Seen HostStatus
+    );
+}
+
+#[test]
+fn every_segment_has_its_line() {
+    let future = serde_json::json!({"kind": "from_the_future", "x": 1});
+    every_variant!(
+        Segment,
+        vec![
+            (text("see "), r#"{"kind":"text","content":"see "}"#),
+            (
+                Segment::Paste { id: 1, chars: 7, lines: 2, content: "abc\ndef".into() },
+                r#"{"kind":"paste","id":1,"chars":7,"lines":2,"content":"abc\ndef"}"#,
+            ),
+            (Segment::FileRef { path: "a.rs".into() }, r#"{"kind":"file_ref","path":"a.rs"}"#),
+            (Segment::KnowledgeRef { slug: "k".into() }, r#"{"kind":"knowledge_ref","slug":"k"}"#),
+            (Segment::WorkflowInvoke { slug: "w".into() }, r#"{"kind":"workflow_invoke","slug":"w"}"#),
+            (Segment::Unknown(future), r#"{"kind":"from_the_future","x":1}"#),
+        ],
+        Text Paste FileRef KnowledgeRef WorkflowInvoke Unknown
+    );
+}
+
+#[test]
+fn every_news_of_a_child_has_its_line() {
+    let name = || "kid".to_owned();
+    every_variant!(
+        PodEvent,
+        vec![
+            (PodEvent::TurnEnded { pod_name: name() }, r#"{"kind":"turn_ended","pod_name":"kid"}"#),
+            (
+                PodEvent::Errored { pod_name: name(), message: "no".into() },
+                r#"{"kind":"errored","pod_name":"kid","message":"no"}"#,
+            ),
+            (PodEvent::ShutDown { pod_name: name() }, r#"{"kind":"shut_down","pod_name":"kid"}"#),
+            (
+                PodEvent::ScopeSubDelegated {
+                    parent_pod: name(),
+                    sub_pod: "sub".into(),
+                    sub_socket: "/run/sub/sock".into(),
+                    scope: vec![rule()],
+                },
+                r#"{"kind":"scope_sub_delegated","parent_pod":"kid","sub_pod":"sub","sub_socket":"/run/sub/sock","scope":[{"target":"/w","permission":"write","recursive":true}]}"#,
+            ),
+        ],
+        TurnEnded Errored ShutDown ScopeSubDelegated
+    );
+}
+
+#[test]
+fn a_rule_is_recursive_when_it_does_not_say() {
+    golden(
+        &Rule { target: "/w".into(), permission: Permission::Read, recursive: false },
+        r#"{"target":"/w","permission":"read","recursive":false}"#,
+    );
+    let short: Rule =
+        serde_json::from_str(r#"{"target":"/w","permission":"write"}"#).expect("a rule");
+    assert_eq!(short, rule());
+}
+
+#[test]
+fn only_the_orders_of_the_predecessor_are_classic() {
+    assert!(Method::Compact.is_classic() && Method::ListPods.is_classic());
+    assert!(!Method::Watch.is_classic() && !Method::Seen.is_classic());
+}
