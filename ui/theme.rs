@@ -1,1 +1,160 @@
-//! Stub.
+//! Every colour and emphasis of the screen, by role: what a thing means, never how it looks, is
+//! what the panes name. The looks are data in `themes/*.toml`.
+
+mod colour;
+mod file;
+
+pub use colour::Depth;
+
+use ratatui::style::Style;
+use std::path::Path;
+
+/// The themes that are built in, and the one that is used when nothing is chosen.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("night", include_str!("../themes/night.toml")),
+    ("day", include_str!("../themes/day.toml")),
+    (MONO, include_str!("../themes/mono.toml")),
+];
+/// The theme without a single colour, which `NO_COLOR` chooses.
+const MONO: &str = "mono";
+
+macro_rules! roles {
+    ($($(#[$doc:meta])* $field:ident $variant:ident),* $(,)?) => {
+        /// What a piece of the screen means.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum Role { #[default] $($(#[$doc])* $variant),* }
+
+        /// A look for every role. `text` alone says what the ground of the screen is: it is laid
+        /// under everything, and the other roles are patched over it.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Theme {
+            /// Under which it is chosen.
+            pub name: String,
+            $($(#[$doc])* pub $field: Style),*
+        }
+
+        impl Role {
+            /// The names of all roles, as theme files write them.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+        }
+
+        impl Theme {
+            /// The look of a role.
+            pub fn style(&self, role: Role) -> Style {
+                match role { $(Role::$variant => self.$field),* }
+            }
+
+            fn plain(name: &str) -> Self {
+                Self { name: name.into(), $($field: Style::new()),* }
+            }
+
+            fn role_mut(&mut self, name: &str) -> Option<&mut Style> {
+                match name { $(stringify!($field) => Some(&mut self.$field),)* _ => None }
+            }
+        }
+    };
+}
+
+roles! {
+    /// Ordinary words, and the ground under everything.
+    text Text,
+    /// What matters less.
+    dim Dim,
+    /// Headings, keys in hints, what draws the eye.
+    accent Accent,
+    /// The person's own name and words.
+    you You,
+    /// A Pod's name.
+    agent Agent,
+    /// The name of a tool.
+    tool Tool,
+    /// It went well.
+    ok Ok,
+    /// Worth a look.
+    warn Warn,
+    /// It went wrong.
+    error Error,
+    /// A turn is under way.
+    running Running,
+    /// Only a person can get it further.
+    needs Needs,
+    /// Interrupted, can go on.
+    paused Paused,
+    /// At rest.
+    idle Idle,
+    /// Code, inline and in blocks.
+    code Code,
+    /// Quoted text and its bar.
+    quote Quote,
+    /// Links.
+    link Link,
+    /// The frame of a pane.
+    border Border,
+    /// The frame of the pane that has the focus.
+    border_focus BorderFocus,
+    /// The chosen row, selected text.
+    selection Selection,
+    /// What a search found.
+    found Found,
+    /// Lines that a change adds.
+    added Added,
+    /// Lines that a change takes away.
+    removed Removed,
+}
+
+impl Theme {
+    /// The names that can be chosen, built-in ones first; those of `user_dir` are its `*.toml`.
+    pub fn names(user_dir: Option<&Path>) -> Vec<String> {
+        let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).into()).collect();
+        let mut own = user_dir.map(file::names_in).unwrap_or_default();
+        own.sort();
+        own.retain(|name| !names.contains(name));
+        names.extend(own);
+        names
+    }
+
+    /// The theme called `name` for this terminal, and what is wrong with it, a sentence each. A file
+    /// `<user_dir>/<name>.toml` goes before the built-in one; whatever it does not say, or says
+    /// wrongly, stays as built in. `NO_COLOR` chooses the theme without colours.
+    pub fn load(name: &str, user_dir: Option<&Path>) -> (Self, Vec<String>) {
+        Self::load_for(name, user_dir, Depth::detect(|key| std::env::var(key).ok()))
+    }
+
+    /// As [`Theme::load`], for a terminal of this depth.
+    pub fn load_for(name: &str, user_dir: Option<&Path>, depth: Depth) -> (Self, Vec<String>) {
+        let name = if depth == Depth::Mono { MONO } else { name };
+        let own = user_dir.map(|dir| dir.join(format!("{name}.toml")));
+        let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
+        let mut complaints = Vec::new();
+        let mut theme = Self::plain(name);
+        let (_, base) = built_in.unwrap_or(&BUILT_IN[0]);
+        file::apply(&mut theme, base, "built in", depth, &mut complaints);
+        match own.as_deref().map(|path| (path, std::fs::read_to_string(path))) {
+            Some((path, Ok(text))) => {
+                file::apply(&mut theme, &text, &path.display().to_string(), depth, &mut complaints);
+            }
+            Some((path, Err(error))) if error.kind() != std::io::ErrorKind::NotFound => {
+                complaints.push(format!("{}: {error}", path.display()));
+            }
+            _ if built_in.is_none() => complaints.push(unknown(name, user_dir)),
+            _ => {}
+        }
+        if built_in.is_none() && !complaints.is_empty() && own.is_none_or(|path| !path.exists()) {
+            theme.name = BUILT_IN[0].0.into();
+        }
+        (theme, complaints)
+    }
+}
+
+fn unknown(name: &str, user_dir: Option<&Path>) -> String {
+    format!("no theme named {name}; there are {}", Theme::names(user_dir).join(", "))
+}
+
+impl Default for Theme {
+    fn default() -> Self {
+        Self::load_for(BUILT_IN[0].0, None, Depth::True).0
+    }
+}
+
+#[cfg(test)]
+mod tests;
