@@ -1,1 +1,170 @@
-//! Stub.
+//! The keymap: which key does what in which place, read from TOML so that every key is data.
+
+use crokey::KeyCombination;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::collections::HashMap;
+
+pub mod action;
+mod load;
+
+pub use action::Action;
+pub use load::{Problem, default_keymap, read};
+
+/// Where a key is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Context {
+    Everywhere,
+    Composer,
+    /// The command line, the palette and every popup.
+    Line,
+    Tree,
+    Transcript,
+    /// After the leader key.
+    Leader,
+}
+
+/// The sections of a keymap file.
+pub const CONTEXTS: [(&str, Context); 6] = [
+    ("everywhere", Context::Everywhere),
+    ("composer", Context::Composer),
+    ("line", Context::Line),
+    ("tree", Context::Tree),
+    ("transcript", Context::Transcript),
+    ("leader", Context::Leader),
+];
+
+/// What a key is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    Do(Action),
+    /// Puts a line into the command line, without its colon; Enter runs it.
+    Prefill(String),
+    /// Runs a line, without its colon.
+    Run(String),
+}
+
+/// All bindings in force.
+#[derive(Clone, Debug, Default)]
+pub struct Keymap {
+    bindings: HashMap<(Context, KeyCombination), Binding>,
+    /// The order of the file, for lists of keys.
+    order: Vec<(Context, KeyCombination)>,
+}
+
+impl Keymap {
+    /// What `key` does in `context`; the context's own keys come before those of everywhere.
+    pub fn get(&self, context: Context, key: KeyCombination) -> Option<&Binding> {
+        let own = self.bindings.get(&(context, key));
+        if own.is_some() || context == Context::Leader {
+            return own;
+        }
+        self.bindings.get(&(Context::Everywhere, key))
+    }
+
+    /// The keys of one context with what they do, in the order of the file.
+    pub fn list(&self, context: Context) -> impl Iterator<Item = (KeyCombination, &Binding)> {
+        self.order
+            .iter()
+            .filter(move |(of, _)| *of == context)
+            .filter_map(|at| self.bindings.get(at).map(|binding| (at.1, binding)))
+    }
+
+    /// The first key that does `action`, as it is written for people; empty when none does.
+    pub fn label(&self, context: Context, action: Action) -> String {
+        self.list(context)
+            .find(|(_, binding)| **binding == Binding::Do(action))
+            .map(|(key, _)| label(key))
+            .unwrap_or_default()
+    }
+
+    fn set(&mut self, context: Context, key: KeyCombination, binding: Binding) {
+        if self.bindings.insert((context, key), binding).is_none() {
+            self.order.push((context, key));
+        }
+    }
+
+    fn remove(&mut self, context: Context, key: KeyCombination) {
+        self.bindings.remove(&(context, key));
+        self.order.retain(|at| *at != (context, key));
+    }
+}
+
+/// A key as it was pressed, in the one form that bindings are kept in.
+pub fn pressed(event: KeyEvent) -> KeyCombination {
+    normal(KeyCombination::from(event))
+}
+
+/// Reads a key as keymaps write it: `ctrl-p`, `shift-tab`, `G`, `?`.
+pub fn parse(text: &str) -> Option<KeyCombination> {
+    let upper = text.len() == 1 && text.starts_with(|c: char| c.is_ascii_uppercase());
+    let text = if upper { format!("shift-{text}") } else { text.to_owned() };
+    crokey::parse(&text).ok().map(normal)
+}
+
+/// Keys that arrive as the same byte are one key, however the terminal spells them.
+fn normal(key: KeyCombination) -> KeyCombination {
+    let key = key.normalized();
+    let crokey::OneToThree::One(code) = key.codes else { return key };
+    let (code, modifiers) = one(code, key.modifiers);
+    KeyCombination::one_key(code, modifiers)
+}
+
+fn one(code: KeyCode, modifiers: KeyModifiers) -> (KeyCode, KeyModifiers) {
+    let known = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
+    let modifiers = modifiers & known;
+    let control = modifiers == KeyModifiers::CONTROL;
+    match code {
+        KeyCode::Tab | KeyCode::BackTab if modifiers.contains(KeyModifiers::SHIFT) => {
+            (KeyCode::BackTab, modifiers)
+        }
+        KeyCode::Char('h') if control => (KeyCode::Backspace, KeyModifiers::NONE),
+        KeyCode::Char('i') if control => (KeyCode::Tab, KeyModifiers::NONE),
+        KeyCode::Char('m') if control => (KeyCode::Enter, KeyModifiers::NONE),
+        KeyCode::Char('[' | '3') if control => (KeyCode::Esc, KeyModifiers::NONE),
+        KeyCode::Char('7' | '/' | '_' | '-') if modifiers.contains(KeyModifiers::CONTROL) => {
+            (KeyCode::Char('_'), modifiers - KeyModifiers::SHIFT)
+        }
+        KeyCode::Char(c) if !c.is_alphabetic() => {
+            (KeyCode::Char(c), modifiers - KeyModifiers::SHIFT)
+        }
+        code => (code, modifiers),
+    }
+}
+
+/// A key as it is written for people: `Ctrl+P`, `Shift+Tab`, `G`.
+pub fn label(key: KeyCombination) -> String {
+    let crokey::OneToThree::One(code) = key.codes else { return key.to_string() };
+    let letter = matches!(code, KeyCode::Char(_));
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let mut text = String::new();
+    if control {
+        text += "Ctrl+";
+    }
+    if key.modifiers.contains(KeyModifiers::ALT) {
+        text += "Alt+";
+    }
+    if key.modifiers.contains(KeyModifiers::SHIFT) && !letter {
+        text += "Shift+";
+    }
+    text + &name(code, control)
+}
+
+fn name(code: KeyCode, control: bool) -> String {
+    match code {
+        KeyCode::Char(' ') => "Space".into(),
+        KeyCode::Char(c) if control => c.to_ascii_uppercase().into(),
+        KeyCode::Char(c) => c.into(),
+        KeyCode::BackTab => "Tab".into(),
+        KeyCode::Up => "↑".into(),
+        KeyCode::Down => "↓".into(),
+        KeyCode::Left => "←".into(),
+        KeyCode::Right => "→".into(),
+        KeyCode::PageUp => "PageUp".into(),
+        KeyCode::PageDown => "PageDown".into(),
+        KeyCode::F(n) => format!("F{n}"),
+        code => format!("{code:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,131 @@
-//! Stub.
+//! Short news for the action bar: each is shown for a while, and the past ones can be listed.
+
+use std::collections::VecDeque;
+
+/// How many past notices are kept.
+const KEPT: usize = 200;
+
+/// What kind of news it is; decides shape, colour and how long it stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What was asked for is done.
+    Done,
+    /// Something to know.
+    Told,
+    /// Something is not as it should be.
+    Warned,
+    /// What was asked for was not done.
+    Refused,
+}
+
+impl Kind {
+    /// Milliseconds on screen, for a short text.
+    fn stays(self) -> u64 {
+        match self {
+            Self::Done => 4_000,
+            Self::Told => 6_000,
+            Self::Warned | Self::Refused => 10_000,
+        }
+    }
+
+    /// The mark before the text.
+    pub fn mark(self, ascii: bool) -> &'static str {
+        match (self, ascii) {
+            (Self::Done, false) => "✓",
+            (Self::Done, true) => "v",
+            (Self::Told, _) => "·",
+            (Self::Warned, _) => "!",
+            (Self::Refused, false) => "✕",
+            (Self::Refused, true) => "x",
+        }
+    }
+}
+
+/// One piece of news.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub kind: Kind,
+    pub text: String,
+    /// When it was said; milliseconds since the Unix epoch.
+    pub at: u64,
+}
+
+impl Notice {
+    /// When it leaves the screen; a long text stays longer.
+    fn until(&self) -> u64 {
+        let length = u64::try_from(self.text.len()).unwrap_or(u64::MAX);
+        self.at.saturating_add(self.kind.stays()).saturating_add(length.saturating_mul(25))
+    }
+}
+
+/// The notice on screen and those before it.
+#[derive(Clone, Debug, Default)]
+pub struct Notices {
+    shown: Option<Notice>,
+    past: VecDeque<Notice>,
+}
+
+impl Notices {
+    /// Shows `text` from `now` on.
+    pub fn say(&mut self, kind: Kind, text: impl Into<String>, now: u64) {
+        let notice = Notice { kind, text: text.into(), at: now };
+        self.past.push_front(notice.clone());
+        self.past.truncate(KEPT);
+        self.shown = Some(notice);
+    }
+
+    /// What is on screen.
+    pub fn shown(&self) -> Option<&Notice> {
+        self.shown.as_ref()
+    }
+
+    /// Takes the notice off the screen, before its time.
+    pub fn hide(&mut self) {
+        self.shown = None;
+    }
+
+    /// Takes the notice off the screen when its time is over.
+    pub fn expire(&mut self, now: u64) {
+        if self.ends().is_some_and(|end| end <= now) {
+            self.shown = None;
+        }
+    }
+
+    /// When the notice on screen ends.
+    pub fn ends(&self) -> Option<u64> {
+        self.shown.as_ref().map(Notice::until)
+    }
+
+    /// All notices, the newest first.
+    pub fn past(&self) -> impl Iterator<Item = &Notice> {
+        self.past.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_leaves_the_screen_and_stays_in_the_list() {
+        let mut notices = Notices::default();
+        notices.say(Kind::Done, "alice is stopped", 1_000);
+        notices.expire(4_000);
+        assert_eq!(notices.shown().map(|n| n.text.as_str()), Some("alice is stopped"));
+        let end = notices.ends().expect("it ends");
+        notices.expire(end);
+        assert_eq!(notices.shown(), None);
+        assert_eq!(notices.ends(), None);
+        assert_eq!(notices.past().count(), 1);
+    }
+
+    #[test]
+    fn a_refusal_stays_longer_than_a_success() {
+        let end = |kind| {
+            let mut notices = Notices::default();
+            notices.say(kind, "x", 0);
+            notices.ends()
+        };
+        assert!(end(Kind::Refused) > end(Kind::Done));
+    }
+}

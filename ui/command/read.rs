@@ -1,0 +1,127 @@
+//! From a typed line to a verb, or to the sentence that says what is wrong with it.
+
+use crate::command::{Needs, Row, TABLE, Verb, find};
+use std::path::PathBuf;
+use yoi::protocol::PodName;
+
+/// Reads a line with or without its leading colon. The error is for the person who typed it.
+pub fn read(line: &str) -> Result<Verb, String> {
+    let line = line.trim().trim_start_matches(':').trim_start();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    if word.is_empty() {
+        return Err("type a verb; :help lists them".into());
+    }
+    let row = find(word).ok_or_else(|| unknown(word))?;
+    arguments(row, rest.trim())
+}
+
+fn unknown(word: &str) -> String {
+    match crate::command::complete::nearest(word) {
+        Some(name) => format!("no verb :{word}; did you mean :{name}?"),
+        None => format!("no verb :{word}; :help lists them"),
+    }
+}
+
+fn arguments(row: &Row, rest: &str) -> Result<Verb, String> {
+    if rest.is_empty() && row.needs == Needs::Argument {
+        return Err(format!("usage: :{} {}", row.name, row.usage));
+    }
+    if !rest.is_empty() && row.usage.is_empty() {
+        return Err(format!(":{} takes no argument", row.name));
+    }
+    match row.name {
+        "new" => new(rest),
+        "open" => Ok(Verb::Open(pod(rest)?)),
+        "send" => send(rest),
+        "stop" => Ok(Verb::Stop(maybe_pod(rest)?)),
+        "restore" => Ok(Verb::Restore(maybe_pod(rest)?)),
+        "pause" => Ok(Verb::Pause(maybe_pod(rest)?)),
+        "resume" => Ok(Verb::Resume(maybe_pod(rest)?)),
+        "cancel" => Ok(Verb::Cancel(maybe_pod(rest)?)),
+        "compact" => Ok(Verb::Compact(maybe_pod(rest)?)),
+        "rewind" => rewind(rest),
+        "model" => Ok(Verb::Model(one_word("model", rest)?)),
+        "theme" => Ok(Verb::Theme(rest.to_owned())),
+        "rm" => Ok(Verb::Remove(pod(rest)?)),
+        "notices" => Ok(Verb::Notices),
+        "tour" => Ok(Verb::Tour),
+        "redraw" => Ok(Verb::Redraw),
+        "keys" => Ok(Verb::Keys),
+        "help" => Ok(Verb::Help(one_word("help", rest)?.map(|v| v.trim_start_matches(':').into()))),
+        "quit" => Ok(Verb::Quit),
+        other => Err(unknown(other)),
+    }
+}
+
+fn pod(text: &str) -> Result<PodName, String> {
+    PodName::parse(text).map_err(|e| e.to_string())
+}
+
+fn maybe_pod(text: &str) -> Result<Option<PodName>, String> {
+    if text.is_empty() { Ok(None) } else { pod(text).map(Some) }
+}
+
+fn one_word(verb: &str, text: &str) -> Result<Option<String>, String> {
+    if text.contains(char::is_whitespace) {
+        return Err(format!(":{verb} takes one argument"));
+    }
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+fn send(rest: &str) -> Result<Verb, String> {
+    let usage = "usage: :send <pod> <text>";
+    let (name, text) = rest.split_once(char::is_whitespace).ok_or(usage)?;
+    Ok(Verb::Send { pod: pod(name)?, text: text.trim().to_owned() })
+}
+
+fn rewind(rest: &str) -> Result<Verb, String> {
+    if rest.is_empty() {
+        return Ok(Verb::Rewind(None));
+    }
+    let turn = rest.parse().map_err(|_| format!("`{rest}` is no turn; :rewind lists them"))?;
+    Ok(Verb::Rewind(Some(turn)))
+}
+
+fn new(rest: &str) -> Result<Verb, String> {
+    let (mut name, mut cwd, mut model) = (None, None, None);
+    let mut words = rest.split_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "--cwd" => {
+                cwd = Some(PathBuf::from(words.next().ok_or(":new --cwd wants a directory")?))
+            }
+            "--model" => model = Some(words.next().ok_or(":new --model wants a model")?.to_owned()),
+            _ if word.starts_with("--") => return Err(format!(":new has no option {word}")),
+            _ if name.is_none() => name = Some(pod(word)?),
+            _ => return Err(format!(":new takes one name; `{word}` is one too many")),
+        }
+    }
+    Ok(Verb::New { name, cwd, model })
+}
+
+/// The line with its first word completed to the one verb it can only mean.
+pub fn complete_verb(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    let (word, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
+    if word.is_empty() || find(word).is_some() {
+        return None;
+    }
+    let mut meant = TABLE.iter().filter(|row| row.name.starts_with(word));
+    let (one, more) = (meant.next()?, meant.next());
+    more.is_none().then(|| format!("{}{rest}", one.name))
+}
+
+/// The line, without its colon, that a message looks like: `/verb …` with a known verb as the whole
+/// first word, or a bare `exit`, `quit` or `:q`. Habits of other programs; it is only offered.
+pub fn offered(message: &str) -> Option<String> {
+    let text = message.trim();
+    if ["exit", "quit", ":q", ":quit", ":q!", ":wq", "/exit", "/q"].contains(&text) {
+        return Some("quit".into());
+    }
+    let line = text.strip_prefix('/')?;
+    let word = line.split_whitespace().next()?;
+    if !line.starts_with(word) || text.contains('\n') {
+        return None;
+    }
+    find(word).map(|_| line.to_owned())
+}

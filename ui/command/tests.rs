@@ -1,0 +1,121 @@
+use super::complete::{Sources, complete};
+use super::*;
+
+fn pod(name: &str) -> PodName {
+    PodName::parse(name).expect("a name")
+}
+
+fn here<'a>(current: Option<&'a PodName>, env: &'a BTreeMap<String, String>) -> Here<'a> {
+    Here { current, cwd: Path::new("/repo"), model: None, env }
+}
+
+#[test]
+fn lines_become_verbs() {
+    assert_eq!(read(":stop alice"), Ok(Verb::Stop(Some(pod("alice")))));
+    assert_eq!(read("stop"), Ok(Verb::Stop(None)));
+    assert_eq!(
+        read(":send bob  fix it, please "),
+        Ok(Verb::Send { pod: pod("bob"), text: "fix it, please".into() })
+    );
+    assert_eq!(
+        read("new app --cwd sub --model rehearsal:x"),
+        Ok(Verb::New {
+            name: Some(pod("app")),
+            cwd: Some("sub".into()),
+            model: Some("rehearsal:x".into())
+        })
+    );
+    assert_eq!(read("rewind 3"), Ok(Verb::Rewind(Some(3))));
+    assert_eq!(read("help :stop"), Ok(Verb::Help(Some("stop".into()))));
+}
+
+#[test]
+fn a_bad_line_says_what_is_wrong() {
+    let error = |line: &str| read(line).expect_err(line);
+    assert_eq!(error(":"), "type a verb; :help lists them");
+    assert_eq!(error(":stpo"), "no verb :stpo; did you mean :stop?");
+    assert_eq!(error(":zzz"), "no verb :zzz; :help lists them");
+    assert_eq!(error(":open"), "usage: :open <pod>");
+    assert_eq!(error(":open a/b"), "invalid pod name: a/b");
+    assert_eq!(error(":quit now"), ":quit takes no argument");
+    assert_eq!(error(":new a b"), ":new takes one name; `b` is one too many");
+    assert_eq!(error(":new --fast"), ":new has no option --fast");
+    assert_eq!(error(":rewind x"), "`x` is no turn; :rewind lists them");
+}
+
+#[test]
+fn every_row_of_the_table_is_read() {
+    for row in TABLE {
+        let line = match row.needs {
+            Needs::Nothing => row.name.to_owned(),
+            Needs::Argument => format!("{} alice text", row.name),
+        };
+        let line = if row.argument == Argument::Pod && row.needs == Needs::Argument {
+            format!("{} alice", row.name)
+        } else {
+            line
+        };
+        assert!(read(&line).is_ok(), "{line}: {:?}", read(&line));
+    }
+}
+
+#[test]
+fn a_verb_means_the_current_pod_unless_it_names_one() {
+    let env = BTreeMap::new();
+    let alice = pod("alice");
+    let to = |verb: &Verb, current| call(verb, here(current, &env));
+    assert_eq!(
+        to(&Verb::Stop(None), Some(&alice)),
+        Ok(Call::Host { pod: Some(pod("alice")), method: Method::Stop })
+    );
+    assert_eq!(
+        to(&Verb::Stop(Some(pod("bob"))), Some(&alice)),
+        Ok(Call::Host { pod: Some(pod("bob")), method: Method::Stop })
+    );
+    assert_eq!(
+        to(&Verb::Pause(None), None),
+        Err("no Pod is selected: name one, or :open it first".into())
+    );
+    assert_eq!(to(&Verb::Quit, None), Ok(Call::Local));
+}
+
+#[test]
+fn only_a_known_verb_as_the_whole_first_word_is_offered() {
+    assert_eq!(offered("/stop alice"), Some("stop alice".into()));
+    assert_eq!(offered(" exit "), Some("quit".into()));
+    assert_eq!(offered(":q"), Some("quit".into()));
+    assert_eq!(offered("/stopper"), None);
+    assert_eq!(offered("/usr/bin/stop is what?"), None);
+    assert_eq!(offered("exit the loop early"), None);
+    assert_eq!(offered("/help\nand more"), None);
+}
+
+#[test]
+fn an_unambiguous_beginning_is_completed() {
+    assert_eq!(complete_verb("pau"), Some("pause".into()));
+    assert_eq!(complete_verb("sto bob"), Some("stop bob".into()));
+    assert_eq!(complete_verb("re"), None);
+    assert_eq!(complete_verb("stop"), None);
+}
+
+#[test]
+fn words_complete_by_what_they_can_be() {
+    let sources = Sources {
+        pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
+        models: vec!["anthropic/claude".into(), "openai/gpt".into()],
+        themes: vec!["night".into(), "day".into()],
+    };
+    let texts = |line: &str| {
+        let found = complete(line, &sources);
+        found.candidates.into_iter().map(|c| c.text).collect::<Vec<_>>()
+    };
+    assert_eq!(texts("").len(), TABLE.len());
+    assert_eq!(texts("res")[..2], ["restore", "resume"]);
+    assert_eq!(texts("stop "), ["alice", "bob"]);
+    assert_eq!(texts("stop bo"), ["bob"]);
+    assert_eq!(texts("send bob hel"), Vec::<String>::new());
+    assert_eq!(texts("model gpt"), ["openai/gpt"]);
+    assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
+    assert_eq!(texts("theme d"), ["day"]);
+    assert_eq!(texts("help sto"), ["stop", "restore"]);
+}

@@ -1,0 +1,143 @@
+use super::*;
+use std::collections::BTreeSet;
+
+/// The part of the written keymap that exists.
+const TABLE: &str = include_str!("table.md");
+
+fn problems(text: &str) -> Vec<String> {
+    let mut keymap = default_keymap();
+    read(&mut keymap, "keymap.toml", text).iter().map(ToString::to_string).collect()
+}
+
+/// The keys a table names in its first column, by section; `Ctrl+X` pairs of the third column
+/// belong to the leader.
+fn written() -> BTreeSet<(String, String)> {
+    let mut keys = BTreeSet::new();
+    let mut section = String::new();
+    for line in TABLE.lines() {
+        if let Some(name) = line.strip_prefix("### ") {
+            section = name.to_lowercase();
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if cells.len() < 4 || ["key", "---"].contains(&cells[1]) {
+            continue;
+        }
+        for key in cells[1].split(" / ").flat_map(range) {
+            keys.insert((section.clone(), key));
+        }
+        for also in cells[3].split(", ") {
+            match also.strip_prefix("Ctrl+X ") {
+                Some(key) => keys.insert(("leader".into(), key.into())),
+                None if also.starts_with('F') => keys.insert((section.clone(), also.into())),
+                None => continue,
+            };
+        }
+    }
+    keys
+}
+
+fn range(key: &str) -> Vec<String> {
+    if key == "1–9" { (1..=9).map(|n| n.to_string()).collect() } else { vec![key.to_owned()] }
+}
+
+#[test]
+fn the_default_keymap_is_the_written_table() {
+    let keymap = default_keymap();
+    let bound: BTreeSet<(String, String)> = CONTEXTS
+        .iter()
+        .flat_map(|(name, context)| {
+            keymap.list(*context).map(|(key, _)| ((*name).to_owned(), label(key)))
+        })
+        .map(|(name, key)| match key.strip_prefix("Alt+") {
+            Some(letter) if letter.len() == 1 => (name, format!("Alt+{}", letter.to_uppercase())),
+            _ => (name, key),
+        })
+        .collect();
+    let written = written();
+    assert_eq!(bound.difference(&written).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+    assert_eq!(written.difference(&bound).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+}
+
+#[test]
+fn the_default_keymap_has_no_problem_and_every_action_a_name() {
+    let mut keymap = Keymap::default();
+    let text = include_str!("../../keymaps/default.toml");
+    assert_eq!(read(&mut keymap, "default.toml", text), vec![]);
+    for row in action::ACTIONS {
+        assert_eq!(Action::named(row.name), Some(row.action));
+        assert!(!row.help.is_empty());
+    }
+}
+
+#[test]
+fn no_forbidden_key_is_bound_by_default() {
+    let keymap = default_keymap();
+    for key in ["ctrl-b", "ctrl-s", "ctrl-q", "ctrl-space", "ctrl-v", "ctrl-\\", "ctrl-]", "f11"] {
+        let Some(key) = parse(key) else { panic!("{key} is a key") };
+        for (_, context) in CONTEXTS {
+            assert_eq!(keymap.get(context, key), None, "{}", label(key));
+        }
+    }
+}
+
+#[test]
+fn a_user_file_changes_single_keys() {
+    let mut keymap = default_keymap();
+    let text = "[everywhere]\n\"F5\" = \"palette\"\n\"f2\" = \"\"\n[tree]\n\"x\" = \":rm {pod}\"\n\"p\" = \"run :pause\"\n";
+    assert_eq!(read(&mut keymap, "keymap.toml", text), vec![]);
+    let at = |context, key| keymap.get(context, parse(key).expect("a key")).cloned();
+    assert_eq!(at(Context::Tree, "f5"), Some(Binding::Do(Action::Palette)));
+    assert_eq!(at(Context::Everywhere, "f2"), None);
+    assert_eq!(at(Context::Everywhere, "ctrl-p"), Some(Binding::Do(Action::Palette)));
+    assert_eq!(at(Context::Tree, "x"), Some(Binding::Prefill("rm {pod}".into())));
+    assert_eq!(at(Context::Tree, "p"), Some(Binding::Run("pause".into())));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_file_line_and_column() {
+    assert_eq!(
+        problems("[everywhere]\n\"ctrl-p\" = \"dance\"\n"),
+        ["keymap.toml:2:12: no such action `dance`; the default stays"]
+    );
+    assert_eq!(
+        problems("[cellar]\n"),
+        [
+            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, transcript, leader); the default stays"
+        ]
+    );
+    assert_eq!(
+        problems("[tree]\n\"hyper-q\" = \"up\"\n\"o\" = \":fly\"\n"),
+        [
+            "keymap.toml:2:1: `hyper-q` is no key; the default stays",
+            "keymap.toml:3:7: no such verb `:fly`; the default stays",
+        ]
+    );
+    assert_eq!(
+        problems("[tree]\n\"ctrl-i\" = \"up\"\n\"tab\" = \"down\"\n"),
+        ["keymap.toml:3:1: `tab` is bound twice here; the default stays"]
+    );
+    assert_eq!(
+        problems("[composer]\n\"x\" = \"up\"\n"),
+        ["keymap.toml:2:1: `x` types in the composer and cannot be bound; the default stays"]
+    );
+    assert_eq!(
+        problems("[tree]\n\"x\" = \"run :rm\"\n"),
+        [
+            "keymap.toml:2:7: `:rm` is only ever put into the command line: leave out `run`; the default stays"
+        ]
+    );
+    assert_eq!(problems("[tree\n").len(), 1);
+}
+
+#[test]
+fn keys_that_arrive_as_one_byte_are_one_key() {
+    let key = |code, modifiers| label(pressed(KeyEvent::new(code, modifiers)));
+    assert_eq!(key(KeyCode::Char('7'), KeyModifiers::CONTROL), "Ctrl+_");
+    assert_eq!(key(KeyCode::Char('/'), KeyModifiers::CONTROL), "Ctrl+_");
+    assert_eq!(key(KeyCode::Char('h'), KeyModifiers::CONTROL), "Backspace");
+    assert_eq!(key(KeyCode::BackTab, KeyModifiers::SHIFT), "Shift+Tab");
+    assert_eq!(key(KeyCode::Tab, KeyModifiers::SHIFT), "Shift+Tab");
+    assert_eq!(key(KeyCode::Char('?'), KeyModifiers::SHIFT), "?");
+    assert_eq!(key(KeyCode::Char('G'), KeyModifiers::SHIFT), "G");
+    assert_eq!(key(KeyCode::Char('j'), KeyModifiers::CONTROL), "Ctrl+J");
+}
