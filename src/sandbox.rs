@@ -1,1 +1,241 @@
-//! Stub.
+//! How a command is started and ended: each runs under a small helper process that owns every
+//! descendant, and nothing it started outlives it.
+
+mod env;
+mod helper;
+mod order;
+mod process;
+
+pub use env::{command_env, short_env};
+pub use helper::helper_main;
+
+use order::{Order, Report};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The hidden first argument under which the program is the helper.
+pub const HELPER_ARG: &str = "__run";
+/// The program itself, also when its file was replaced since it started.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// How long the helper has to end everything after it was told to, before it is killed itself.
+const HELPER_GRACE: Duration = Duration::from_secs(12);
+/// How long output is still read when all is over but somebody holds the pipe open.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Bytes of output taken at once.
+const CHUNK: usize = 16 * 1024;
+
+/// Where commands are started from.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    /// The program that is the helper when its first argument is [`HELPER_ARG`].
+    pub helper: PathBuf,
+    /// The soft limit of open files a command gets, if the host has raised its own.
+    pub nofile: Option<u64>,
+}
+
+/// One command, run by `bash -c`.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub program: String,
+    /// Absolute, a directory.
+    pub cwd: PathBuf,
+    /// The whole environment of the command.
+    pub env: BTreeMap<String, String>,
+    /// After this it is ended, with all it started.
+    pub timeout: Duration,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub outcome: Outcome,
+    /// The processes that were still there and had to be ended, by name.
+    pub left_over: Vec<String>,
+    /// Those that could not be ended, for example because they belong to another user.
+    pub stuck: Vec<String>,
+}
+
+/// Why a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal, which did not come from us.
+    Signalled(i32),
+    TimedOut,
+    Cancelled,
+}
+
+/// Why a command did not run, or not to an end that can be told.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// Nothing was started.
+    #[error("the command could not be started: {0}")]
+    NotStarted(String),
+    /// The helper was killed; what it had started is ended, as far as it was found.
+    #[error("the process that watches the command was killed{}", named(.ended))]
+    HelperLost { ended: Vec<String> },
+}
+
+fn named(ended: &[String]) -> String {
+    if ended.is_empty() { String::new() } else { format!("; ended: {}", ended.join(", ")) }
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self { helper: OWN_PROGRAM.into(), nofile: None }
+    }
+}
+
+impl Sandbox {
+    /// Runs a command to its end, or ends it when it takes too long or `cancel` fires. `on_output`
+    /// gets standard output and error as they come, merged; while it works the command waits.
+    /// When this returns, nothing the command started is alive. Dropping the future ends it too.
+    pub async fn run(
+        &self,
+        command: &Command,
+        cancel: &CancellationToken,
+        on_output: impl FnMut(&[u8]) + Send,
+    ) -> Result<Ended, SandboxError> {
+        let mark = uuid::Uuid::now_v7().to_string();
+        let mut child = self.helper().map_err(|error| self.not_started(&error))?;
+        let (Some(control), Some(reports), Some(output)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(SandboxError::NotStarted("its pipes are missing".into()));
+        };
+        let order = Order::of(command, self.nofile, &mark);
+        let control = give(control, &order).await;
+        let reports = BufReader::new(reports).lines();
+        let watch = Watch { control, reports, output: Some(output), on_output, ordered: None };
+        let report = watch.until_report(command.timeout, cancel).await;
+        match report {
+            Some((report, ordered)) => finish(child, report, ordered).await,
+            None => Err(lost(child, &mark).await),
+        }
+    }
+
+    fn helper(&self) -> std::io::Result<Child> {
+        tokio::process::Command::new(&self.helper)
+            .arg(HELPER_ARG)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+
+    fn not_started(&self, error: &std::io::Error) -> SandboxError {
+        SandboxError::NotStarted(format!("{}: {error}", self.helper.display()))
+    }
+}
+
+/// Hands the order over; the pipe stays open, because closing it means: end everything.
+async fn give(mut control: ChildStdin, order: &Order) -> Option<ChildStdin> {
+    // A helper that cannot be written to is dead, and its missing report says so.
+    control.write_all(order.line().as_bytes()).await.ok()?;
+    Some(control)
+}
+
+/// A running command, seen from the host.
+struct Watch<F> {
+    control: Option<ChildStdin>,
+    reports: Lines<BufReader<ChildStdout>>,
+    output: Option<ChildStderr>,
+    on_output: F,
+    /// Why and when it was told to end.
+    ordered: Option<(Outcome, Instant)>,
+}
+
+impl<F: FnMut(&[u8])> Watch<F> {
+    /// Reads output until the helper reports; `None` if it died before it could.
+    async fn until_report(
+        mut self,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Option<(Report, Option<Outcome>)> {
+        let deadline = Instant::now() + limit;
+        let mut buffer = vec![0; CHUNK];
+        let line = loop {
+            let patience = self.ordered.map_or(deadline, |(_, at)| at + HELPER_GRACE);
+            tokio::select! {
+                line = self.reports.next_line() => break line,
+                read = read(&mut self.output, &mut buffer) => self.take(read, &buffer),
+                () = cancel.cancelled(), if self.ordered.is_none() => self.end(Outcome::Cancelled),
+                () = sleep_until(patience) => match self.ordered {
+                    None => self.end(Outcome::TimedOut),
+                    Some(_) => return None,
+                },
+            }
+        };
+        self.drain(&mut buffer).await;
+        let report = Report::parse(&line.ok()??)?;
+        Some((report, self.ordered.map(|(why, _)| why)))
+    }
+
+    /// Closing the pipe is the order.
+    fn end(&mut self, why: Outcome) {
+        self.control = None;
+        self.ordered = Some((why, Instant::now()));
+    }
+
+    fn take(&mut self, read: usize, buffer: &[u8]) {
+        match read {
+            0 => self.output = None,
+            n => (self.on_output)(&buffer[..n]),
+        }
+    }
+
+    async fn drain(&mut self, buffer: &mut [u8]) {
+        let end = Instant::now() + DRAIN;
+        while self.output.is_some() && Instant::now() < end {
+            let Ok(n) = timeout(DRAIN, read(&mut self.output, buffer)).await else { return };
+            self.take(n, buffer);
+        }
+    }
+}
+
+/// The next output; 0 at its end. Waits for ever when it has ended already.
+async fn read(output: &mut Option<ChildStderr>, buffer: &mut [u8]) -> usize {
+    match output {
+        Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
+        None => std::future::pending().await,
+    }
+}
+
+async fn finish(
+    mut child: Child,
+    report: Report,
+    ordered: Option<Outcome>,
+) -> Result<Ended, SandboxError> {
+    if report.stuck.is_empty() {
+        // It exits right after its report; the status says nothing we do not know.
+        let _ = timeout(DRAIN, child.wait()).await;
+    }
+    if let Some(reason) = report.failed {
+        return Err(SandboxError::NotStarted(reason));
+    }
+    let outcome = match (report.ordered, ordered, report.signal) {
+        (true, Some(why), _) => why,
+        (_, _, Some(signal)) => Outcome::Signalled(signal),
+        _ => Outcome::Exited(report.code.unwrap_or(0)),
+    };
+    Ok(Ended { outcome, left_over: report.ended, stuck: report.stuck })
+}
+
+/// The helper is gone or does not answer: ends it, and what carries its mark.
+async fn lost(mut child: Child, mark: &str) -> SandboxError {
+    // Already dead is as good.
+    let _ = child.kill().await;
+    let mark = format!("{}={mark}", order::MARK);
+    let ended = tokio::task::spawn_blocking(move || process::end_marked(&mark)).await;
+    SandboxError::HelperLost { ended: ended.unwrap_or_default() }
+}

@@ -1,8 +1,40 @@
 //! What a model may do: files, shell, tasks. A tool is a row in [`TABLE`] and a function from its
 //! arguments and a [`Context`] to an [`Output`]; it changes nothing else of the Pod.
 
+mod bash;
+mod edit;
+mod fault;
+mod glob;
+mod grep;
+mod input;
+mod keep;
+mod live;
+mod place;
+mod read;
+mod replace;
+mod spill;
+pub mod tasks;
+mod walk;
+mod write;
+
+use crate::llm::ToolSpec;
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
+use crate::scope::Scope;
+use fault::Fault;
+use futures_util::FutureExt;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of content a result holds, when nothing else is configured.
+pub const MAX_OUTPUT: usize = 64 * 1024;
+/// Characters of a summary.
+const MAX_SUMMARY: usize = 200;
+/// Characters of an error: it may name two paths and the way out.
+const MAX_ERROR: usize = 2000;
 
 /// What a tool answered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,4 +47,260 @@ pub struct Output {
     pub images: Vec<Image>,
     /// What files look like now, for read-before-edit.
     pub files: Vec<FileMark>,
+}
+
+/// A tool as it is offered to a model.
+pub struct Tool {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub lane: Lane,
+    schema: fn() -> Value,
+    act: Act,
+}
+
+/// Which calls of one reply may run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Changes nothing: any number together, beside anything.
+    Look,
+    /// Changes files: one after the other in call order, not beside `Shell`.
+    Change,
+    /// Runs commands: together with others of its kind, not beside `Change`.
+    Shell,
+    /// Changes the task list: one after the other in call order.
+    Note,
+}
+
+/// How a tool does its work.
+enum Act {
+    /// On the blocking pool, over files.
+    Files(fn(&str, &Context, &CancellationToken) -> Result<Output, Fault>),
+    /// A command under its helper.
+    Shell,
+    /// On the task list; a change is handed back in [`Done::tasks`].
+    Tasks(fn(&str, &mut tasks::Tasks) -> Result<Output, Fault>),
+}
+
+/// What a call may use, as of its start.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Absolute; where commands start and searches begin.
+    pub cwd: PathBuf,
+    pub scope: Scope,
+    /// The environment of commands, already without secrets.
+    pub env: BTreeMap<String, String>,
+    /// What was read or written so far: canonical path to the blake3 (hex) it had.
+    pub read: BTreeMap<PathBuf, String>,
+    /// Where images and former contents lie, each under its blake3 name.
+    pub blobs: PathBuf,
+    /// Where long command output lies; always readable.
+    pub outputs: PathBuf,
+    pub tasks: tasks::Tasks,
+    /// The program that is the helper of commands ([`crate::sandbox::OWN_PROGRAM`]).
+    pub helper: PathBuf,
+    /// The soft limit of open files that commands get back; `None` leaves it.
+    pub old_nofile: Option<u64>,
+    /// Bytes of content in one result ([`MAX_OUTPUT`]).
+    pub max_output: usize,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    pub output: Output,
+    /// The task list after the call, if it changed.
+    pub tasks: Option<tasks::Tasks>,
+}
+
+/// Every tool, by name.
+pub const TABLE: &[Tool] = &[
+    Tool {
+        name: "Bash",
+        description: bash::DESCRIPTION,
+        lane: Lane::Shell,
+        schema: input::schema::<bash::Input>,
+        act: Act::Shell,
+    },
+    Tool {
+        name: "Edit",
+        description: edit::DESCRIPTION,
+        lane: Lane::Change,
+        schema: input::schema::<edit::Input>,
+        act: Act::Files(edit::edit),
+    },
+    Tool {
+        name: "Glob",
+        description: glob::DESCRIPTION,
+        lane: Lane::Look,
+        schema: input::schema::<glob::Input>,
+        act: Act::Files(glob::glob),
+    },
+    Tool {
+        name: "Grep",
+        description: grep::DESCRIPTION,
+        lane: Lane::Look,
+        schema: input::schema::<grep::Input>,
+        act: Act::Files(grep::grep),
+    },
+    Tool {
+        name: "Read",
+        description: read::DESCRIPTION,
+        lane: Lane::Look,
+        schema: input::schema::<read::Input>,
+        act: Act::Files(read::read),
+    },
+    Tool {
+        name: "TaskCreate",
+        description: tasks::CREATE,
+        lane: Lane::Note,
+        schema: input::schema::<tasks::Create>,
+        act: Act::Tasks(tasks::create),
+    },
+    Tool {
+        name: "TaskGet",
+        description: tasks::GET,
+        lane: Lane::Look,
+        schema: input::schema::<tasks::Get>,
+        act: Act::Tasks(tasks::get),
+    },
+    Tool {
+        name: "TaskList",
+        description: tasks::LIST,
+        lane: Lane::Look,
+        schema: input::schema::<tasks::List>,
+        act: Act::Tasks(tasks::list),
+    },
+    Tool {
+        name: "TaskUpdate",
+        description: tasks::UPDATE,
+        lane: Lane::Note,
+        schema: input::schema::<tasks::Update>,
+        act: Act::Tasks(tasks::update),
+    },
+    Tool {
+        name: "Write",
+        description: write::DESCRIPTION,
+        lane: Lane::Change,
+        schema: input::schema::<write::Input>,
+        act: Act::Files(write::write),
+    },
+];
+
+/// The tool of this name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TABLE.iter().find(|tool| tool.name == name)
+}
+
+/// All tools as a model is told about them.
+pub fn specs() -> Vec<ToolSpec> {
+    TABLE.iter().map(Tool::spec).collect()
+}
+
+impl Tool {
+    /// This tool as a model is told about it.
+    pub fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.into(),
+            description: self.description.into(),
+            schema: (self.schema)(),
+        }
+    }
+}
+
+/// Carries out one call. Never fails outward: what goes wrong is an output for the model.
+/// `arguments` is JSON text; `live` gets the output of a command while it runs, bounded.
+pub async fn run(
+    name: &str,
+    arguments: &str,
+    ctx: &Context,
+    cancel: &CancellationToken,
+    live: &mut (dyn FnMut(String) + Send),
+) -> Done {
+    let Some(tool) = find(name) else {
+        return Done { output: Output::error(format!("Tool '{name}' not found")), tasks: None };
+    };
+    let work = act(tool, arguments, ctx, cancel, live);
+    let result = match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(result) => result,
+        Err(_) => Err(Fault::Internal(format!("{name} broke off; nothing more is known"))),
+    };
+    match result {
+        Ok(mut done) => {
+            done.output.bound(ctx.max_output);
+            done
+        }
+        Err(fault) => Done { output: Output::failed(&fault), tasks: None },
+    }
+}
+
+async fn act(
+    tool: &'static Tool,
+    arguments: &str,
+    ctx: &Context,
+    cancel: &CancellationToken,
+    live: &mut (dyn FnMut(String) + Send),
+) -> Result<Done, Fault> {
+    match tool.act {
+        Act::Shell => bash::bash(arguments, ctx, cancel, live).await.map(Done::of),
+        Act::Files(work) => {
+            let (arguments, ctx, cancel) = (arguments.to_owned(), ctx.canonical(), cancel.clone());
+            let task = tokio::task::spawn_blocking(move || work(&arguments, &ctx, &cancel));
+            match task.await {
+                Ok(result) => result.map(Done::of),
+                Err(_) => Err(Fault::Internal(format!("{} broke off", tool.name))),
+            }
+        }
+        Act::Tasks(work) => {
+            let mut tasks = ctx.tasks.clone();
+            let output = work(arguments, &mut tasks)?;
+            Ok(Done { output, tasks: (tasks != ctx.tasks).then_some(tasks) })
+        }
+    }
+}
+
+impl Context {
+    /// The same, with the directories of its own in the form that checked paths have.
+    fn canonical(&self) -> Self {
+        let mut ctx = self.clone();
+        for path in [&mut ctx.cwd, &mut ctx.outputs] {
+            // One that is not there yet holds nothing that could be asked for.
+            if let Ok(real) = path.canonicalize() {
+                *path = real;
+            }
+        }
+        ctx
+    }
+}
+
+impl Done {
+    fn of(output: Output) -> Self {
+        Self { output, tasks: None }
+    }
+}
+
+impl Output {
+    /// A result that is only its summary.
+    fn line(summary: impl Into<String>) -> Self {
+        Self { summary: summary.into(), ..Self::default() }
+    }
+
+    fn with(summary: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { content: Some(content.into()), ..Self::line(summary) }
+    }
+
+    fn error(text: impl Into<String>) -> Self {
+        let summary = keep::cut(&text.into(), MAX_ERROR);
+        Self { is_error: true, ..Self::line(summary) }
+    }
+
+    fn failed(fault: &Fault) -> Self {
+        Self::error(format!("Tool execution failed: {fault}"))
+    }
+
+    fn bound(&mut self, max: usize) {
+        if !self.is_error {
+            self.summary = keep::cut(&self.summary.replace('\n', " "), MAX_SUMMARY);
+        }
+        self.content = self.content.take().map(|text| keep::cut_bytes(text, max));
+    }
 }

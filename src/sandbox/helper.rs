@@ -1,0 +1,244 @@
+//! The helper process: starts one command, adopts everything it leaves behind, and ends it all when
+//! the command is over, when it is told to, or when the host died.
+
+use crate::sandbox::order::{Order, Report};
+use crate::sandbox::process::{self, Process};
+use rustix::io::Errno;
+use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// What a background process gets to finish by itself after its command did, such as the `tee` of
+/// a process substitution.
+const MOMENT: Duration = Duration::from_millis(150);
+/// Between the request to end and the kill.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often the kill is repeated.
+const AGAIN: Duration = Duration::from_millis(50);
+/// When a survivor is reported as stuck; it is killed on and on nevertheless.
+const STUCK: Duration = Duration::from_secs(5);
+/// Left-over processes named in the report.
+const NAMED: usize = 20;
+
+/// What happens around the helper.
+enum News {
+    /// A child ended: the command itself or an adopted one.
+    Reaped(i32, WaitStatus),
+    /// No descendant is left.
+    Alone,
+    /// The pipe from the host closed.
+    Ordered,
+}
+
+/// The whole life of the helper; called first thing in `main` when the first argument is
+/// [`crate::sandbox::HELPER_ARG`]. Order on standard input, report on standard output, the
+/// command's output on standard error.
+pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
+    let report = match start() {
+        Ok(mut keeper) => keeper.keep(),
+        Err(reason) => Report { failed: Some(reason), ..Report::default() },
+    };
+    if tell(&report).is_err() || report.failed.is_some() {
+        return ExitCode::FAILURE;
+    }
+    if !report.stuck.is_empty() {
+        outlast();
+    }
+    ExitCode::SUCCESS
+}
+
+fn tell(report: &Report) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    out.write_all(report.line().as_bytes())?;
+    out.flush()
+}
+
+/// Kills for as long as something is alive; nobody waits for it.
+fn outlast() {
+    let own = own_pid();
+    while !process::descendants(own).is_empty() {
+        process::kill_all(|| process::descendants(own));
+        std::thread::sleep(GRACE);
+    }
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Becomes the keeper of a command: own session, subreaper, then the command, then the threads.
+fn start() -> Result<Keeper, String> {
+    let order = read_order().ok_or("the order is not readable")?;
+    // Fails only for a group leader, which a fresh child is not; a terminal is lost either way.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
+    give_back_limit(order.nofile);
+    let leader = spawn(&order)?;
+    let (tell, news) = channel();
+    let reaper = tell.clone();
+    std::thread::spawn(move || reap(&reaper));
+    std::thread::spawn(move || listen(&tell));
+    Ok(Keeper { leader, status: None, ordered: false, alone: false, names: BTreeMap::new(), news })
+}
+
+fn read_order() -> Option<Order> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).ok()?;
+    Order::parse(&line)
+}
+
+fn give_back_limit(soft: Option<u64>) {
+    let Some(soft) = soft else { return };
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = Some(soft);
+    // A limit that cannot be lowered leaves the command with more than it needs.
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+}
+
+fn spawn(order: &Order) -> Result<i32, String> {
+    let pipe = || std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
+    let (out, err) = (pipe().map_err(sentence)?, pipe().map_err(sentence)?);
+    let child = Command::new("bash")
+        .arg("-c")
+        .arg(&order.program)
+        .current_dir(&order.cwd)
+        .env_clear()
+        .envs(&order.env)
+        .env("PWD", &order.cwd)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .spawn();
+    match child {
+        Ok(child) => i32::try_from(child.id()).map_err(|_| "its pid is out of range".into()),
+        Err(error) if !order.cwd.is_dir() => {
+            Err(format!("the directory {} cannot be entered: {error}", order.cwd.display()))
+        }
+        Err(error) => Err(format!("bash: {error}")),
+    }
+}
+
+fn sentence(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+/// Waits for every child there will ever be. As orphans become children of a subreaper, having no
+/// child means having no descendant.
+fn reap(tell: &Sender<News>) {
+    loop {
+        let news = match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => News::Reaped(pid.as_raw_nonzero().get(), status),
+            Ok(None) | Err(Errno::INTR) => continue,
+            Err(_) => News::Alone,
+        };
+        let last = matches!(news, News::Alone);
+        if tell.send(news).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Reads until the host closes the pipe, on purpose or by dying.
+fn listen(tell: &Sender<News>) {
+    let mut rest = [0; 64];
+    while matches!(std::io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
+    // The keeper is gone only when the helper ends.
+    let _ = tell.send(News::Ordered);
+}
+
+/// A running command and what is known of it.
+struct Keeper {
+    leader: i32,
+    status: Option<WaitStatus>,
+    ordered: bool,
+    alone: bool,
+    /// What had to be ended.
+    names: BTreeMap<Process, String>,
+    news: Receiver<News>,
+}
+
+impl Keeper {
+    fn keep(&mut self) -> Report {
+        while self.status.is_none() && !self.ordered && !self.alone {
+            self.hear(None);
+        }
+        let ordered = self.status.is_none();
+        if !ordered {
+            self.wait_alone(MOMENT);
+        }
+        let stuck = if self.alone { Vec::new() } else { self.end_all() };
+        Report {
+            code: self.status.and_then(WaitStatus::exit_status),
+            signal: self.status.and_then(WaitStatus::terminating_signal),
+            ordered,
+            ended: self.named(),
+            stuck,
+            failed: None,
+        }
+    }
+
+    /// TERM, then KILL; the names of what survives both.
+    fn end_all(&mut self) -> Vec<String> {
+        for process in self.note_living() {
+            process.signal(Signal::TERM);
+            // A stopped process hears nothing until it goes on.
+            process.signal(Signal::CONT);
+        }
+        self.wait_alone(GRACE);
+        let begun = Instant::now();
+        while !self.alone && begun.elapsed() < STUCK {
+            self.note_living();
+            process::kill_all(|| process::descendants(own_pid()));
+            self.wait_alone(AGAIN);
+        }
+        if self.alone {
+            return Vec::new();
+        }
+        process::descendants(own_pid()).into_iter().map(Process::name).collect()
+    }
+
+    /// Everything alive below, remembered by name; the command itself is not left over.
+    fn note_living(&mut self) -> Vec<Process> {
+        let living = process::descendants(own_pid());
+        for process in living.iter().filter(|process| process.pid != self.leader) {
+            self.names.entry(*process).or_insert_with(|| process.name());
+        }
+        living
+    }
+
+    fn named(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.names.values().take(NAMED).cloned().collect();
+        if self.names.len() > NAMED {
+            names.push(format!("and {} more", self.names.len() - NAMED));
+        }
+        names
+    }
+
+    fn wait_alone(&mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while !self.alone && Instant::now() < end {
+            self.hear(Some(end.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    fn hear(&mut self, limit: Option<Duration>) {
+        let news = match limit {
+            None => self.news.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(limit) => self.news.recv_timeout(limit),
+        };
+        match news {
+            Ok(News::Reaped(pid, status)) if pid == self.leader => self.status = Some(status),
+            Ok(News::Reaped(..)) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(News::Ordered) => self.ordered = true,
+            Ok(News::Alone) | Err(RecvTimeoutError::Disconnected) => self.alone = true,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What host and helper say to each other: one order line in, one report line out.
+
+use crate::sandbox::Command;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The variable that marks everything a command starts, so that it is found without its helper.
+pub const MARK: &str = "YOI_RUN";
+
+/// What to run. The end of the pipe after it means: end everything.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub program: String,
+    pub cwd: PathBuf,
+    pub env: BTreeMap<String, String>,
+    /// The soft limit of open files to give back.
+    pub nofile: Option<u64>,
+}
+
+/// How it ended.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// The exit code of the command.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// It was told to end before it ended by itself.
+    pub ordered: bool,
+    /// What else had to be ended.
+    pub ended: Vec<String>,
+    /// What is still alive in spite of everything.
+    pub stuck: Vec<String>,
+    /// Why nothing was started.
+    pub failed: Option<String>,
+}
+
+impl Order {
+    pub fn of(command: &Command, nofile: Option<u64>, mark: &str) -> Self {
+        let mut env = command.env.clone();
+        env.insert(MARK.into(), mark.into());
+        Self { program: command.program.clone(), cwd: command.cwd.clone(), env, nofile }
+    }
+
+    /// One JSON line.
+    pub fn line(&self) -> String {
+        // Strings, numbers and a path; a path that is not UTF-8 is refused by the helper as empty.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    pub fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+impl Report {
+    /// One JSON line.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    pub fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}

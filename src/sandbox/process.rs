@@ -1,0 +1,132 @@
+//! Finding and signalling processes through /proc, safe against a pid that is used again.
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// Characters of a command line that name a process.
+const NAME: usize = 60;
+/// Rounds of stopping everything before it is killed, against a process that keeps forking.
+const ROUNDS: usize = 50;
+
+/// A process at one time: the start time tells it from a later one with the same pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    pub pid: i32,
+    /// Clock ticks since boot.
+    start: u64,
+}
+
+/// What `/proc/<pid>/stat` says.
+struct Stat {
+    parent: i32,
+    start: u64,
+    dead: bool,
+}
+
+/// Everything below `root` that is not dead yet.
+pub fn descendants(root: i32) -> Vec<Process> {
+    let mut children: BTreeMap<i32, Vec<(Process, bool)>> = BTreeMap::new();
+    for pid in pids() {
+        let Some(stat) = stat(pid) else { continue };
+        let process = Process { pid, start: stat.start };
+        children.entry(stat.parent).or_default().push((process, stat.dead));
+    }
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(parent) = open.pop() {
+        for (process, dead) in children.remove(&parent).unwrap_or_default() {
+            open.push(process.pid);
+            if !dead {
+                found.push(process);
+            }
+        }
+    }
+    found
+}
+
+/// Ends every process that carries `mark` (`NAME=value`) in its environment; their names.
+pub fn end_marked(mark: &str) -> Vec<String> {
+    let mut names = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        let found = marked(mark);
+        if found.is_empty() {
+            break;
+        }
+        for process in &found {
+            names.entry(*process).or_insert_with(|| process.name());
+        }
+        kill_all(|| marked(mark));
+    }
+    names.into_values().collect()
+}
+
+/// Kills all that `find` finds. They are stopped first, so that none can fork while it is done.
+pub fn kill_all(find: impl Fn() -> Vec<Process>) {
+    let mut stopped = BTreeSet::new();
+    for _ in 0..ROUNDS {
+        let fresh: Vec<Process> = find().into_iter().filter(|p| stopped.insert(*p)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for process in fresh {
+            process.signal(Signal::STOP);
+        }
+    }
+    for process in stopped {
+        process.signal(Signal::KILL);
+    }
+}
+
+impl Process {
+    /// Sends a signal to this very process; one that is gone, or not ours, is left alone.
+    pub fn signal(self, signal: Signal) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if stat(self.pid).is_some_and(|stat| stat.start == self.start) {
+            // It may have ended meanwhile, and another user's is reported as stuck.
+            let _ = pidfd_send_signal(handle, signal);
+        }
+    }
+
+    /// Its command line, cut, and its pid.
+    pub fn name(self) -> String {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&line).replace(['\0', '\n'], " ");
+        let mut name: String = text.trim().chars().take(NAME).collect();
+        if name.is_empty() {
+            let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
+            name = comm.trim().to_owned();
+        }
+        format!("{name} (pid {})", self.pid)
+    }
+}
+
+fn marked(mark: &str) -> Vec<Process> {
+    pids().filter_map(|pid| with_mark(pid, mark.as_bytes())).collect()
+}
+
+fn with_mark(pid: i32, mark: &[u8]) -> Option<Process> {
+    let stat = stat(pid).filter(|stat| !stat.dead)?;
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let carries = environ.split(|byte| *byte == 0).any(|entry| entry == mark);
+    carries.then_some(Process { pid, start: stat.start })
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may itself hold parentheses, spaces and bytes of no encoding.
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let rest = String::from_utf8_lossy(text.get(end + 2..)?).into_owned();
+    let fields: Vec<&str> = rest.split(' ').collect();
+    Some(Stat {
+        dead: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        start: fields.get(19)?.parse().ok()?,
+    })
+}

@@ -1,0 +1,130 @@
+//! Edit: one text in a file for another.
+
+use crate::scope::Permission;
+use crate::tools::fault::Fault;
+use crate::tools::place::{MAX_FILE, Place};
+use crate::tools::read::numbered_line;
+use crate::tools::replace::{check_read, replace};
+use crate::tools::{Context, Output, input, keep};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+pub const DESCRIPTION: &str = "Replaces a text in a file that was read with Read before and is \
+unchanged since. old_string must match exactly, with its indentation and without the line numbers \
+that Read shows, and must occur once; give more of its surroundings, or set replace_all.";
+
+/// Lines shown before and after a change.
+const AROUND: usize = 3;
+/// Changes shown.
+const SPOTS: usize = 5;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Absolute path of the file.
+    file_path: String,
+    /// The text to replace.
+    old_string: String,
+    /// The text to put in its place.
+    new_string: String,
+    /// Replace every occurrence instead of requiring exactly one.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
+    let input: Input = input::parse("Edit", arguments)?;
+    refuse_useless(&input)?;
+    let (place, found) = Place::read(ctx, &input.file_path, Permission::Write)?;
+    check_read(ctx, &place, &found)?;
+    let path = place.path.display();
+    let Ok(text) = std::str::from_utf8(&found.bytes) else {
+        return Err(Fault::argument(format!("not valid UTF-8: {path}; change it with Bash")));
+    };
+    let (old, new) = wanted(text, &input);
+    let spots = find(text, &old, &input, &place)?;
+    if text.len() as u64 + spots.len() as u64 * new.len() as u64 > MAX_FILE {
+        let limit = keep::size(MAX_FILE);
+        return Err(Fault::argument(format!(
+            "{path} would become too large: the limit is {limit}"
+        )));
+    }
+    let (changed, starts) = apply(text, &spots, old.len(), &new);
+    let mark = replace(ctx, &place, Some(&found), changed.as_bytes())?;
+    let summary = format!("Edited {path} ({} replacement(s))", spots.len());
+    let content = surroundings(&changed, &starts, new.len());
+    Ok(Output { files: vec![mark], ..Output::with(summary, content) })
+}
+
+fn refuse_useless(input: &Input) -> Result<(), Fault> {
+    if input.old_string.is_empty() {
+        return Err(Fault::argument("old_string is empty; use Write for a whole file"));
+    }
+    if input.old_string == input.new_string {
+        return Err(Fault::argument("old_string and new_string are the same"));
+    }
+    Ok(())
+}
+
+/// The strings as they stand in this file: Read does not show the CR of a CRLF, so a model cannot
+/// know of it.
+fn wanted(text: &str, input: &Input) -> (String, String) {
+    let (old, new) = (&input.old_string, &input.new_string);
+    let crlf = text.contains("\r\n") && !old.contains('\r') && !text.contains(old.as_str());
+    if !crlf {
+        return (old.clone(), new.clone());
+    }
+    let with_cr = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    (with_cr(old), with_cr(new))
+}
+
+/// Where the old text stands, in bytes.
+fn find(text: &str, old: &str, input: &Input, place: &Place) -> Result<Vec<usize>, Fault> {
+    let spots: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
+    let path = place.path.display();
+    match spots.len() {
+        0 => Err(Fault::argument(format!(
+            "old_string was not found in {path}; it must match exactly, with its whitespace"
+        ))),
+        n if n > 1 && !input.replace_all => Err(Fault::argument(format!(
+            "old_string is not unique in {path}: it occurs {n} times; give more of its \
+             surroundings or set replace_all"
+        ))),
+        _ => Ok(spots),
+    }
+}
+
+/// The text with the replacements, and where each begins in it.
+fn apply(text: &str, spots: &[usize], old: usize, new: &str) -> (String, Vec<usize>) {
+    let (mut changed, mut starts, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
+    for &at in spots {
+        changed.push_str(&text[from..at]);
+        starts.push(changed.len());
+        changed.push_str(new);
+        from = at + old;
+    }
+    changed.push_str(&text[from..]);
+    (changed, starts)
+}
+
+/// The changed lines with a few around them, numbered; places that touch are shown once.
+fn surroundings(text: &str, starts: &[usize], len: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let line_of = |at: usize| text[..at].matches('\n').count();
+    let (mut shown, mut next) = (String::new(), 0);
+    for &start in starts.iter().take(SPOTS) {
+        let from = line_of(start).saturating_sub(AROUND).max(next);
+        let to = (line_of(start + len) + AROUND + 1).min(lines.len());
+        if next > 0 && from > next {
+            shown.push_str("   ...\n");
+        }
+        for (index, line) in lines.iter().enumerate().take(to).skip(from) {
+            shown.push_str(&numbered_line(index + 1, line));
+        }
+        next = next.max(to);
+    }
+    if starts.len() > SPOTS {
+        shown.push_str(&format!("[{} more places]\n", starts.len() - SPOTS));
+    }
+    shown
+}

@@ -1,0 +1,79 @@
+//! Glob: files by the pattern of their path.
+
+use crate::tools::fault::Fault;
+use crate::tools::walk::{self, Files};
+use crate::tools::{Context, Output, input};
+use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tokio_util::sync::CancellationToken;
+
+pub const DESCRIPTION: &str = "Finds files by a glob pattern such as **/*.rs or src/{a,b}/*.toml, \
+newest first, at most 1000. `*` does not cross a directory, `**` does. Hidden and git-ignored \
+files are included, .git is not.";
+
+/// Paths in a result.
+const MAX: usize = 1000;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// The pattern, relative to path or absolute.
+    pattern: String,
+    /// The directory to search; the working directory by default.
+    path: Option<String>,
+}
+
+pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Result<Output, Fault> {
+    let input: Input = input::parse("Glob", arguments)?;
+    let (base, pattern) = split(&input);
+    let base = walk::base(ctx, base.as_deref())?;
+    let matcher = matcher(&pattern)?;
+    let mut files = Files::of(walk::builder(ctx, &base).build(), ctx, cancel);
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    while let Some(entry) = files.next()? {
+        let Ok(relative) = entry.path().strip_prefix(&base) else { continue };
+        if matcher.is_match(relative) {
+            let changed = entry.metadata().ok().and_then(|meta| meta.modified().ok());
+            found.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), entry.into_path()));
+        }
+    }
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    Ok(result(&found, files.cut, &pattern, &base))
+}
+
+/// An absolute pattern is a directory without wildcards and the pattern below it.
+fn split(input: &Input) -> (Option<String>, String) {
+    if !input.pattern.starts_with('/') {
+        return (input.path.clone(), input.pattern.clone());
+    }
+    let wild = input.pattern.find(['*', '?', '[', '{']).unwrap_or(input.pattern.len());
+    let cut = input.pattern[..wild].rfind('/').unwrap_or(0);
+    let base = if cut == 0 { "/" } else { &input.pattern[..cut] };
+    (Some(base.into()), input.pattern[cut + 1..].into())
+}
+
+fn matcher(pattern: &str) -> Result<GlobMatcher, Fault> {
+    GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| Fault::argument(format!("bad glob pattern: {error}")))
+}
+
+fn result(found: &[(SystemTime, PathBuf)], cut: bool, pattern: &str, base: &Path) -> Output {
+    let mut summary = format!("Found {} file(s) in {}", found.len(), base.display());
+    if found.len() > MAX {
+        summary.push_str(&format!(", the newest {MAX} are shown"));
+    }
+    if cut {
+        summary.push_str(&format!("; stopped after {} entries", walk::MAX_ENTRIES));
+    }
+    if found.is_empty() && !pattern.contains('/') {
+        summary.push_str(&format!("; **/{pattern} looks in subdirectories too"));
+    }
+    let lines: Vec<String> =
+        found.iter().take(MAX).map(|(_, path)| path.display().to_string()).collect();
+    if lines.is_empty() { Output::line(summary) } else { Output::with(summary, lines.join("\n")) }
+}

@@ -1,0 +1,84 @@
+//! The output of a command while it runs: whole characters, and no more than a screen can take.
+
+use crate::tools::keep;
+use std::time::{Duration, Instant};
+
+/// Bytes shown in one [`WINDOW`]; what comes beyond is counted instead.
+const BUDGET: usize = 32 * 1024;
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// Hands chunks of bytes on as text.
+pub struct Live<'a> {
+    tell: &'a mut (dyn FnMut(String) + Send),
+    /// The beginning of a character whose rest has not come yet.
+    open: Vec<u8>,
+    window: Instant,
+    shown: usize,
+    skipped: u64,
+}
+
+impl<'a> Live<'a> {
+    pub fn new(tell: &'a mut (dyn FnMut(String) + Send)) -> Self {
+        Self { tell, open: Vec::new(), window: Instant::now(), shown: 0, skipped: 0 }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.window.elapsed() >= WINDOW {
+            self.flush();
+            (self.window, self.shown) = (Instant::now(), 0);
+        }
+        if self.shown >= BUDGET {
+            self.skipped += bytes.len() as u64;
+            return;
+        }
+        self.shown += bytes.len();
+        self.open.extend_from_slice(bytes);
+        let rest = self.open.split_off(whole(&self.open));
+        let text = std::mem::replace(&mut self.open, rest);
+        self.say(&text);
+    }
+
+    /// Tells what is left, at the end.
+    pub fn finish(&mut self) {
+        let rest = std::mem::take(&mut self.open);
+        self.say(&rest);
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        if self.skipped > 0 {
+            let skipped = keep::size(std::mem::take(&mut self.skipped));
+            (self.tell)(format!("\n[{skipped} not shown]\n"));
+            // The character that was begun before the gap has no rest.
+            self.open.clear();
+        }
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            (self.tell)(text(bytes));
+        }
+    }
+}
+
+/// Bytes as text: what is not UTF-8, and NUL, as the replacement character.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
+}
+
+/// How many bytes there are without a character that is cut off at the end.
+fn whole(bytes: &[u8]) -> usize {
+    let len = bytes.len();
+    for back in 1..=len.min(3) {
+        let byte = bytes[len - back];
+        let width = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            0x80..=0xbf => continue,
+            _ => return len,
+        };
+        return if width > back { len - back } else { len };
+    }
+    len
+}

@@ -1,0 +1,131 @@
+//! Read: a file as numbered lines, or an image.
+
+use crate::protocol::FileMark;
+use crate::protocol::item::Image;
+use crate::scope::Permission;
+use crate::tools::fault::Fault;
+use crate::tools::place::{Found, Place};
+use crate::tools::{Context, Output, input, keep};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fmt::Write;
+use tokio_util::sync::CancellationToken;
+
+pub const DESCRIPTION: &str = "Reads a file. Text comes as lines with their numbers (from 1) and a \
+tab before each; png, jpg, gif and webp files come as images. By default the first 2000 lines are \
+shown; use offset and limit for other parts of a long file. Reading a file is required before \
+Edit, and before Write on a file that exists.";
+
+/// Lines shown when no limit is given.
+const LIMIT: usize = 2000;
+/// Characters of a line.
+const LINE: usize = 2000;
+/// Bytes of an image; providers refuse more.
+const MAX_IMAGE: usize = 5 * 1024 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Absolute path of the file.
+    file_path: String,
+    /// Lines to skip from the start; 0 by default.
+    offset: Option<usize>,
+    /// Lines to show at most; 2000 by default.
+    limit: Option<usize>,
+}
+
+pub fn read(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
+    let input: Input = input::parse("Read", arguments)?;
+    let (place, found) = Place::read(ctx, &input.file_path, Permission::Read)?;
+    let mark = FileMark { path: place.path.clone(), hash: keep::hash(&found.bytes), before: None };
+    let mut output = match image_type(&found.bytes) {
+        Some(kind) => image(ctx, &place, &found, kind)?,
+        None => text(ctx, &place, &found, &input)?,
+    };
+    output.files.push(mark);
+    Ok(output)
+}
+
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn image(ctx: &Context, place: &Place, found: &Found, kind: &str) -> Result<Output, Fault> {
+    let (path, size) = (place.path.display(), keep::size(found.bytes.len() as u64));
+    if found.bytes.len() > MAX_IMAGE {
+        let limit = keep::size(MAX_IMAGE as u64);
+        let text = format!("image is too large: {path} has {size}, the limit is {limit}");
+        return Err(Fault::argument(text));
+    }
+    let blob = keep::blob(&ctx.blobs, &found.bytes)?;
+    let images = vec![Image { blob, media_type: kind.into() }];
+    Ok(Output { images, ..Output::line(format!("Read image {path} ({kind}, {size})")) })
+}
+
+fn text(ctx: &Context, place: &Place, found: &Found, input: &Input) -> Result<Output, Fault> {
+    let path = place.path.display();
+    let text = String::from_utf8_lossy(&found.bytes);
+    let total = text.lines().count();
+    let offset = input.offset.unwrap_or(0);
+    if offset > 0 && offset >= total {
+        let text = format!("offset {offset} is past the end: {path} has {total} line(s)");
+        return Err(Fault::argument(text));
+    }
+    let limit = input.limit.unwrap_or(LIMIT);
+    let (mut content, shown) = numbered(text.lines().skip(offset).take(limit), offset, ctx);
+    let mut summary = format!("Read {shown} line(s) from {path}");
+    if shown < total {
+        let _ = write!(summary, " ({}-{} of {total})", offset + 1, offset + shown);
+    }
+    if std::str::from_utf8(&found.bytes).is_err() {
+        summary.push_str(", not valid UTF-8: bad bytes are shown as \u{fffd}");
+    }
+    if offset + shown < total {
+        let rest = total - offset - shown;
+        let _ = write!(content, "[{rest} more line(s); go on with offset {}]", offset + shown);
+    }
+    if total == 0 {
+        content.push_str("(empty file)");
+    }
+    Ok(Output::with(summary, content))
+}
+
+/// As many lines as fit into a result, and how many those are.
+fn numbered<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    offset: usize,
+    ctx: &Context,
+) -> (String, usize) {
+    // Room for the note that says how to go on.
+    let room = ctx.max_output.saturating_sub(100);
+    let (mut content, mut shown) = (String::new(), 0);
+    for line in lines {
+        let line = numbered_line(offset + shown + 1, line);
+        if shown > 0 && content.len() + line.len() > room {
+            break;
+        }
+        content.push_str(&line);
+        shown += 1;
+    }
+    (content, shown)
+}
+
+/// One line as Read shows it: number, tab, text, cut if it is very long.
+pub fn numbered_line(number: usize, line: &str) -> String {
+    let mut text: String = line.chars().take(LINE).map(printable).collect();
+    let rest = line.chars().skip(LINE).count();
+    if rest > 0 {
+        let _ = write!(text, " [{rest} more characters]");
+    }
+    format!("{number:>6}\t{text}\n")
+}
+
+/// Providers refuse a NUL inside a text.
+fn printable(c: char) -> char {
+    if c == '\0' { '\u{fffd}' } else { c }
+}

@@ -1,0 +1,129 @@
+//! Changing a file: whole or not at all, with its mode, and only over the content that was expected.
+
+use crate::protocol::FileMark;
+use crate::tools::Context;
+use crate::tools::fault::Fault;
+use crate::tools::keep;
+use crate::tools::place::{Found, Place};
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+/// Refuses a file that the model has not seen as it is now.
+pub fn check_read(ctx: &Context, place: &Place, found: &Found) -> Result<(), Fault> {
+    let path = place.path.display();
+    match ctx.read.get(&place.path) {
+        None => {
+            let text = "file has not been read yet";
+            Err(Fault::argument(format!("{text}: {path}; use Read on it first")))
+        }
+        Some(seen) if *seen != keep::hash(&found.bytes) => Err(changed(place)),
+        Some(_) => Ok(()),
+    }
+}
+
+fn changed(place: &Place) -> Fault {
+    let path = place.path.display();
+    Fault::argument(format!("file was modified since it was read: {path}; use Read on it again"))
+}
+
+/// Puts `bytes` in the place of `former` (`None`: there is no such file yet) and keeps the former
+/// content; what the file looks like now.
+pub fn replace(
+    ctx: &Context,
+    place: &Place,
+    former: Option<&Found>,
+    bytes: &[u8],
+) -> Result<FileMark, Fault> {
+    let before = former.map(|found| keep::blob(&ctx.blobs, &found.bytes)).transpose()?;
+    let (directory, name) = place.directory()?;
+    if former.is_some() {
+        check_writable(&directory, &name, place)?;
+    }
+    let temp = OsString::from(format!(".yoi-{}.tmp", uuid::Uuid::now_v7()));
+    let result = put(&directory, &temp, &name, place, former, bytes);
+    if result.is_err() {
+        // The error that led here is the one to tell.
+        let _ = rustix::fs::unlinkat(&directory, &temp, AtFlags::empty());
+    }
+    result?;
+    Ok(FileMark { path: place.path.clone(), hash: keep::hash(bytes), before })
+}
+
+/// Replacing would go round a missing write permission of the file itself.
+fn check_writable(directory: &OwnedFd, name: &OsStr, place: &Place) -> Result<(), Fault> {
+    match rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS) {
+        Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
+            let path = place.path.display();
+            Err(Fault::argument(format!("file is write-protected: {path}; change its mode first")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn put(
+    directory: &OwnedFd,
+    temp: &OsStr,
+    name: &OsStr,
+    place: &Place,
+    former: Option<&Found>,
+    bytes: &[u8],
+) -> Result<(), Fault> {
+    let failed = |error: std::io::Error| Fault::io("cannot write", &place.path, error);
+    write_temp(directory, temp, former, bytes).map_err(failed)?;
+    if let Some(found) = former {
+        let now = place.now()?;
+        if now.is_none_or(|now| now.bytes != found.bytes) {
+            return Err(changed(place));
+        }
+        rustix::fs::renameat(directory, temp, directory, name).map_err(|e| failed(e.into()))?;
+    } else {
+        rename_new(directory, temp, name, place)?;
+    }
+    rustix::fs::fsync(directory).map_err(|error| failed(error.into()))
+}
+
+fn write_temp(
+    directory: &OwnedFd,
+    temp: &OsStr,
+    former: Option<&Found>,
+    bytes: &[u8],
+) -> std::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The umask decides over a new file; a replaced one is private until it has its mode.
+    let mode = Mode::from_raw_mode(if former.is_some() { 0o600 } else { 0o666 });
+    let mut file = File::from(rustix::fs::openat(directory, temp, flags, mode)?);
+    file.write_all(bytes)?;
+    if let Some(found) = former {
+        copy_owner_and_mode(&file, found)?;
+    }
+    file.sync_all()
+}
+
+fn copy_owner_and_mode(file: &File, found: &Found) -> std::io::Result<()> {
+    let own = rustix::fs::fstat(file)?;
+    if (own.st_uid, own.st_gid) != (found.uid, found.gid) {
+        // Only a privileged process can keep a foreign owner; the content matters more.
+        let _ = rustix::fs::fchown(
+            file,
+            Some(Uid::from_raw(found.uid)),
+            Some(Gid::from_raw(found.gid)),
+        );
+    }
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(found.mode))?)
+}
+
+/// Gives a new file its name, unless somebody was faster.
+fn rename_new(directory: &OwnedFd, temp: &OsStr, name: &OsStr, place: &Place) -> Result<(), Fault> {
+    use rustix::fs::{renameat, renameat_with};
+    match renameat_with(directory, temp, directory, name, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => return Err(changed(place)),
+        // Some file systems do not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(directory, temp, directory, name),
+        other => other,
+    }
+    .map_err(|error| Fault::io("cannot write", &place.path, std::io::Error::from(error)))
+}

@@ -1,0 +1,87 @@
+//! Walking a directory for Glob and Grep: only what the scope lets one see, bounded, cancellable.
+
+use crate::scope::Permission;
+use crate::tools::Context;
+use crate::tools::fault::Fault;
+use crate::tools::place::{self, Place};
+use ignore::{DirEntry, Walk, WalkBuilder};
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// Entries looked at in one search.
+pub const MAX_ENTRIES: usize = 500_000;
+
+/// Where a search begins: the directory given, or the working directory.
+pub fn base(ctx: &Context, given: Option<&str>) -> Result<PathBuf, Fault> {
+    let Some(given) = given.filter(|path| !path.is_empty()) else { return own(ctx) };
+    if !Path::new(given).is_absolute() {
+        return base_of(ctx, &ctx.cwd.join(given).to_string_lossy());
+    }
+    base_of(ctx, given)
+}
+
+fn own(ctx: &Context) -> Result<PathBuf, Fault> {
+    base_of(ctx, &ctx.cwd.to_string_lossy())
+}
+
+fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
+    if let Ok(real) = Path::new(given).canonicalize()
+        && real.is_dir()
+        && place::reaches(ctx, &real)
+    {
+        return Ok(real);
+    }
+    let place = Place::find(ctx, given, Permission::Read)?;
+    if !place.exists {
+        return Err(Fault::argument(format!("path not found: {given}")));
+    }
+    Ok(place.path)
+}
+
+/// A walk below `base` that skips `.git` and directories out of scope, and follows no link.
+pub fn builder(ctx: &Context, base: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(base);
+    let ctx = ctx.clone();
+    builder.standard_filters(false).follow_links(false).filter_entry(move |entry| {
+        let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+        !directory || (entry.file_name() != ".git" && place::reaches(&ctx, entry.path()))
+    });
+    builder
+}
+
+/// The readable regular files of a walk, in its order.
+pub struct Files<'a> {
+    walk: Walk,
+    ctx: &'a Context,
+    cancel: &'a CancellationToken,
+    seen: usize,
+    /// It ended before everything was looked at.
+    pub cut: bool,
+}
+
+impl<'a> Files<'a> {
+    pub fn of(walk: Walk, ctx: &'a Context, cancel: &'a CancellationToken) -> Self {
+        Self { walk, ctx, cancel, seen: 0, cut: false }
+    }
+
+    /// The next file, `None` at the end.
+    pub fn next(&mut self) -> Result<Option<DirEntry>, Fault> {
+        loop {
+            if self.cancel.is_cancelled() {
+                return Err(Fault::cancelled());
+            }
+            if self.seen >= MAX_ENTRIES {
+                self.cut = true;
+                return Ok(None);
+            }
+            self.seen += 1;
+            // What cannot be listed is not there for a model.
+            let Some(entry) = self.walk.next() else { return Ok(None) };
+            let Ok(entry) = entry else { continue };
+            let file = entry.file_type().is_some_and(|kind| kind.is_file());
+            if file && place::readable(self.ctx, entry.path()) {
+                return Ok(Some(entry));
+            }
+        }
+    }
+}

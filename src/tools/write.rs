@@ -1,0 +1,43 @@
+//! Write: a whole file at once.
+
+use crate::scope::Permission;
+use crate::tools::fault::Fault;
+use crate::tools::place::{MAX_FILE, Place};
+use crate::tools::replace::{check_read, replace};
+use crate::tools::{Context, Output, input, keep};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+pub const DESCRIPTION: &str = "Writes a whole file, making missing directories. A file that exists \
+must have been read with Read before and be unchanged since; it is replaced and keeps its mode. \
+For a change to a part of a file use Edit.";
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Absolute path of the file.
+    file_path: String,
+    /// The whole new content.
+    content: String,
+}
+
+pub fn write(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
+    let input: Input = input::parse("Write", arguments)?;
+    let size = input.content.len();
+    if size as u64 > MAX_FILE {
+        let limit = keep::size(MAX_FILE);
+        return Err(Fault::argument(format!("content is too large: the limit is {limit}")));
+    }
+    let place = Place::find(ctx, &input.file_path, Permission::Write)?;
+    let (place, former) = if place.exists {
+        let (place, found) = Place::read(ctx, &input.file_path, Permission::Write)?;
+        check_read(ctx, &place, &found)?;
+        (place, Some(found))
+    } else {
+        (place, None)
+    };
+    let mark = replace(ctx, &place, former.as_ref(), input.content.as_bytes())?;
+    let did = if former.is_some() { "Overwrote" } else { "Created" };
+    let summary = format!("{did} {} ({size} bytes)", place.path.display());
+    Ok(Output { files: vec![mark], ..Output::line(summary) })
+}
