@@ -1,6 +1,10 @@
 //! Models and providers, secrets, settings, and where things lie on this machine. Everything here
 //! reads an environment that is passed in, never the one of the process.
 
+/// The providers and models the program knows, with what the user's settings add.
+pub mod catalogue;
+/// Which model answers, and why.
+pub mod choice;
 /// A sentence about a place in a file.
 pub mod complaint;
 /// Where yoi keeps its files.
@@ -9,8 +13,18 @@ pub mod dirs;
 pub mod keys;
 /// A model to talk to, resolved.
 pub mod models;
+/// The user's settings, and the little a workspace may say.
+pub mod settings;
+/// Base URLs: checked and joined.
+pub mod url;
+/// Which directory a Pod works in, and whether it may write there.
+pub mod workspace;
 
+pub use catalogue::Catalogue;
+pub use choice::{Asked, Choice, ModelError, Place, choose, probe_local, rehearsal, resolve};
 pub use complaint::Complaint;
 pub use dirs::{ConfigError, Dirs, Env};
 pub use keys::{Keys, KeysError, MissingKey, Secret};
 pub use models::{KeySource, Model, Price, Reasoning, Wire};
+pub use settings::{Settings, WorkspaceSettings};
+pub use workspace::{Access, Workspace};

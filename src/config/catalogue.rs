@@ -1,0 +1,195 @@
+//! The providers and models the program knows, with what the user's settings add or change.
+
+use crate::config::models::{Price, Reasoning, Wire};
+use crate::config::settings::Settings;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+const BUILTIN: &str = include_str!("models.toml");
+
+/// One provider. In settings every field is optional and overrides the built-in one.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Provider {
+    pub wire: Option<Wire>,
+    /// Without a version segment, the provider's own is added.
+    pub base_url: Option<String>,
+    /// The version segment, such as `v1`; empty for none.
+    pub version: Option<String>,
+    /// Environment variables that may hold the key, the first that is set counts.
+    pub key_env: Option<Names>,
+    /// Environment variables that may hold another base URL.
+    pub base_url_env: Option<Names>,
+    /// The model of `provider/`.
+    pub default_model: Option<String>,
+    /// What holds for its models unless a model says otherwise.
+    pub window: Option<u64>,
+    pub max_output: Option<u64>,
+    pub images: Option<bool>,
+    pub reasoning: Option<Reasoning>,
+}
+
+/// One model's facts; each overrides its provider's.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Known {
+    pub window: Option<u64>,
+    pub max_output: Option<u64>,
+    pub images: Option<bool>,
+    pub reasoning: Option<Reasoning>,
+    pub price: Option<Price>,
+}
+
+/// One name or several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a name or a list of names")]
+pub enum Names {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Names {
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Many(names) => names,
+        }
+    }
+}
+
+/// Everything known, by provider id and by `provider/model`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalogue {
+    #[serde(rename = "provider")]
+    pub providers: BTreeMap<String, Provider>,
+    pub models: BTreeMap<String, Known>,
+}
+
+impl Catalogue {
+    /// What the program brings along.
+    pub fn builtin() -> Self {
+        toml::from_str(BUILTIN).expect("models.toml is part of the program and read by a test")
+    }
+
+    /// The same with the user's settings laid over it, field by field.
+    pub fn with(settings: &Settings) -> Self {
+        let mut all = Self::builtin();
+        for (id, over) in &settings.provider {
+            all.providers.entry(id.clone()).or_default().overlay(over);
+        }
+        for (spec, over) in &settings.models {
+            all.models.entry(spec.clone()).or_default().overlay(over);
+        }
+        all
+    }
+
+    /// Every `provider/model` that is known by name.
+    pub fn specs(&self) -> Vec<String> {
+        let defaults = self.providers.iter().filter_map(|(id, provider)| {
+            provider.default_model.as_ref().map(|model| format!("{id}/{model}"))
+        });
+        let mut all: Vec<String> = self.models.keys().cloned().chain(defaults).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The variables that hold provider keys: commands of a Pod never get them.
+    pub fn key_variables(&self) -> Vec<String> {
+        self.providers.values().flat_map(|provider| provider.key_variables().to_vec()).collect()
+    }
+}
+
+impl Provider {
+    pub fn key_variables(&self) -> &[String] {
+        self.key_env.as_ref().map_or(&[], Names::all)
+    }
+
+    pub fn url_variables(&self) -> &[String] {
+        self.base_url_env.as_ref().map_or(&[], Names::all)
+    }
+
+    fn overlay(&mut self, over: &Self) {
+        take(&mut self.wire, &over.wire);
+        take(&mut self.base_url, &over.base_url);
+        take(&mut self.version, &over.version);
+        take(&mut self.key_env, &over.key_env);
+        take(&mut self.base_url_env, &over.base_url_env);
+        take(&mut self.default_model, &over.default_model);
+        take(&mut self.window, &over.window);
+        take(&mut self.max_output, &over.max_output);
+        take(&mut self.images, &over.images);
+        take(&mut self.reasoning, &over.reasoning);
+    }
+}
+
+impl Known {
+    fn overlay(&mut self, over: &Self) {
+        take(&mut self.window, &over.window);
+        take(&mut self.max_output, &over.max_output);
+        take(&mut self.images, &over.images);
+        take(&mut self.reasoning, &over.reasoning);
+        take(&mut self.price, &over.price);
+    }
+}
+
+fn take<T: Clone>(field: &mut Option<T>, over: &Option<T>) {
+    if over.is_some() {
+        field.clone_from(over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::url;
+
+    #[test]
+    fn every_built_in_provider_is_whole_and_every_model_has_a_provider() {
+        let all = Catalogue::builtin();
+        for (id, provider) in &all.providers {
+            assert!(provider.wire.is_some(), "{id}");
+            assert!(provider.window.is_some() && provider.max_output.is_some(), "{id}");
+            if let Some(base) = &provider.base_url {
+                let version = provider.version.as_deref().unwrap_or("");
+                assert!(url::join(base, version).is_ok(), "{id}");
+            }
+            if let Some(model) = &provider.default_model {
+                let spec = format!("{id}/{model}");
+                let listed = all.models.keys().any(|known| known.starts_with(&format!("{id}/")));
+                assert!(!listed || all.models.contains_key(&spec), "{spec} is not in the table");
+            }
+        }
+        for spec in all.models.keys() {
+            let (id, _) = spec.split_once('/').unwrap();
+            assert!(all.providers.contains_key(id), "{spec}");
+        }
+    }
+
+    #[test]
+    fn settings_change_single_fields_and_add_providers() {
+        let (settings, complaints) = Settings::read(
+            std::path::Path::new("config.toml"),
+            r#"
+            [provider.anthropic]
+            default_model = "claude-x"
+            [provider.shed]
+            wire = "chat"
+            base_url = "http://shed:9000"
+            key_env = ["SHED_KEY", "SHED_TOKEN"]
+            [models."anthropic/claude-x"]
+            window = 5
+            "#,
+        );
+        assert_eq!(complaints, []);
+        let all = Catalogue::with(&settings);
+        let anthropic = &all.providers["anthropic"];
+        assert_eq!(anthropic.default_model.as_deref(), Some("claude-x"));
+        assert_eq!(anthropic.wire, Some(Wire::Anthropic));
+        assert_eq!(all.providers["shed"].key_variables(), ["SHED_KEY", "SHED_TOKEN"]);
+        assert_eq!(all.models["anthropic/claude-x"].window, Some(5));
+        assert!(all.specs().contains(&"anthropic/claude-x".to_owned()));
+        assert!(all.key_variables().contains(&"SHED_TOKEN".to_owned()));
+    }
+}

@@ -1,0 +1,468 @@
+//! The user's settings (`config.toml` in the configuration directory) and the little that a
+//! workspace's own `.yoi/config.toml` may say. A mistake never stops the program: it becomes a
+//! complaint with its place, and the default stays in force for that one key.
+
+use crate::config::catalogue::{Known, Provider};
+use crate::config::complaint::Complaint;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The largest settings file that is read, in bytes.
+const MAX_FILE: u64 = 256 * 1024;
+
+/// What the user's `config.toml` says; defaults for the rest.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// `provider/model`, `provider/` or `rehearsal:<file>`.
+    pub model: Option<String>,
+    pub limits: Limits,
+    pub timeouts: Timeouts,
+    pub host: Host,
+    pub shell: Shell,
+    pub compaction: Compaction,
+    pub ui: Ui,
+    pub provider: BTreeMap<String, Provider>,
+    pub models: BTreeMap<String, Known>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Requests to a model in one run.
+    pub max_turns: NonZeroU32,
+}
+
+/// How long a provider may be silent, in seconds; a whole answer may take any time.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timeouts {
+    pub connect_s: NonZeroU64,
+    pub first_event_s: NonZeroU64,
+    pub idle_s: NonZeroU64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Minutes without screen, run or waiting work after which a background host ends; 0 = never.
+    pub idle_exit_min: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shell {
+    /// Secret-looking variables that commands get all the same.
+    pub pass: Vec<String>,
+    /// Seconds a command may take when the call names no time.
+    pub timeout_s: NonZeroU64,
+    /// Seconds no call may exceed.
+    pub max_timeout_s: NonZeroU64,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Compaction {
+    /// The part of the context window at which the history is compacted.
+    pub threshold_ratio: Ratio,
+    /// Tokens of the newest history that a compaction keeps verbatim.
+    pub keep_tokens: u64,
+    /// Tokens of the newest tool output that are always sent.
+    pub prune_protect: u64,
+    /// Old tool output is left out only if it saves this many tokens.
+    pub prune_min: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ui {
+    pub theme: Option<String>,
+    /// A key map file; relative to the configuration directory.
+    pub keymap: Option<PathBuf>,
+}
+
+/// A part of a whole, above 0 and at most 1.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Ratio(f64);
+
+impl Ratio {
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Ratio {
+    type Error = &'static str;
+
+    fn try_from(value: f64) -> Result<Self, Self::Error> {
+        if value > 0.0 && value <= 1.0 {
+            Ok(Self(value))
+        } else {
+            Err("expected a number above 0 and at most 1")
+        }
+    }
+}
+
+const fn count(value: u32) -> NonZeroU32 {
+    NonZeroU32::new(value).expect("the defaults below are above zero")
+}
+
+const fn seconds(value: u64) -> NonZeroU64 {
+    NonZeroU64::new(value).expect("the defaults below are above zero")
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_turns: const { count(200) } }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect_s: const { seconds(10) },
+            first_event_s: const { seconds(30) },
+            idle_s: const { seconds(120) },
+        }
+    }
+}
+
+impl Timeouts {
+    pub fn connect(&self) -> Duration {
+        Duration::from_secs(self.connect_s.get())
+    }
+
+    pub fn first_event(&self) -> Duration {
+        Duration::from_secs(self.first_event_s.get())
+    }
+
+    pub fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle_s.get())
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { idle_exit_min: 10 }
+    }
+}
+
+impl Host {
+    /// `None` = never.
+    pub fn idle_exit(&self) -> Option<Duration> {
+        (self.idle_exit_min > 0).then(|| Duration::from_secs(self.idle_exit_min.saturating_mul(60)))
+    }
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self {
+            pass: Vec::new(),
+            timeout_s: const { seconds(120) },
+            max_timeout_s: const { seconds(600) },
+        }
+    }
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self {
+            threshold_ratio: Ratio(0.85),
+            keep_tokens: 8_000,
+            prune_protect: 8_000,
+            prune_min: 4_096,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of a configuration directory; without a file, the defaults.
+    pub fn load(config: &Path) -> (Self, Vec<Complaint>) {
+        let file = config.join("config.toml");
+        match text_of(&file) {
+            Ok(Some(text)) => Self::read(&file, &text),
+            Ok(None) => (Self::default(), Vec::new()),
+            Err(complaint) => (Self::default(), vec![complaint]),
+        }
+    }
+
+    /// The settings a text holds.
+    pub fn read(file: &Path, text: &str) -> (Self, Vec<Complaint>) {
+        read_what_fits(file, text)
+    }
+
+    /// The same, with what a workspace narrows.
+    #[must_use]
+    pub fn narrowed(mut self, workspace: &WorkspaceSettings) -> Self {
+        if let Some(max_turns) = workspace.max_turns {
+            self.limits.max_turns = self.limits.max_turns.min(max_turns);
+        }
+        self
+    }
+}
+
+/// What a workspace may say. Its file is somebody else's text: it chooses among what is known and
+/// narrows, and everything else in it is ignored and said so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkspaceSettings {
+    /// `provider/model`; counts only if that model is known.
+    pub model: Option<String>,
+    pub max_turns: Option<NonZeroU32>,
+    /// What was ignored, to be shown.
+    pub notices: Vec<Complaint>,
+}
+
+impl WorkspaceSettings {
+    /// Reads `<root>/.yoi/config.toml`, if there is one.
+    pub fn load(root: &Path) -> Self {
+        let file = root.join(".yoi/config.toml");
+        match text_of(&file) {
+            Ok(Some(text)) => Self::read(&file, &text),
+            Ok(None) => Self::default(),
+            Err(complaint) => Self { notices: vec![complaint], ..Self::default() },
+        }
+    }
+
+    /// What a text says.
+    pub fn read(file: &Path, text: &str) -> Self {
+        let mut found = Self::default();
+        let table = match DeTable::parse(text) {
+            Ok(table) => table.into_inner(),
+            Err(error) => {
+                found.notices.push(Complaint::of_toml(file, text, &error));
+                return found;
+            }
+        };
+        let mut ignore = |key: &str, at: usize| {
+            let message = format!(
+                "{key} is ignored: a workspace may only choose a known model and lower limits"
+            );
+            found.notices.push(Complaint::at(file, text, at, message));
+        };
+        for (key, value) in &table {
+            let at = key.span().start;
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("model", DeValue::String(spec)) if !spec.starts_with("rehearsal:") => {
+                    found.model = Some(spec.to_string());
+                }
+                ("limits", DeValue::Table(limits)) => {
+                    for (key, value) in limits {
+                        match (key.get_ref().as_ref(), turns(value.get_ref())) {
+                            ("max_turns", Some(turns)) => found.max_turns = Some(turns),
+                            (other, _) => ignore(&format!("limits.{other}"), key.span().start),
+                        }
+                    }
+                }
+                (other, _) => ignore(other, at),
+            }
+        }
+        found
+    }
+}
+
+fn turns(value: &DeValue<'_>) -> Option<NonZeroU32> {
+    let number = value.as_integer()?;
+    NonZeroU32::new(u32::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()?)
+}
+
+/// The text of a settings file, `None` if there is none. Only a plain file of a sane size is read.
+fn text_of(file: &Path) -> Result<Option<String>, Complaint> {
+    let complain = |message: String| Complaint::at(file, "", 0, message);
+    let found = match std::fs::metadata(file) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(complain(format!("cannot be read: {error}"))),
+    };
+    if !found.is_file() || found.len() > MAX_FILE {
+        return Err(complain("is not a plain file of at most 256 KiB and is ignored".into()));
+    }
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|open| open.take(MAX_FILE).read_to_string(&mut text))
+        .map_err(|error| complain(format!("cannot be read: {error}")))?;
+    Ok(Some(text))
+}
+
+/// Reads as much of a TOML text as fits the type: a key that does not fit is complained about and
+/// left out, so that its default stays in force; a text that is no TOML gives all defaults.
+pub fn read_what_fits<T: DeserializeOwned + Default>(
+    file: &Path,
+    text: &str,
+) -> (T, Vec<Complaint>) {
+    let mut complaints = Vec::new();
+    let mut table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => return (T::default(), vec![Complaint::of_toml(file, text, &error)]),
+    };
+    loop {
+        match T::deserialize(toml::Deserializer::from(table.clone())) {
+            Ok(read) => return (read, complaints),
+            Err(error) => {
+                complaints.push(Complaint::of_toml(file, text, &error));
+                let dropped = error.span().is_some_and(|at| drop_key(table.get_mut(), at.start));
+                if !dropped {
+                    return (T::default(), complaints);
+                }
+            }
+        }
+    }
+}
+
+/// Removes the innermost key that stands at a byte or whose value does; whether there was one.
+fn drop_key(table: &mut DeTable<'_>, at: usize) -> bool {
+    for (_, value) in table.iter_mut() {
+        if let DeValue::Table(inner) = value.get_mut()
+            && drop_key(inner, at)
+        {
+            return true;
+        }
+    }
+    let here = |span: std::ops::Range<usize>| span.contains(&at);
+    let found = table.iter().find_map(|(key, value)| {
+        (here(key.span()) || here(value.span())).then(|| Spanned::clone(key))
+    });
+    found.is_some_and(|key| table.remove(&key).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Settings, Vec<String>) {
+        let (settings, complaints) = Settings::read(Path::new("/c/config.toml"), text);
+        (settings, complaints.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn without_a_file_the_documented_defaults_hold() {
+        let dir = tempfile::tempdir().unwrap();
+        let (settings, complaints) = Settings::load(dir.path());
+        assert_eq!(complaints, []);
+        assert_eq!(settings.limits.max_turns.get(), 200);
+        assert_eq!(settings.timeouts.connect(), Duration::from_secs(10));
+        assert_eq!(settings.timeouts.first_event(), Duration::from_secs(30));
+        assert_eq!(settings.timeouts.idle(), Duration::from_secs(120));
+        assert_eq!(settings.host.idle_exit(), Some(Duration::from_secs(600)));
+        assert!((settings.compaction.threshold_ratio.get() - 0.85).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_section_is_read() {
+        let (settings, complaints) = read(
+            r#"
+            model = "openai/"
+            [limits]
+            max_turns = 7
+            [timeouts]
+            idle_s = 5
+            [host]
+            idle_exit_min = 0
+            [shell]
+            pass = ["GITHUB_TOKEN"]
+            [compaction]
+            threshold_ratio = 0.5
+            [ui]
+            theme = "day"
+            [provider.shed]
+            wire = "openai_chat"
+            [models."shed/a"]
+            price = { input = 1, output = 2 }
+            "#,
+        );
+        assert_eq!(complaints, [""; 0]);
+        assert_eq!(settings.model.as_deref(), Some("openai/"));
+        assert_eq!(settings.limits.max_turns.get(), 7);
+        assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
+        assert_eq!(settings.host.idle_exit(), None);
+        assert_eq!(settings.shell.pass, ["GITHUB_TOKEN"]);
+        assert_eq!(settings.ui.theme.as_deref(), Some("day"));
+        assert!((settings.models["shed/a"].price.unwrap().output - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_mistake_is_named_by_its_place_and_costs_only_its_own_key() {
+        let (settings, complaints) = read(concat!(
+            "model = 7\n",
+            "[limits]\n",
+            "max_turns = 0\n",
+            "[timeouts]\n",
+            "idle_s = 5\n",
+            "conect_s = 3\n",
+            "[provider.shed]\n",
+            "wire = \"telegraph\"\n",
+            "base_url = \"http://shed\"\n",
+            "[compaction]\n",
+            "threshold_ratio = 3.0\n",
+        ));
+        for place in [":1:9: ", ":3:13: ", ":6:1: ", ":8:8: ", ":11:19: "] {
+            let at = format!("/c/config.toml{place}");
+            assert!(complaints.iter().any(|c| c.starts_with(&at)), "{at} not in {complaints:#?}");
+        }
+        assert_eq!(complaints.len(), 5);
+        assert!(complaints.iter().any(|c| c.contains("conect_s") && c.contains("connect_s")));
+        assert_eq!(settings.model, None);
+        assert_eq!(settings.limits, Limits::default());
+        assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
+        assert_eq!(settings.provider["shed"].base_url.as_deref(), Some("http://shed"));
+    }
+
+    #[test]
+    fn a_text_that_is_no_toml_gives_all_defaults_and_one_complaint() {
+        let (settings, complaints) = read("model = \"a/b\"\nlimits = {\n[x");
+        assert_eq!(settings, Settings::default());
+        assert_eq!(complaints.len(), 1);
+        assert!(complaints[0].starts_with("/c/config.toml:"), "{complaints:?}");
+    }
+
+    #[test]
+    fn a_key_written_into_the_settings_is_refused_without_being_repeated() {
+        let (_, complaints) = read("[provider.openai]\napi_key = \"sk-secret\"\n");
+        assert_eq!(complaints.len(), 1);
+        assert!(!complaints[0].contains("sk-secret"), "{complaints:?}");
+    }
+
+    #[test]
+    fn a_workspace_may_choose_a_model_and_lower_a_limit_and_nothing_else() {
+        let found = WorkspaceSettings::read(
+            Path::new("/w/.yoi/config.toml"),
+            concat!(
+                "model = \"openai/gpt-6-luna\"\n",
+                "limits = { max_turns = 20, other = 1 }\n",
+                "[provider.openai]\n",
+                "base_url = \"https://evil.example\"\n",
+                "[shell]\n",
+                "pass = [\"SECRET_TOKEN\"]\n",
+            ),
+        );
+        assert_eq!(found.model.as_deref(), Some("openai/gpt-6-luna"));
+        assert_eq!(found.max_turns, NonZeroU32::new(20));
+        let said: Vec<String> = found.notices.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 3, "{said:#?}");
+        for words in ["limits.other is ignored", ":3:", "provider is ignored", "shell is ignored"] {
+            assert!(said.iter().any(|notice| notice.contains(words)), "{words} in {said:#?}");
+        }
+        let few = Settings::default().narrowed(&found);
+        assert_eq!(few.limits.max_turns.get(), 20);
+        let more = WorkspaceSettings { max_turns: NonZeroU32::new(999), ..found };
+        assert_eq!(few.narrowed(&more).limits.max_turns.get(), 20);
+    }
+
+    #[test]
+    fn a_workspace_cannot_play_a_script_or_make_us_read_a_pipe() {
+        let found =
+            WorkspaceSettings::read(Path::new("/w/c.toml"), "model = \"rehearsal:/w/evil.toml\"");
+        assert_eq!((found.model, found.notices.len()), (None, 1));
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join(".yoi/config.toml")).unwrap();
+        let found = WorkspaceSettings::load(dir.path());
+        assert!(found.notices[0].to_string().contains("not a plain file"));
+    }
+}

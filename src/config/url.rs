@@ -1,0 +1,135 @@
+//! Base URLs: checked once, joined by one rule.
+
+use reqwest::Url;
+
+/// A base URL cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadUrl {
+    #[error("{0} is not a URL of the form https://host or https://host/path")]
+    Malformed(String),
+    /// The text does not repeat the URL, which holds a secret.
+    #[error(
+        "the URL for {0} has a user name or password in it; keys belong in the environment or in `yoi auth`"
+    )]
+    Credentials(String),
+}
+
+/// The base URL to send to: trailing slashes are cut, and where the path has no version segment
+/// (`v1`, `v1beta` …), `version` is added; an empty one adds nothing.
+pub fn join(base: &str, version: &str) -> Result<String, BadUrl> {
+    let base = base.trim();
+    let malformed = || BadUrl::Malformed(base.to_owned());
+    let url = Url::parse(base).map_err(|_| malformed())?;
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(malformed)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(BadUrl::Credentials(host.to_owned()));
+    }
+    if !matches!(url.scheme(), "http" | "https")
+        || url.query().is_some()
+        || url.fragment().is_some()
+    {
+        return Err(malformed());
+    }
+    let base = base.trim_end_matches('/');
+    if version.is_empty() || url.path().split('/').any(is_version) {
+        return Ok(base.to_owned());
+    }
+    Ok(format!("{base}/{version}"))
+}
+
+/// `v` and a digit, then letters and digits.
+fn is_version(segment: &str) -> bool {
+    let mut chars = segment.chars();
+    matches!(chars.next(), Some('v' | 'V'))
+        && chars.next().is_some_and(|c| c.is_ascii_digit())
+        && chars.all(|c| c.is_ascii_alphanumeric())
+}
+
+/// The host of a URL and its port if it names one, for sentences; the URL itself if it has none.
+pub fn host(url: &str) -> String {
+    let Ok(parsed) = Url::parse(url) else { return url.to_owned() };
+    match (parsed.host_str(), parsed.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => url.to_owned(),
+    }
+}
+
+/// Whether a URL leads to this machine and nowhere else.
+pub fn is_loopback(url: &str) -> bool {
+    let Ok(parsed) = Url::parse(url) else { return false };
+    let host = parsed.host_str().unwrap_or("").trim_matches(['[', ']']);
+    host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_version_is_added_only_where_the_path_has_none() {
+        for (base, version, joined) in [
+            ("https://api.anthropic.com", "v1", "https://api.anthropic.com/v1"),
+            ("https://api.anthropic.com/", "v1", "https://api.anthropic.com/v1"),
+            ("https://openrouter.ai/api/v1//", "v1", "https://openrouter.ai/api/v1"),
+            (
+                "https://proxy.example/gemini/v1alpha",
+                "v1beta",
+                "https://proxy.example/gemini/v1alpha",
+            ),
+            ("https://proxy.example/v2/openai", "v1", "https://proxy.example/v2/openai"),
+            ("https://proxy.example/vault", "v1", "https://proxy.example/vault/v1"),
+            (" http://127.0.0.1:8080 ", "v1", "http://127.0.0.1:8080/v1"),
+            ("https://plain.example/api", "", "https://plain.example/api"),
+        ] {
+            assert_eq!(join(base, version).as_deref(), Ok(joined), "{base}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_base_url_is_refused_and_a_password_is_not_repeated() {
+        for bad in ["", "api.example.com", "ftp://x", "https://", "https://x/?a=b", "https://x/#f"]
+        {
+            assert!(matches!(join(bad, "v1"), Err(BadUrl::Malformed(_))), "{bad}");
+        }
+        let sentence = join("https://me:sesame@x.example/v1", "v1").unwrap_err().to_string();
+        assert!(sentence.contains("x.example") && !sentence.contains("sesame"), "{sentence}");
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for yes in ["http://127.0.0.1:1/v1", "http://localhost", "http://[::1]:8080/v1"] {
+            assert!(is_loopback(yes), "{yes}");
+        }
+        for no in ["http://127.0.0.1.example.com", "https://localhost.example", "http://10.0.0.1"] {
+            assert!(!is_loopback(no), "{no}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn joining_twice_is_joining_once(
+            host in "[a-z]{1,8}(\\.[a-z]{2,5}){0,2}(:[1-9][0-9]{1,3})?",
+            path in proptest::collection::vec("[a-zA-Z0-9_-]{1,8}", 0..4),
+            slashes in 0usize..3,
+            version in prop_oneof![Just("v1"), Just("v1beta"), Just("")],
+        ) {
+            let tail: String = path.iter().map(|segment| format!("/{segment}")).collect();
+            let base = format!("https://{host}{tail}{}", "/".repeat(slashes));
+            let once = join(&base, version).unwrap();
+            prop_assert_eq!(&join(&once, version).unwrap(), &once);
+            prop_assert!(!once.ends_with('/'));
+            let bare = format!("https://{host}{tail}");
+            prop_assert!(once.starts_with(&bare));
+            let rest = &once[bare.len()..];
+            let added = format!("/{version}");
+            prop_assert!(rest.is_empty() || rest == added);
+            prop_assert_eq!(
+                rest.is_empty(),
+                version.is_empty() || path.iter().any(|segment| is_version(segment))
+            );
+        }
+    }
+}
