@@ -8,6 +8,32 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+/// Events out of bytes.
+pub mod sse;
+/// What the wires share.
+pub mod wire;
+/// Anthropic Messages.
+pub mod anthropic;
+/// OpenAI Responses.
+pub mod responses;
+/// OpenAI Chat Completions.
+pub mod chat;
+/// Gemini.
+pub mod gemini;
+/// Requests over HTTP and their failures, each a sentence.
+pub mod http;
+/// When to try again.
+pub mod retry;
+/// A model with its key, ready to be asked.
+pub mod provider;
+
+#[cfg(test)]
+mod faults;
+
+pub use http::{Http, Timeouts, install_crypto};
+pub use provider::Provider;
+pub use retry::Policy;
+
 /// A tool as a model is told about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
@@ -96,16 +122,16 @@ pub struct Usage {
 /// Why a request or its stream failed. The text names provider, host and cause.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Failure {
-    /// No connection, or it broke before the response began.
+    /// No connection within the time for it.
     #[error("{0}")]
     Connect(String),
     /// The provider answered with an HTTP error.
     #[error("{message}")]
     Status { status: u16, retry_after: Option<Duration>, message: String },
-    /// Nothing came within the time allowed: to connect, to the first event, or between events.
+    /// Nothing came within the time allowed to the first event or between events.
     #[error("{0}")]
     Timeout(String),
-    /// The stream broke or ended before the provider said it was complete.
+    /// The answer broke off before the provider said it was complete, perhaps before it began.
     #[error("{0}")]
     Cut(String),
     /// The provider reported an error inside the stream.

@@ -1,0 +1,251 @@
+//! OpenAI Chat Completions, as OpenAI and the many servers that imitate it speak it: what its
+//! requests look like. The answer is read in [`stream`].
+
+use crate::config::models::{Model, Reasoning};
+use crate::llm::wire::{self, at, text};
+use crate::llm::{Request, ToolSpec};
+use crate::protocol::item::{Content, Image};
+use crate::protocol::{Item, Role};
+use serde_json::{Value, json};
+
+pub mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use stream::Decoder;
+
+/// How many of the last user messages end in a cache marker, where the model wants markers.
+const MARKED_TURNS: usize = 2;
+
+/// The request for `model`.
+pub fn body(request: &Request, model: &Model) -> Value {
+    let mut messages = Conversation::of(request, model).messages;
+    if !request.system.is_empty() {
+        let part = json!({"type": "text", "text": request.system});
+        messages.insert(0, json!({"role": "system", "content": [part]}));
+    }
+    if wants_markers(model) {
+        mark(&mut messages);
+    }
+    messages.iter_mut().for_each(flatten);
+    let mut body = json!({
+        "model": model.model, "messages": messages, "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    settings(&mut body, request, model);
+    reasoning(&mut body, request, model);
+    body
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.schema,
+        },
+    })
+}
+
+/// OpenAI itself, which has fields of its own and refuses those of others.
+fn is_openai(model: &Model) -> bool {
+    model.own_url && model.provider == "openai"
+}
+
+fn settings(body: &mut Value, request: &Request, model: &Model) {
+    let (config, openai) = (&request.config, is_openai(model));
+    let limit = if openai { "max_completion_tokens" } else { "max_tokens" };
+    let stops = (!config.stop_sequences.is_empty()).then(|| json!(config.stop_sequences));
+    let cache_key = (openai && !request.cache_key.is_empty()).then(|| json!(request.cache_key));
+    for (key, value) in [
+        (limit, config.max_tokens.map(|tokens| json!(tokens))),
+        ("temperature", config.temperature.map(|temperature| json!(temperature))),
+        ("top_p", config.top_p.map(|top_p| json!(top_p))),
+        ("top_k", config.top_k.filter(|_| !openai).map(|top_k| json!(top_k))),
+        ("stop", stops),
+        ("prompt_cache_key", cache_key),
+    ] {
+        if let Some(value) = value {
+            body[key] = value;
+        }
+    }
+}
+
+fn reasoning(body: &mut Value, request: &Request, model: &Model) {
+    let Some(setting) = &request.config.reasoning else { return };
+    let router = model.provider == "openrouter";
+    match model.reasoning {
+        Reasoning::Effort if setting.is_string() && router => {
+            body["reasoning"] = json!({"effort": setting});
+        }
+        Reasoning::Effort if setting.is_string() => body["reasoning_effort"] = setting.clone(),
+        Reasoning::Budget if setting.is_u64() && router => {
+            body["reasoning"] = json!({"max_tokens": setting});
+        }
+        Reasoning::None | Reasoning::Effort | Reasoning::Budget => {}
+    }
+}
+
+/// Anthropic's models keep no prompt without being told where, also behind a router.
+fn wants_markers(model: &Model) -> bool {
+    model.provider == "openrouter" && model.model.starts_with("anthropic/")
+}
+
+fn mark(messages: &mut [Value]) {
+    let (system, rest) = match messages.split_first_mut() {
+        Some((first, rest)) if text(first, "role") == "system" => (Some(first), rest),
+        _ => (None, messages),
+    };
+    let users = rest.iter_mut().rev().filter(|message| text(message, "role") == "user");
+    for message in users.take(MARKED_TURNS).chain(system) {
+        let last = message["content"].as_array_mut().and_then(|parts| parts.last_mut());
+        if let Some(part) = last {
+            part["cache_control"] = json!({"type": "ephemeral"});
+        }
+    }
+}
+
+/// Parts that are only text become one text: many servers take nothing else.
+fn flatten(message: &mut Value) {
+    let Some(parts) = message.get("content").and_then(Value::as_array) else { return };
+    let plain = |part: &Value| text(part, "type") == "text" && part.get("cache_control").is_none();
+    if parts.iter().all(plain) {
+        let texts: Vec<&str> = parts.iter().map(|part| text(part, "text")).collect();
+        message["content"] = json!(texts.join("\n\n"));
+    }
+}
+
+/// The messages under construction.
+struct Conversation<'a> {
+    request: &'a Request,
+    model: &'a Model,
+    messages: Vec<Value>,
+    /// Images of the results so far; they follow the last result of their batch, because nothing
+    /// may stand between a call's results.
+    images: Vec<Value>,
+}
+
+impl<'a> Conversation<'a> {
+    fn of(request: &'a Request, model: &'a Model) -> Self {
+        let mut this = Self { request, model, messages: Vec::new(), images: Vec::new() };
+        let origin = wire::origin(model);
+        let asks = |input: &crate::llm::Input| {
+            matches!(input.item, Item::Message { role: Role::User | Role::System, .. })
+        };
+        let asked = request.input.iter().rposition(asks).unwrap_or(0);
+        for (place, input) in request.input.iter().enumerate() {
+            if !matches!(input.item, Item::ToolResult { .. }) {
+                this.show_images();
+            }
+            match (&input.item, wire::native(input, &origin)) {
+                (Item::Reasoning { .. }, Some(native)) => this.thought(native, place > asked),
+                (Item::ToolCall { .. }, Some(native)) => this.call(native.clone()),
+                (item, _) => this.item(item),
+            }
+        }
+        this.show_images();
+        this.messages.retain(|message| !is_hollow(message));
+        this
+    }
+
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Message { role, content } => self.message(*role, content),
+            Item::ToolCall { call_id, name, arguments } => self.call(json!({
+                "id": call_id, "type": "function",
+                "function": {"name": name, "arguments": wire::arguments_text(arguments)},
+            })),
+            Item::ToolResult { call_id, summary, content, is_error, images } => {
+                let words = wire::marked_result_text(summary, content.as_deref(), *is_error);
+                self.messages.push(json!({
+                    "role": "tool", "tool_call_id": call_id, "content": words,
+                }));
+                let images: Vec<Value> = images.iter().map(|image| self.image(image)).collect();
+                self.images.extend(images);
+            }
+            // Thinking is valid only as the provider made it.
+            Item::Reasoning { .. } | Item::Unknown(_) => {}
+        }
+    }
+
+    /// What the runtime says goes as the user: many servers take a system message at the start
+    /// only, and the words of files and peers must not weigh as much as the system prompt.
+    fn message(&mut self, role: Role, content: &[Content]) {
+        let words: String = content.iter().map(Content::text).collect();
+        if words.is_empty() {
+            return;
+        }
+        if role != Role::Assistant {
+            let part = json!({"type": "text", "text": words});
+            return wire::push(&mut self.messages, "user", "content", part);
+        }
+        let message = self.assistant();
+        let so_far = text(message, "content");
+        let whole = if so_far.is_empty() { words } else { format!("{so_far}\n\n{words}") };
+        message["content"] = json!(whole);
+    }
+
+    fn call(&mut self, call: Value) {
+        let message = self.assistant();
+        match message.get_mut("tool_calls").and_then(Value::as_array_mut) {
+            Some(calls) => calls.push(call),
+            None => message["tool_calls"] = json!([call]),
+        }
+    }
+
+    /// Gives a model its own thinking back. Plain words only within the turn they belong to: some
+    /// servers refuse older ones, and none makes use of them.
+    fn thought(&mut self, native: &Value, in_this_turn: bool) {
+        let message = self.assistant();
+        for key in ["reasoning_content", "reasoning"] {
+            let words = text(native, key);
+            if in_this_turn && !words.is_empty() {
+                message[key] = json!(format!("{}{words}", text(message, key)));
+            }
+        }
+        let details = wire::list(native, "reasoning_details");
+        match message.get_mut("reasoning_details").and_then(Value::as_array_mut) {
+            Some(known) => known.extend_from_slice(details),
+            None if details.is_empty() => {}
+            None => message["reasoning_details"] = json!(details),
+        }
+    }
+
+    fn assistant(&mut self) -> &mut Value {
+        let speaks_on = self.messages.last().is_some_and(|last| text(last, "role") == "assistant");
+        if !speaks_on {
+            self.messages.push(json!({"role": "assistant", "content": null}));
+        }
+        let last = self.messages.len() - 1;
+        &mut self.messages[last]
+    }
+
+    fn image(&self, image: &Image) -> Value {
+        match wire::picture(self.request, self.model, image) {
+            Ok(data) => {
+                let url = format!("data:{};base64,{data}", image.media_type);
+                json!({"type": "image_url", "image_url": {"url": url}})
+            }
+            Err(instead) => json!({"type": "text", "text": instead}),
+        }
+    }
+
+    fn show_images(&mut self) {
+        if self.images.is_empty() {
+            return;
+        }
+        let lead = json!({"type": "text", "text": "Images of the tool results above:"});
+        for part in std::iter::once(lead).chain(std::mem::take(&mut self.images)) {
+            wire::push(&mut self.messages, "user", "content", part);
+        }
+    }
+}
+
+/// An assistant message that holds nothing a server would take.
+fn is_hollow(message: &Value) -> bool {
+    text(message, "role") == "assistant"
+        && at(message, "content").is_null()
+        && message.get("tool_calls").is_none()
+}

@@ -1,0 +1,355 @@
+//! The answer of Chat Completions. The wire has chunks of one message and no blocks, and its many
+//! servers leave out ids, indexes and even the end; the blocks are made here.
+
+use crate::llm::sse::Event;
+use crate::llm::wire::{self, Decode, Fault, Progress, at, list, text};
+use crate::llm::{Delta, Request, Stop, Usage};
+use crate::protocol::item::Content;
+use crate::protocol::{Item, Role};
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+
+/// Reads the events of one answer.
+#[derive(Default)]
+pub struct Decoder {
+    open: Option<Open>,
+    calls: Vec<Call>,
+    /// Thinking in the form of routers, pieces joined; sent back with the next thought.
+    details: Vec<Value>,
+    /// Call ids of this conversation: some servers count from zero in every answer.
+    taken: HashSet<String>,
+    refusal: String,
+    called: bool,
+    reason: Option<String>,
+    done: bool,
+}
+
+/// A block of words under construction.
+struct Open {
+    kind: Kind,
+    words: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Refusal,
+    /// Thinking, which came under this name.
+    Thinking(&'static str),
+}
+
+/// A tool call under construction.
+#[derive(Default)]
+struct Call {
+    /// As the wire numbers it.
+    index: Option<u64>,
+    /// As the wire names it; may be empty.
+    wire_id: String,
+    id: String,
+    name: String,
+    arguments: String,
+    started: bool,
+    /// What else came with it, such as a signature.
+    more: Map<String, Value>,
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Fault> {
+        if event.data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        let mut data = wire::parse(event)?;
+        if let Some(error) = data.get("error").filter(|error| !error.is_null()) {
+            return Err(wire::reported(error, &["code", "type"]));
+        }
+        let usage = data.get("usage").or_else(|| at(&data, "x_groq").get("usage"));
+        if let Some(usage) = usage.filter(|usage| usage.is_object()) {
+            out.push(Delta::Usage(count(usage)));
+        } else if data.get("choices").is_none() {
+            out.push(Delta::Unknown(data));
+            return Ok(());
+        }
+        if let Some(choice) = data.pointer_mut("/choices/0") {
+            let choice = choice.take();
+            self.choice(choice, out);
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match (self.done, &self.reason) {
+            (true, _) => Progress::Ended,
+            (false, Some(_)) => Progress::Answered,
+            (false, None) => Progress::Open,
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
+        if self.progress() == Progress::Open {
+            return None;
+        }
+        self.close_all(out);
+        Some(self.stop())
+    }
+}
+
+impl Decoder {
+    /// A decoder that gives no call an id which `request` already holds.
+    pub fn new(request: &Request) -> Self {
+        let ids = request.input.iter().filter_map(|input| match &input.item {
+            Item::ToolCall { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        });
+        Self { taken: ids.collect(), ..Self::default() }
+    }
+
+    fn choice(&mut self, mut choice: Value, out: &mut Vec<Delta>) {
+        let key = if choice.get("delta").is_some() { "delta" } else { "message" };
+        if let Value::Object(delta) = choice[key].take() {
+            self.delta(delta, out);
+        }
+        let reason = text(&choice, "finish_reason");
+        if !reason.is_empty() {
+            self.reason = Some(reason.to_owned());
+            self.close_all(out);
+        }
+    }
+
+    /// One piece of the message. The order within it is the order models speak in.
+    fn delta(&mut self, mut delta: Map<String, Value>, out: &mut Vec<Delta>) {
+        let thoughts = [delta.remove("reasoning_content"), delta.remove("reasoning")];
+        for (name, words) in ["reasoning_content", "reasoning"].into_iter().zip(thoughts) {
+            let words = words.as_ref().and_then(Value::as_str).unwrap_or("");
+            if !words.is_empty() {
+                self.say(Kind::Thinking(name), words, out);
+                // Servers that send both names send the same words twice.
+                break;
+            }
+        }
+        if let Some(Value::Array(details)) = delta.remove("reasoning_details") {
+            details.into_iter().for_each(|detail| self.detail(detail));
+        }
+        match delta.remove("content") {
+            Some(Value::String(words)) => self.say(Kind::Text, &words, out),
+            Some(Value::Array(parts)) => parts.into_iter().for_each(|part| self.part(part, out)),
+            _ => {}
+        }
+        if let Some(Value::String(words)) = delta.remove("refusal") {
+            self.say(Kind::Refusal, &words, out);
+        }
+        if let Some(Value::Array(calls)) = delta.remove("tool_calls") {
+            calls.into_iter().for_each(|call| self.call(call, out));
+        }
+        delta.retain(|key, value| key != "role" && !value.is_null());
+        if !delta.is_empty() {
+            out.push(Delta::Unknown(Value::Object(delta)));
+        }
+    }
+
+    /// A piece of content in the shape of parts, as some servers send thinking.
+    fn part(&mut self, part: Value, out: &mut Vec<Delta>) {
+        match text(&part, "type") {
+            "text" => self.say(Kind::Text, text(&part, "text"), out),
+            "thinking" => {
+                let thoughts = list(&part, "thinking").iter().map(|thought| text(thought, "text"));
+                let words: String = thoughts.collect();
+                self.say(Kind::Thinking("reasoning_content"), &words, out);
+            }
+            _ => out.push(Delta::Unknown(part)),
+        }
+    }
+
+    fn say(&mut self, kind: Kind, words: &str, out: &mut Vec<Delta>) {
+        if words.is_empty() {
+            return;
+        }
+        if self.open.as_ref().is_none_or(|open| open.kind != kind) {
+            self.close_all(out);
+            if let Kind::Thinking(_) = kind {
+                out.push(Delta::ThinkingStart);
+            }
+            self.open = Some(Open { kind, words: String::new() });
+        }
+        if let Some(open) = &mut self.open {
+            open.words.push_str(words);
+        }
+        out.push(match kind {
+            Kind::Thinking(_) => Delta::Thinking(words.into()),
+            Kind::Text | Kind::Refusal => Delta::Text(words.into()),
+        });
+    }
+
+    /// Joins a piece of router thinking to the one it continues.
+    fn detail(&mut self, piece: Value) {
+        let continues = |known: &&mut Value| {
+            piece.get("index").is_some_and(|index| known.get("index") == Some(index))
+                && text(known, "type") == text(&piece, "type")
+        };
+        let Some(known) = self.details.iter_mut().find(continues) else {
+            return self.details.push(piece);
+        };
+        let Value::Object(fields) = piece else { return };
+        for (key, value) in fields {
+            match (known.get_mut(&key), value) {
+                (Some(Value::String(whole)), Value::String(more))
+                    if matches!(key.as_str(), "text" | "summary" | "data") =>
+                {
+                    whole.push_str(&more);
+                }
+                (_, Value::Null) => {}
+                (_, value) => known[&key] = value,
+            }
+        }
+    }
+
+    fn call(&mut self, mut piece: Value, out: &mut Vec<Delta>) {
+        self.close_words(out);
+        let place = self.place(&piece);
+        let call = &mut self.calls[place];
+        let function = piece["function"].take();
+        if call.name.is_empty() {
+            text(&function, "name").clone_into(&mut call.name);
+        }
+        let json = match at(&function, "arguments") {
+            Value::String(json) => json.clone(),
+            Value::Null => String::new(),
+            whole => whole.to_string(),
+        };
+        let unsaid = call.arguments.len();
+        call.arguments.push_str(&json);
+        if let Value::Object(fields) = piece {
+            let known = |key: &str| matches!(key, "index" | "id" | "type" | "function");
+            call.more
+                .extend(fields.into_iter().filter(|(key, value)| !known(key) && !value.is_null()));
+        }
+        if call.name.is_empty() {
+            return;
+        }
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let first = !std::mem::replace(&mut call.started, true);
+        let json = call.arguments[if first { 0 } else { unsaid }..].to_owned();
+        if first {
+            out.push(Delta::ToolCallStart { id: id.clone(), name });
+        }
+        if !json.is_empty() {
+            out.push(Delta::ToolCallArgs { id, json });
+        }
+    }
+
+    /// The call that `piece` belongs to, a new one if it opens one. Index and id may be missing,
+    /// and some servers send every whole call under index 0.
+    fn place(&mut self, piece: &Value) -> usize {
+        let index = at(piece, "index").as_u64();
+        let id = text(piece, "id");
+        let named = !text(at(piece, "function"), "name").is_empty();
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None if !id.is_empty() => self.calls.iter().rposition(|call| call.wire_id == id),
+            None => self.calls.len().checked_sub(1),
+        };
+        let known = known.filter(|place| {
+            let call = &self.calls[*place];
+            let other = !id.is_empty() && !call.wire_id.is_empty() && call.wire_id != id;
+            let whole = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
+            let next = named && id.is_empty() && (whole || index.is_none());
+            !other && !next
+        });
+        known.unwrap_or_else(|| {
+            let wire_id = id.to_owned();
+            let fresh = !id.is_empty() && self.taken.insert(wire_id.clone());
+            let id = if fresh { wire_id.clone() } else { wire::call_id() };
+            self.calls.push(Call { index, wire_id, id, ..Call::default() });
+            self.calls.len() - 1
+        })
+    }
+
+    fn close_all(&mut self, out: &mut Vec<Delta>) {
+        self.close_words(out);
+        for call in std::mem::take(&mut self.calls) {
+            self.close_call(call, out);
+        }
+        if !self.details.is_empty() && self.progress() != Progress::Open {
+            let details = std::mem::take(&mut self.details);
+            out.push(thought("", json!({"reasoning_details": details})));
+        }
+    }
+
+    fn close_words(&mut self, out: &mut Vec<Delta>) {
+        let Some(Open { kind, words }) = self.open.take() else { return };
+        match kind {
+            Kind::Text => {
+                let item = Item::message(Role::Assistant, words);
+                out.push(Delta::Block { item, native: None });
+            }
+            Kind::Refusal => {
+                self.refusal.push_str(&words);
+                let content = vec![Content::Refusal { refusal: words }];
+                let item = Item::Message { role: Role::Assistant, content };
+                out.push(Delta::Block { item, native: None });
+            }
+            Kind::Thinking(name) => {
+                let mut native = json!({name: words});
+                if !self.details.is_empty() {
+                    native["reasoning_details"] = json!(std::mem::take(&mut self.details));
+                }
+                out.push(thought(&words, native));
+            }
+        }
+    }
+
+    fn close_call(&mut self, call: Call, out: &mut Vec<Delta>) {
+        if call.name.is_empty() {
+            out.push(Delta::Unknown(json!({"tool_call_without_name": call.arguments})));
+            return;
+        }
+        self.called = true;
+        let Call { id, name, more, .. } = call;
+        let arguments = wire::arguments_text(&call.arguments);
+        let mut native = json!({
+            "id": id, "type": "function", "function": {"name": name, "arguments": arguments},
+        });
+        for (key, value) in more {
+            native[key] = value;
+        }
+        let item = Item::ToolCall { call_id: id, name, arguments };
+        out.push(Delta::Block { item, native: Some(native) });
+    }
+
+    fn stop(&self) -> Stop {
+        match self.reason.as_deref() {
+            Some("length") => Stop::MaxTokens,
+            Some("content_filter") => Stop::Refusal(self.refusal.clone()),
+            _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
+            // Whatever the reason says, calls that are there want an answer.
+            _ if self.called => Stop::ToolUse,
+            None | Some("stop" | "tool_calls" | "function_call" | "eos") => Stop::EndTurn,
+            Some(other) => Stop::Other(other.into()),
+        }
+    }
+}
+
+fn thought(words: &str, native: Value) -> Delta {
+    let details = list(&native, "reasoning_details");
+    let find = |key| details.iter().find_map(|detail| at(detail, key).as_str());
+    let item = Item::Reasoning {
+        text: words.into(),
+        summary: Vec::new(),
+        encrypted_content: find("data").map(str::to_owned),
+        signature: find("signature").map(str::to_owned),
+    };
+    Delta::Block { item, native: Some(native) }
+}
+
+fn count(usage: &Value) -> Usage {
+    let number = |value: &Value, key| at(value, key).as_u64();
+    let prompt = at(usage, "prompt_tokens_details");
+    let cache_read = number(prompt, "cached_tokens");
+    Usage {
+        input: number(usage, "prompt_tokens"),
+        output: number(usage, "completion_tokens"),
+        cache_read: cache_read.or_else(|| number(usage, "prompt_cache_hit_tokens")),
+        cache_write: number(prompt, "cache_write_tokens"),
+        reasoning: number(at(usage, "completion_tokens_details"), "reasoning_tokens"),
+    }
+}

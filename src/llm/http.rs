@@ -1,0 +1,149 @@
+//! Requests to providers over HTTP. Every failure is a sentence that names provider, host and
+//! cause; there is no limit on how long an answer may take, only on silence.
+
+use crate::config::keys::Secret;
+use crate::llm::wire::Decode;
+use crate::llm::{Deltas, Failure};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Url};
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::time::Instant;
+
+mod sentence;
+mod stream;
+
+/// How long a provider may be silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// From the request to the first bytes of the answer.
+    pub first_event: Duration,
+    /// Between bytes after that.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_event: Duration::from_secs(30),
+            idle: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Chooses the cryptography of all TLS connections; before the first one, any number of times.
+pub fn install_crypto() {
+    // An error says that it was chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The connections of this process; clones share them. Nothing is set up before it is needed.
+#[derive(Clone, Debug)]
+pub struct Http {
+    connect: Duration,
+    clients: Arc<[OnceLock<Result<Client, String>>; 4]>,
+}
+
+impl Http {
+    /// Connections that must stand within `timeouts.connect`.
+    pub fn new(timeouts: &Timeouts) -> Self {
+        Self { connect: timeouts.connect, clients: Arc::default() }
+    }
+
+    /// The client for an address: without the machine's certificates where no TLS is spoken (they
+    /// may be missing), and past any proxy where the server is on this machine.
+    fn client(&self, url: &Url) -> Result<&Client, Failure> {
+        let (tls, near) = (url.scheme() == "https", is_loopback(url));
+        let place = usize::from(tls) + 2 * usize::from(near);
+        let client = self.clients[place].get_or_init(|| self.build(tls, near));
+        client.as_ref().map_err(|cause| {
+            let what = if tls { "no secure connection can be made" } else { "no connection" };
+            Failure::Unusable(format!("{what}: {cause} (is ca-certificates installed?)"))
+        })
+    }
+
+    fn build(&self, tls: bool, near: bool) -> Result<Client, String> {
+        install_crypto();
+        let mut builder = Client::builder()
+            .user_agent(concat!("yoi/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.connect)
+            // A key must not follow a redirect to another host.
+            .redirect(reqwest::redirect::Policy::none());
+        if !tls {
+            builder = builder.tls_certs_only([]);
+        }
+        if near {
+            builder = builder.no_proxy();
+        }
+        builder.build().map_err(|error| sentence::cause(&error))
+    }
+
+    /// Sends `call` and hands out its answer, read by `decoder`, once the provider has accepted.
+    pub async fn open(
+        &self,
+        call: Call,
+        decoder: Box<dyn Decode>,
+        timeouts: Timeouts,
+    ) -> Result<Deltas, Failure> {
+        let Call { who, url, headers, body } = call;
+        let client = self.client(&url)?;
+        let first = Instant::now() + timeouts.first_event;
+        let sent = client.post(url).headers(headers).json(&body).send();
+        let response = tokio::time::timeout_at(first, sent)
+            .await
+            .map_err(|_| sentence::silence(&who, timeouts.first_event))?
+            .map_err(|error| sentence::unreachable(&who, &error, self.connect))?;
+        let status = response.status();
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let no_stream = kind.is_some_and(|kind| kind.contains("json") || kind.contains("html"));
+        if status.is_success() && !no_stream {
+            return Ok(stream::deltas(response, who, decoder, timeouts, first));
+        }
+        let headers = response.headers().clone();
+        let text = stream::start_of(response, first).await;
+        Err(match status.is_success() {
+            true => sentence::no_stream(&who, &text),
+            false => sentence::refused(&who, status, &headers, &text),
+        })
+    }
+}
+
+/// One request, ready to be sent.
+#[derive(Debug)]
+pub struct Call {
+    pub who: Who,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+/// Who is asked, for the sentences about it.
+#[derive(Clone, Debug)]
+pub struct Who {
+    pub provider: String,
+    /// With the port when it is not the usual one.
+    pub host: String,
+    /// What to look at when the key is refused.
+    pub key: String,
+    /// Cut out of everything the provider says.
+    pub secret: Option<Secret>,
+}
+
+impl Who {
+    /// The host and port of an address.
+    pub fn host_of(url: &Url) -> String {
+        let host = url.host_str().unwrap_or("");
+        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or("");
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let ip: Result<std::net::IpAddr, _> = bare.parse();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}

@@ -1,0 +1,289 @@
+//! What went wrong with a request, as one sentence: who, where, why, and what can be done.
+
+use crate::llm::Failure;
+use crate::llm::http::Who;
+use crate::llm::wire::{at, text};
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// The most characters of a provider's own words that are shown.
+const MAX_WORDS: usize = 300;
+/// The longest time to wait that is believed.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.provider, self.host)
+    }
+}
+
+/// No response came back.
+pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) -> Failure {
+    const WAY_OUT: &str = "check that it runs and its base URL, or choose another model (:model)";
+    if error.is_builder() {
+        return Failure::Unusable(format!("{who} cannot be asked: {}", cause(error)));
+    }
+    if error.is_connect() && error.is_timeout() {
+        let time = seconds(connect);
+        return Failure::Connect(format!("{who} took no connection within {time}: {WAY_OUT}"));
+    }
+    if !error.is_connect() {
+        return cut(who, &cause(error));
+    }
+    Failure::Connect(match io_kind(error) {
+        Some(io::ErrorKind::ConnectionRefused) => {
+            format!("{who} refused the connection: {WAY_OUT}")
+        }
+        _ => format!("{who} cannot be reached ({}): {WAY_OUT}", cause(error)),
+    })
+}
+
+/// Nothing came in time.
+pub(super) fn silence(who: &Who, time: Duration) -> Failure {
+    Failure::Timeout(format!("{who} sent nothing for {}", seconds(time)))
+}
+
+/// The answer ended too early, perhaps before it began.
+pub(super) fn cut(who: &Who, cause: &str) -> Failure {
+    Failure::Cut(format!("{who} broke its answer off: {}", cleaned(who, cause)))
+}
+
+/// The provider reported an error inside its stream.
+pub(super) fn reported(who: &Who, message: &str, retryable: bool) -> Failure {
+    let message = format!("{who} reported an error: {}", cleaned(who, message));
+    Failure::Provider { message, retryable }
+}
+
+/// A success that is no answer.
+pub(super) fn no_stream(who: &Who, body: &str) -> Failure {
+    let said = words(body).map_or_else(String::new, |said| format!(": {}", cleaned(who, &said)));
+    let message = format!("{who} answered with no stream of events; check its base URL{said}");
+    Failure::Provider { message, retryable: false }
+}
+
+/// An HTTP status that is no success.
+pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
+    let code = status.as_u16();
+    let said = words(body).or_else(|| status.canonical_reason().map(str::to_owned));
+    let said = cleaned(who, said.as_deref().unwrap_or("no reason given"));
+    let what = match code {
+        300..=399 => {
+            let to = header(headers, "location").unwrap_or("nowhere");
+            let message = format!(
+                "{who} sends elsewhere ({code}), to {}: make that its base URL",
+                cleaned(who, to)
+            );
+            return Failure::Status { status: code, retry_after: None, message };
+        }
+        401 | 403 => format!("{who} refused {} ({code})", who.key),
+        404 | 405 => format!("{who} has no such model or address ({code})"),
+        429 => format!("{who} is limiting requests ({code})"),
+        529 => format!("{who} is overloaded ({code})"),
+        500..=599 => format!("{who} failed ({code})"),
+        _ => format!("{who} refused the request ({code})"),
+    };
+    let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    let no_credit = text(error_of(&json), "code") == "insufficient_quota";
+    if no_credit || header(headers, "x-should-retry") == Some("false") {
+        return Failure::Provider { message: format!("{what}: {said}"), retryable: false };
+    }
+    let retry_after = retry_after(headers).or_else(|| retry_delay(&json));
+    let ask =
+        retry_after.map_or_else(String::new, |time| format!("; it asks to wait {}", seconds(time)));
+    Failure::Status { status: code, retry_after, message: format!("{what}: {said}{ask}") }
+}
+
+/// The innermost cause, in its own words.
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    let mut inner: &dyn Error = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    // The outermost text holds the whole address, which may hold a password.
+    if inner.source().is_none() && error.source().is_none() {
+        return "the connection failed".into();
+    }
+    one_line(&inner.to_string())
+}
+
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    let mut next = error.source();
+    while let Some(inner) = next {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        next = inner.source();
+    }
+    None
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// How long the headers ask to wait: milliseconds, seconds, or a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let of_seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
+    let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
+    let wait = milliseconds.and_then(|ms| of_seconds(ms / 1000.0)).or_else(|| {
+        let text = header(headers, "retry-after")?;
+        let Ok(seconds) = text.parse::<f64>() else {
+            let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+            let wait = date.duration_since(jiff::Timestamp::now());
+            return Some(Duration::try_from(wait).unwrap_or_default());
+        };
+        of_seconds(seconds)
+    });
+    wait.map(|wait| wait.min(MAX_WAIT))
+}
+
+/// How long Google's error details ask to wait, such as `34s`.
+fn retry_delay(json: &Value) -> Option<Duration> {
+    let details = crate::llm::wire::list(error_of(json), "details");
+    let delay = details.iter().find_map(|detail| at(detail, "retryDelay").as_str())?;
+    let seconds = delay.strip_suffix('s')?.parse().ok()?;
+    Some(Duration::try_from_secs_f64(seconds).ok()?.min(MAX_WAIT))
+}
+
+/// The error object of a body; some servers wrap it in a list.
+fn error_of(json: &Value) -> &Value {
+    let json = json.get(0).unwrap_or(json);
+    at(json, "error")
+}
+
+/// A provider's own words in an error body, if it has any a person can read.
+fn words(body: &str) -> Option<String> {
+    let Ok(json) = serde_json::from_str::<Value>(body) else {
+        let body = body.trim();
+        let readable = !body.is_empty() && !body.starts_with('<');
+        return readable.then(|| one_line(body));
+    };
+    let error = error_of(&json);
+    let places = [at(error, "message"), error, at(&json, "message"), at(&json, "detail")];
+    let said = places.into_iter().find_map(Value::as_str).filter(|said| !said.is_empty());
+    said.map(one_line)
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.trim_end_matches('.');
+    match line.char_indices().nth(MAX_WORDS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// One line, and never the key: some servers repeat it.
+fn cleaned(who: &Who, said: &str) -> String {
+    let said = one_line(said);
+    let secret = who.secret.as_ref().map(crate::config::keys::Secret::expose);
+    match secret.filter(|secret| !secret.is_empty()) {
+        Some(secret) => said.replace(secret, "…"),
+        None => said,
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds >= 1.0 { format!("{} s", seconds.ceil()) } else { format!("{seconds:.1} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::keys::Secret;
+
+    fn who() -> Who {
+        Who {
+            provider: "openai".into(),
+            host: "127.0.0.1:9".into(),
+            key: "the key in OPENAI_API_KEY".into(),
+            secret: Some(Secret::new("sk-0123456789")),
+        }
+    }
+
+    fn refusal(status: u16, headers: &[(&'static str, &str)], body: &str) -> Failure {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        refused(&who(), StatusCode::from_u16(status).unwrap(), &map, body)
+    }
+
+    #[test]
+    fn the_words_of_an_error_body_are_found_wherever_a_provider_puts_them() {
+        for body in [
+            r#"{"error":{"message":"too  long.","type":"x"}}"#,
+            r#"{"type":"error","error":{"type":"x","message":"too long"}}"#,
+            r#"[{"error":{"code":400,"message":"too long","status":"INVALID"}}]"#,
+            r#"{"error":"too long"}"#,
+            r#"{"message":"too long"}"#,
+            r#"{"detail":"too long"}"#,
+            "too\nlong",
+        ] {
+            let said = refusal(400, &[], body).to_string();
+            assert_eq!(said, "openai at 127.0.0.1:9 refused the request (400): too long", "{body}");
+        }
+        let page = refusal(502, &[], "<html><body>nginx</body></html>").to_string();
+        assert_eq!(page, "openai at 127.0.0.1:9 failed (502): Bad Gateway");
+    }
+
+    #[test]
+    fn a_key_is_never_repeated() {
+        let said = refusal(401, &[], r#"{"error":{"message":"bad key sk-0123456789 given"}}"#);
+        let expected =
+            "openai at 127.0.0.1:9 refused the key in OPENAI_API_KEY (401): bad key … given";
+        assert_eq!(said.to_string(), expected);
+        assert!(!format!("{:?}", who()).contains("0123456789"));
+    }
+
+    #[test]
+    fn the_time_a_provider_asks_to_wait_is_read_and_said() {
+        let wait = |headers: &[(&'static str, &str)]| match refusal(429, headers, "slow down") {
+            Failure::Status { retry_after, message, .. } => (retry_after, message),
+            other => panic!("{other:?}"),
+        };
+        let (time, said) = wait(&[("retry-after", "75")]);
+        assert_eq!(time, Some(Duration::from_secs(75)));
+        assert!(
+            said.ends_with("limiting requests (429): slow down; it asks to wait 75 s"),
+            "{said}"
+        );
+        let both = [("retry-after", "9"), ("retry-after-ms", "1500")];
+        assert_eq!(wait(&both).0, Some(Duration::from_millis(1500)));
+        assert_eq!(
+            wait(&[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")]).0,
+            Some(Duration::ZERO)
+        );
+        assert_eq!(wait(&[("retry-after", "1e300")]).0, None);
+        assert_eq!(wait(&[("retry-after", "99999999")]).0, Some(MAX_WAIT));
+        assert_eq!(wait(&[("retry-after", "soon")]).0, None);
+        assert_eq!(wait(&[]).0, None);
+    }
+
+    #[test]
+    fn googles_way_to_ask_for_time_is_understood() {
+        let body = r#"{"error":{"message":"m","details":[{"@type":"x"},{"retryDelay":"34.5s"}]}}"#;
+        let Failure::Status { retry_after, .. } = refusal(429, &[], body) else { panic!() };
+        assert_eq!(retry_after, Some(Duration::from_millis(34_500)));
+    }
+
+    #[test]
+    fn an_account_without_credit_is_not_asked_again() {
+        let body = r#"{"error":{"message":"no credit","code":"insufficient_quota"}}"#;
+        assert!(!refusal(429, &[], body).retryable());
+        assert!(!refusal(500, &[("x-should-retry", "false")], "").retryable());
+        assert!(refusal(500, &[], "").retryable());
+    }
+
+    #[test]
+    fn a_redirect_is_not_followed_and_says_where_to() {
+        let said = refusal(307, &[("location", "https://other.example/v1")], "").to_string();
+        assert!(said.contains("https://other.example/v1: make that its base URL"), "{said}");
+    }
+}

@@ -1,0 +1,208 @@
+//! A model with its key, ready to be asked: which address, which headers, which wire.
+
+use crate::config::keys::Secret;
+use crate::config::models::{KeySource, Model, Reasoning, Wire};
+use crate::llm::http::{Call, Http, Timeouts, Who};
+use crate::llm::responses::Summaries;
+use crate::llm::wire::{self, Decode};
+use crate::llm::{Deltas, Failure, Request, anthropic, chat, gemini, responses};
+use crate::protocol::{Item, Origin};
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A model that can be asked; clones share what was learned about its server.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    model: Model,
+    key: Option<Secret>,
+    timeouts: Timeouts,
+    http: Http,
+    /// The server does not know the Responses wire.
+    speaks_chat: AtomicBool,
+    /// The account may not have summaries of the thinking.
+    no_summaries: AtomicBool,
+}
+
+impl Provider {
+    /// `key` is what the model's key source led to.
+    pub fn new(model: &Model, key: Option<Secret>, timeouts: Timeouts, http: Http) -> Self {
+        let model = model.clone();
+        let (speaks_chat, no_summaries) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { inner: Arc::new(Inner { model, key, timeouts, http, speaks_chat, no_summaries }) }
+    }
+
+    /// What items of this model are marked with. The wire of a server that turns out not to know
+    /// the configured one changes with its first answer, so ask after [`Provider::open`].
+    pub fn origin(&self) -> Origin {
+        wire::origin(&self.model())
+    }
+
+    /// Sends one request; returns when the provider has accepted it and the answer begins.
+    pub async fn open(&self, request: &Request) -> Result<Deltas, Failure> {
+        let model = self.model();
+        let failure = match self.ask(&model, request).await {
+            Err(failure) if model.wire == Wire::Responses => failure,
+            result => return result,
+        };
+        if self.may_speak_chat(&failure) {
+            let chat = Model { wire: Wire::Chat, ..model };
+            let answer = self.ask(&chat, request).await?;
+            self.inner.speaks_chat.store(true, Ordering::Relaxed);
+            return Ok(answer);
+        }
+        let thinks = model.reasoning == Reasoning::Effort;
+        if thinks
+            && refuses_summaries(&failure)
+            && !self.inner.no_summaries.swap(true, Ordering::Relaxed)
+        {
+            return self.ask(&model, request).await;
+        }
+        Err(failure)
+    }
+
+    /// The model with the wire its server is known to speak.
+    fn model(&self) -> Model {
+        let mut model = self.inner.model.clone();
+        if self.inner.speaks_chat.load(Ordering::Relaxed) {
+            model.wire = Wire::Chat;
+        }
+        model
+    }
+
+    fn may_speak_chat(&self, failure: &Failure) -> bool {
+        let unknown = matches!(failure, Failure::Status { status: 404 | 405, .. });
+        unknown && !self.inner.model.own_url
+    }
+
+    async fn ask(&self, model: &Model, request: &Request) -> Result<Deltas, Failure> {
+        if model.wire == Wire::Rehearsal {
+            return rehearse(model, request);
+        }
+        self.check_key(model)?;
+        let call = Call {
+            who: self.who(model)?,
+            url: address(model)?,
+            headers: self.headers(model)?,
+            body: self.body(model, request).await,
+        };
+        self.inner.http.open(call, decoder(model, request), self.inner.timeouts).await
+    }
+
+    fn check_key(&self, model: &Model) -> Result<(), Failure> {
+        if model.key == KeySource::None || self.inner.key.is_some() {
+            return Ok(());
+        }
+        let provider = &model.provider;
+        Err(Failure::Unusable(match &model.key {
+            KeySource::Env(name) => {
+                format!("no key for {provider}: start yoi where {name} is set, or :model")
+            }
+            _ => format!("no key for {provider}: run `yoi auth {provider}`, or :model"),
+        }))
+    }
+
+    fn who(&self, model: &Model) -> Result<Who, Failure> {
+        let key = match &model.key {
+            KeySource::Env(name) => format!("the key in {name}"),
+            KeySource::File(name) => format!("the key that `yoi auth {name}` stored"),
+            KeySource::None => "a request without a key".into(),
+        };
+        let host = Who::host_of(&address(model)?);
+        let secret = self.inner.key.clone();
+        Ok(Who { provider: model.provider.clone(), host, key, secret })
+    }
+
+    fn headers(&self, model: &Model) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        if model.wire == Wire::Anthropic {
+            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        }
+        let Some(key) = &self.inner.key else { return Ok(headers) };
+        let (name, value) = match model.wire {
+            Wire::Anthropic => ("x-api-key", key.expose().to_owned()),
+            Wire::Gemini => ("x-goog-api-key", key.expose().to_owned()),
+            Wire::Responses | Wire::Chat | Wire::Rehearsal => {
+                ("authorization", format!("Bearer {}", key.expose()))
+            }
+        };
+        let mut value = HeaderValue::from_str(&value).map_err(|_| {
+            let provider = &model.provider;
+            Failure::Unusable(format!("the key for {provider} has characters no header can carry"))
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok(headers)
+    }
+
+    /// The body of the request. Images are read from disk for it, off the async threads.
+    async fn body(&self, model: &Model, request: &Request) -> Value {
+        let summaries = match self.inner.no_summaries.load(Ordering::Relaxed) {
+            true => Summaries::Left,
+            false => Summaries::Asked,
+        };
+        let has_images = |input: &crate::llm::Input| matches!(&input.item, Item::ToolResult { images, .. } if !images.is_empty());
+        if !request.input.iter().any(has_images) {
+            return body(request, model, summaries);
+        }
+        let (owned, for_model) = (request.clone(), model.clone());
+        let made = tokio::task::spawn_blocking(move || body(&owned, &for_model, summaries)).await;
+        // Only a runtime that is shutting down gives no result; then nobody waits for this one.
+        made.unwrap_or_default()
+    }
+}
+
+fn body(request: &Request, model: &Model, summaries: Summaries) -> Value {
+    match model.wire {
+        Wire::Anthropic => anthropic::body(request, model),
+        Wire::Responses => responses::body(request, model, summaries),
+        Wire::Chat => chat::body(request, model),
+        Wire::Gemini => gemini::body(request, model),
+        Wire::Rehearsal => Value::Null,
+    }
+}
+
+fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {
+    match model.wire {
+        Wire::Anthropic => Box::new(anthropic::Decoder::default()),
+        Wire::Responses => Box::new(responses::Decoder::default()),
+        Wire::Chat | Wire::Rehearsal => Box::new(chat::Decoder::new(request)),
+        Wire::Gemini => Box::new(gemini::Decoder::default()),
+    }
+}
+
+fn address(model: &Model) -> Result<Url, Failure> {
+    let base = &model.base_url;
+    let url = match model.wire {
+        Wire::Anthropic => format!("{base}/messages"),
+        Wire::Responses => format!("{base}/responses"),
+        Wire::Chat | Wire::Rehearsal => format!("{base}/chat/completions"),
+        Wire::Gemini => {
+            let id = model.model.trim_start_matches("models/");
+            format!("{base}/models/{id}:streamGenerateContent?alt=sse")
+        }
+    };
+    Url::parse(&url).map_err(|error| {
+        let provider = &model.provider;
+        Failure::Unusable(format!("the base URL of {provider} is no address: {error}"))
+    })
+}
+
+/// `OpenAI` shows summaries of the thinking to verified organisations only.
+fn refuses_summaries(failure: &Failure) -> bool {
+    let Failure::Status { status: 400, message, .. } = failure else { return false };
+    message.contains("summar")
+}
+
+// rehearsal placeholder
+fn rehearse(model: &Model, _: &Request) -> Result<Deltas, Failure> {
+    Err(Failure::Unusable(format!("the script {} cannot be played", model.model)))
+}

@@ -1,0 +1,148 @@
+//! When a failed request is made again, and after how long. The caller runs the loop.
+
+use crate::llm::Failure;
+use std::time::Duration;
+
+/// How often and how long to try. Only for requests of whose answer nothing was shown yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// All attempts, the first one included.
+    pub attempts: u32,
+    /// The longest wait after the first failure; doubles with each further one.
+    pub base: Duration,
+    /// The longest wait after any failure, unless the provider names a time.
+    pub cap: Duration,
+    /// No wait ends later than this after the first attempt began.
+    pub budget: Duration,
+    /// The same where there is no connection at all: somebody may be waiting to hear it.
+    pub connect_budget: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            attempts: 4,
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(10),
+            budget: Duration::from_secs(40),
+            connect_budget: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Policy {
+    /// How long to wait before the next attempt; `None` when there is to be none.
+    /// `failed_attempt` counts from 1, `elapsed` from the start of the first attempt, and `random`
+    /// lies in 0.0 ..= 1.0.
+    pub fn wait(
+        &self,
+        failed_attempt: u32,
+        elapsed: Duration,
+        failure: &Failure,
+        random: f64,
+    ) -> Option<Duration> {
+        if failed_attempt >= self.attempts || !failure.retryable() {
+            return None;
+        }
+        let doubled = 2_u32.saturating_pow(failed_attempt.saturating_sub(1));
+        let ceiling = self.base.saturating_mul(doubled).min(self.cap);
+        let wait = failure.retry_after().unwrap_or(ceiling.mul_f64(random.clamp(0.0, 1.0)));
+        let budget = match failure {
+            Failure::Connect(_) => self.connect_budget,
+            _ => self.budget,
+        };
+        (elapsed.saturating_add(wait) < budget).then_some(wait)
+    }
+}
+
+impl Failure {
+    /// Whether the same request may succeed when it is made again.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::Timeout(_) | Self::Cut(_) => true,
+            Self::Status { status, .. } => passing_status(*status),
+            Self::Provider { retryable, .. } => *retryable,
+            Self::Unusable(_) => false,
+        }
+    }
+
+    /// How long the provider asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// Whether an HTTP status says that the trouble is of the moment.
+pub fn passing_status(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_TIME: Duration = Duration::ZERO;
+
+    fn status(status: u16, retry_after: Option<u64>) -> Failure {
+        let retry_after = retry_after.map(Duration::from_secs);
+        Failure::Status { status, retry_after, message: "no".into() }
+    }
+
+    fn wait(attempt: u32, elapsed: u64, failure: &Failure, random: f64) -> Option<u128> {
+        let elapsed = Duration::from_secs(elapsed);
+        Policy::default().wait(attempt, elapsed, failure, random).map(|wait| wait.as_millis())
+    }
+
+    #[test]
+    fn waits_double_and_are_jittered_from_zero() {
+        let busy = status(503, None);
+        let longest: Vec<_> = (1..5).map(|attempt| wait(attempt, 0, &busy, 1.0)).collect();
+        assert_eq!(longest, [Some(500), Some(1000), Some(2000), None]);
+        assert_eq!(wait(3, 0, &busy, 0.25), Some(500));
+        assert_eq!(wait(1, 0, &busy, 0.0), Some(0));
+    }
+
+    #[test]
+    fn a_wait_never_exceeds_the_cap() {
+        let patient = Policy { attempts: 99, ..Policy::default() };
+        let wait = patient.wait(40, NO_TIME, &status(500, None), 1.0);
+        assert_eq!(wait, Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn only_failures_that_may_pass_are_tried_again() {
+        let passes = |code| wait(1, 0, &status(code, None), 0.5).is_some();
+        assert!([408, 409, 425, 429, 500, 502, 503, 504, 529].into_iter().all(passes));
+        assert!(![301, 400, 401, 403, 404, 413, 422].into_iter().any(passes));
+        assert!(wait(1, 0, &Failure::Timeout(String::new()), 0.5).is_some());
+        assert!(wait(1, 0, &Failure::Cut(String::new()), 0.5).is_some());
+        assert!(wait(1, 0, &Failure::Unusable(String::new()), 0.5).is_none());
+        for retryable in [true, false] {
+            let failure = Failure::Provider { message: String::new(), retryable };
+            assert_eq!(wait(1, 0, &failure, 0.5).is_some(), retryable);
+        }
+    }
+
+    #[test]
+    fn the_time_a_provider_asks_for_is_given_within_the_budget() {
+        assert_eq!(wait(1, 0, &status(429, Some(20)), 0.0), Some(20_000));
+        assert_eq!(wait(2, 21, &status(429, Some(20)), 0.0), None);
+        assert_eq!(wait(1, 0, &status(429, Some(3600)), 0.0), None);
+    }
+
+    #[test]
+    fn nothing_is_tried_after_the_budget() {
+        assert_eq!(wait(1, 40, &status(500, None), 0.0), None);
+        assert_eq!(wait(1, 60, &Failure::Timeout(String::new()), 0.0), None);
+    }
+
+    #[test]
+    fn a_provider_that_cannot_be_reached_is_given_up_within_the_connect_timeout() {
+        let dead = Failure::Connect(String::new());
+        assert_eq!(wait(1, 0, &dead, 1.0), Some(500));
+        assert_eq!(wait(1, 10, &dead, 0.0), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! What the four wires share: how a stream is read, and the small conversions each of them needs.
+
+use crate::config::models::Model;
+use crate::llm::sse::Event;
+use crate::llm::{Delta, Input, Request, Stop};
+use crate::protocol::Origin;
+use crate::protocol::item::Image;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Reads the events of one answer.
+pub trait Decode: Send {
+    /// Takes one event and appends the deltas it holds.
+    fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Fault>;
+    /// How much of the answer is there.
+    fn progress(&self) -> Progress;
+    /// Nothing more comes: appends what is complete only now. `None` when the provider never said
+    /// that its answer was complete.
+    fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop>;
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The model is still at it.
+    Open,
+    /// The model has finished; accounts may follow.
+    Answered,
+    /// Nothing of use follows.
+    Ended,
+}
+
+/// Why an event could not become deltas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The provider reported an error, in these words.
+    Reported { message: String, retryable: bool },
+    /// The event is not what its wire promises.
+    Garbled(String),
+}
+
+/// What items that `model` says are marked with.
+pub fn origin(model: &Model) -> Origin {
+    Origin {
+        wire: model.wire.name().into(),
+        provider: model.provider.clone(),
+        model: model.model.clone(),
+    }
+}
+
+/// The block to send verbatim: only to the model that made it.
+pub fn native<'a>(input: &'a Input, origin: &Origin) -> Option<&'a Value> {
+    input.native.as_ref().filter(|_| input.origin.as_ref() == Some(origin))
+}
+
+/// The data of an event as JSON.
+pub fn parse(event: &Event) -> Result<Value, Fault> {
+    serde_json::from_str(&event.data).map_err(|error| {
+        let start: String = event.data.chars().take(40).collect();
+        Fault::Garbled(format!("an event is not JSON ({error}): {start}"))
+    })
+}
+
+/// The string at `key`, empty when there is none.
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+/// The object of `key`, null when there is none.
+pub fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
+    const NULL: &Value = &Value::Null;
+    value.get(key).unwrap_or(NULL)
+}
+
+/// The list at `key`, empty when there is none.
+pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A call's arguments as an object. Providers and small models send nothing, half an object, a
+/// list, or the object once more as a string.
+pub fn arguments(raw: &str) -> Map<String, Value> {
+    match serde_json::from_str(raw) {
+        Ok(Value::Object(map)) => map,
+        Ok(Value::String(inner)) => serde_json::from_str(&inner).unwrap_or_default(),
+        _ => Map::new(),
+    }
+}
+
+/// The arguments as the log keeps them: what came when that is an object, else `{}`.
+pub fn arguments_text(raw: &str) -> String {
+    if serde_json::from_str::<Map<String, Value>>(raw).is_ok() {
+        return raw.trim().to_owned();
+    }
+    Value::Object(arguments(raw)).to_string()
+}
+
+/// What a model reads of a tool result.
+pub fn result_text(summary: &str, content: Option<&str>) -> String {
+    match content {
+        Some(content) if summary.is_empty() => content.to_owned(),
+        Some(content) => format!("{summary}\n{content}"),
+        None => summary.to_owned(),
+    }
+}
+
+/// The same on a wire that has no mark for errors.
+pub fn marked_result_text(summary: &str, content: Option<&str>, is_error: bool) -> String {
+    let text = result_text(summary, content);
+    let says_so = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    if is_error && !says_so { format!("error: {text}") } else { text }
+}
+
+/// An image in base64, or the words that stand in its place.
+pub fn picture(request: &Request, model: &Model, image: &Image) -> Result<String, String> {
+    if !model.images {
+        return Err(format!("[an image ({}) that this model cannot see]", image.media_type));
+    }
+    let name = Path::new(&image.blob).file_name().unwrap_or_default();
+    let path = request.blobs.join(name);
+    let bytes = std::fs::read(&path)
+        .map_err(|error| format!("[an image that is lost: {}: {error}]", path.display()))?;
+    Ok(BASE64_STANDARD.encode(bytes))
+}
+
+/// Appends `block` to the last message when `role` speaks on, else to a new message of `role`.
+pub fn push(messages: &mut Vec<Value>, role: &str, key: &str, block: Value) {
+    let speaks_on = messages.last().is_some_and(|last| text(last, "role") == role);
+    if !speaks_on {
+        messages.push(json!({"role": role, key: []}));
+    }
+    let blocks = messages.last_mut().and_then(|last| last[key].as_array_mut());
+    if let Some(blocks) = blocks {
+        blocks.push(block);
+    }
+}
+
+/// An id for a call that came without one.
+pub fn call_id() -> String {
+    let random = uuid::Uuid::now_v7().simple().to_string();
+    // The end of a v7 id is its random part.
+    format!("call_{}", &random[12..])
+}
+
+/// Whether an error inside a stream may pass by itself. What names no cause is given the chance.
+pub fn passing(code: &Value) -> bool {
+    const LASTING: [&str; 12] = [
+        "invalid",
+        "authentication",
+        "permission",
+        "not_found",
+        "too_large",
+        "billing",
+        "quota",
+        "context_length",
+        "policy",
+        "content",
+        "unsupported",
+        "denied",
+    ];
+    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok());
+    match (number, code.as_str()) {
+        (Some(status), _) => crate::llm::retry::passing_status(u16::try_from(status).unwrap_or(0)),
+        (None, Some(word)) => {
+            let word = word.to_ascii_lowercase();
+            !LASTING.iter().any(|lasting| word.contains(lasting))
+        }
+        (None, None) => true,
+    }
+}
+
+/// The error a provider reported inside its stream; `codes` are the fields that name its kind.
+pub fn reported(error: &Value, codes: &[&str]) -> Fault {
+    let code = codes.iter().map(|key| at(error, key)).find(|code| !code.is_null());
+    let words = error.as_str().unwrap_or_else(|| text(error, "message"));
+    let code = code.unwrap_or(&Value::Null);
+    let named = code.as_str().map_or_else(|| code.to_string(), str::to_owned);
+    let message = match (words.is_empty(), code.is_null()) {
+        (false, true) => words.to_owned(),
+        (false, false) => format!("{words} ({named})"),
+        (true, false) => named,
+        (true, true) => "no reason given".to_owned(),
+    };
+    Fault::Reported { message, retryable: passing(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_no_object_become_an_empty_one() {
+        for raw in ["", "  ", "null", "[1]", "7", r#"{"a":"#, r#""text""#] {
+            assert_eq!(arguments_text(raw), "{}", "{raw}");
+        }
+        assert_eq!(arguments_text(" {\"b\": 1, \"a\": 2}\n"), r#"{"b": 1, "a": 2}"#);
+        assert_eq!(arguments_text(r#""{\"a\":1}""#), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn an_error_inside_a_stream_passes_or_lasts_by_its_code() {
+        for code in [json!("overloaded_error"), json!("server_error"), json!(503), json!("429")] {
+            assert!(passing(&code), "{code}");
+        }
+        for code in [json!("invalid_request_error"), json!("insufficient_quota"), json!(400)] {
+            assert!(!passing(&code), "{code}");
+        }
+        assert!(passing(&Value::Null));
+    }
+
+    #[test]
+    fn ids_made_here_differ() {
+        assert_ne!(call_id(), call_id());
+    }
+}
