@@ -1,1 +1,68 @@
-//! Stub.
+//! What was said and done: append-only JSONL in segments. A journal writes them, replay folds
+//! them, pages read them backwards from the end, fork goes back to an earlier place.
+
+mod cut;
+mod error;
+mod fork;
+mod journal;
+mod line;
+mod locate;
+mod open;
+mod page;
+mod partial;
+mod replay;
+mod rewind;
+mod snapshot;
+
+pub use cut::{CUT_OVER, cut};
+pub use error::LogError;
+pub use fork::fork;
+pub use journal::Journal;
+pub use line::Damaged;
+pub use open::Opened;
+pub use page::{Page, fetch, page};
+pub use partial::Partial;
+pub use replay::{Replay, replay};
+pub use rewind::rewind_targets;
+pub use snapshot::{records, spans};
+
+use crate::protocol::{SegmentId, SessionId};
+use std::path::{Path, PathBuf};
+
+/// Where the files of one session lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    dir: PathBuf,
+}
+
+impl Files {
+    /// The files of a session below a data directory.
+    pub fn new(data: &Path, session: SessionId) -> Self {
+        Self { dir: data.join("sessions").join(session.to_string()) }
+    }
+
+    /// The directory that holds them all.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A segment of the log.
+    pub fn segment(&self, segment: SegmentId) -> PathBuf {
+        self.dir.join(format!("{segment}.jsonl"))
+    }
+
+    /// The block that is being streamed into a segment.
+    pub fn open_block(&self, segment: SegmentId) -> PathBuf {
+        self.dir.join(format!("{segment}.open"))
+    }
+
+    /// Images, and the former content of changed files, each under its blake3 name.
+    pub fn blobs(&self) -> PathBuf {
+        self.dir.join("blobs")
+    }
+
+    /// Tool output that was too long for the log.
+    pub fn outputs(&self) -> PathBuf {
+        self.dir.join("outputs")
+    }
+}

@@ -1,1 +1,41 @@
-//! Stub.
+//! What a Pod is: one SQLite database. One thread owns the connection that writes, another the one
+//! that reads; a write is on disk when its future resolves.
+
+mod error;
+mod lane;
+mod mail;
+mod open;
+mod pods;
+mod recover;
+mod schema;
+
+pub use error::StoreError;
+pub use mail::{Mail, MailKind};
+pub use open::Opening;
+pub use pods::{DamagedRow, PodRow, Wanted};
+pub use recover::recover;
+
+use lane::Lane;
+use std::path::Path;
+
+/// The handle to the database. Its threads end with the last clone.
+#[derive(Clone)]
+pub struct Store {
+    writer: Lane,
+    reader: Lane,
+}
+
+impl Store {
+    /// Opens the database, creates it when there is none, migrates an older one after copying it,
+    /// and puts a damaged one aside. One that a newer program made is refused.
+    pub async fn open(path: &Path) -> Result<(Self, Opening), StoreError> {
+        let at = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || open::open(&at, schema::MIGRATIONS)).await;
+        let (writer, reader, opening) = opened.map_err(|_| StoreError::Closed)??;
+        let store = Self {
+            writer: Lane::start("store-write", path, writer)?,
+            reader: Lane::start("store-read", path, reader)?,
+        };
+        Ok((store, opening))
+    }
+}

@@ -1,0 +1,199 @@
+//! The one writer of a segment: what it commits is on disk before the caller goes on. Commits that
+//! arrive while the disk is busy become the next group, one write and one sync for all of them.
+
+use crate::disk::{self, Appender, DiskError};
+use crate::protocol::entry::Entry;
+use crate::protocol::name::SegmentId;
+use crate::session::open::{self, Opened};
+use crate::session::partial::{self, Partial};
+use crate::session::{Files, LogError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// Commits that wait for the disk; who comes later waits to hand its entries over.
+const WAITING: usize = 64;
+
+/// A handle to an open segment. When the last one is dropped the segment is closed.
+#[derive(Clone)]
+pub struct Journal {
+    orders: mpsc::Sender<Order>,
+    partial: partial::Block,
+    end: Arc<AtomicU64>,
+    path: Arc<Path>,
+}
+
+enum Order {
+    Commit(Commit),
+    /// Dropped when everything before it is done.
+    Close(oneshot::Sender<()>),
+}
+
+struct Commit {
+    lines: Vec<u8>,
+    done: oneshot::Sender<Result<u64, LogError>>,
+}
+
+impl Journal {
+    /// Creates a segment with its first entries, file and directories durable. Returns its length
+    /// too.
+    pub async fn create(
+        files: &Files,
+        segment: SegmentId,
+        entries: Vec<Entry>,
+    ) -> Result<(Self, u64), LogError> {
+        let (dir, path) = (files.dir().to_owned(), files.segment(segment));
+        let lines = encode(&entries, &path)?;
+        let at = path.clone();
+        let appender = blocking(&path, move || {
+            disk::private_dir(&dir)?;
+            disk::create(&at, &lines, 0o600)?;
+            Ok(Appender::open(&at)?.0)
+        })
+        .await?;
+        let end = appender.length();
+        Ok((Self::start(files, segment, appender), end))
+    }
+
+    /// Opens a segment for writing: removes a torn tail, keeps what was streaming when its host
+    /// ended as a partial item, and closes a run that was cut off as interrupted.
+    pub async fn open(files: &Files, segment: SegmentId) -> Result<(Self, Opened), LogError> {
+        let (path, open_block) = (files.segment(segment), files.open_block(segment));
+        let at = path.clone();
+        let (appender, opened) = blocking(&path, move || open::open(&at, &open_block)).await?;
+        Ok((Self::start(files, segment, appender), opened))
+    }
+
+    /// The journal over a file that is ready.
+    pub(crate) fn start(files: &Files, segment: SegmentId, appender: Appender) -> Self {
+        let path: Arc<Path> = files.segment(segment).into();
+        let end = Arc::new(AtomicU64::new(appender.length()));
+        let (orders, waiting) = mpsc::channel(WAITING);
+        tokio::spawn(committer(appender, waiting, Arc::clone(&end), Arc::clone(&path)));
+        let partial = partial::Block::start(files.open_block(segment));
+        Self { orders, partial, end, path }
+    }
+
+    /// Appends entries, whole or not at all, and returns the length of the file with them once
+    /// they are durable. If the caller is cancelled while it waits they are committed all the
+    /// same.
+    pub async fn commit(&self, entries: Vec<Entry>) -> Result<u64, LogError> {
+        debug_assert!(entries.iter().all(|entry| entry.id.is_some()), "every entry has an id");
+        let lines = encode(&entries, &self.path)?;
+        let (done, outcome) = oneshot::channel();
+        let order = Order::Commit(Commit { lines, done });
+        self.orders.send(order).await.map_err(|_| self.closed())?;
+        outcome.await.map_err(|_| self.closed())?
+    }
+
+    /// Keeps text that is being streamed, so that the end of the host does not take it: it is in
+    /// `<segment>.open` after 100 ms or 4 KiB, whichever is first, without sync. Returns at once.
+    pub fn stream(&self, kind: Partial, text: &str) {
+        self.partial.push(self.end.load(Ordering::Acquire), kind, text);
+    }
+
+    /// What was streamed is committed or given up. To be called after each commit of streamed
+    /// items, before the next text streams.
+    pub fn stream_done(&self) {
+        self.partial.done();
+    }
+
+    /// Bytes of the segment that are durable.
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Where the segment lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for what is under way and closes the file, for every handle.
+    pub async fn close(self) {
+        let (closing, closed) = oneshot::channel();
+        // Where this fails the task has ended already, which is what is asked for.
+        let _ = self.orders.send(Order::Close(closing)).await;
+        let _ = closed.await;
+        self.partial.close().await;
+    }
+
+    fn closed(&self) -> LogError {
+        LogError::Closed(self.path.to_path_buf())
+    }
+}
+
+/// Owns the file; at most one write and sync is under way.
+async fn committer(
+    mut appender: Appender,
+    mut waiting: mpsc::Receiver<Order>,
+    end: Arc<AtomicU64>,
+    path: Arc<Path>,
+) {
+    let mut closing = Vec::new();
+    while let Some(group) = next_group(&mut waiting, &mut closing).await {
+        let mut lines = Vec::new();
+        group.iter().for_each(|commit| lines.extend_from_slice(&commit.lines));
+        let before = appender.length();
+        let appended = tokio::task::spawn_blocking(move || {
+            let appended = appender.append(&lines);
+            (appender, appended)
+        });
+        let Ok((back, appended)) = appended.await else {
+            return tell(group, before, &Err(LogError::Closed(path.to_path_buf())));
+        };
+        appender = back;
+        end.store(appender.length(), Ordering::Release);
+        tell(group, before, &appended.map_err(LogError::from).map(|_| ()));
+    }
+}
+
+/// Waits for a commit and takes every other one that has come by then. `None` when no more can
+/// come. Orders to close are kept until then.
+async fn next_group(
+    waiting: &mut mpsc::Receiver<Order>,
+    closing: &mut Vec<oneshot::Sender<()>>,
+) -> Option<Vec<Commit>> {
+    let mut group = Vec::new();
+    loop {
+        let next = if group.is_empty() { waiting.recv().await } else { waiting.try_recv().ok() };
+        match next {
+            Some(Order::Commit(commit)) => group.push(commit),
+            Some(Order::Close(closed)) => {
+                closing.push(closed);
+                waiting.close();
+            }
+            None => return (!group.is_empty()).then_some(group),
+        }
+    }
+}
+
+/// Answers each commit of a group with the length of the file behind its own entries.
+fn tell(group: Vec<Commit>, before: u64, outcome: &Result<(), LogError>) {
+    let mut end = before;
+    for commit in group {
+        end += commit.lines.len() as u64;
+        // Who was cancelled meanwhile does not hear of it.
+        let _ = commit.done.send(outcome.clone().map(|()| end));
+    }
+}
+
+/// Entries as lines.
+pub(crate) fn encode(entries: &[Entry], path: &Path) -> Result<Vec<u8>, LogError> {
+    let mut lines = Vec::new();
+    for entry in entries {
+        serde_json::to_writer(&mut lines, entry)
+            .map_err(|error| DiskError::at("encode an entry for", path)(error.into()))?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+/// Runs file work on the blocking pool.
+pub(crate) async fn blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, LogError> + Send + 'static,
+) -> Result<T, LogError> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|_| Err(LogError::Closed(path.to_owned())))
+}

@@ -1,0 +1,156 @@
+//! Finding an entry by its id without reading the whole log: ids ascend with time, so halving the
+//! file finds the place; only where a clock went backwards is everything searched.
+
+use crate::protocol::entry::Fact;
+use crate::protocol::name::{EntryId, SegmentId};
+use crate::session::line::{self, Forward, Raw};
+use crate::session::replay::first_line;
+use crate::session::{Files, LogError};
+use std::fs::File;
+use std::io;
+
+/// A place in a session: before the line that begins at `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub segment: SegmentId,
+    pub offset: u64,
+}
+
+/// Around the place where an id should be, this much is searched on both sides: entries that were
+/// made at the same time may stand in another order.
+const NEAR: u64 = 1 << 18;
+
+/// Finds an entry in a segment or in those it was compacted from. `end` is where the first of them
+/// ends.
+pub fn locate(
+    files: &Files,
+    segment: SegmentId,
+    end: Option<u64>,
+    id: EntryId,
+) -> Result<Place, LogError> {
+    let chain = chain(files, segment);
+    if let Some(place) = of_place_id(id, &chain) {
+        return Ok(place);
+    }
+    for search in [by_halves, by_reading] {
+        for (index, segment) in chain.iter().copied().enumerate() {
+            let path = files.segment(segment);
+            let within = || -> io::Result<_> {
+                let file = File::open(&path)?;
+                let length = file.metadata()?.len();
+                let end = end.filter(|_| index == 0).map_or(length, |end| end.min(length));
+                search(&file, end, id)
+            };
+            if let Some(offset) = within().map_err(LogError::reading(&path))? {
+                return Ok(Place { segment, offset });
+            }
+        }
+    }
+    Err(LogError::NoSuchEntry { entry: id, path: files.segment(segment) })
+}
+
+/// Finds the line with an id in one file.
+pub fn by_halves(file: &File, end: u64, id: EntryId) -> io::Result<Option<u64>> {
+    let Some(first) = lines_from(file, 0, end)?.next_line()? else { return Ok(None) };
+    if line::id(&first.bytes) == Some(id) {
+        return Ok(Some(0));
+    }
+    // The first line of a fork is younger than those it copies, so it takes no part.
+    let (mut low, mut high) = (first.end(), end);
+    while high.saturating_sub(low) > NEAR {
+        let middle = low + (high - low) / 2;
+        match first_id(file, middle, high)? {
+            Some((offset, found)) if found <= id => low = offset,
+            Some(_) | None => high = middle,
+        }
+    }
+    let from = next_line_start(file, low.saturating_sub(NEAR).max(first.end()), end)?;
+    scan(file, from, high.saturating_add(NEAR).min(end), end, id)
+}
+
+fn by_reading(file: &File, end: u64, id: EntryId) -> io::Result<Option<u64>> {
+    scan(file, 0, end, end, id)
+}
+
+/// The line with this id among those that begin between two offsets.
+fn scan(file: &File, from: u64, to: u64, end: u64, id: EntryId) -> io::Result<Option<u64>> {
+    let mut lines = lines_from(file, from, end)?;
+    let mut bytes = Vec::new();
+    while let Some(start) = lines.next_into(&mut bytes)? {
+        if start > to {
+            break;
+        }
+        if line::id(&bytes) == Some(id) {
+            return Ok(Some(start));
+        }
+    }
+    Ok(None)
+}
+
+/// The first line with an id that begins between two offsets.
+fn first_id(file: &File, from: u64, to: u64) -> io::Result<Option<(u64, EntryId)>> {
+    let start = next_line_start(file, from, to)?;
+    let mut lines = lines_from(file, start, to)?;
+    let mut bytes = Vec::new();
+    while let Some(start) = lines.next_into(&mut bytes)? {
+        if let Some(id) = line::id(&bytes) {
+            return Ok(Some((start, id)));
+        }
+    }
+    Ok(None)
+}
+
+/// The beginning of the first line at or behind an offset.
+fn next_line_start(file: &File, from: u64, end: u64) -> io::Result<u64> {
+    let Some(before) = from.checked_sub(1) else { return Ok(0) };
+    let rest = lines_from(file, before, end)?.next_line()?;
+    Ok(rest.map_or(end, |rest: Raw| rest.end()))
+}
+
+fn lines_from(file: &File, start: u64, end: u64) -> io::Result<Forward> {
+    Forward::new(file.try_clone()?, start, end)
+}
+
+/// A segment and those it was compacted from, newest first, as far as they can be read.
+pub fn chain(files: &Files, segment: SegmentId) -> Vec<SegmentId> {
+    let mut chain = vec![segment];
+    let mut last = segment;
+    while let Ok(Some(older)) = compacted_from(files, last) {
+        if chain.contains(&older) {
+            break;
+        }
+        chain.push(older);
+        last = older;
+    }
+    chain
+}
+
+/// The segment whose history this one carries on in short.
+pub fn compacted_from(files: &Files, segment: SegmentId) -> Result<Option<SegmentId>, LogError> {
+    match first_line(&files.segment(segment))?.0.fact {
+        Fact::SegmentStart { compacted_from, .. } => {
+            Ok(compacted_from.map(|origin| origin.segment_id))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An id for a line that has none: it names the line's place. UUIDs of version 8 are free for
+/// such use, and no entry has one.
+pub fn place_id(segment: SegmentId, offset: u64) -> EntryId {
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&offset.to_be_bytes()[2..]);
+    bytes[6] = 0x80;
+    bytes[8] = 0x80;
+    bytes[10..].copy_from_slice(&segment.0.as_bytes()[10..]);
+    EntryId(uuid::Uuid::from_bytes(bytes))
+}
+
+fn of_place_id(id: EntryId, chain: &[SegmentId]) -> Option<Place> {
+    let bytes = id.0.as_bytes();
+    let mut offset = [0; 8];
+    offset[2..].copy_from_slice(&bytes[..6]);
+    let offset = u64::from_be_bytes(offset);
+    let segment = chain.iter().copied().find(|segment| place_id(*segment, offset) == id)?;
+    Some(Place { segment, offset })
+}

@@ -1,0 +1,143 @@
+//! Opening a segment that a host left behind: the torn tail goes, the block that was streaming
+//! becomes a partial item, and a run without an end gets one.
+
+use crate::disk::{Appender, DiskError};
+use crate::protocol::entry::{Entry, Fact, domain};
+use crate::protocol::item::{Item, Role};
+use crate::protocol::name::EntryId;
+use crate::session::line::{Backward, Forward, Head, decode};
+use crate::session::partial::{self, Left, Partial, Section};
+use crate::session::{LogError, journal};
+use serde_json::json;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// What was found when a segment was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The length of the segment, with what the opening added.
+    pub end: u64,
+    /// Bytes of a half-written line that were removed.
+    pub torn_bytes: Option<u64>,
+    /// Whether text that was streaming when the host ended is now an entry.
+    pub recovered: bool,
+    /// Whether a run was under way when the host ended; it is closed as interrupted now.
+    pub cut_run: bool,
+}
+
+/// What the log says of a run that its host did not live to end.
+const CUT_OFF: &str = "cut off: the host ended during this run";
+
+/// Opens and repairs. Blocking.
+pub fn open(path: &Path, open_block: &Path) -> Result<(Appender, Opened), LogError> {
+    let (mut appender, torn) = Appender::open(path)?;
+    let tail = Tail::read(path, appender.length()).map_err(LogError::reading(path))?;
+    let left = unsaved(path, open_block, appender.length()).map_err(LogError::reading(path))?;
+    let recovered = left.is_some();
+    let cut_run = recovered || tail.run_is_open;
+    if cut_run {
+        let lines = journal::encode(&closing(left, tail.last_ts), path)?;
+        appender.append(&lines)?;
+    }
+    partial::clear(open_block).map_err(DiskError::at("empty", open_block))?;
+    let torn_bytes = (torn > 0).then_some(torn);
+    let opened = Opened { end: appender.length(), torn_bytes, recovered, cut_run };
+    Ok((appender, opened))
+}
+
+/// The entries that close a run.
+fn closing(left: Option<Left>, last_ts: u64) -> Vec<Entry> {
+    let (sections, written) = left.map_or((Vec::new(), 0), |left| (left.sections, left.at));
+    let at = written.max(last_ts);
+    let mut entries: Vec<Entry> = sections.into_iter().map(partial_item).collect();
+    entries.push(Entry::extension(domain::CUT, json!({ "at": at })));
+    entries.push(Entry::new(Fact::RunErrored { interrupted: true, message: CUT_OFF.into() }));
+    entries
+}
+
+fn partial_item(Section { kind, text }: Section) -> Entry {
+    let item = match kind {
+        Partial::Text => Item::message(Role::Assistant, text),
+        Partial::Thinking => {
+            Item::Reasoning { text, summary: Vec::new(), encrypted_content: None, signature: None }
+        }
+    };
+    Entry::new(Fact::AssistantItem { item, origin: None, native: None, partial: true })
+}
+
+/// The block in `<segment>.open`, unless it was committed before the file could be emptied.
+fn unsaved(path: &Path, open_block: &Path, end: u64) -> io::Result<Option<Left>> {
+    let Some(left) = partial::left(open_block) else { return Ok(None) };
+    let mut lines = Forward::new(File::open(path)?, left.after.min(end), end)?;
+    while let Some(line) = lines.next_line()? {
+        if Head::read(&line.bytes).is_some_and(|head| head.kind == "assistant_item") {
+            return Ok(None);
+        }
+    }
+    Ok(Some(left))
+}
+
+/// How a segment ends.
+struct Tail {
+    run_is_open: bool,
+    /// The time of the last entry.
+    last_ts: u64,
+}
+
+impl Tail {
+    fn read(path: &Path, end: u64) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let mut lines = Backward::new(&file, end)?;
+        let mut tail = Self { run_is_open: false, last_ts: 0 };
+        let mut rolled_back: Option<EntryId> = None;
+        while let Some(line) = lines.next_line()? {
+            let Ok(entry) = decode(&line.bytes) else { continue };
+            tail.last_ts = tail.last_ts.max(entry.ts);
+            if let Some(from) = rolled_back {
+                rolled_back = (entry.id != Some(from)).then_some(from);
+                continue;
+            }
+            match sign(&entry.fact) {
+                Sign::RolledBack(from) => rolled_back = Some(from),
+                Sign::Open => return Ok(Self { run_is_open: true, ..tail }),
+                Sign::Closed => break,
+                Sign::None => {}
+            }
+        }
+        Ok(tail)
+    }
+}
+
+/// What one entry, read backwards, says of the run it may belong to.
+enum Sign {
+    Open,
+    Closed,
+    RolledBack(EntryId),
+    None,
+}
+
+fn sign(fact: &Fact) -> Sign {
+    match fact {
+        Fact::Invoke { .. }
+        | Fact::AssistantItem { .. }
+        | Fact::ToolResult { .. }
+        | Fact::TurnEnd { .. } => Sign::Open,
+        Fact::RunCompleted { .. } | Fact::RunErrored { .. } | Fact::SegmentStart { .. } => {
+            Sign::Closed
+        }
+        Fact::Extension { domain, payload } => rolled_back(domain, payload),
+        Fact::UserInput { .. }
+        | Fact::SystemItem { .. }
+        | Fact::ConfigChanged { .. }
+        | Fact::LlmUsage { .. }
+        | Fact::Unknown(_) => Sign::None,
+    }
+}
+
+fn rolled_back(domain: &str, payload: &serde_json::Value) -> Sign {
+    match crate::session::replay::rolled_back_from(domain, payload) {
+        Some(from) => Sign::RolledBack(from),
+        None => Sign::None,
+    }
+}

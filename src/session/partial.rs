@@ -1,0 +1,246 @@
+//! The block that is being streamed, kept in `<segment>.open` so that kill -9 loses at most
+//! 100 ms or 4 KiB of it. Without sync: a power cut may take it.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// What is kept at the latest after this time…
+const EVERY: Duration = Duration::from_millis(100);
+/// … or when there is this much of it.
+const AT_LEAST: usize = 4096;
+
+/// What kind of text streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Partial {
+    Text,
+    Thinking,
+}
+
+/// The handle to the block of one journal. Its text lies in a slot that the writing task reads
+/// when it comes to it: pushing never waits, and nothing is lost when the disk is slow.
+#[derive(Clone)]
+pub struct Block {
+    slot: watch::Sender<Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Counts the blocks of this journal.
+    number: u64,
+    /// Where the log ended when the block began.
+    after: u64,
+    sections: Vec<Section>,
+    closing: bool,
+}
+
+/// A line of the file: some more text. Lines of the same kind that follow each other are one text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    pub kind: Partial,
+    pub text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Piece {
+    after: u64,
+    block: u64,
+    #[serde(flatten)]
+    section: Section,
+}
+
+impl Block {
+    /// A block whose writing task ends with its last handle.
+    pub fn start(path: PathBuf) -> Self {
+        let (slot, changes) = watch::channel(Slot::default());
+        tokio::spawn(writer(Kept::new(path), changes));
+        Self { slot }
+    }
+
+    pub fn push(&self, after: u64, kind: Partial, text: &str) {
+        self.slot.send_modify(|slot| {
+            if slot.sections.is_empty() {
+                slot.after = after;
+            }
+            match slot.sections.last_mut() {
+                Some(section) if section.kind == kind => section.text.push_str(text),
+                _ => slot.sections.push(Section { kind, text: text.to_owned() }),
+            }
+        });
+    }
+
+    pub fn done(&self) {
+        self.slot.send_if_modified(|slot| {
+            let streamed = !slot.sections.is_empty();
+            if streamed {
+                slot.number += 1;
+                slot.sections.clear();
+            }
+            streamed
+        });
+    }
+
+    /// Waits until all of it is kept.
+    pub async fn close(&self) {
+        self.slot.send_modify(|slot| slot.closing = true);
+        self.slot.closed().await;
+    }
+}
+
+/// Writes what is new, at its pace, until the journal is closed or dropped.
+async fn writer(mut kept: Kept, mut changes: watch::Receiver<Slot>) {
+    let mut due = Instant::now();
+    while changes.changed().await.is_ok() {
+        let mut alive = true;
+        while alive && !kept.is_due(&changes.borrow_and_update()) {
+            alive = tokio::select! {
+                () = tokio::time::sleep_until(due) => break,
+                changed = changes.changed() => changed.is_ok(),
+            };
+        }
+        let (news, closing) = {
+            let slot = changes.borrow_and_update();
+            (kept.news(&slot), slot.closing)
+        };
+        kept = match tokio::task::spawn_blocking(move || kept.write(news)).await {
+            Ok(kept) => kept,
+            Err(_) => return,
+        };
+        if closing {
+            return;
+        }
+        due = Instant::now() + EVERY;
+    }
+}
+
+/// The file, and how much of which block is in it.
+struct Kept {
+    path: PathBuf,
+    file: Option<File>,
+    /// The disk refused: the block then lives in memory alone, and its commit will say so.
+    failed: bool,
+    number: u64,
+    sections: usize,
+    bytes: usize,
+}
+
+struct News {
+    /// The file holds an earlier block.
+    stale: bool,
+    lines: Vec<u8>,
+}
+
+impl Kept {
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: None, failed: false, number: 0, sections: 0, bytes: 0 }
+    }
+
+    fn is_due(&self, slot: &Slot) -> bool {
+        let fresh = if slot.number == self.number { self.unwritten(slot) } else { AT_LEAST };
+        slot.closing || fresh >= AT_LEAST
+    }
+
+    fn unwritten(&self, slot: &Slot) -> usize {
+        let from = self.sections.saturating_sub(1);
+        let length: usize = slot.sections[from..].iter().map(|section| section.text.len()).sum();
+        length.saturating_sub(self.bytes)
+    }
+
+    fn news(&mut self, slot: &Slot) -> News {
+        let stale = slot.number != self.number;
+        if stale {
+            (self.number, self.sections, self.bytes) = (slot.number, 0, 0);
+        }
+        let mut lines = Vec::new();
+        for (index, section) in
+            slot.sections.iter().enumerate().skip(self.sections.saturating_sub(1))
+        {
+            let written = if index + 1 == self.sections { self.bytes } else { 0 };
+            let text = &section.text[written..];
+            (self.sections, self.bytes) = (index + 1, section.text.len());
+            if text.is_empty() {
+                continue;
+            }
+            let section = Section { kind: section.kind, text: text.to_owned() };
+            let piece = Piece { after: slot.after, block: slot.number, section };
+            if serde_json::to_writer(&mut lines, &piece).is_ok() {
+                lines.push(b'\n');
+            }
+        }
+        News { stale, lines }
+    }
+
+    fn write(mut self, news: News) -> Self {
+        if !self.failed && self.try_write(&news).is_err() {
+            self.failed = true;
+        }
+        self
+    }
+
+    fn try_write(&mut self, news: &News) -> std::io::Result<()> {
+        if news.stale
+            && let Some(file) = &self.file
+        {
+            file.set_len(0)?;
+        }
+        if news.lines.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(create(&self.path)?),
+        };
+        file.write_all(&news.lines)
+    }
+}
+
+fn create(path: &Path) -> std::io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// What an earlier host left in the file.
+#[derive(Debug, PartialEq)]
+pub struct Left {
+    /// Where the log ended when the block began.
+    pub after: u64,
+    pub sections: Vec<Section>,
+    /// When it was last written; milliseconds since the Unix epoch.
+    pub at: u64,
+}
+
+/// Reads what was streaming when the host ended; `None` when nothing was.
+pub fn left(path: &Path) -> Option<Left> {
+    let content = fs::read(path).ok()?;
+    let pieces: Vec<Piece> = content
+        .split(|b| *b == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    let Piece { after, block, .. } = *pieces.last()?;
+    let mut sections: Vec<Section> = Vec::new();
+    for piece in pieces.into_iter().filter(|piece| piece.block == block) {
+        match sections.last_mut() {
+            Some(last) if last.kind == piece.section.kind => last.text += &piece.section.text,
+            _ => sections.push(piece.section),
+        }
+    }
+    let written = fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    let at = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    Some(Left { after, sections, at: u64::try_from(at.as_millis()).unwrap_or(0) })
+}
+
+/// Empties the file: what it held is in the log.
+pub fn clear(path: &Path) -> std::io::Result<()> {
+    match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file.set_len(0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}

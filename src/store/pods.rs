@@ -1,0 +1,299 @@
+//! The rows of Pods.
+
+use crate::protocol::name::{PodName, SegmentId, SessionId};
+use crate::protocol::now_ms;
+use crate::scope::Scope;
+use crate::store::lane::Failure;
+use crate::store::{Store, StoreError};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A Pod as the store knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodRow {
+    pub name: PodName,
+    pub parent: Option<PodName>,
+    pub wanted: Wanted,
+    pub cwd: PathBuf,
+    pub workspace: PathBuf,
+    pub session: SessionId,
+    /// The segment it writes to; `None` before its first run.
+    pub segment: Option<SegmentId>,
+    /// What it runs with, resolved, without secrets.
+    pub config: Value,
+    pub scope: Scope,
+    /// Milliseconds since the Unix epoch.
+    pub created: u64,
+    /// When it became what it is wanted to be; milliseconds since the Unix epoch.
+    pub since: u64,
+    /// Whether a person has looked at how its last run ended.
+    pub seen: bool,
+    /// What it did last, in one line.
+    pub last: Option<String>,
+    /// The part of its environment that outlives the host.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What a person or a parent wants of a Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Live,
+    Stopped,
+}
+
+/// A row that cannot be read; it hides no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedRow {
+    pub name: String,
+    pub reason: String,
+}
+
+const SELECT: &str = "SELECT pods.*, parents.name AS parent_name
+    FROM pods LEFT JOIN pods AS parents ON parents.key = pods.parent";
+
+impl Store {
+    /// Adds a Pod. Its name must be free, ignoring case, and its parent there.
+    pub async fn create_pod(&self, row: PodRow) -> Result<(), StoreError> {
+        self.writer.run("write to", move |db| insert(db, &row)).await
+    }
+
+    /// A Pod by its name, ignoring case.
+    pub async fn pod(&self, name: &PodName) -> Result<Option<PodRow>, StoreError> {
+        let key = name.key();
+        let sql = format!("{SELECT} WHERE pods.key = ?1");
+        let found = self.reader.run("read", move |db| {
+            Ok(db.query_row(&sql, [key], |row| Ok(read(row))).optional()?)
+        });
+        let row = found.await?.transpose();
+        row.map_err(|DamagedRow { name, reason }| StoreError::Damaged { name, reason })
+    }
+
+    /// Every Pod, oldest first.
+    pub async fn pods(&self) -> Result<Vec<Result<PodRow, DamagedRow>>, StoreError> {
+        let sql = format!("{SELECT} ORDER BY pods.created, pods.key");
+        let rows = self.reader.run("read", move |db| {
+            let mut statement = db.prepare(&sql)?;
+            let rows = statement.query_map([], |row| Ok(read(row)))?;
+            Ok(rows.collect::<Result<Vec<_>, _>>()?)
+        });
+        rows.await
+    }
+
+    /// The segment a Pod writes to from now on.
+    pub async fn set_segment(
+        &self,
+        pod: &PodName,
+        to: Option<SegmentId>,
+    ) -> Result<(), StoreError> {
+        self.set(pod, "segment", to.map(|segment| segment.to_string())).await
+    }
+
+    /// What is wanted of a Pod, from now on.
+    pub async fn set_wanted(&self, pod: &PodName, wanted: Wanted) -> Result<(), StoreError> {
+        let (pod, now) = (pod.clone(), now_ms());
+        let set = move |db: &Connection| {
+            let sql = "UPDATE pods SET wanted = ?2, since = ?3 WHERE key = ?1";
+            existing(&pod, db.execute(sql, params![pod.key(), wanted, signed(now)])?)
+        };
+        self.writer.run("write to", set).await
+    }
+
+    /// When a Pod's state began; milliseconds since the Unix epoch.
+    pub async fn set_since(&self, pod: &PodName, since: u64) -> Result<(), StoreError> {
+        self.set(pod, "since", signed(since)).await
+    }
+
+    /// The configuration of a Pod.
+    pub async fn set_config(&self, pod: &PodName, config: &Value) -> Result<(), StoreError> {
+        self.set(pod, "config", config.to_string()).await
+    }
+
+    /// The scope of a Pod.
+    pub async fn set_scope(&self, pod: &PodName, scope: &Scope) -> Result<(), StoreError> {
+        self.set(pod, "scope", json(scope)).await
+    }
+
+    /// The stored part of a Pod's environment.
+    pub async fn set_env(
+        &self,
+        pod: &PodName,
+        env: &BTreeMap<String, String>,
+    ) -> Result<(), StoreError> {
+        self.set(pod, "env", json(env)).await
+    }
+
+    /// Whether a person has looked at how a Pod's last run ended.
+    pub async fn set_seen(&self, pod: &PodName, seen: bool) -> Result<(), StoreError> {
+        self.set(pod, "seen", seen).await
+    }
+
+    /// What a Pod did last, in one line.
+    pub async fn set_last(&self, pod: &PodName, last: Option<String>) -> Result<(), StoreError> {
+        self.set(pod, "last", last).await
+    }
+
+    /// Deletes a Pod with its mail. Its children lose their parent.
+    pub async fn remove_pod(&self, pod: &PodName) -> Result<(), StoreError> {
+        let pod = pod.clone();
+        let remove = move |db: &Connection| {
+            existing(&pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)
+        };
+        self.writer.run("write to", remove).await
+    }
+
+    async fn set(
+        &self,
+        pod: &PodName,
+        column: &'static str,
+        value: impl ToSql + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let pod = pod.clone();
+        let set = move |db: &Connection| {
+            let sql = format!("UPDATE pods SET {column} = ?2 WHERE key = ?1");
+            existing(&pod, db.execute(&sql, params![pod.key(), value])?)
+        };
+        self.writer.run("write to", set).await
+    }
+}
+
+fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
+    if rows == 0 { Err(StoreError::NoSuchPod(pod.clone()).into()) } else { Ok(()) }
+}
+
+fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
+    if let Some(parent) = &row.parent {
+        let sql = "SELECT 1 FROM pods WHERE key = ?1";
+        if db.query_row(sql, [parent.key()], |_| Ok(())).optional()?.is_none() {
+            return Err(StoreError::NoSuchPod(parent.clone()).into());
+        }
+    }
+    let sql = "INSERT INTO pods (key, name, parent, wanted, cwd, workspace, session, segment,
+            config, scope, env, created, since, seen, last)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    let inserted = db.execute(
+        sql,
+        params![
+            row.name.key(),
+            row.name.as_str(),
+            row.parent.as_ref().map(PodName::key),
+            row.wanted,
+            row.cwd.as_os_str().as_bytes(),
+            row.workspace.as_os_str().as_bytes(),
+            row.session.to_string(),
+            row.segment.map(|segment| segment.to_string()),
+            row.config.to_string(),
+            json(&row.scope),
+            json(&row.env),
+            signed(row.created),
+            signed(row.since),
+            row.seen,
+            row.last,
+        ],
+    );
+    match inserted {
+        Ok(_) => Ok(()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            Err(StoreError::Taken(row.name.clone()).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a row; whatever is wrong with it stays with it.
+fn read(row: &Row<'_>) -> Result<PodRow, DamagedRow> {
+    read_columns(row).map_err(|reason| {
+        let name = row.get("name").or_else(|_| row.get("key")).unwrap_or_default();
+        DamagedRow { name, reason }
+    })
+}
+
+fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
+    Ok(PodRow {
+        name: parsed(row, "name")?,
+        parent: optional(row, "parent_name")?,
+        wanted: column(row, "wanted")?,
+        cwd: path(row, "cwd")?,
+        workspace: path(row, "workspace")?,
+        session: parsed(row, "session")?,
+        segment: optional(row, "segment")?,
+        config: decoded(row, "config")?,
+        scope: decoded(row, "scope")?,
+        env: decoded(row, "env")?,
+        created: time(row, "created")?,
+        since: time(row, "since")?,
+        seen: column(row, "seen")?,
+        last: column(row, "last")?,
+    })
+}
+
+fn column<T: FromSql>(row: &Row<'_>, name: &'static str) -> Result<T, String> {
+    row.get(name).map_err(|error| format!("{name}: {error}"))
+}
+
+fn parsed<T: FromStr<Err: std::fmt::Display>>(
+    row: &Row<'_>,
+    name: &'static str,
+) -> Result<T, String> {
+    let text: String = column(row, name)?;
+    text.parse().map_err(|error| format!("{name}: {error}"))
+}
+
+fn optional<T: FromStr<Err: std::fmt::Display>>(
+    row: &Row<'_>,
+    name: &'static str,
+) -> Result<Option<T>, String> {
+    let text: Option<String> = column(row, name)?;
+    text.map(|text| text.parse().map_err(|error| format!("{name}: {error}"))).transpose()
+}
+
+fn decoded<T: DeserializeOwned>(row: &Row<'_>, name: &'static str) -> Result<T, String> {
+    let text: String = column(row, name)?;
+    serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
+}
+
+fn path(row: &Row<'_>, name: &'static str) -> Result<PathBuf, String> {
+    let bytes: Vec<u8> = column(row, name)?;
+    Ok(Path::new(&OsString::from_vec(bytes)).to_owned())
+}
+
+fn time(row: &Row<'_>, name: &'static str) -> Result<u64, String> {
+    let time: i64 = column(row, name)?;
+    u64::try_from(time).map_err(|error| format!("{name}: {error}"))
+}
+
+/// SQLite's integers have a sign; no time gets that far.
+pub fn signed(time: u64) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX)
+}
+
+/// Maps of texts and rules always encode.
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+impl ToSql for Wanted {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Live => "live",
+            Self::Stopped => "stopped",
+        }
+        .into())
+    }
+}
+
+impl FromSql for Wanted {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "live" => Ok(Self::Live),
+            "stopped" => Ok(Self::Stopped),
+            _ => Err(FromSqlError::InvalidType),
+        }
+    }
+}
