@@ -160,12 +160,14 @@ impl Fold {
 
     /// A row that was taken stays taken when its entry is rolled back.
     fn taken(&mut self, fact: &Fact) {
-        let Fact::Extension { domain, payload } = fact else { return };
-        if domain == domain::TAKEN
-            && let Some(id) = payload.get("id").and_then(Value::as_str)
-        {
-            self.replay.taken.insert(id.to_owned());
-        }
+        let id = match fact {
+            Fact::UserInput { taken, .. } | Fact::SystemItem { taken, .. } => taken.as_deref(),
+            Fact::Extension { domain, payload } if domain == domain::TAKEN => {
+                payload.get("id").and_then(Value::as_str)
+            }
+            _ => None,
+        };
+        self.replay.taken.extend(id.map(str::to_owned));
     }
 
     fn entry(&mut self, index: usize, Entry { id, ts, fact }: Entry) {
@@ -173,7 +175,7 @@ impl Fold {
         match fact {
             Fact::SegmentStart { .. } => self.segment_start(fact),
             Fact::Invoke { .. } => self.under_way(),
-            Fact::UserInput { segments } => {
+            Fact::UserInput { segments, .. } => {
                 self.keep(id, Item::message(Role::User, flatten(&segments)));
                 self.replay.cut_at = None;
                 self.replay.user_inputs.push((index, ts, segments));
@@ -191,7 +193,9 @@ impl Fold {
                 let marks = files.into_iter().map(|FileMark { path, hash, .. }| (path, hash));
                 self.replay.files.extend(marks);
             }
-            Fact::SystemItem { item } => self.keep(id, Item::message(Role::System, item.body())),
+            Fact::SystemItem { item, .. } => {
+                self.keep(id, Item::message(Role::System, item.body()))
+            }
             Fact::TurnEnd { turn_count } => replay.turn_count = turn_count,
             Fact::RunCompleted { interrupted, .. } | Fact::RunErrored { interrupted, .. } => {
                 replay.interrupted = interrupted;

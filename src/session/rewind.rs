@@ -91,7 +91,7 @@ impl Inputs {
             "invoke" => self.invoke = Some(index),
             "user_input" => {
                 let keep = self.invoke.take();
-                if let Ok(Entry { ts, fact: Fact::UserInput { segments }, .. }) = decode(line) {
+                if let Ok(Entry { ts, fact: Fact::UserInput { segments, .. }, .. }) = decode(line) {
                     let preview = flatten(&segments).chars().take(PREVIEW).collect();
                     self.inputs.push(Input { index, keep, ts, preview });
                 }
