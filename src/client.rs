@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
+pub mod find;
 pub mod pod_socket;
 
 /// Calls that wait for the connection to take them.

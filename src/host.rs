@@ -1,1 +1,219 @@
-//! Stub.
+//! The Pods that run here: a supervisor that knows the family, one actor per Pod, and the sockets
+//! through which both are reached.
+
+use crate::client::{Client, ConnectError, Events};
+use crate::config::dirs::{Dirs, Env};
+use crate::config::settings::Settings;
+use crate::protocol::frame::encode_event;
+use crate::protocol::{Event, PodInfo, PodName, Refusal};
+use crate::store::{Store, StoreError};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+mod connection;
+mod door;
+mod listing;
+mod place;
+mod pod;
+mod reader;
+mod supervisor;
+mod told;
+
+pub use door::DoorError;
+pub use place::PlaceError;
+
+/// Lines that wait for the slowest screen. One that falls further behind is told to read again.
+const FEED: usize = 1024;
+/// How much of a pipe inside this process is buffered, in bytes.
+const PIPE: usize = 256 * 1024;
+/// How long running turns may take to pause when the host ends.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How a host is started.
+pub struct Options {
+    pub dirs: Dirs,
+    /// The environment this program was started with.
+    pub env: Env,
+    /// The program that runs commands (`__run`): `/proc/self/exe`.
+    pub helper: PathBuf,
+    /// The soft limit of open files before this program raised it; commands get it back.
+    pub old_nofile: Option<u64>,
+    /// Whether the host ends by itself when nobody needs it.
+    pub idle_exit: IdleExit,
+}
+
+/// When a host without screen and work ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleExit {
+    Never,
+    /// After the time the settings say.
+    BySettings,
+}
+
+/// Why a host did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Config(#[from] crate::config::dirs::ConfigError),
+    #[error(transparent)]
+    Door(#[from] DoorError),
+}
+
+/// A running host.
+pub struct Host {
+    shared: Shared,
+    supervisor: mpsc::Sender<supervisor::Order>,
+    ended: watch::Receiver<bool>,
+    place: place::Place,
+    door: tokio::task::JoinHandle<()>,
+    refresh: tokio::task::JoinHandle<()>,
+}
+
+/// What every task of the host may use; nothing in it changes but through its own channel.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) dirs: Dirs,
+    pub(crate) store: Store,
+    pub(crate) settings: Settings,
+    pub(crate) env: Env,
+    pub(crate) http: crate::llm::http::Http,
+    pub(crate) timeouts: crate::llm::http::Timeouts,
+    pub(crate) helper: PathBuf,
+    pub(crate) old_nofile: Option<u64>,
+    /// Lines for every watching screen.
+    pub(crate) feed: broadcast::Sender<Fed>,
+    /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
+    pub(crate) members: watch::Sender<Members>,
+    /// Open connections to the host socket.
+    pub(crate) connections: watch::Sender<usize>,
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// All Pods in the order they were created.
+#[derive(Clone, Default)]
+pub(crate) struct Members(pub(crate) Arc<BTreeMap<String, pod::Handle>>);
+
+/// A line of the feed, already encoded.
+#[derive(Clone, Debug)]
+pub(crate) struct Fed(pub(crate) Bytes);
+
+/// Where an answer goes. Whoever holds it must answer; dropping it tells the asker that the Pod's
+/// task ended.
+pub(crate) type Answer = oneshot::Sender<Result<Event, Refusal>>;
+
+impl Shared {
+    /// Sends a host-wide event to every screen.
+    pub(crate) fn feed(&self, pod: Option<&PodName>, seq: Option<u64>, event: &Event) {
+        if self.feed.receiver_count() > 0 {
+            // Without a receiver there is nobody to tell.
+            let _ = self.feed.send(Fed(Bytes::from(encode_event(None, pod, seq, event))));
+        }
+    }
+
+    /// Every Pod as it is now, oldest first.
+    pub(crate) fn family(&self) -> Vec<PodInfo> {
+        let members = self.members.borrow().clone();
+        let mut pods: Vec<(u64, PodInfo)> =
+            members.0.values().map(|h| (h.created, h.info.borrow().clone())).collect();
+        pods.sort_by_key(|(created, info)| (*created, info.name.clone()));
+        pods.into_iter().map(|(_, info)| info).collect()
+    }
+
+    /// The Pod of that name, whatever its case.
+    pub(crate) fn pod(&self, name: &PodName) -> Option<pod::Handle> {
+        self.members.borrow().0.get(&name.key()).cloned()
+    }
+}
+
+impl Host {
+    /// Takes the data directory, opens the store, brings every Pod back that was live, and opens
+    /// the sockets. Nothing is sent to a model and no command is run.
+    pub async fn start(options: Options) -> Result<(Self, Vec<String>), HostError> {
+        crate::llm::http::install_crypto();
+        let mut dirs = options.dirs;
+        dirs.make()?;
+        let place = place::Place::take(&dirs)?;
+        let (store, opening) = Store::open(&dirs.data.join("yoi.db")).await?;
+        let (settings, complaints) = Settings::load(&dirs.config);
+        let mut notices: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+        let timeouts = crate::llm::http::Timeouts {
+            connect: settings.timeouts.connect(),
+            first_event: settings.timeouts.first_event(),
+            idle: settings.timeouts.idle(),
+        };
+        let (feed, _) = broadcast::channel(FEED);
+        let shared = Shared(Arc::new(Inner {
+            http: crate::llm::http::Http::new(&timeouts),
+            timeouts,
+            dirs,
+            store,
+            settings,
+            env: options.env,
+            helper: options.helper,
+            old_nofile: options.old_nofile,
+            feed,
+            members: watch::Sender::default(),
+            connections: watch::Sender::new(0),
+        }));
+        notices.extend(supervisor::recover(&shared, &opening).await?);
+        let (orders, inbox) = mpsc::channel(supervisor::ORDERS);
+        let (ended_tx, ended) = watch::channel(false);
+        supervisor::bring_back(&shared, &orders).await?;
+        let door = door::open(&shared, &orders)?;
+        place.hold(&shared.dirs.host_socket())?;
+        let refresh = door::refresh_on_signal(shared.clone(), orders.clone());
+        let weak = orders.downgrade();
+        tokio::spawn(supervisor::run(shared.clone(), weak, inbox, ended_tx, options.idle_exit));
+        Ok((Self { shared, supervisor: orders, ended, place, door, refresh }, notices))
+    }
+
+    /// A handle for this process, over a pipe that speaks the host socket's lines.
+    pub async fn client(&self) -> Result<(Client, Events), ConnectError> {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        tokio::spawn(connection::serve(theirs, self.shared.clone(), self.supervisor.clone()));
+        Client::over(ours).await
+    }
+
+    /// Resolves when the host has reason to end: it was told to, or nobody needed it for long.
+    pub async fn ended(&self) {
+        let mut ended = self.ended.clone();
+        // A supervisor that is gone has ended too.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+
+    /// Other open connections than this process's own `own` ones.
+    pub fn others(&self, own: usize) -> usize {
+        self.shared.connections.borrow().saturating_sub(own)
+    }
+
+    /// Pauses what runs, takes the sockets away and lets go of the data directory. No Pod is
+    /// stopped: each comes back at the next start.
+    pub async fn end(self) {
+        self.door.abort();
+        self.refresh.abort();
+        let members = self.shared.members.borrow().clone();
+        let mut leaving = tokio::task::JoinSet::new();
+        for handle in members.0.values().cloned() {
+            leaving.spawn(async move { handle.leave().await });
+        }
+        // A Pod that does not pause in time is cut off; the next start says so.
+        let _ = tokio::time::timeout(PAUSE, leaving.join_all()).await;
+        self.place.leave(&self.shared.dirs);
+    }
+}

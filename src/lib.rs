@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
+/// Points at which tests let the program die; nothing in the program that is shipped.
+pub mod crash;
 /// The few ways files are written: replace and append, every error with its path.
 pub mod disk;
 /// Which paths a Pod may read and write.

@@ -1,1 +1,451 @@
-//! Stub.
+//! One run: model, tools, model, until the model is done. A run owns the Pod's [`Mind`] while it
+//! lasts; it commits to the log first and tells the Pod's actor second, through [`Out`].
+
+use crate::llm::{Provider, retry};
+use crate::protocol::entry::domain;
+use crate::protocol::{
+    Entry, ErrorCode, Event, Fact, Refusal, RunResult, Segment, SegmentId, SessionId, SystemItem,
+    Trigger, TurnResult,
+};
+use crate::session::{Files, LogError};
+use crate::store::{Mail, MailKind, Store};
+use crate::{config::models::Model, protocol::PodName, tools};
+use serde_json::json;
+use std::path::PathBuf;
+use tokio::sync::{mpsc, oneshot, watch};
+
+mod attach;
+mod batch;
+mod compact;
+pub mod context;
+mod mind;
+mod prompt;
+mod stream;
+
+pub use mind::Mind;
+
+/// What a run is given and does not change.
+#[derive(Clone)]
+pub struct Setup {
+    pub pod: PodName,
+    pub session: SessionId,
+    pub files: Files,
+    pub store: Store,
+    /// `None`: no model is known, and a message is answered with what is missing.
+    pub model: Option<(Model, Provider)>,
+    pub tools: tools::Context,
+    pub limits: Limits,
+    pub policy: retry::Policy,
+    pub workspace: PathBuf,
+    /// The payload of the `yoi.pod` entry that every segment begins with.
+    pub identity: serde_json::Value,
+}
+
+/// The numbers that bound a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Model requests in one run.
+    pub max_turns: u32,
+    /// The part of the context window at which the history is compacted.
+    pub compact_at: f64,
+    /// How many tokens of the newest history a compaction keeps verbatim.
+    pub keep_tokens: u64,
+    pub pruning: context::Pruning,
+}
+
+/// Why a run begins.
+pub enum Start {
+    /// A person's or a parent's message; the sender learns the entry once it is durable.
+    User { segments: Vec<Segment>, taken: Option<String>, accepted: Option<Accepted> },
+    /// Notifications or child events that wait in the mailbox.
+    Mail,
+    /// Go on with what was interrupted.
+    Resume { accepted: Option<Accepted> },
+    /// Only compact.
+    Compact { accepted: Option<Accepted> },
+}
+
+/// Told once what was asked for is durable, with its entry if it has one.
+pub type Accepted = oneshot::Sender<Result<Option<crate::protocol::EntryId>, Refusal>>;
+
+/// What the Pod's actor wants of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    Go,
+    Pause,
+    Cancel,
+}
+
+/// How a run reaches the Pod's actor and is reached by it.
+pub struct Ports {
+    /// Waits when it is full: a slow actor slows the stream down, nothing is lost.
+    pub out: mpsc::Sender<Out>,
+    pub halt: watch::Receiver<Halt>,
+    /// Rows that arrived while the run is under way. When it is full they stay in the store and
+    /// wake the Pod afterwards.
+    pub mail: mpsc::Receiver<Mail>,
+}
+
+/// What a run tells the Pod's actor, in order.
+#[derive(Debug)]
+pub enum Out {
+    Event(Event),
+    /// These entries are durable; the segment is this long now.
+    Committed {
+        entries: Vec<Entry>,
+        end: u64,
+    },
+    /// The run writes to another segment from here on.
+    Rotated {
+        segment: SegmentId,
+        end: u64,
+    },
+    /// What it does now, in one line.
+    Doing(String),
+    /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
+    Context {
+        tokens: u64,
+        cost: Option<f64>,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum End {
+    Finished,
+    Paused,
+    LimitReached,
+    /// Nothing had come of it: the input was taken back.
+    RolledBack,
+    Cancelled,
+    Compacted,
+    /// The provider, a tool or the log failed; the text says which.
+    Failed(Refusal),
+}
+
+/// Why a step of a run did not go on.
+pub(crate) enum Stopped {
+    Halted,
+    Failed(Refusal),
+}
+
+impl From<LogError> for Stopped {
+    fn from(error: LogError) -> Self {
+        Self::Failed(Refusal::internal(error.to_string()))
+    }
+}
+
+/// A run under way.
+pub(crate) struct Run {
+    pub(crate) setup: Setup,
+    pub(crate) mind: Mind,
+    pub(crate) ports: Ports,
+    /// The first entry of this run, from which an empty one is rolled back.
+    first: Option<crate::protocol::EntryId>,
+    /// Whether a model said or a tool did anything yet.
+    pub(crate) acted: bool,
+    requests: u32,
+}
+
+/// Runs until the model is done or something stops it. The mind comes back with what it learned,
+/// or not at all when its log failed and must be opened and checked anew.
+pub async fn run(
+    setup: Setup,
+    mind: Option<Mind>,
+    segment: Option<SegmentId>,
+    start: Start,
+    ports: Ports,
+) -> (Option<Mind>, End) {
+    let mut start = start;
+    let opened = match mind {
+        Some(mind) => Ok(mind),
+        None => mind::open(&setup, segment, &ports.out).await,
+    };
+    let mind = match opened {
+        Ok(mind) => mind,
+        Err(refusal) => {
+            start.refuse(&refusal);
+            return (None, End::Failed(refusal));
+        }
+    };
+    let mut run = Run { setup, mind, ports, first: None, acted: false, requests: 0 };
+    let end = run.all(start).await;
+    let healthy = !matches!(&end, End::Failed(r) if r.code == ErrorCode::Internal);
+    (healthy.then_some(run.mind), end)
+}
+
+impl Start {
+    /// The run cannot begin; whoever waits for it learns why.
+    pub fn refused(mut self, refusal: &Refusal) {
+        self.refuse(refusal);
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        let (Self::User { accepted, .. } | Self::Resume { accepted } | Self::Compact { accepted }) =
+            self
+        else {
+            return;
+        };
+        if let Some(accepted) = accepted.take() {
+            // The asker may have gone.
+            let _ = accepted.send(Err(refusal.clone()));
+        }
+    }
+}
+
+impl Run {
+    async fn all(&mut self, start: Start) -> End {
+        let rollable = matches!(start, Start::User { .. });
+        let outcome = match start {
+            Start::Compact { accepted } => return self.compact_now(accepted).await,
+            start => self.begin(start).await,
+        };
+        let outcome = match outcome {
+            Ok(()) => self.turns().await,
+            Err(stopped) => Err(stopped),
+        };
+        match outcome {
+            Ok(end) => self.close(end).await,
+            Err(Stopped::Halted) => self.halted(rollable).await,
+            Err(Stopped::Failed(refusal)) => self.failed(refusal).await,
+        }
+    }
+
+    /// Commits why this run begins.
+    async fn begin(&mut self, start: Start) -> Result<(), Stopped> {
+        let fresh = matches!(start, Start::User { .. });
+        self.close_open_calls(fresh).await?;
+        match start {
+            Start::User { segments, taken, accepted } => {
+                let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
+                self.first = invoke.id;
+                let input = Entry::new(Fact::UserInput { segments: segments.clone(), taken });
+                let (id, row) = (input.id, taken_id(&input));
+                self.commit(vec![invoke, input]).await?;
+                self.taken(row).await;
+                answer(accepted, id);
+                crate::turn::attach::references(self, &segments).await
+            }
+            Start::Mail => self.commit_invoke_for_mail().await,
+            Start::Resume { accepted } => {
+                answer(accepted, None);
+                Ok(())
+            }
+            Start::Compact { .. } => Ok(()),
+        }
+    }
+
+    /// A run that mail wakes says so by its trigger; the mail itself is drained by the first turn.
+    async fn commit_invoke_for_mail(&mut self) -> Result<(), Stopped> {
+        let waiting = self.waiting().await?;
+        let child = waiting.first().is_some_and(|mail| mail.kind == MailKind::PodEvent);
+        let trigger = if child { Trigger::PodEvent } else { Trigger::Notify };
+        self.commit(vec![Entry::new(Fact::Invoke { trigger })]).await?;
+        for mail in waiting.into_iter().filter(|mail| mail.kind != MailKind::Input) {
+            self.take(mail).await?;
+        }
+        Ok(())
+    }
+
+    async fn waiting(&self) -> Result<Vec<Mail>, Stopped> {
+        let mail = self.setup.store.mail(&self.setup.pod).await;
+        mail.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))
+    }
+
+    /// Calls that nothing answered get the word that they were interrupted: they never run again.
+    async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
+        let interrupted = self.mind.state.interrupted;
+        let open = std::mem::take(&mut self.mind.state.open_calls);
+        let mut entries: Vec<Entry> = open
+            .iter()
+            .map(|(id, _)| {
+                let item = context::interrupted(id);
+                Entry::new(Fact::ToolResult { item, files: Vec::new() })
+            })
+            .collect();
+        if fresh && interrupted {
+            let body = prompt::INTERRUPTED.to_owned();
+            entries.push(Entry::new(Fact::SystemItem {
+                item: SystemItem::Interrupt { body },
+                taken: None,
+            }));
+        }
+        self.mind.state.interrupted = false;
+        if entries.is_empty() { Ok(()) } else { self.commit(entries).await }
+    }
+
+    /// Asks and acts until the model has nothing more to do.
+    async fn turns(&mut self) -> Result<End, Stopped> {
+        loop {
+            self.drain_mail().await?;
+            if self.requests >= self.setup.limits.max_turns {
+                return Ok(End::LimitReached);
+            }
+            self.compact_when_full().await?;
+            self.requests += 1;
+            let turn = self.mind.state.turn_count;
+            self.tell(Event::TurnStart { turn }).await;
+            let calls = self.ask().await?;
+            self.mind.state.turn_count = turn + 1;
+            self.tell(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
+            if !calls.is_empty() {
+                self.call_tools(calls).await?;
+            } else if !self.drain_mail().await? {
+                return Ok(End::Finished);
+            }
+        }
+    }
+
+    /// Takes what arrived meanwhile into the history; whether there was anything.
+    async fn drain_mail(&mut self) -> Result<bool, Stopped> {
+        let mut any = false;
+        while let Ok(mail) = self.ports.mail.try_recv() {
+            any |= self.take(mail).await?;
+        }
+        Ok(any)
+    }
+
+    /// One row becomes one entry that carries the row's id; then the row is marked.
+    async fn take(&mut self, mail: Mail) -> Result<bool, Stopped> {
+        if self.mind.state.taken.contains(&mail.id) {
+            self.taken(Some(mail.id)).await;
+            return Ok(false);
+        }
+        let taken = Some(mail.id.clone());
+        let fact = match mail.kind {
+            MailKind::Input => {
+                let Ok(segments) = serde_json::from_value(mail.payload) else { return Ok(false) };
+                Fact::UserInput { segments, taken }
+            }
+            MailKind::Notify => {
+                let message = mail.payload["message"].as_str().unwrap_or_default().to_owned();
+                let body = prompt::notification(&message);
+                Fact::SystemItem { item: SystemItem::Notification { message, body }, taken }
+            }
+            MailKind::PodEvent => {
+                let Ok(event) = serde_json::from_value::<crate::protocol::PodEvent>(mail.payload)
+                else {
+                    return Ok(false);
+                };
+                let body = prompt::notification(&event.sentence().unwrap_or_default());
+                Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
+            }
+        };
+        self.commit(vec![Entry::new(fact)]).await?;
+        self.taken(Some(mail.id)).await;
+        Ok(true)
+    }
+
+    /// Marks a row as delivered. The log holds its id already, so a failure here only means that
+    /// the mark is made at the next open.
+    async fn taken(&self, id: Option<String>) {
+        if let Some(id) = id {
+            let _ = self.setup.store.take_mail(&self.setup.pod, vec![id]).await;
+        }
+    }
+
+    /// Makes entries durable, then tells.
+    pub(crate) async fn commit(&mut self, entries: Vec<Entry>) -> Result<(), Stopped> {
+        let end = self.mind.journal.commit(entries.clone()).await?;
+        for entry in &entries {
+            self.mind.state.apply(entry);
+        }
+        self.send(Out::Committed { entries, end }).await;
+        Ok(())
+    }
+
+    pub(crate) async fn tell(&self, event: Event) {
+        self.send(Out::Event(event)).await;
+    }
+
+    pub(crate) async fn doing(&self, what: impl Into<String>) {
+        self.send(Out::Doing(what.into())).await;
+    }
+
+    pub(crate) async fn send(&self, out: Out) {
+        // An actor that is gone has nobody to tell; the run is ended by its handle.
+        let _ = self.ports.out.send(out).await;
+    }
+
+    /// How many tokens the next request takes.
+    pub(crate) fn tokens(&self) -> u64 {
+        context::tokens(&self.mind.system, &self.mind.state.history, self.mind.state.usage)
+    }
+
+    async fn close(&mut self, end: End) -> End {
+        let result = if matches!(end, End::LimitReached) { "limit_reached" } else { "finished" };
+        let entries = vec![
+            Entry::new(Fact::TurnEnd { turn_count: self.mind.state.turn_count }),
+            Entry::new(Fact::RunCompleted { interrupted: false, result: result.into() }),
+        ];
+        match self.commit(entries).await {
+            Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
+            Ok(()) | Err(Stopped::Halted) => {}
+        }
+        let result = match end {
+            End::LimitReached => RunResult::LimitReached,
+            _ => RunResult::Finished,
+        };
+        self.tell(Event::RunEnd { result }).await;
+        end
+    }
+
+    /// A person interrupted. What nothing had come of is taken back.
+    async fn halted(&mut self, rollable: bool) -> End {
+        let cancel = *self.ports.halt.borrow() == Halt::Cancel;
+        if let (true, false, Some(from)) = (rollable, self.acted, self.first) {
+            let entry = Entry::extension(domain::ROLLED_BACK, json!({ "from": from }));
+            if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
+                return self.failed(refusal).await;
+            }
+            self.mind.state.interrupted = false;
+            self.tell(Event::RunEnd { result: RunResult::RolledBack }).await;
+            return End::RolledBack;
+        }
+        let fact = if cancel {
+            Fact::RunErrored { interrupted: true, message: "Cancelled".into() }
+        } else {
+            Fact::RunCompleted { interrupted: true, result: "paused".into() }
+        };
+        let turn_count = self.mind.state.turn_count;
+        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
+        if let Err(Stopped::Failed(refusal)) = self.commit(entries).await {
+            return self.failed(refusal).await;
+        }
+        let result = if cancel { RunResult::Cancelled } else { RunResult::Paused };
+        self.tell(Event::RunEnd { result }).await;
+        if cancel { End::Cancelled } else { End::Paused }
+    }
+
+    async fn failed(&mut self, refusal: Refusal) -> End {
+        let fact = Fact::RunErrored { interrupted: false, message: refusal.message.clone() };
+        let turn_count = self.mind.state.turn_count;
+        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
+        if refusal.code != ErrorCode::Internal {
+            // When the log fails now, the first failure is still the one to report.
+            let _ = self.commit(entries).await;
+        }
+        self.tell(refusal.clone().into()).await;
+        End::Failed(refusal)
+    }
+}
+
+/// Resolves when the run is to halt, or when nobody owns it any more.
+pub(crate) async fn halted(halt: &mut watch::Receiver<Halt>) {
+    // The value is read anew by who acts on it; an error means that the actor is gone.
+    let _ = halt.wait_for(|halt| *halt != Halt::Go).await;
+}
+
+fn taken_id(entry: &Entry) -> Option<String> {
+    match &entry.fact {
+        Fact::UserInput { taken, .. } => taken.clone(),
+        _ => None,
+    }
+}
+
+fn answer(accepted: Option<Accepted>, entry: Option<crate::protocol::EntryId>) {
+    if let Some(accepted) = accepted {
+        // The asker may have gone.
+        let _ = accepted.send(Ok(entry));
+    }
+}

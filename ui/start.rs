@@ -1,1 +1,187 @@
-//! Stub.
+//! Finding the host of this data directory, or starting one: in the background, so that Pods
+//! outlive the terminal, or inside this process.
+
+use anyhow::{Context as _, bail};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use tokio::signal::unix::{SignalKind, signal};
+use yoi::client::{Client, Events, find};
+use yoi::config::dirs::{Dirs, Env};
+use yoi::host::{Host, IdleExit, Options};
+
+/// The hidden command under which this program is a background host.
+pub const HOST_ARG: &str = "__host";
+/// What a background host says to its starter once it can be reached.
+const READY: &str = "ready";
+/// How often a host that lost the race for the directory is looked for again.
+const TRIES: u32 = 3;
+
+/// What a way in needs to know.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub dirs: Dirs,
+    pub env: Env,
+    pub cwd: PathBuf,
+}
+
+/// The host that runs for this data directory, if any.
+pub async fn attach(opening: &Opening) -> anyhow::Result<Option<(Client, Events)>> {
+    Ok(find::connect(&opening.dirs.data).await?)
+}
+
+/// The running host, or a new one in the background.
+pub async fn attach_or_start(opening: &Opening) -> anyhow::Result<(Client, Events)> {
+    for _ in 0..TRIES {
+        if let Some(found) = attach(opening).await? {
+            return Ok(found);
+        }
+        tokio::task::spawn_blocking(start).await??;
+    }
+    bail!("no host answers for {}; see host.log there", opening.dirs.data.display())
+}
+
+/// Starts a background host and waits until it can be reached, or says why it cannot.
+fn start() -> anyhow::Result<()> {
+    let mut child = std::process::Command::new(yoi::sandbox::OWN_PROGRAM)
+        .arg(HOST_ARG)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start a host in the background (`yoi --inside` needs none)")?;
+    let Some(out) = child.stdout.take() else { bail!("the host has no pipe to answer on") };
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line)?;
+    // It is not ours to wait for once it runs; one that failed is reaped here.
+    if line.trim_end() == READY {
+        return Ok(());
+    }
+    let _ = child.wait();
+    match line.trim_end() {
+        "" => bail!("the host ended before it was ready; `yoi --no-ui --serve` shows why"),
+        // Another one was faster: it will be found.
+        why if why.starts_with("taken:") => Ok(()),
+        why => bail!("{why}"),
+    }
+}
+
+/// This process is the host.
+pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)> {
+    let (host, notices) = Host::start(options(opening, IdleExit::Never)).await?;
+    for notice in notices {
+        eprintln!("{notice}");
+    }
+    let (client, events) = host.client().await?;
+    Ok((host, client, events))
+}
+
+/// How a host of this program is started.
+fn options(opening: &Opening, idle_exit: IdleExit) -> Options {
+    Options {
+        dirs: opening.dirs.clone(),
+        env: opening.env.clone(),
+        helper: yoi::sandbox::OWN_PROGRAM.into(),
+        old_nofile: raise_nofile(),
+        idle_exit,
+    }
+}
+
+/// Raises the soft limit of open files to the hard one; the limit as it was.
+fn raise_nofile() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: maximum, maximum };
+    // A limit that cannot be raised stays: fewer Pods can be live at once.
+    setrlimit(Resource::Nofile, raised).ok().and(current)
+}
+
+/// `yoi --no-ui --serve`: a host in the foreground until SIGTERM.
+pub async fn serve(opening: &Opening) -> anyhow::Result<()> {
+    let (host, notices) = Host::start(options(opening, IdleExit::Never)).await?;
+    for notice in notices {
+        eprintln!("{notice}");
+    }
+    eprintln!("serving {}", opening.dirs.data.display());
+    until_told(&host).await?;
+    host.end().await;
+    Ok(())
+}
+
+/// The background host: its own session, no terminal, its output in `host.log`.
+pub fn host_main() -> ExitCode {
+    // A process that leads a session already keeps it.
+    let _ = rustix::process::setsid();
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return answer(&format!("cannot start the host: {error}")),
+        };
+    runtime.block_on(background())
+}
+
+async fn background() -> ExitCode {
+    let env: Env = environment();
+    let dirs = match Dirs::find(&env) {
+        Ok(dirs) => dirs,
+        Err(error) => return answer(&error.to_string()),
+    };
+    let log = dirs.data.join("host.log");
+    let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
+    let (host, notices) = match Host::start(options(&opening, IdleExit::BySettings)).await {
+        Ok(started) => started,
+        Err(yoi::host::HostError::Place(error @ yoi::host::PlaceError::Taken { .. })) => {
+            return answer(&format!("taken: {error}"));
+        }
+        Err(error) => return answer(&error.to_string()),
+    };
+    // A working directory that can be unmounted is nobody's to hold.
+    let _ = std::env::set_current_dir("/");
+    answer(READY);
+    if let Err(error) = output_to(&log) {
+        // Nobody reads it there, but nobody else could either.
+        eprintln!("cannot write {}: {error}", log.display());
+    }
+    for notice in notices {
+        eprintln!("{notice}");
+    }
+    let told = until_told(&host).await;
+    host.end().await;
+    if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The environment as text; what is no text cannot be a setting of ours.
+pub fn environment() -> Env {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Resolves when the host has reason to end.
+async fn until_told(host: &Host) -> std::io::Result<()> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut hup = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+        _ = hup.recv() => {}
+        () = host.ended() => {}
+    }
+    Ok(())
+}
+
+/// Says one line to the starter; one that is gone does not care.
+fn answer(line: &str) -> ExitCode {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    ExitCode::FAILURE
+}
+
+fn output_to(log: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
+    rustix::stdio::dup2_stdout(&file)?;
+    rustix::stdio::dup2_stderr(&file)?;
+    Ok(())
+}

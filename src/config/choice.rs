@@ -22,7 +22,7 @@ const WINDOW: u64 = 128_000;
 const MAX_OUTPUT: u64 = 16_000;
 
 /// A model, and how it came to be the one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Choice {
     pub model: Model,
     /// For the header: `--model`, `config.toml`, `ANTHROPIC_API_KEY is set` …

@@ -105,6 +105,25 @@ pub fn rollback(line: &[u8]) -> Option<EntryId> {
     }
 }
 
+impl Replay {
+    /// Takes in an entry that was just committed, as the next replay would.
+    pub fn apply(&mut self, entry: &Entry) {
+        let (replay, skip) = (std::mem::replace(self, empty(Path::new(""))), BTreeMap::new());
+        let mut fold = Fold { replay, skip: Skip::new(skip), run_is_open: false };
+        let index = fold.replay.entries;
+        fold.replay.entries += 1;
+        fold.taken(&entry.fact);
+        fold.entry(index, entry.clone());
+        *self = fold.replay;
+        if let Fact::Extension { domain, payload } = &entry.fact
+            && let Some(from) = rolled_back_from(domain, payload)
+        {
+            self.history.retain(|kept| kept.id.is_none_or(|id| id < from));
+            self.usage = self.usage.filter(|(at, _)| *at <= self.history.len() as u64);
+        }
+    }
+}
+
 /// Skips what was rolled back, when it is fed every line in order.
 pub struct Skip {
     rolled_back: BTreeMap<EntryId, u64>,

@@ -1,0 +1,312 @@
+//! What a Pod does with each order.
+
+use crate::config::choice::Asked;
+use crate::config::settings::WorkspaceSettings;
+use crate::host::pod::runs::accepted;
+use crate::host::pod::{Pod, life};
+use crate::host::{Answer, listing};
+use crate::protocol::{
+    CompletionKind, ErrorCode, Event, Method, PodEvent, Refusal, Segment, State,
+};
+use crate::store::{Mail, MailKind};
+use crate::turn::{Halt, Start};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+impl Pod {
+    pub(super) async fn call(&mut self, method: Method, answer: Answer) {
+        match method {
+            Method::Send { input, queue } => self.send(input, queue, answer).await,
+            Method::Notify { message } => {
+                self.mail(MailKind::Notify, json!({ "message": message }), answer).await;
+            }
+            Method::PodEvent(event) => self.pod_event(event, answer).await,
+            Method::Resume => self.resume(answer).await,
+            Method::Cancel => self.interrupt(Halt::Cancel, answer),
+            Method::Pause => self.interrupt(Halt::Pause, answer),
+            Method::Compact => self.compact(answer).await,
+            Method::ListRewindTargets => self.list_rewind_targets(answer),
+            Method::Rewind { target, expected_head_entries } => {
+                reply(answer, self.rewind(target, expected_head_entries).await);
+            }
+            Method::Stop => self.stop(answer).await,
+            Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
+            Method::ListPods => {
+                reply(answer, Ok(listing::of_pod(&self.info.borrow(), &self.shared)))
+            }
+            Method::Restore { name } => self.restore(name, answer),
+            Method::Peer { name } => reply(answer, self.peer(&name)),
+            Method::Open { env } => self.offer(env, answer).await,
+            Method::SetModel { model } => self.set_model(&model, answer).await,
+            Method::EditQueued { id, input } => self.edit_queued(&id, input, answer).await,
+            Method::Steer { id, input } => self.steer(id, input, answer).await,
+            Method::Seen => {
+                self.set_seen(true).await;
+                reply(answer, Ok(done()));
+            }
+            Method::Watch
+            | Method::Page { .. }
+            | Method::Fetch { .. }
+            | Method::New(_)
+            | Method::Remove
+            | Method::HostStatus => {
+                reply(answer, Err(Refusal::invalid("this order is not for a pod")));
+            }
+        }
+    }
+
+    /// A message. A busy Pod refuses it or, asked to, puts it into its queue.
+    async fn send(&mut self, input: Vec<Segment>, queue: bool, answer: Answer) {
+        if let Err(refusal) = self.must_be_live() {
+            return reply(answer, Err(refusal));
+        }
+        if self.run.is_some() && !queue {
+            let text = "Pod is already executing a turn";
+            return reply(answer, Err(Refusal::new(ErrorCode::AlreadyRunning, text)));
+        }
+        let keyless = self.run.is_none() && self.key_is_missing();
+        if self.run.is_none() && !(keyless && queue) {
+            let accepted = Some(accepted(answer));
+            return self.start(Start::User { segments: input, taken: None, accepted }).await;
+        }
+        let payload = serde_json::to_value(&input).unwrap_or_default();
+        match self.put(MailKind::Input, payload).await {
+            Ok(row) => {
+                self.load_queue().await;
+                if keyless {
+                    self.next_of_inbox().await;
+                }
+                reply(answer, Ok(Event::Accepted { entry: None, queued: Some(row.id) }));
+            }
+            Err(refusal) => reply(answer, Err(refusal)),
+        }
+    }
+
+    /// A row in the mailbox, durable when this returns.
+    async fn put(&self, kind: MailKind, payload: serde_json::Value) -> Result<Mail, Refusal> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let row = Mail { id, kind, payload, created: crate::protocol::now_ms() };
+        let stored = self.shared.store.add_mail(&self.row.name, row.clone()).await;
+        stored.map_err(|e| Refusal::internal(e.to_string()))?;
+        Ok(row)
+    }
+
+    /// Something for the inbox that is no queued input: a running turn takes it before its next
+    /// request, an idle Pod wakes, a paused one waits.
+    async fn mail(&mut self, kind: MailKind, payload: serde_json::Value, answer: Answer) {
+        if let Err(refusal) = self.must_be_live() {
+            return reply(answer, Err(refusal));
+        }
+        match self.put(kind, payload).await {
+            Ok(row) => self.hand_over(row),
+            Err(refusal) => return reply(answer, Err(refusal)),
+        }
+        reply(answer, Ok(done()));
+        let state = self.info.borrow().state;
+        if matches!(state, State::Idle | State::Failed) {
+            self.next_of_inbox().await;
+        }
+    }
+
+    async fn pod_event(&mut self, event: PodEvent, answer: Answer) {
+        if event.sentence().is_none() {
+            return reply(answer, Ok(done()));
+        }
+        let payload = serde_json::to_value(&event).unwrap_or_default();
+        self.mail(MailKind::PodEvent, payload, answer).await;
+    }
+
+    async fn resume(&mut self, answer: Answer) {
+        if self.run.is_some() {
+            let text = "Pod is already executing a turn";
+            return reply(answer, Err(Refusal::new(ErrorCode::AlreadyRunning, text)));
+        }
+        if self.info.borrow().state != State::Paused {
+            let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
+            return reply(answer, Err(refusal));
+        }
+        self.start(Start::Resume { accepted: Some(accepted(answer)) }).await;
+    }
+
+    fn interrupt(&mut self, how: Halt, answer: Answer) {
+        if self.run.is_some() {
+            self.halt(how);
+            return reply(answer, Ok(done()));
+        }
+        if self.info.borrow().state == State::Paused && how == Halt::Cancel {
+            self.enter(State::Idle, None);
+            return reply(answer, Ok(done()));
+        }
+        if self.info.borrow().state == State::Paused {
+            return reply(answer, Ok(done()));
+        }
+        reply(answer, Err(Refusal::new(ErrorCode::NotRunning, "Pod is not running")));
+    }
+
+    async fn compact(&mut self, answer: Answer) {
+        if let Err(refusal) = self.must_be_free() {
+            return reply(answer, Err(refusal));
+        }
+        self.start(Start::Compact { accepted: Some(accepted(answer)) }).await;
+    }
+
+    /// Why an order that needs the whole Pod cannot be carried out now.
+    pub(super) fn must_be_free(&self) -> Result<(), Refusal> {
+        self.must_be_live()?;
+        if self.run.is_some() {
+            let text = "Pod is already executing a turn";
+            return Err(Refusal::new(ErrorCode::AlreadyRunning, text));
+        }
+        if self.info.borrow().state == State::Paused {
+            let text = "the turn is paused: :resume goes on with it, :cancel drops it";
+            return Err(Refusal::invalid(text));
+        }
+        Ok(())
+    }
+
+    pub(super) fn must_be_live(&self) -> Result<(), Refusal> {
+        if self.is_live() {
+            return Ok(());
+        }
+        let name = &self.row.name;
+        Err(Refusal::invalid(format!("pod `{name}` is stopped; :restore {name} brings it back")))
+    }
+
+    fn complete(&self, kind: CompletionKind, prefix: String, answer: Answer) {
+        let (cwd, scope) = (self.row.cwd.clone(), self.row.scope.clone());
+        tokio::task::spawn_blocking(move || {
+            let entries = match kind {
+                CompletionKind::File => listing::files(&cwd, &scope, &prefix),
+                CompletionKind::Knowledge | CompletionKind::Workflow => Vec::new(),
+            };
+            reply(answer, Ok(Event::Completions { kind, entries }));
+        });
+    }
+
+    /// Restoring is the supervisor's business: it alone knows who holds which scope.
+    fn restore(&self, name: String, answer: Answer) {
+        let Some(supervisor) = self.supervisor.upgrade() else {
+            return reply(answer, Err(Refusal::internal("the host is ending")));
+        };
+        tokio::spawn(async move {
+            let order = crate::host::supervisor::Order::Restore { name, answer };
+            // A supervisor that is gone drops the order and with it the answer.
+            let _ = supervisor.send(order).await;
+        });
+    }
+
+    fn peer(&self, name: &str) -> Result<Event, Refusal> {
+        let invalid = |e| Refusal::invalid(format!("pod store error: {e}"));
+        let target = crate::protocol::PodName::parse(name).map_err(invalid)?;
+        if target.key() == self.row.name.key() {
+            let text = format!("pod `{target}` cannot be registered as a peer of itself");
+            return Err(Refusal::invalid(text));
+        }
+        if self.shared.pod(&target).is_none() {
+            return Err(Refusal::invalid(format!("pod `{target}` does not exist")));
+        }
+        Err(Refusal::invalid("this version has no peers"))
+    }
+
+    /// A client's environment: commands and keys come from it from now on.
+    async fn offer(&mut self, env: BTreeMap<String, String>, answer: Answer) {
+        self.env.extend(env);
+        reply(answer, Ok(done()));
+        if self.info.borrow().state == State::NeedsYou && !self.key_is_missing() {
+            self.enter(State::Idle, None);
+            self.next_of_inbox().await;
+        }
+    }
+
+    async fn set_model(&mut self, spec: &str, answer: Answer) {
+        let chosen = {
+            let workspace = WorkspaceSettings::load(&self.row.workspace);
+            let asked = Some(Asked::new(spec, ":model"));
+            life::choose(&self.shared, asked, &self.env, &self.row.cwd, &workspace)
+        };
+        let choice = match chosen {
+            Ok(Some(choice)) => choice,
+            Ok(None) => return reply(answer, Err(Refusal::invalid("name a model"))),
+            Err(error) => return reply(answer, Err(Refusal::invalid(error))),
+        };
+        self.row.config = life::config(&choice, self.max_turns);
+        let (name, config) = (self.row.name.clone(), self.row.config.clone());
+        if let Err(error) = self.shared.store.set_config(&name, &config).await {
+            return reply(answer, Err(Refusal::internal(error.to_string())));
+        }
+        self.change(|info| life::show_model(info, Some(&choice)));
+        self.model = Some(choice);
+        reply(answer, Ok(done()));
+        if self.info.borrow().state == State::NeedsYou && !self.key_is_missing() {
+            self.enter(State::Idle, None);
+            self.next_of_inbox().await;
+        }
+    }
+
+    fn key_is_missing(&self) -> bool {
+        let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
+        let source = self.model.as_ref().map(|choice| &choice.model.key);
+        source.is_some_and(|source| keys.resolve(source, &self.env).is_err())
+    }
+
+    async fn edit_queued(&mut self, id: &str, input: Option<Vec<Segment>>, answer: Answer) {
+        let (store, name) = (&self.shared.store, &self.row.name);
+        let edited = match input {
+            Some(input) => {
+                let payload = serde_json::to_value(&input).unwrap_or_default();
+                store.edit_mail(name, id, &payload).await
+            }
+            None => store.drop_mail(name, id).await,
+        };
+        self.load_queue().await;
+        reply(
+            answer,
+            match edited {
+                Ok(true) => Ok(done()),
+                Ok(false) => Err(Refusal::invalid("that message is not in the queue any more")),
+                Err(error) => Err(Refusal::internal(error.to_string())),
+            },
+        );
+    }
+
+    /// Into the running turn with it; an idle Pod starts a turn instead.
+    async fn steer(&mut self, id: Option<String>, input: Vec<Segment>, answer: Answer) {
+        if let Err(refusal) = self.must_be_live() {
+            return reply(answer, Err(refusal));
+        }
+        let row = match id {
+            Some(id) => self.queued(&id).await,
+            None => {
+                let payload = serde_json::to_value(&input).unwrap_or_default();
+                self.put(MailKind::Input, payload).await
+            }
+        };
+        match row {
+            Err(refusal) => reply(answer, Err(refusal)),
+            Ok(row) if self.run.is_some() => {
+                self.load_queue().await;
+                let queued = Some(row.id.clone());
+                self.hand_over(row);
+                reply(answer, Ok(Event::Accepted { entry: None, queued }));
+            }
+            Ok(row) => self.start_queued(row, Some(accepted(answer))).await,
+        }
+    }
+
+    async fn queued(&self, id: &str) -> Result<Mail, Refusal> {
+        let rows = self.shared.store.mail(&self.row.name).await;
+        let rows = rows.map_err(|e| Refusal::internal(e.to_string()))?;
+        let found = rows.into_iter().find(|row| row.id == id && row.kind == MailKind::Input);
+        found.ok_or_else(|| Refusal::invalid("that message is not in the queue any more"))
+    }
+}
+
+/// Answers; an asker that is gone wants no answer.
+pub(super) fn reply(answer: Answer, result: Result<Event, Refusal>) {
+    let _ = answer.send(result);
+}
+
+/// The reply to an order that leaves no entry of its own.
+pub(super) fn done() -> Event {
+    Event::Accepted { entry: None, queued: None }
+}

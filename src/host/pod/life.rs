@@ -1,0 +1,252 @@
+//! How a Pod becomes live, stops, and what is known about it in between.
+
+use crate::config::choice::{Asked, Choice, Place, choose as choose_model};
+use crate::config::dirs::Env;
+use crate::config::keys::Keys;
+use crate::config::settings::WorkspaceSettings;
+use crate::host::pod::calls::{done, reply};
+use crate::host::pod::tail::{self, Tail};
+use crate::host::pod::{Grant, Handle, Pod};
+use crate::host::{Answer, Shared, door};
+use crate::protocol::{Event, PodInfo, Queued, Refusal, State};
+use crate::session::Journal;
+use crate::store::{Mail, MailKind, PodRow, Wanted};
+use crate::turn::Halt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::Path;
+use tokio::sync::oneshot;
+
+/// Said of every Pod until commands are confined.
+const NOT_CONFINED: &str = "shell not confined";
+
+/// The resolved configuration of a Pod, as the store keeps it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Resolved {
+    #[serde(default)]
+    pub(crate) model: Option<Choice>,
+    #[serde(default = "default_max_turns")]
+    pub(crate) max_turns: u32,
+}
+
+fn default_max_turns() -> u32 {
+    200
+}
+
+impl Resolved {
+    /// What the store holds; what cannot be read of it falls back to nothing chosen.
+    pub(crate) fn read(config: &Value) -> Self {
+        serde_json::from_value(config.clone())
+            .unwrap_or(Self { model: None, max_turns: default_max_turns() })
+    }
+}
+
+/// The resolved configuration as a value for the store.
+pub(crate) fn config(choice: &Choice, max_turns: u32) -> Value {
+    resolved(Some(choice), max_turns)
+}
+
+/// As [`config`], also when no model is known.
+pub(crate) fn resolved(choice: Option<&Choice>, max_turns: u32) -> Value {
+    let resolved = Resolved { model: choice.cloned(), max_turns };
+    serde_json::to_value(resolved).unwrap_or_default()
+}
+
+/// The model that was asked for, or by the rules when none was.
+pub(crate) fn choose(
+    shared: &Shared,
+    asked: Option<Asked>,
+    env: &Env,
+    cwd: &Path,
+    workspace: &WorkspaceSettings,
+) -> Result<Option<Choice>, String> {
+    let keys = Keys::at(&shared.dirs.config);
+    let place = Place { settings: &shared.settings, workspace, env, keys: &keys, cwd };
+    choose_model(asked.as_ref(), &place).map_err(|e| e.to_string())
+}
+
+/// Shows a choice of model.
+pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&Choice>) {
+    let Some(choice) = choice else {
+        info.model_why = "no model is known here".into();
+        return;
+    };
+    info.model = choice.model.spec();
+    info.model_why.clone_from(&choice.why);
+    info.model_chosen = choice.chosen;
+    info.model_sends.clone_from(&choice.sends);
+    info.context_window = choice.model.window;
+}
+
+/// What is known of a Pod from the store alone.
+pub(crate) async fn info(shared: &Shared, row: &PodRow, resolved: &Resolved) -> PodInfo {
+    let rows = shared.store.mail(&row.name).await.unwrap_or_default();
+    let mut info = PodInfo {
+        name: row.name.clone(),
+        parent: row.parent.clone(),
+        state: State::Stopped,
+        since: row.since,
+        seq: 0,
+        why: None,
+        activity: row.last.clone(),
+        unseen: !row.seen,
+        cwd: row.cwd.clone(),
+        workspace: row.workspace.clone(),
+        model: String::new(),
+        model_why: String::new(),
+        model_chosen: false,
+        model_sends: None,
+        context_tokens: 0,
+        context_window: 0,
+        cost: None,
+        scope: row.scope.allow.clone(),
+        notes: Vec::new(),
+        queue: queue(rows),
+        segment: row.segment,
+    };
+    show_model(&mut info, resolved.model.as_ref());
+    info
+}
+
+/// The queued inputs among the rows of a mailbox.
+pub(crate) fn queue(rows: Vec<Mail>) -> Vec<Queued> {
+    let inputs = rows.into_iter().filter(|row| row.kind == MailKind::Input);
+    inputs
+        .filter_map(|row| {
+            Some(Queued { id: row.id, input: serde_json::from_value(row.payload).ok()? })
+        })
+        .collect()
+}
+
+impl Pod {
+    /// Opens the Pod's socket and takes its place among the living. Nothing is sent to a model.
+    pub(super) async fn go_live(&mut self, grant: Grant, answer: Answer) {
+        let result = self.become_live(grant).await;
+        reply(answer, result);
+    }
+
+    async fn become_live(&mut self, grant: Grant) -> Result<Event, Refusal> {
+        let internal = |e: String| Refusal::internal(e);
+        let tail = self.look_back().await.map_err(internal)?;
+        if self.door.is_none() {
+            self.door = Some(self.open_door().map_err(|e| internal(e.to_string()))?);
+        }
+        if self.row.wanted != Wanted::Live {
+            let stored = self.shared.store.set_wanted(&self.row.name, Wanted::Live).await;
+            stored.map_err(|e| internal(e.to_string()))?;
+            self.row.wanted = Wanted::Live;
+        }
+        let mut notes = grant.notes;
+        notes.push(NOT_CONFINED.into());
+        let allow = grant.scope.allow.clone();
+        self.row.scope = grant.scope;
+        self.change(|info| {
+            info.notes = notes;
+            info.scope = allow;
+            info.context_tokens = tail.context_tokens;
+        });
+        self.load_queue().await;
+        let (state, why) = match tail.interrupted {
+            Some(why) => (State::Paused, Some(why)),
+            None => (State::Idle, None),
+        };
+        self.enter(state, why);
+        Ok(Event::PodRestored {
+            result: json!({
+                "action": "restored", "pod_name": self.row.name,
+                "socket_path": self.shared.dirs.socket(self.row.name.as_str()),
+                "state": self.info.borrow().state, "why": self.info.borrow().why,
+            }),
+        })
+    }
+
+    fn open_door(&self) -> Result<tokio::task::JoinHandle<()>, door::DoorError> {
+        let Some(orders) = self.orders.upgrade() else { return Ok(tokio::spawn(async {})) };
+        let (name, created) = (self.row.name.clone(), self.row.created);
+        let info = self.info.subscribe();
+        door::open_pod(&self.shared, Handle { name, created, orders, info })
+    }
+
+    /// Makes the socket of a live Pod anew.
+    pub(super) fn reopen(&mut self) {
+        if self.door.is_none() {
+            return;
+        }
+        if let Ok(new) = self.open_door()
+            && let Some(old) = self.door.replace(new)
+        {
+            old.abort();
+        }
+    }
+
+    /// How the last run ended. One that was cut off is closed in the log first, so that what
+    /// arrived of it is seen.
+    async fn look_back(&mut self) -> Result<Tail, String> {
+        let Some(segment) = self.row.segment else { return Ok(Tail::default()) };
+        let files = self.files.clone();
+        let look = move || tail::read(&files, segment);
+        let tail = tokio::task::spawn_blocking(look).await.map_err(|e| e.to_string())??;
+        if !tail.open {
+            return Ok(tail);
+        }
+        let (journal, _) = Journal::open(&self.files, segment).await.map_err(|e| e.to_string())?;
+        journal.close().await;
+        Ok(tail)
+    }
+
+    /// Stops the Pod: the running turn first, then its socket; it is restorable afterwards.
+    pub(super) async fn stop(&mut self, answer: Answer) {
+        if !self.is_live() {
+            return reply(
+                answer,
+                Err(Refusal::invalid(format!("pod `{}` is stopped already", self.row.name))),
+            );
+        }
+        self.stopping.push(answer);
+        if self.run.is_some() {
+            self.halt(Halt::Pause);
+        } else {
+            self.finish_stopping().await;
+        }
+    }
+
+    /// The host ends: what runs is paused, nothing is stopped.
+    pub(super) async fn leave(&mut self, answer: oneshot::Sender<()>) {
+        self.leaving = Some(answer);
+        if self.run.is_some() {
+            self.halt(Halt::Pause);
+        } else {
+            self.finish_stopping().await;
+        }
+    }
+
+    /// No turn runs any more: what remains of stopping or leaving.
+    pub(super) async fn finish_stopping(&mut self) {
+        self.close_log().await;
+        let stopping = std::mem::take(&mut self.stopping);
+        if !stopping.is_empty() {
+            let stored = self.shared.store.set_wanted(&self.row.name, Wanted::Stopped).await;
+            if let Err(error) = stored {
+                for answer in stopping {
+                    reply(answer, Err(Refusal::internal(error.to_string())));
+                }
+                return;
+            }
+            self.row.wanted = Wanted::Stopped;
+            self.teller.tell(&Event::Stopped);
+            self.enter(State::Stopped, None);
+            for answer in stopping {
+                reply(answer, Ok(done()));
+            }
+        }
+        if let Some(door) = self.door.take() {
+            door.abort();
+            door::close_pod(&self.shared, &self.row.name);
+        }
+        if let Some(leaving) = self.leaving.take() {
+            self.teller.tell(&Event::Stopped);
+            // The host may have stopped waiting.
+            let _ = leaving.send(());
+        }
+    }
+}

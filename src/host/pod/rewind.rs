@@ -1,0 +1,121 @@
+//! Going back to before an input.
+
+use crate::host::Answer;
+use crate::host::pod::Pod;
+use crate::host::pod::calls::reply;
+use crate::protocol::{
+    Entry, Event, Refusal, RewindSummary, RewindTargetId, Segment, SegmentId, SegmentOrigin, State,
+};
+use crate::session::{self, Files, rewind_targets};
+
+impl Pod {
+    pub(super) fn list_rewind_targets(&self, answer: Answer) {
+        let Some(segment) = self.row.segment else {
+            let none = Event::RewindTargets { head_entries: 0, targets: Vec::new() };
+            return reply(answer, Ok(none));
+        };
+        if self.run.is_some() {
+            let text = "Pod is already executing a turn";
+            let code = crate::protocol::ErrorCode::AlreadyRunning;
+            return reply(answer, Err(Refusal::new(code, text)));
+        }
+        let files = self.files.clone();
+        tokio::task::spawn_blocking(move || {
+            let targets = rewind_targets(&files, segment);
+            let targets = targets.map_err(|e| Refusal::internal(e.to_string()));
+            reply(
+                answer,
+                targets
+                    .map(|(head_entries, targets)| Event::RewindTargets { head_entries, targets }),
+            );
+        });
+    }
+
+    /// Opens a new segment that holds what came before the input; the old one stays as it is.
+    pub(super) async fn rewind(
+        &mut self,
+        target: RewindTargetId,
+        expected: usize,
+    ) -> Result<Event, Refusal> {
+        self.must_be_live()?;
+        if self.run.is_some() {
+            self.must_be_free()?;
+        }
+        let head =
+            self.row.segment.ok_or_else(|| Refusal::invalid("there is nothing to rewind"))?;
+        self.close_log().await;
+        let files = self.files.clone();
+        let plan = move || plan(&files, head, target, expected);
+        let plan = tokio::task::spawn_blocking(plan).await;
+        let plan = plan.map_err(|e| Refusal::internal(e.to_string()))??;
+        let origin = SegmentOrigin { segment_id: target.segment_id, at_turn_index: plan.turn };
+        let forked = session::fork(&self.files, target.segment_id, plan.keep, origin).await;
+        let (journal, segment, end) = forked.map_err(|e| Refusal::internal(e.to_string()))?;
+        journal.close().await;
+        let stored = self.shared.store.set_segment(&self.row.name, Some(segment)).await;
+        stored.map_err(|e| Refusal::internal(e.to_string()))?;
+        self.row.segment = Some(segment);
+        self.end = Some(end);
+        self.change(|info| info.segment = Some(segment));
+        let (files, input) = (self.files.clone(), plan.input);
+        let entries = tokio::task::spawn_blocking(move || all(&files, segment)).await;
+        let entries = entries.map_err(|e| Refusal::internal(e.to_string()))??;
+        let summary = RewindSummary {
+            truncated_to_entries: entries.len(),
+            discarded_entries: plan.head_entries.saturating_sub(plan.keep),
+            tool_side_effect_warning: plan.tools_ran,
+        };
+        let applied = Event::RewindApplied { entries, input, summary };
+        self.teller.tell(&applied);
+        self.enter(State::Idle, None);
+        Ok(applied)
+    }
+}
+
+struct Plan {
+    head_entries: usize,
+    keep: usize,
+    turn: u64,
+    input: Vec<Segment>,
+    tools_ran: bool,
+}
+
+fn plan(
+    files: &Files,
+    head: SegmentId,
+    target: RewindTargetId,
+    expected: usize,
+) -> Result<Plan, Refusal> {
+    let internal = |e: session::LogError| Refusal::internal(e.to_string());
+    let (head_entries, targets) = rewind_targets(files, head).map_err(internal)?;
+    if expected != head_entries {
+        let text = format!(
+            "session head changed since picker opened (expected {expected}, current {head_entries})"
+        );
+        return Err(Refusal::invalid(text));
+    }
+    let found = targets.into_iter().find(|t| t.id == target);
+    let found = found.ok_or_else(|| Refusal::invalid("that entry is no user input any more"))?;
+    let past = session::replay(&files.segment(target.segment_id), None).map_err(internal)?;
+    let at = target.user_input_entry_index;
+    let input = past.user_inputs.into_iter().find(|(index, _, _)| *index == at);
+    Ok(Plan {
+        head_entries,
+        keep: found.truncate_entries,
+        turn: found.turn_index as u64,
+        input: input.map(|(_, _, segments)| segments).unwrap_or_default(),
+        tools_ran: found.warning.is_some(),
+    })
+}
+
+/// Every readable entry of a segment.
+fn all(files: &Files, segment: SegmentId) -> Result<Vec<Entry>, Refusal> {
+    let path = files.segment(segment);
+    let bytes = std::fs::read(&path)
+        .map_err(|e| Refusal::internal(format!("cannot read {}: {e}", path.display())))?;
+    let spans = session::spans(&path, bytes.len() as u64);
+    let spans = spans.map_err(|e| Refusal::internal(e.to_string()))?;
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+    let lines = spans.into_iter().filter_map(|span| bytes.get(at(span.start)..at(span.end)));
+    Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}

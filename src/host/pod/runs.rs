@@ -1,0 +1,259 @@
+//! How a Pod's runs start, are followed, and end.
+
+use crate::config::keys::MissingKey;
+use crate::host::pod::{CLOSE_AFTER, Pod, Running};
+use crate::host::{Answer, pod::life};
+use crate::llm::Provider;
+use crate::protocol::{Entry, Event, Fact, Item, Refusal, Role, State};
+use crate::store::{Mail, MailKind};
+use crate::tools;
+use crate::turn::{self, Accepted, End, Halt, Limits, Out, Ports, Setup, Start};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+/// What a run may have said before its actor has read it.
+const OUT: usize = 256;
+/// Rows that may wait for a running turn; the rest waits in the store.
+const MAIL: usize = 128;
+
+impl Pod {
+    /// Starts a run. The Pod must be live and free.
+    pub(super) async fn start(&mut self, start: Start) {
+        let model = match self.provider() {
+            Ok(model) => model,
+            Err(missing) => return self.needs_key(start, &missing),
+        };
+        let setup = Setup {
+            pod: self.row.name.clone(),
+            session: self.row.session,
+            files: self.files.clone(),
+            store: self.shared.store.clone(),
+            model,
+            tools: self.tools(),
+            limits: self.limits(),
+            policy: crate::llm::retry::Policy::default(),
+            workspace: self.row.workspace.clone(),
+            identity: self.row.record(),
+        };
+        let (out_tx, out) = mpsc::channel(OUT);
+        let (halt, halted) = watch::channel(Halt::Go);
+        let (mail, inbox) = mpsc::channel(MAIL);
+        if !matches!(start, Start::Mail) {
+            self.offer_waiting(&mail).await;
+        }
+        let ports = Ports { out: out_tx, halt: halted, mail: inbox };
+        self.close_at = None;
+        let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
+        self.run = Some(Running { task, out, halt, mail });
+        self.enter(State::Running, None);
+    }
+
+    /// Notifications that wait come along with whatever run is next.
+    async fn offer_waiting(&mut self, mail: &mpsc::Sender<Mail>) {
+        for row in self.shared.store.mail(&self.row.name).await.unwrap_or_default() {
+            if row.kind != MailKind::Input && mail.try_send(row).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The model and its provider, `None` when no model is known.
+    fn provider(&self) -> Result<Option<(crate::config::models::Model, Provider)>, MissingKey> {
+        let Some(choice) = &self.model else { return Ok(None) };
+        let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
+        let key = keys.resolve(&choice.model.key, &self.env)?;
+        let (timeouts, http) = (self.shared.timeouts, self.shared.http.clone());
+        Ok(Some((choice.model.clone(), Provider::new(&choice.model, key, timeouts, http))))
+    }
+
+    fn needs_key(&mut self, start: Start, missing: &MissingKey) {
+        let why = missing.to_string();
+        start.refused(&Refusal::new(crate::protocol::ErrorCode::ProviderError, why.clone()));
+        self.enter(State::NeedsYou, Some(why));
+    }
+
+    fn limits(&self) -> Limits {
+        let compaction = &self.shared.settings.compaction;
+        Limits {
+            max_turns: self.max_turns,
+            compact_at: compaction.threshold_ratio.get(),
+            keep_tokens: compaction.keep_tokens,
+            pruning: turn::context::Pruning {
+                protect: compaction.prune_protect,
+                min_savings: compaction.prune_min,
+            },
+        }
+    }
+
+    fn tools(&self) -> tools::Context {
+        let pass = &self.shared.settings.shell.pass;
+        tools::Context {
+            cwd: self.row.cwd.clone(),
+            scope: self.row.scope.clone(),
+            env: crate::sandbox::command_env(&self.env, pass),
+            read: std::collections::BTreeMap::new(),
+            blobs: self.files.blobs(),
+            outputs: self.files.outputs(),
+            tasks: tools::tasks::Tasks::default(),
+            helper: self.shared.helper.clone(),
+            old_nofile: self.shared.old_nofile,
+            max_output: tools::MAX_OUTPUT,
+        }
+    }
+
+    /// Tells what the run said.
+    pub(super) async fn follow(&mut self, out: Out) {
+        match out {
+            Out::Event(event) => self.teller.tell(&event),
+            Out::Committed { entries, end } => {
+                self.end = Some(end);
+                self.teller.committed(&entries);
+                self.note_entries(&entries).await;
+            }
+            Out::Rotated { segment, end } => {
+                self.row.segment = Some(segment);
+                self.end = Some(end);
+                self.change(|info| info.segment = Some(segment));
+            }
+            Out::Doing(what) => self.change(|info| info.activity = Some(what)),
+            Out::Context { tokens, cost } => self.change(|info| {
+                info.context_tokens = tokens;
+                info.cost = cost;
+            }),
+        }
+    }
+
+    /// Entries that change what is shown of the Pod: a queued input that was taken, the last words.
+    async fn note_entries(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            match &entry.fact {
+                Fact::UserInput { taken: Some(_), .. } => self.load_queue().await,
+                Fact::AssistantItem {
+                    item: item @ Item::Message { role: Role::Assistant, .. },
+                    ..
+                } => {
+                    let line = item.text().and_then(|text| last_line(&text));
+                    self.change(|info| info.activity = line.or(info.activity.take()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The run is over: its task gives the mind back and says how it ended.
+    pub(super) async fn run_ended(&mut self) {
+        let Some(run) = self.run.take() else { return };
+        let (mind, end) = run.task.await.unwrap_or_else(|error| (None, fault(&error)));
+        self.mind = mind;
+        self.close_at = self.mind.is_some().then(|| Instant::now() + CLOSE_AFTER);
+        let last = self.info.borrow().activity.clone();
+        // What it did last is only shown; losing it loses nothing.
+        let _ = self.shared.store.set_last(&self.row.name, last).await;
+        let (state, why) = match &end {
+            End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
+                (State::Idle, None)
+            }
+            End::LimitReached => {
+                (State::Idle, Some(format!("stopped after {} model requests", self.max_turns)))
+            }
+            End::Paused => (State::Paused, Some("paused; :resume goes on".to_owned())),
+            End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
+        };
+        let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
+        self.enter(state, why);
+        if news {
+            self.set_seen(false).await;
+        }
+        self.load_queue().await;
+        if self.leaving.is_some() || !self.stopping.is_empty() {
+            return self.finish_stopping().await;
+        }
+        if matches!(end, End::Finished | End::LimitReached | End::Compacted) {
+            self.next_of_inbox().await;
+        }
+    }
+
+    /// Whatever arrived while the turn ended wakes the Pod now: notifications first, then the
+    /// first queued input.
+    pub(super) async fn next_of_inbox(&mut self) {
+        if self.run.is_some() || !self.is_live() {
+            return;
+        }
+        let rows = self.shared.store.mail(&self.row.name).await.unwrap_or_default();
+        if rows.iter().any(|row| row.kind != MailKind::Input) {
+            return self.start(Start::Mail).await;
+        }
+        let Some(row) = rows.into_iter().next() else { return };
+        self.start_queued(row, None).await;
+    }
+
+    /// A queued input starts its own run.
+    pub(super) async fn start_queued(&mut self, row: Mail, accepted: Option<Accepted>) {
+        match serde_json::from_value(row.payload) {
+            Ok(segments) => {
+                self.start(Start::User { segments, taken: Some(row.id), accepted }).await;
+            }
+            // A row nobody can read would block the queue for ever.
+            Err(_) => {
+                let _ = self.shared.store.drop_mail(&self.row.name, &row.id).await;
+                self.load_queue().await;
+            }
+        }
+    }
+
+    /// Asks the running turn to halt.
+    pub(super) fn halt(&mut self, how: Halt) {
+        if let Some(run) = &self.run {
+            run.halt.send_if_modified(|halt| {
+                let first = *halt == Halt::Go;
+                if first {
+                    *halt = how;
+                }
+                first
+            });
+        }
+    }
+
+    /// Hands a stored row to the running turn; when that is full, the row wakes the Pod later.
+    pub(super) fn hand_over(&self, row: Mail) {
+        if let Some(run) = &self.run {
+            let _ = run.mail.try_send(row);
+        }
+    }
+
+    pub(super) async fn load_queue(&mut self) {
+        let rows = self.shared.store.mail(&self.row.name).await.unwrap_or_default();
+        let queue = life::queue(rows);
+        self.change(|info| info.queue = queue);
+    }
+
+    pub(super) async fn set_seen(&mut self, seen: bool) {
+        if self.info.borrow().unseen == !seen {
+            return;
+        }
+        // The mark is a convenience: without it the Pod is shown as unseen once more.
+        let _ = self.shared.store.set_seen(&self.row.name, seen).await;
+        self.change(|info| info.unseen = !seen);
+    }
+}
+
+/// Turns what a run reports into the one reply to its order.
+pub(super) fn accepted(answer: Answer) -> Accepted {
+    let (accepted, told) = oneshot::channel();
+    tokio::spawn(async move {
+        let reply = told.await.unwrap_or_else(|_| Err(Refusal::internal("the run ended early")));
+        // An asker that is gone wants no answer.
+        let _ = answer.send(reply.map(|entry| Event::Accepted { entry, queued: None }));
+    });
+    accepted
+}
+
+fn fault(error: &tokio::task::JoinError) -> End {
+    let what = if error.is_panic() { "a fault in the program" } else { "the end of the host" };
+    End::Failed(Refusal::internal(format!("{what} stopped this run; :resume goes on")))
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(160).collect())
+}

@@ -1,0 +1,89 @@
+//! How a Pod's last run ended, read from the end of its log.
+
+use crate::protocol::event::Line;
+use crate::protocol::{Fact, SegmentId};
+use crate::session::{Files, page};
+
+/// How much is read at a time, in bytes.
+const PIECE: u64 = 64 * 1024;
+/// How far back is looked; a run whose beginning lies further away counts as under way.
+const MAX_PIECES: usize = 64;
+
+/// What the end of a log says.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    /// The last run has no end in the log: its host died.
+    pub(super) open: bool,
+    /// Why the Pod is paused, if it is.
+    pub(super) interrupted: Option<String>,
+    /// Tokens of the last request.
+    pub(super) context_tokens: u64,
+}
+
+/// Reads backwards until the last run's end or beginning.
+pub(super) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
+    let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
+    let (mut before, mut decided, mut last) = (None, false, None);
+    for _ in 0..MAX_PIECES {
+        let page = page(files, segment, None, before, PIECE).map_err(|e| e.to_string())?;
+        for line in page.entries.iter().rev() {
+            let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
+            last = last.or(Some(entry.ts));
+            if !decided {
+                decided = decide(&mut tail, &entry.fact, entry.ts, last.unwrap_or(entry.ts));
+            }
+            if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
+                tail.context_tokens = input_total_tokens + output_tokens;
+            }
+            if decided && tail.context_tokens > 0 {
+                return Ok(tail);
+            }
+        }
+        before = page.before;
+        if before.is_none() {
+            break;
+        }
+    }
+    Ok(tail)
+}
+
+/// Whether this entry settles how the last run ended.
+fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
+    match fact {
+        Fact::RunCompleted { interrupted: true, result } if result == "paused" => {
+            tail.interrupted = Some(format!("paused {}; :resume goes on", clock(ts)));
+            true
+        }
+        Fact::RunErrored { interrupted: true, message } if message != "Cancelled" => {
+            tail.interrupted = Some(cut_off(ts));
+            true
+        }
+        Fact::RunCompleted { .. } | Fact::RunErrored { .. } => true,
+        Fact::Invoke { .. } => {
+            tail.open = true;
+            tail.interrupted = Some(cut_off(last));
+            true
+        }
+        Fact::Extension { domain, .. } if domain == crate::protocol::entry::domain::ROLLED_BACK => {
+            true
+        }
+        _ => false,
+    }
+}
+
+fn cut_off(ts: u64) -> String {
+    format!("cut off {}; :resume goes on", clock(ts))
+}
+
+/// The local time of day.
+fn clock(ts: u64) -> String {
+    let ms = i64::try_from(ts).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).map_or_else(
+        |_| "at an unknown time".into(),
+        |t| t.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M").to_string(),
+    )
+}
+
+fn has_open_block(files: &Files, segment: SegmentId) -> bool {
+    std::fs::metadata(files.open_block(segment)).is_ok_and(|meta| meta.len() > 0)
+}

@@ -1,0 +1,107 @@
+//! The words the runtime puts into a conversation: the system prompt and its notes.
+
+use std::path::{Path, PathBuf};
+
+/// Put before the next request after an interrupted turn was abandoned.
+pub const INTERRUPTED: &str =
+    "[The previous turn was interrupted by the user. The user's next request follows.]";
+/// Put after a partial answer when the connection broke.
+pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
+                         stands above. Go on exactly where it ends; repeat nothing.]";
+/// Put before what goes on after an interrupted turn.
+pub const COMPACTED: &str = "[The conversation so far was compacted. What follows is the handover \
+                             of it; the newest messages stand after it unchanged.]";
+
+const SYSTEM: &str = include_str!("../../prompts/system.md");
+/// Asks a model to hand a conversation over.
+pub const COMPACTION: &str = include_str!("../../prompts/compaction.md");
+/// The answer to a message when no model is known.
+pub const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
+
+/// Files of a workspace that tell agents how to work there; the first of each directory counts.
+const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// How much of such a file is taken, in bytes.
+const MAX_INSTRUCTIONS: u64 = 64 * 1024;
+
+/// Background news as a model reads it.
+pub fn notification(message: &str) -> String {
+    format!(
+        "[Notification]\n{message}\n\nThis is background information, not a request from the user. \
+         Go on with what you are doing; act on it only if it concerns that."
+    )
+}
+
+/// What the system prompt is made of.
+pub struct Facts<'a> {
+    pub pod: &'a str,
+    pub cwd: &'a Path,
+    pub workspace: &'a Path,
+    pub scope: String,
+}
+
+/// The system prompt of a new segment, and the instruction files that could not be read.
+pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
+    let (instructions, complaints) = instructions(facts.cwd, facts.workspace);
+    let today = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+    let text = SYSTEM
+        .replace("{pod}", facts.pod)
+        .replace("{cwd}", &facts.cwd.display().to_string())
+        .replace("{workspace}", &facts.workspace.display().to_string())
+        .replace("{scope}", &facts.scope)
+        .replace("{date}", &today)
+        .replace("{instructions}", &instructions);
+    (text, complaints)
+}
+
+/// The instruction files from the workspace down to the working directory, each with its path.
+fn instructions(cwd: &Path, workspace: &Path) -> (String, Vec<String>) {
+    let (mut text, mut complaints) = (String::new(), Vec::new());
+    for dir in between(workspace, cwd) {
+        let Some(path) = INSTRUCTIONS.iter().map(|n| dir.join(n)).find(|p| p.is_file()) else {
+            continue;
+        };
+        match read(&path) {
+            Ok(body) => {
+                text.push_str(&format!("\n# Instructions from {}\n\n{body}\n", path.display()))
+            }
+            Err(error) => complaints.push(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+    (text, complaints)
+}
+
+fn between(top: &Path, bottom: &Path) -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> =
+        bottom.ancestors().take_while(|d| d.starts_with(top)).map(Path::to_path_buf).collect();
+    dirs.reverse();
+    if dirs.is_empty() { vec![bottom.to_path_buf()] } else { dirs }
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_INSTRUCTIONS).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instruction_files_are_read_from_the_workspace_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(dir.path().join("AGENTS.md"), "top rule").unwrap();
+        std::fs::write(dir.path().join("CLAUDE.md"), "not read").unwrap();
+        std::fs::write(inner.join("CLAUDE.md"), "inner rule").unwrap();
+        let facts =
+            Facts { pod: "alice", cwd: &inner, workspace: dir.path(), scope: "Readable:".into() };
+        let (text, complaints) = system(&facts);
+        assert!(complaints.is_empty());
+        assert!(text.find("top rule").unwrap() < text.find("inner rule").unwrap(), "{text}");
+        assert!(!text.contains("not read"));
+        assert!(text.contains("alice") && !text.contains("{cwd}"));
+    }
+}
