@@ -1,6 +1,9 @@
 //! Model providers: one request out, one stream of deltas in. Each wire is one file that knows
 //! only its own JSON; the scripted model is one more.
 
+/// The scripted model.
+pub mod rehearsal;
+
 use crate::protocol::{Item, Origin, RequestConfig};
 use futures_util::Stream;
 use serde_json::Value;

@@ -1,0 +1,83 @@
+//! The scripted model: a TOML file answers instead of a provider, and its tool calls are real.
+//!
+//! A reply is chosen from the request alone, so a script goes on rightly after a restart. The newest
+//! user message picks a `[[when]]` by its pattern; the number of tool rounds since then picks its
+//! `[[when.step]]`; and answer text that already stands there (a stream that was cut) is not said
+//! again. Only `times` of a fault that comes before any text is counted by the process.
+//!
+//! ```toml
+//! chunk = 12                 # characters in a delta
+//! delay_ms = 0               # between deltas
+//! otherwise = "No line."     # when nothing matches
+//!
+//! [[when]]
+//! says = "fix *"             # `*` is any text, upper and lower case are one; or `any = true`;
+//!                            # or `note = "*"` for a notification
+//! [[when.step]]              # one reply: think, then text, then calls
+//! text = "I look at {1}."    # {1}… what `*` stood for, {input}, {cwd}, {result}
+//! call = [{ name = "Read", args = { file_path = "{cwd}/{1}" } }]
+//!
+//! [[when.step]]              # the reply to the results of those calls
+//! text = "It says: {result}"
+//! fault = { cut = 10 }       # or hang, status, error, refuse
+//! ```
+//!
+//! `docs/rehearsal.md` describes every key.
+
+mod pattern;
+mod play;
+mod script;
+
+use crate::llm::{Deltas, Failure, Request};
+use futures_util::stream;
+use play::Act;
+use script::Script;
+use std::path::Path;
+use std::time::Duration;
+
+/// The script that `:tour` plays, as a model: `rehearsal:@tour`.
+pub const TOUR: &str = "@tour";
+/// What `:tour` puts into the composer, one after the other.
+pub const TOUR_MESSAGES: [&str; 3] = [
+    "Make a small shell program that counts the words in a file, and test it.",
+    "Show me what an error looks like.",
+    "What do I do next?",
+];
+
+const TOUR_SCRIPT: &str = include_str!("../../prompts/tour.toml");
+
+/// The script's answer to a request, delta by delta.
+///
+/// Fails with [`Failure::Unusable`] when the script cannot be read or does not fit (file, line and
+/// column are named), and with whatever fault the script asks for.
+pub fn open(script: &Path, request: &Request) -> Result<Deltas, Failure> {
+    let script = load(script)?;
+    let acts = play::reply(&script, request)?;
+    Ok(Box::pin(stream::unfold(acts.into_iter(), |mut acts| async move {
+        loop {
+            match acts.next()? {
+                // Others get their turn between two deltas, as with a real connection.
+                Act::Say(delta) => {
+                    tokio::task::yield_now().await;
+                    return Some((Ok(delta), acts));
+                }
+                Act::Wait(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+                Act::Hang => std::future::pending().await,
+                Act::Fail(failure) => return Some((Err(failure), Vec::new().into_iter())),
+            }
+        }
+    })))
+}
+
+fn load(path: &Path) -> Result<Script, Failure> {
+    if path == Path::new(TOUR) {
+        return Script::read(path, TOUR_SCRIPT).map_err(|e| Failure::Unusable(e.to_string()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Unusable(format!("cannot read the script {}: {error}", path.display()))
+    })?;
+    Script::read(path, &text).map_err(|error| Failure::Unusable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

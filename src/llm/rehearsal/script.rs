@@ -1,0 +1,262 @@
+//! What a script file holds, and what is wrong with one that does not fit.
+
+use crate::config::Complaint;
+use crate::llm::Usage;
+use crate::llm::rehearsal::pattern::Pattern;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Characters in a delta unless the script says otherwise.
+const CHUNK: usize = 12;
+
+/// A script that fits.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub file: PathBuf,
+    pub otherwise: Option<String>,
+    pub when: Vec<When>,
+}
+
+/// What is answered to a message.
+#[derive(Clone, Debug)]
+pub struct When {
+    pub on: On,
+    pub steps: Vec<Step>,
+}
+
+/// The messages a `[[when]]` is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum On {
+    /// A user message of any of these forms.
+    Says(Vec<Pattern>),
+    /// Every user message.
+    Any,
+    /// A note of the runtime, such as a notification.
+    Note(Pattern),
+}
+
+/// One reply.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub think: String,
+    pub text: String,
+    pub calls: Vec<Call>,
+    pub usage: Option<Usage>,
+    pub stop: Option<String>,
+    pub fault: Option<Fault>,
+    pub pace: Pace,
+}
+
+/// How the deltas come.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Characters in a delta, at least 1.
+    pub chunk: usize,
+    /// Milliseconds before each delta.
+    pub delay_ms: u64,
+    /// Milliseconds before the first.
+    pub wait_ms: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    pub name: String,
+    #[serde(default)]
+    pub args: Value,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    pub kind: FaultKind,
+    /// How often, before it goes well; `None` = always.
+    pub times: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FaultKind {
+    /// The stream breaks after this many characters of text.
+    Cut(usize),
+    /// Nothing more comes after this many characters of text.
+    Hang(usize),
+    /// The provider answers with this HTTP status.
+    Status { status: u16, retry_after_s: Option<u64> },
+    /// The provider reports an error inside the stream, after this many characters of text.
+    Error { message: String, retryable: bool, after: usize },
+    /// The model declines, with these words.
+    Refuse(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScript {
+    chunk: Option<usize>,
+    #[serde(default)]
+    delay_ms: u64,
+    otherwise: Option<String>,
+    #[serde(default)]
+    when: Vec<Spanned<RawWhen>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWhen {
+    says: Option<Says>,
+    #[serde(default)]
+    any: bool,
+    note: Option<String>,
+    /// The only step, if it says nothing but this.
+    text: Option<String>,
+    #[serde(default)]
+    step: Vec<RawStep>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a pattern or a list of patterns")]
+enum Says {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawStep {
+    think: String,
+    text: String,
+    repeat: Option<usize>,
+    call: Vec<Spanned<Call>>,
+    usage: Option<RawUsage>,
+    stop: Option<String>,
+    fault: Option<Spanned<RawFault>>,
+    chunk: Option<usize>,
+    delay_ms: Option<u64>,
+    wait_ms: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawUsage {
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    reasoning: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawFault {
+    cut: Option<usize>,
+    hang: Option<usize>,
+    status: Option<u16>,
+    retry_after: Option<u64>,
+    error: Option<String>,
+    retryable: bool,
+    after: usize,
+    refuse: Option<String>,
+    times: Option<usize>,
+}
+
+/// A sentence about the byte of a script where something does not fit.
+type Misfit = (usize, &'static str);
+
+impl Script {
+    /// The script a text holds, or what is wrong and where.
+    pub fn read(file: &Path, text: &str) -> Result<Self, Complaint> {
+        let raw: RawScript =
+            toml::from_str(text).map_err(|error| Complaint::of_toml(file, text, &error))?;
+        let pace =
+            Pace { chunk: raw.chunk.unwrap_or(CHUNK).max(1), delay_ms: raw.delay_ms, wait_ms: 0 };
+        let when = raw.when.into_iter().map(|when| read_when(when, pace)).collect::<Result<_, _>>();
+        let when = when.map_err(|(at, message)| Complaint::at(file, text, at, message))?;
+        Ok(Self { file: file.into(), otherwise: raw.otherwise, when })
+    }
+}
+
+fn read_when(raw: Spanned<RawWhen>, pace: Pace) -> Result<When, Misfit> {
+    let at = raw.span().start;
+    let raw = raw.into_inner();
+    let on = match (raw.says, raw.any, raw.note) {
+        (Some(Says::One(one)), false, None) => On::Says(vec![Pattern::new(one)]),
+        (Some(Says::Many(many)), false, None) => {
+            On::Says(many.into_iter().map(Pattern::new).collect())
+        }
+        (None, true, None) => On::Any,
+        (None, false, Some(note)) => On::Note(Pattern::new(note)),
+        _ => return Err((at, "a [[when]] has exactly one of says, any = true and note")),
+    };
+    let steps = match (raw.text, raw.step) {
+        (Some(text), steps) if steps.is_empty() => vec![RawStep { text, ..RawStep::default() }],
+        (None, steps) if !steps.is_empty() => steps,
+        _ => return Err((at, "a [[when]] has either text or at least one [[when.step]]")),
+    };
+    let steps = steps.into_iter().map(|step| read_step(step, pace)).collect::<Result<_, _>>()?;
+    Ok(When { on, steps })
+}
+
+fn read_step(raw: RawStep, pace: Pace) -> Result<Step, Misfit> {
+    Ok(Step {
+        think: raw.think,
+        text: raw.text.repeat(raw.repeat.unwrap_or(1)),
+        calls: raw.call.into_iter().map(read_call).collect::<Result<_, _>>()?,
+        usage: raw.usage.map(|usage| Usage {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            reasoning: usage.reasoning,
+        }),
+        stop: raw.stop,
+        fault: raw.fault.map(read_fault).transpose()?,
+        pace: Pace {
+            chunk: raw.chunk.unwrap_or(pace.chunk).max(1),
+            delay_ms: raw.delay_ms.unwrap_or(pace.delay_ms),
+            wait_ms: raw.wait_ms,
+        },
+    })
+}
+
+/// Arguments are a table, or a JSON object as text.
+fn read_call(raw: Spanned<Call>) -> Result<Call, Misfit> {
+    let at = raw.span().start;
+    let mut call = raw.into_inner();
+    call.args = match call.args {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::Null),
+        other => other,
+    };
+    if call.args.is_object() {
+        Ok(call)
+    } else {
+        Err((at, "the args of a call are a table, or a JSON object as text"))
+    }
+}
+
+fn read_fault(raw: Spanned<RawFault>) -> Result<Fault, Misfit> {
+    let at = raw.span().start;
+    let raw = raw.into_inner();
+    let retry_after_s = raw.retry_after;
+    let kinds = [
+        raw.cut.map(FaultKind::Cut),
+        raw.hang.map(FaultKind::Hang),
+        raw.status.map(|status| FaultKind::Status { status, retry_after_s }),
+        raw.error.map(|message| FaultKind::Error {
+            message,
+            retryable: raw.retryable,
+            after: raw.after,
+        }),
+        raw.refuse.map(FaultKind::Refuse),
+    ];
+    let mut kinds = kinds.into_iter().flatten();
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+        return Err((at, "a fault is exactly one of cut, hang, status, error and refuse"));
+    };
+    let times = match kind {
+        FaultKind::Cut(_) => raw.times.or(Some(1)),
+        _ => raw.times,
+    };
+    Ok(Fault { kind, times })
+}
