@@ -22,6 +22,8 @@ mod pod;
 mod reader;
 mod supervisor;
 mod told;
+#[cfg(test)]
+mod tests;
 
 pub use door::DoorError;
 pub use place::PlaceError;

@@ -55,7 +55,7 @@ fn every_fact_has_its_line() {
             ),
             (Fact::Invoke { trigger: Trigger::UserSend }, r#"{"kind":"invoke","trigger":"user_send"}"#),
             (
-                Fact::UserInput { segments: vec![Segment::Text { content: "hi".into() }] },
+                Fact::UserInput { segments: vec![Segment::Text { content: "hi".into() }], taken: None },
                 r#"{"kind":"user_input","segments":[{"kind":"text","content":"hi"}]}"#,
             ),
             (
@@ -87,7 +87,7 @@ fn every_fact_has_its_line() {
                 r#"{"kind":"tool_result","item":{"kind":"tool_result","call_id":"c","summary":"s"},"files":[{"path":"/w/a","hash":"00","before":"11"}]}"#,
             ),
             (
-                Fact::SystemItem { item: SystemItem::Interrupt { body: "b".into() } },
+                Fact::SystemItem { item: SystemItem::Interrupt { body: "b".into() }, taken: None },
                 r#"{"kind":"system_item","item":{"kind":"interrupt","body":"b"}}"#,
             ),
             (Fact::TurnEnd { turn_count: 3 }, r#"{"kind":"turn_end","turn_count":3}"#),
