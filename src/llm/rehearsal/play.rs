@@ -99,7 +99,7 @@ fn plain(script: &Script, spot: &Spot<'_>, request: &Request) -> Vec<Act> {
         (None, _) if spot.handover => HANDOVER.to_owned(),
         _ if !spot.said.is_empty() => ADDED_NOTHING.to_owned(),
         (Some(when), _) => {
-            format!("The script ends here: it has {} steps for this.", when.steps.len())
+            format!("The script ends here, after its {} steps for this.", when.steps.len())
         }
         (None, Some(otherwise)) => otherwise.trim().to_owned(),
         (None, None) => format!(
@@ -127,9 +127,10 @@ fn find<'a>(script: &'a Script, request: &Request) -> Spot<'a> {
     let is_note = anchor
         .is_some_and(|at| matches!(&input[at].item, Item::Message { role: Role::System, .. }));
     let handover = text.trim() == COMPACTION.trim();
-    let found = match is_note {
-        true => note(script, &text),
-        false => says(script, &text).filter(|(when, _)| !handover || when.on != On::Any),
+    let found = if is_note {
+        note(script, &text)
+    } else {
+        says(script, &text).filter(|(when, _)| !handover || when.on != On::Any)
     };
     let (when, captures) = found.map_or((None, Vec::new()), |(when, all)| (Some(when), all));
     let cwd = request.system.lines().find_map(|line| line.strip_prefix(CWD)).map(str::to_owned);
