@@ -31,6 +31,8 @@ pub mod retry;
 pub mod provider;
 
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod faults;
 
 pub use http::{Http, Timeouts, install_crypto};

@@ -1,1 +1,469 @@
+//! A provider that misbehaves on purpose, on all four wires, and what becomes of its answers.
 
+use crate::config::keys::Secret;
+use crate::config::models::{KeySource, Model, Reasoning, Wire};
+use crate::llm::bench::{blocks, model, plain, request};
+use crate::llm::{Delta, Failure, Http, Provider, Request, Stop, Timeouts};
+use crate::protocol::{Item, Role};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const WIRES: [Wire; 4] = [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini];
+
+/// What the fake does next with an answer.
+#[derive(Clone)]
+enum Step {
+    Send(Vec<u8>),
+    /// Sends nothing more and keeps the connection.
+    Stall,
+    /// Resets the connection.
+    Break,
+}
+
+/// What the fake answers to one request.
+struct Reply {
+    status: u16,
+    headers: Vec<(&'static str, &'static str)>,
+    steps: Vec<Step>,
+}
+
+/// What the fake was sent.
+struct Asked {
+    path: String,
+    headers: HeaderMap,
+    body: Value,
+}
+
+#[derive(Clone, Default)]
+struct Fake {
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Reply {
+    fn stream(steps: Vec<Step>) -> Self {
+        Self { status: 200, headers: vec![("content-type", "text/event-stream")], steps }
+    }
+
+    fn bytes(bytes: &[u8]) -> Self {
+        Self::stream(vec![Step::Send(bytes.to_vec())])
+    }
+
+    fn status(status: u16, body: &str) -> Self {
+        let headers = vec![("content-type", "application/json")];
+        Self { status, headers, steps: vec![Step::Send(body.into())] }
+    }
+}
+
+impl Fake {
+    /// Starts a fake that gives these answers in turn; returns it with its base URL.
+    async fn start(replies: Vec<Reply>) -> (Self, String) {
+        let fake = Self { replies: Arc::new(Mutex::new(replies.into())), ..Self::default() };
+        let app = Router::new().fallback(answer).with_state(fake.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        (fake, format!("http://{address}/v1"))
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.asked.lock().unwrap().iter().map(|asked| asked.path.clone()).collect()
+    }
+}
+
+async fn answer(State(fake): State<Fake>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let body = serde_json::from_slice(&body).unwrap();
+    fake.asked.lock().unwrap().push(Asked { path: uri.to_string(), headers, body });
+    let reply = fake.replies.lock().unwrap().pop_front();
+    let reply = reply.unwrap_or_else(|| Reply::status(418, "nothing more was expected"));
+    let steps = stream::iter(reply.steps).then(|step| async move {
+        match step {
+            Step::Send(bytes) => Ok(Bytes::from(bytes)),
+            Step::Stall => std::future::pending().await,
+            Step::Break => {
+                // What was sent before leaves the server while its body is not ready.
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("broken on purpose"))
+            }
+        }
+    });
+    let mut response = Response::builder().status(StatusCode::from_u16(reply.status).unwrap());
+    for (name, value) in reply.headers {
+        response = response.header(name, value);
+    }
+    response.body(Body::from_stream(steps)).unwrap()
+}
+
+const PATIENT: Timeouts = Timeouts {
+    connect: Duration::from_secs(20),
+    first_event: Duration::from_secs(20),
+    idle: Duration::from_secs(20),
+};
+const HASTY: Timeouts = Timeouts {
+    connect: Duration::from_secs(20),
+    first_event: Duration::from_millis(300),
+    idle: Duration::from_millis(300),
+};
+
+fn provider(wire: Wire, base_url: &str, timeouts: Timeouts) -> Provider {
+    let model = Model { base_url: base_url.into(), ..model(wire) };
+    Provider::new(&model, None, timeouts, Http::new(&timeouts))
+}
+
+fn question() -> Request {
+    request(vec![plain(Item::message(Role::User, "q"))])
+}
+
+/// Asks once and collects all that comes.
+async fn ask(provider: &Provider) -> Result<Vec<Result<Delta, Failure>>, Failure> {
+    Ok(provider.open(&question()).await?.collect().await)
+}
+
+/// What comes of one answer by the fake.
+async fn hear(wire: Wire, reply: Reply, timeouts: Timeouts) -> Vec<Result<Delta, Failure>> {
+    let (_fake, url) = Fake::start(vec![reply]).await;
+    ask(&provider(wire, &url, timeouts)).await.unwrap()
+}
+
+/// The failure of a request that is refused.
+async fn refusal(wire: Wire, reply: Reply) -> Failure {
+    let (_fake, url) = Fake::start(vec![reply]).await;
+    ask(&provider(wire, &url, PATIENT)).await.unwrap_err()
+}
+
+/// A whole answer on a wire: the text "Grüße 👋", then a call.
+fn whole(wire: Wire) -> Vec<u8> {
+    events(wire).concat().into_bytes()
+}
+
+fn events(wire: Wire) -> Vec<String> {
+    let arguments = "{\"path\":\"ä\"}";
+    let events = match wire {
+        Wire::Anthropic => vec![
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Grüße 👋"}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "c1", "name": "Read", "input": {}}}),
+            json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": arguments}}),
+            json!({"type": "content_block_stop", "index": 1}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}}),
+            json!({"type": "message_stop"}),
+        ],
+        Wire::Responses => {
+            let text = json!({"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "Grüße 👋"}]});
+            let call = json!({"type": "function_call", "id": "f", "call_id": "c1", "name": "Read", "arguments": arguments});
+            vec![
+                json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m", "content": []}}),
+                json!({"type": "response.output_text.delta", "output_index": 0, "delta": "Grüße 👋"}),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": text}),
+                json!({"type": "response.output_item.added", "output_index": 1, "item": {"type": "function_call", "id": "f", "call_id": "c1", "name": "Read"}}),
+                json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": arguments}),
+                json!({"type": "response.output_item.done", "output_index": 1, "item": call}),
+                json!({"type": "response.completed", "response": {"output": [], "usage": {"input_tokens": 1, "output_tokens": 2}}}),
+            ]
+        }
+        Wire::Chat => vec![
+            json!({"choices": [{"delta": {"role": "assistant", "content": "Grüße 👋"}, "finish_reason": null}]}),
+            json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "Read", "arguments": arguments}}]}}]}),
+            json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}),
+            json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
+        ],
+        Wire::Gemini => vec![
+            json!({"candidates": [{"content": {"parts": [{"text": "Grüße 👋"}]}}]}),
+            json!({"candidates": [{"content": {"parts": [{"functionCall": {"id": "c1", "name": "Read", "args": {"path": "ä"}}}]}}]}),
+            json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}}),
+        ],
+        Wire::Rehearsal => unreachable!("a script has no events"),
+    };
+    let mut lines: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    if wire == Wire::Chat {
+        lines.push("data: [DONE]\n\n".into());
+    }
+    lines
+}
+
+fn items(heard: &[Result<Delta, Failure>]) -> Vec<Item> {
+    let deltas: Vec<Delta> = heard.iter().filter_map(|delta| delta.clone().ok()).collect();
+    blocks(&deltas).into_iter().map(|(item, _)| item).collect()
+}
+
+fn expected() -> Vec<Item> {
+    let arguments = "{\"path\":\"ä\"}".into();
+    let call = Item::ToolCall { call_id: "c1".into(), name: "Read".into(), arguments };
+    vec![Item::message(Role::Assistant, "Grüße 👋"), call]
+}
+
+fn end() -> Option<Result<Delta, Failure>> {
+    Some(Ok(Delta::End(Stop::ToolUse)))
+}
+
+#[tokio::test]
+async fn an_answer_in_single_bytes_is_the_same_answer() {
+    for wire in WIRES {
+        let bytes = whole(wire);
+        let steps = bytes.iter().map(|byte| Step::Send(vec![*byte])).collect();
+        let in_bytes = hear(wire, Reply::stream(steps), PATIENT).await;
+        assert_eq!(items(&in_bytes), expected(), "{wire:?}");
+        assert_eq!(in_bytes.last().cloned(), end(), "{wire:?}");
+        assert_eq!(in_bytes, hear(wire, Reply::bytes(&bytes), PATIENT).await, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_early_is_cut_and_never_taken_for_complete() {
+    for wire in WIRES {
+        let bytes = whole(wire);
+        let lengths: Vec<usize> = (0..bytes.len()).step_by(5).collect();
+        let replies = lengths.iter().map(|length| Reply::bytes(&bytes[..*length])).collect();
+        let (_fake, url) = Fake::start(replies).await;
+        let provider = provider(wire, &url, PATIENT);
+        let mut cuts = 0;
+        for length in lengths {
+            let heard = ask(&provider).await.unwrap();
+            match heard.last().unwrap() {
+                Ok(Delta::End(_)) => assert_eq!(items(&heard), expected(), "{wire:?} {length}"),
+                Err(Failure::Cut(_)) => cuts += 1,
+                other => panic!("{wire:?} after {length} bytes: {other:?}"),
+            }
+        }
+        assert!(cuts > 20, "{wire:?}: {cuts}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_a_cut_that_keeps_what_came() {
+    for wire in WIRES {
+        let first: String = events(wire)[..3].concat();
+        let steps = vec![Step::Send(first.into_bytes()), Step::Break];
+        let heard = hear(wire, Reply::stream(steps), PATIENT).await;
+        assert!(heard.contains(&Ok(Delta::Text("Grüße 👋".into()))), "{wire:?}");
+        let complete = matches!(wire, Wire::Chat | Wire::Gemini);
+        match heard.last().unwrap() {
+            Ok(Delta::End(Stop::ToolUse)) if complete => {}
+            Err(Failure::Cut(said)) if !complete => {
+                assert!(said.starts_with("prov at 127.0.0.1:"), "{said}");
+            }
+            other => panic!("{wire:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_silent_provider_ends_with_a_timeout_before_and_within_its_answer() {
+    for wire in WIRES {
+        let before = hear(wire, Reply::stream(vec![Step::Stall]), HASTY).await;
+        let said = "sent nothing for 0.3 s";
+        assert!(matches!(&before[..], [Err(Failure::Timeout(text))] if text.ends_with(said)));
+        let first: String = events(wire)[..2].concat();
+        let steps = vec![Step::Send(first.into_bytes()), Step::Stall];
+        let within = hear(wire, Reply::stream(steps), HASTY).await;
+        assert!(matches!(within.last(), Some(Err(Failure::Timeout(_)))), "{wire:?}: {within:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_complete_does_not_wait_for_the_connection_to_close() {
+    for wire in WIRES {
+        let steps = vec![Step::Send(whole(wire)), Step::Stall];
+        let heard = hear(wire, Reply::stream(steps), HASTY).await;
+        assert_eq!(heard.last().cloned(), end(), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_takes_the_connection_and_says_nothing_is_a_timeout() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let failure = ask(&provider(Wire::Chat, &url, HASTY)).await.unwrap_err();
+    assert!(matches!(failure, Failure::Timeout(_)), "{failure:?}");
+}
+
+#[tokio::test]
+async fn a_dead_provider_is_named_with_its_host_and_the_way_out() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = format!("http://{address}/v1");
+    let failure = ask(&provider(Wire::Anthropic, &url, PATIENT)).await.unwrap_err();
+    let said = format!(
+        "prov at {address} refused the connection: \
+         check that it runs and its base URL, or choose another model (:model)"
+    );
+    assert_eq!(failure, Failure::Connect(said));
+}
+
+#[tokio::test]
+async fn an_event_that_is_not_json_is_a_cut() {
+    for wire in WIRES {
+        let garbled = [&events(wire)[0], "data: {\"type\": \n\n", &events(wire)[1]].concat();
+        let heard = hear(wire, Reply::bytes(garbled.as_bytes()), PATIENT).await;
+        let Some(Err(Failure::Cut(said))) = heard.last() else { panic!("{wire:?}: {heard:?}") };
+        assert!(said.contains("not JSON"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_text_do_not_end_an_answer() {
+    for wire in WIRES {
+        let mut bytes = whole(wire);
+        let wave = bytes.windows(4).position(|four| four == "👋".as_bytes()).unwrap();
+        bytes[wave] = 0xFF;
+        let heard = hear(wire, Reply::bytes(&bytes), PATIENT).await;
+        let shown = heard.iter().any(|delta| match delta {
+            Ok(Delta::Text(text)) => text.contains('\u{FFFD}'),
+            _ => false,
+        });
+        assert!(shown, "{wire:?}");
+        assert_eq!(heard.last().cloned(), end(), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_line_is_a_cut() {
+    let steps = std::iter::repeat_n(Step::Send(vec![b'x'; 1 << 20]), 40).collect();
+    let heard = hear(Wire::Chat, Reply::stream(steps), PATIENT).await;
+    let [Err(Failure::Cut(said))] = &heard[..] else { panic!("{heard:?}") };
+    assert!(said.contains("longer than"), "{said}");
+}
+
+#[tokio::test]
+async fn a_reported_error_keeps_what_came_before_it() {
+    for wire in WIRES {
+        let error = match wire {
+            Wire::Anthropic => {
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
+            }
+            Wire::Responses => json!({"type": "error", "code": "server_error", "message": "busy"}),
+            _ => json!({"error": {"code": 503, "message": "busy"}}),
+        };
+        let stream = format!("{}data: {error}\n\n", events(wire)[..2].concat());
+        let heard = hear(wire, Reply::bytes(stream.as_bytes()), PATIENT).await;
+        assert!(heard.len() > 1, "{wire:?}");
+        let Some(Err(Failure::Provider { message, retryable: true })) = heard.last() else {
+            panic!("{wire:?}: {heard:?}")
+        };
+        assert!(message.contains("reported an error: busy ("), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_is_a_failure_with_the_time_to_wait() {
+    for wire in WIRES {
+        let failed = refusal(wire, Reply::status(500, r#"{"error":{"message":"oops"}}"#)).await;
+        let Failure::Status { status: 500, retry_after: None, message } = failed else {
+            panic!("{failed:?}")
+        };
+        assert!(message.ends_with("failed (500): oops"), "{message}");
+        let mut busy = Reply::status(429, "{}");
+        busy.headers.push(("retry-after", "2"));
+        let failed = refusal(wire, busy).await;
+        assert!(failed.retryable());
+        assert_eq!(failed.retry_after(), Some(Duration::from_secs(2)));
+    }
+}
+
+#[tokio::test]
+async fn a_page_or_a_whole_answer_instead_of_a_stream_is_refused() {
+    let mut page = Reply::bytes(b"<html>welcome</html>");
+    page.headers = vec![("content-type", "text/html; charset=utf-8")];
+    for reply in [page, Reply::status(200, "{\"choices\": []}")] {
+        let failed = refusal(Wire::Chat, reply).await;
+        let Failure::Provider { message, retryable: false } = failed else { panic!("{failed:?}") };
+        assert!(message.contains("check its base URL"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn each_wire_has_its_address_and_its_place_for_the_key() {
+    let cases = [
+        (Wire::Anthropic, "/v1/messages", "x-api-key", "sk-1"),
+        (Wire::Responses, "/v1/responses", "authorization", "Bearer sk-1"),
+        (Wire::Chat, "/v1/chat/completions", "authorization", "Bearer sk-1"),
+        (Wire::Gemini, "/v1/models/m1:streamGenerateContent?alt=sse", "x-goog-api-key", "sk-1"),
+    ];
+    for (wire, path, header, value) in cases {
+        let (fake, url) = Fake::start(vec![Reply::bytes(&whole(wire))]).await;
+        let key = KeySource::Env("KEY".into());
+        let model = Model { base_url: url, key, ..model(wire) };
+        let secret = Some(Secret::new("sk-1"));
+        let provider = Provider::new(&model, secret, PATIENT, Http::new(&PATIENT));
+        ask(&provider).await.unwrap();
+        assert!(!format!("{provider:?}").contains("sk-1"));
+        let asked = fake.asked.lock().unwrap();
+        assert_eq!(
+            (asked[0].path.as_str(), &asked[0].headers[header]),
+            (path, &value.parse().unwrap())
+        );
+        let keys =
+            asked[0].headers.values().filter(|value| value.to_str().unwrap().contains("sk-1"));
+        assert_eq!(keys.count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_said_and_nothing_is_sent() {
+    let (fake, url) = Fake::start(vec![]).await;
+    let key = KeySource::Env("PROV_API_KEY".into());
+    let model = Model { base_url: url, key, ..model(Wire::Anthropic) };
+    let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
+    let failure = ask(&provider).await.unwrap_err();
+    let said = "no key for prov: start yoi where PROV_API_KEY is set, or :model";
+    assert_eq!(failure, Failure::Unusable(said.into()));
+    assert!(fake.paths().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_does_not_follow_a_redirect() {
+    let (other, target) = Fake::start(vec![]).await;
+    let mut reply = Reply::status(307, "");
+    reply.headers.push(("location", Box::leak(target.into_boxed_str())));
+    let failure = refusal(Wire::Chat, reply).await;
+    assert!(matches!(failure, Failure::Status { status: 307, .. }), "{failure:?}");
+    assert!(other.paths().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_without_the_responses_wire_is_spoken_to_in_chat_and_that_is_remembered() {
+    let chat = || Reply::bytes(&whole(Wire::Chat));
+    let (fake, url) = Fake::start(vec![Reply::status(404, "{}"), chat(), chat()]).await;
+    let provider = provider(Wire::Responses, &url, PATIENT);
+    assert_eq!(provider.origin().wire, "openai_responses");
+    assert_eq!(items(&ask(&provider).await.unwrap()), expected());
+    assert_eq!(provider.origin().wire, "openai_chat");
+    assert_eq!(items(&ask(&provider.clone()).await.unwrap()), expected());
+    let chat = "/v1/chat/completions";
+    assert_eq!(fake.paths(), ["/v1/responses", chat, chat]);
+}
+
+#[tokio::test]
+async fn the_providers_own_address_is_not_second_guessed() {
+    let (fake, base_url) = Fake::start(vec![Reply::status(404, "{}")]).await;
+    let model = Model { base_url, own_url: true, ..model(Wire::Responses) };
+    let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
+    assert!(matches!(ask(&provider).await, Err(Failure::Status { status: 404, .. })));
+    assert_eq!(fake.paths().len(), 1);
+}
+
+#[tokio::test]
+async fn an_account_without_summaries_is_asked_without_them_from_then_on() {
+    let refused = r#"{"error":{"message":"verify to generate reasoning summaries"}}"#;
+    let good = || Reply::bytes(&whole(Wire::Responses));
+    let (fake, base_url) = Fake::start(vec![Reply::status(400, refused), good(), good()]).await;
+    let model = Model { base_url, reasoning: Reasoning::Effort, ..model(Wire::Responses) };
+    let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
+    ask(&provider).await.unwrap();
+    ask(&provider).await.unwrap();
+    let asked = fake.asked.lock().unwrap();
+    let summaries: Vec<bool> =
+        asked.iter().map(|asked| asked.body["reasoning"].get("summary").is_some()).collect();
+    assert_eq!(summaries, [true, false, false]);
+}

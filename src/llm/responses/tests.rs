@@ -1,1 +1,294 @@
+use super::*;
+use crate::config::models::Wire;
+use crate::llm::Input;
+use crate::llm::bench::{
+    blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
+    thought, usage,
+};
 
+fn gpt() -> Model {
+    Model { reasoning: Reasoning::Effort, ..model(Wire::Responses) }
+}
+
+fn added(index: u64, item: &Value) -> Value {
+    json!({"type": "response.output_item.added", "output_index": index, "item": item})
+}
+
+fn done(index: u64, item: &Value) -> Value {
+    json!({"type": "response.output_item.done", "output_index": index, "item": item})
+}
+
+fn piece(kind: &str, index: u64, delta: &str) -> Value {
+    json!({"type": format!("response.{kind}.delta"), "output_index": index, "delta": delta})
+}
+
+fn completed(output: &[Value]) -> Value {
+    json!({"type": "response.completed", "response": {"status": "completed", "output": output,
+        "usage": {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 800},
+            "output_tokens": 50, "output_tokens_details": {"reasoning_tokens": 20}}}})
+}
+
+fn message(text: &str) -> Value {
+    json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}]})
+}
+
+fn function_call(n: u64, name: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"),
+        "name": name, "arguments": arguments})
+}
+
+#[test]
+fn text_streams_and_is_committed_whole_with_its_usage() {
+    let whole = message("Hello");
+    let empty = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+    let events = [
+        json!({"type": "response.created", "response": {}}),
+        added(0, &empty),
+        json!({"type": "response.content_part.added", "output_index": 0}),
+        piece("output_text", 0, "Hel"),
+        piece("output_text", 0, "lo"),
+        done(0, &whole),
+        completed(std::slice::from_ref(&whole)),
+    ];
+    let (deltas, stop) = run(Decoder::default(), &events);
+    assert_eq!(stop, Some(Stop::EndTurn));
+    assert_eq!(shown(&deltas), [Delta::Text("Hel".into()), Delta::Text("lo".into())]);
+    assert_eq!(blocks(&deltas), [(Item::message(Role::Assistant, "Hello"), Some(whole))]);
+    assert_eq!(
+        usage(&deltas),
+        Usage {
+            input: Some(1000),
+            output: Some(50),
+            cache_read: Some(800),
+            cache_write: None,
+            reasoning: Some(20),
+        }
+    );
+}
+
+#[test]
+fn reasoning_keeps_its_encrypted_form_and_streams_its_summary() {
+    let bare = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let part = |text: &str| json!({"type": "summary_text", "text": text});
+    let whole = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "enc",
+        "summary": [part("first"), part("second")]});
+    let paragraph = json!({"type": "response.reasoning_summary_part.added", "output_index": 0});
+    let events = [
+        added(0, &bare),
+        paragraph.clone(),
+        piece("reasoning_summary_text", 0, "first"),
+        paragraph,
+        piece("reasoning_summary_text", 0, "second"),
+        done(0, &whole),
+        completed(std::slice::from_ref(&whole)),
+    ];
+    let (deltas, _) = run(Decoder::default(), &events);
+    let think = |words: &str| Delta::Thinking(words.into());
+    assert_eq!(
+        shown(&deltas),
+        [Delta::ThinkingStart, think("first"), think("\n\n"), think("second")]
+    );
+    let item = Item::Reasoning {
+        text: "first\n\nsecond".into(),
+        summary: vec!["first".into(), "second".into()],
+        encrypted_content: Some("enc".into()),
+        signature: None,
+    };
+    assert_eq!(blocks(&deltas), [(item, Some(whole))]);
+}
+
+#[test]
+fn two_calls_that_stream_side_by_side_are_kept_apart() {
+    let (one, two) = (function_call(1, "Read", ""), function_call(2, "Bash", ""));
+    let events = [
+        added(0, &one),
+        added(1, &two),
+        piece("function_call_arguments", 0, "{\"path\":"),
+        piece("function_call_arguments", 1, "{}"),
+        piece("function_call_arguments", 0, "\"a\"}"),
+        done(0, &function_call(1, "Read", "{\"path\":\"a\"}")),
+        done(1, &function_call(2, "Bash", "nonsense")),
+        completed(&[]),
+    ];
+    let (deltas, stop) = run(Decoder::default(), &events);
+    assert_eq!(stop, Some(Stop::ToolUse));
+    let args = |id: &str, json: &str| Delta::ToolCallArgs { id: id.into(), json: json.into() };
+    assert_eq!(
+        shown(&deltas)[2..],
+        [args("call_1", "{\"path\":"), args("call_2", "{}"), args("call_1", "\"a\"}")]
+    );
+    let expected = [
+        (
+            call("call_1", "Read", "{\"path\":\"a\"}"),
+            Some(function_call(1, "Read", "{\"path\":\"a\"}")),
+        ),
+        (call("call_2", "Bash", "{}"), Some(function_call(2, "Bash", "{}"))),
+    ];
+    assert_eq!(blocks(&deltas), expected);
+}
+
+#[test]
+fn items_that_a_server_never_closes_are_still_committed() {
+    let two = function_call(2, "Bash", "{\"command\":\"ls\"}");
+    let open = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+    let events = [added(0, &open), piece("output_text", 0, "hi"), completed(&[message("hi"), two])];
+    let (deltas, stop) = run(Decoder::default(), &events);
+    assert_eq!(stop, Some(Stop::ToolUse));
+    let items: Vec<Item> = blocks(&deltas).into_iter().map(|(item, _)| item).collect();
+    let expected =
+        [Item::message(Role::Assistant, "hi"), call("call_2", "Bash", "{\"command\":\"ls\"}")];
+    assert_eq!(items, expected);
+    let bare = [piece("output_text", 0, "only pieces"), completed(&[])];
+    let (deltas, _) = run(Decoder::default(), &bare);
+    assert_eq!(blocks(&deltas)[0].0, Item::message(Role::Assistant, "only pieces"));
+}
+
+#[test]
+fn unknown_items_and_events_are_kept_in_their_place() {
+    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
+    let odd = json!({"type": "response.web_search_call.searching", "output_index": 0});
+    let events = [odd.clone(), done(0, &search), completed(std::slice::from_ref(&search))];
+    let (deltas, _) = run(Decoder::default(), &events);
+    assert_eq!(deltas[0], Delta::Unknown(odd));
+    assert_eq!(blocks(&deltas), [(Item::Unknown(search.clone()), Some(search))]);
+}
+
+#[test]
+fn a_refusal_is_the_models_own_words() {
+    let part = json!({"type": "refusal", "refusal": "I will not"});
+    let whole = json!({"type": "message", "id": "m", "role": "assistant", "content": [part]});
+    let events = [piece("refusal", 0, "I will not"), done(0, &whole), completed(&[])];
+    let (deltas, stop) = run(Decoder::default(), &events);
+    assert_eq!(stop, Some(Stop::Refusal("I will not".into())));
+    let content = vec![Content::Refusal { refusal: "I will not".into() }];
+    assert_eq!(blocks(&deltas)[0].0, Item::Message { role: Role::Assistant, content });
+}
+
+#[test]
+fn an_incomplete_answer_says_why() {
+    let incomplete = |reason: &str| {
+        let response = json!({"output": [], "incomplete_details": {"reason": reason}});
+        let event = json!({"type": "response.incomplete", "response": response});
+        run(Decoder::default(), &[event]).1.unwrap()
+    };
+    assert_eq!(incomplete("max_output_tokens"), Stop::MaxTokens);
+    assert_eq!(incomplete("content_filter"), Stop::Refusal(String::new()));
+    assert_eq!(incomplete("new"), Stop::Other("new".into()));
+}
+
+#[test]
+fn errors_inside_the_stream_are_typed() {
+    let failed = json!({"type": "response.failed",
+        "response": {"error": {"code": "server_error", "message": "oops"}}});
+    let message = "oops (server_error)".to_owned();
+    let expected = Fault::Reported { message, retryable: true };
+    assert_eq!(fault(Decoder::default(), &[failed]), expected);
+    for event in [
+        json!({"type": "error", "code": "invalid_prompt", "message": "no"}),
+        json!({"type": "error", "error": {"code": "invalid_prompt", "message": "no"}}),
+        json!({"error": {"code": "invalid_prompt", "message": "no"}}),
+    ] {
+        let message = "no (invalid_prompt)".to_owned();
+        let expected = Fault::Reported { message, retryable: false };
+        assert_eq!(fault(Decoder::default(), &[event]), expected);
+    }
+}
+
+#[test]
+fn a_stream_without_its_last_event_was_cut() {
+    let events = [done(0, &message("hi"))];
+    assert_eq!(run(Decoder::default(), &events).1, None);
+}
+
+#[test]
+fn a_request_is_stateless_and_names_its_cache() {
+    let request = request(vec![
+        plain(Item::message(Role::User, "one")),
+        plain(call("c1", "Read", "")),
+        plain(result("c1", "3 lines")),
+        plain(Item::message(Role::System, "note")),
+        plain(Item::message(Role::Assistant, "two")),
+    ]);
+    let body = body(&request, &gpt(), Summaries::Asked);
+    assert_eq!(
+        body["input"],
+        json!([
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "one"}]},
+            {"type": "function_call", "call_id": "c1", "name": "Read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "3 lines"},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "note"}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "two"}]},
+        ])
+    );
+    assert_eq!((&body["store"], &body["stream"]), (&json!(false), &json!(true)));
+    assert_eq!(body["prompt_cache_key"], "segment-1");
+    assert_eq!(body["instructions"], "be brief");
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(body["reasoning"], json!({"summary": "auto"}));
+    assert_eq!(body["tools"][0]["name"], "Read");
+    assert_eq!(body["tools"][0]["strict"], json!(false));
+}
+
+#[test]
+fn reasoning_settings_go_only_to_models_that_reason() {
+    let mut request = request(vec![]);
+    request.config.reasoning = Some(json!("low"));
+    let effort = body(&request, &gpt(), Summaries::Left);
+    assert_eq!(effort["reasoning"], json!({"effort": "low"}));
+    let plain = body(&request, &model(Wire::Responses), Summaries::Asked);
+    assert_eq!((plain.get("reasoning"), plain.get("include")), (None, None));
+}
+
+#[test]
+fn native_items_go_back_verbatim_to_their_model_and_as_text_to_another() {
+    let reasoning =
+        json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "e", "summary": []});
+    let said = |wrap: fn(Wire, Item, Value) -> Input| {
+        let input = vec![
+            wrap(Wire::Responses, thought("hm"), reasoning.clone()),
+            wrap(Wire::Responses, Item::message(Role::Assistant, "hi"), message("hi")),
+        ];
+        body(&request(input), &gpt(), Summaries::Asked)["input"].clone()
+    };
+    assert_eq!(said(native), json!([reasoning, message("hi")]));
+    let text = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]});
+    assert_eq!(said(foreign), json!([text]));
+}
+
+#[test]
+fn thoughts_that_lead_nowhere_are_left_out() {
+    let rs = |id: &str| json!({"type": "reasoning", "id": id, "encrypted_content": "e"});
+    let bare = json!({"type": "reasoning", "id": "rs_4", "summary": []});
+    let think = |value| native(Wire::Responses, thought("hm"), value);
+    let fc = function_call(1, "Read", "{}");
+    let input = vec![
+        think(rs("rs_1")),
+        plain(Item::message(Role::User, "go on")),
+        think(rs("rs_2")),
+        native(Wire::Responses, call("call_1", "Read", "{}"), fc.clone()),
+        plain(result("call_1", "ok")),
+        think(bare),
+        native(Wire::Responses, Item::message(Role::Assistant, "hi"), message("hi")),
+        think(rs("rs_3")),
+    ];
+    let kinds: Vec<Value> = super::input(&request(input), &gpt())
+        .iter()
+        .map(|item| item.get("id").unwrap_or(&item["type"]).clone())
+        .collect();
+    assert_eq!(json!(kinds), json!(["message", "rs_2", "fc_1", "function_call_output", "msg_1"]));
+}
+
+#[test]
+fn a_failed_result_with_an_image_says_so_and_shows_it() {
+    let (dir, rich) = rich_result("c1");
+    let mut request = request(vec![plain(call("c1", "Read", "{}")), plain(rich)]);
+    request.blobs = dir.path().into();
+    assert_eq!(
+        body(&request, &gpt(), Summaries::Asked)["input"][1]["output"],
+        json!([
+            {"type": "input_text", "text": "error: 1 line\nthe content"},
+            {"type": "input_image", "image_url": "data:image/png;base64,cGl4ZWxz"},
+        ])
+    );
+}
