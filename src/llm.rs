@@ -1,8 +1,5 @@
-//! Model providers: one request out, one stream of deltas in. Each wire is one file that knows
-//! only its own JSON; the scripted model is one more.
-
-/// The scripted model.
-pub mod rehearsal;
+//! Model providers: one request out, one stream of deltas in. Each wire is one module that
+//! knows only its own JSON; the scripted model is one more.
 
 use crate::protocol::{Item, Origin, RequestConfig};
 use futures_util::Stream;
@@ -11,24 +8,16 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// Events out of bytes.
-pub mod sse;
-/// What the wires share.
-pub mod wire;
-/// Anthropic Messages.
 pub mod anthropic;
-/// OpenAI Responses.
-pub mod responses;
-/// OpenAI Chat Completions.
 pub mod chat;
-/// Gemini.
 pub mod gemini;
-/// Requests over HTTP and their failures, each a sentence.
 pub mod http;
-/// When to try again.
-pub mod retry;
-/// A model with its key, ready to be asked.
 pub mod provider;
+pub mod rehearsal;
+pub mod responses;
+pub mod retry;
+pub mod sse;
+pub mod wire;
 
 #[cfg(test)]
 mod bench;

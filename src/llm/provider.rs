@@ -5,11 +5,12 @@ use crate::config::models::{KeySource, Model, Reasoning, Wire};
 use crate::llm::http::{Call, Http, Timeouts, Who};
 use crate::llm::responses::Summaries;
 use crate::llm::wire::{self, Decode};
-use crate::llm::{Deltas, Failure, Request, anthropic, chat, gemini, responses};
+use crate::llm::{Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
 use crate::protocol::{Item, Origin};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,7 +85,7 @@ impl Provider {
 
     async fn ask(&self, model: &Model, request: &Request) -> Result<Deltas, Failure> {
         if model.wire == Wire::Rehearsal {
-            return rehearse(model, request);
+            return rehearsal::open(Path::new(&model.model), request);
         }
         self.check_key(model)?;
         let call = Call {
@@ -200,9 +201,4 @@ fn address(model: &Model) -> Result<Url, Failure> {
 fn refuses_summaries(failure: &Failure) -> bool {
     let Failure::Status { status: 400, message, .. } = failure else { return false };
     message.contains("summar")
-}
-
-// rehearsal placeholder
-fn rehearse(model: &Model, _: &Request) -> Result<Deltas, Failure> {
-    Err(Failure::Unusable(format!("the script {} cannot be played", model.model)))
 }

@@ -5,6 +5,7 @@ use crate::llm::bench::{
     thought, usage,
 };
 use crate::llm::wire::Fault;
+use crate::llm::{Delta, Stop, Usage};
 
 fn claude() -> Model {
     model(Wire::Anthropic)

@@ -295,7 +295,7 @@ fn an_error_inside_the_stream_is_typed() {
         (message, retryable)
     };
     assert_eq!(error(json!(502)), ("no (502)".into(), true));
-    assert_eq!(error(json!("context_length_exceeded")).1, false);
+    assert!(!error(json!("context_length_exceeded")).1);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use crate::llm::bench::{
     blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
     thought, usage,
 };
+use crate::llm::wire::Fault;
+use crate::llm::{Delta, Stop, Usage};
 
 fn gpt() -> Model {
     Model { reasoning: Reasoning::Effort, ..model(Wire::Responses) }
