@@ -66,3 +66,6 @@ impl Files {
         self.dir.join("outputs")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,4 +38,13 @@ impl Store {
         };
         Ok((store, opening))
     }
+
+    /// Closes the database, for every handle, behind what is under way; one file is left.
+    pub async fn close(self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,6 +81,10 @@ impl Draft<'_> {
         let mut read = || {
             let file = File::open(&path)?;
             let end = place.offset.min(file.metadata()?.len());
+            let end = match Forward::new(file.try_clone()?, end, u64::MAX)?.next_line()? {
+                Some(line) => before_rollback(&file, &line)?.unwrap_or(end),
+                None => end,
+            };
             self.lines(&file, place.segment, end)
         };
         read().map_err(LogError::reading(&path))
@@ -93,17 +97,16 @@ impl Draft<'_> {
         end: u64,
     ) -> std::io::Result<Option<EntryId>> {
         let mut lines = Backward::new(file, end)?;
-        while let Some(raw) = lines.next_line()? {
-            if !self.newest_first.is_empty() && cost(&raw) > self.left {
+        while let Some(line) = lines.next_line()? {
+            let full = !self.newest_first.is_empty() && cost(&line) > self.left;
+            if full {
                 return Ok(self.newest_first.last().map(|(_, id)| *id));
             }
-            self.left = self.left.saturating_sub(cost(&raw));
-            if let Some(from) = rollback(&raw.bytes)
-                && let Some(offset) = by_halves(file, raw.start, from)?
-            {
+            self.left = self.left.saturating_sub(cost(&line));
+            if let Some(offset) = before_rollback(file, &line)? {
                 lines.jump(offset);
             }
-            self.newest_first.push(shown(raw, segment));
+            self.newest_first.push(shown(line, segment));
         }
         Ok(None)
     }
@@ -117,6 +120,14 @@ impl Draft<'_> {
     fn page(self, before: Option<EntryId>) -> Page {
         let entries = self.newest_first.into_iter().rev().map(|(line, _)| line).collect();
         Page { entries, before }
+    }
+}
+
+/// Where the transcript goes on before a line, when that line is a rollback.
+fn before_rollback(file: &File, line: &Raw) -> std::io::Result<Option<u64>> {
+    match rollback(&line.bytes) {
+        Some(from) => by_halves(file, line.start, from),
+        None => Ok(None),
     }
 }
 

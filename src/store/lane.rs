@@ -12,26 +12,28 @@ const WAITING: usize = 128;
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
+enum Order {
+    Do(Work),
+    /// Answered when the connection is closed.
+    Close(oneshot::Sender<()>),
+}
+
 /// The handle to such a thread.
 #[derive(Clone)]
 pub struct Lane {
-    work: mpsc::Sender<Work>,
+    orders: mpsc::Sender<Order>,
     path: Arc<PathBuf>,
 }
 
 impl Lane {
-    pub fn start(name: &str, path: &Path, mut connection: Connection) -> Result<Self, StoreError> {
-        let (work, mut waiting) = mpsc::channel::<Work>(WAITING);
-        let serve = move || {
-            while let Some(work) = waiting.blocking_recv() {
-                work(&mut connection);
-            }
-        };
+    pub fn start(name: &str, path: &Path, connection: Connection) -> Result<Self, StoreError> {
+        let (orders, waiting) = mpsc::channel(WAITING);
+        let serve = move || serve(connection, waiting);
         std::thread::Builder::new()
             .name(name.into())
             .spawn(serve)
             .map_err(DiskError::at("start a thread for", path))?;
-        Ok(Self { work, path: Arc::new(path.to_owned()) })
+        Ok(Self { orders, path: Arc::new(path.to_owned()) })
     }
 
     /// Does something with the connection, as one transaction, and gives its result once that is
@@ -52,8 +54,31 @@ impl Lane {
             // Who was cancelled meanwhile does not hear of it.
             let _ = done.send(result);
         });
-        self.work.send(work).await.map_err(|_| StoreError::Closed)?;
+        self.orders.send(Order::Do(work)).await.map_err(|_| StoreError::Closed)?;
         outcome.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Closes the connection, for every handle, behind the work that waits.
+    pub async fn close(&self) {
+        let (closing, closed) = oneshot::channel();
+        // Where this fails it is closed already.
+        let _ = self.orders.send(Order::Close(closing)).await;
+        let _ = closed.await;
+    }
+}
+
+/// Does what it is told until it is closed or nobody can tell it anything.
+fn serve(mut connection: Connection, mut waiting: mpsc::Receiver<Order>) {
+    while let Some(order) = waiting.blocking_recv() {
+        match order {
+            Order::Do(work) => work(&mut connection),
+            Order::Close(closed) => {
+                drop(connection);
+                // Who asked may have gone.
+                let _ = closed.send(());
+                return;
+            }
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl FromSql for MailKind {
             "input" => Ok(Self::Input),
             "notify" => Ok(Self::Notify),
             "pod_event" => Ok(Self::PodEvent),
-            _ => Err(FromSqlError::InvalidType),
+            other => Err(FromSqlError::Other(format!("`{other}` is no kind of mail").into())),
         }
     }
 }

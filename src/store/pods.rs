@@ -293,7 +293,9 @@ impl FromSql for Wanted {
         match value.as_str()? {
             "live" => Ok(Self::Live),
             "stopped" => Ok(Self::Stopped),
-            _ => Err(FromSqlError::InvalidType),
+            other => {
+                Err(FromSqlError::Other(format!("`{other}` is neither live nor stopped").into()))
+            }
         }
     }
 }

@@ -1,0 +1,8 @@
+//! The log as a whole: written, cut, damaged, read back.
+
+mod bench;
+mod journal;
+mod page;
+mod recovery;
+mod replay;
+mod rewind;

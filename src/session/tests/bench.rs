@@ -1,0 +1,181 @@
+//! Sessions made for tests.
+
+use crate::protocol::entry::{Entry, Fact, SegmentOrigin, SystemItem, Trigger, domain};
+use crate::protocol::item::{Item, RequestConfig, Role};
+use crate::protocol::method::Segment;
+use crate::protocol::name::{SegmentId, SessionId};
+use crate::session::Files;
+use crate::session::journal::encode;
+use proptest::prelude::*;
+use serde_json::json;
+use std::path::Path;
+
+/// A session in a directory of its own.
+pub struct Bench {
+    _temp: tempfile::TempDir,
+    pub files: Files,
+    pub session: SessionId,
+    pub segment: SegmentId,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let session = SessionId::new();
+        let files = Files::new(temp.path(), session);
+        std::fs::create_dir_all(files.dir()).unwrap();
+        Self { _temp: temp, files, session, segment: SegmentId::new() }
+    }
+
+    /// Writes the current segment as it is, without the journal.
+    pub fn write(&self, entries: &[Entry]) -> Vec<u8> {
+        let lines = lines(entries);
+        std::fs::write(self.path(), &lines).unwrap();
+        lines
+    }
+
+    pub fn path(&self) -> std::path::PathBuf {
+        self.files.segment(self.segment)
+    }
+
+    pub fn content(&self) -> Vec<u8> {
+        std::fs::read(self.path()).unwrap()
+    }
+
+    pub fn start(&self) -> Entry {
+        start(self.session, None)
+    }
+}
+
+pub fn start(session_id: SessionId, compacted_from: Option<SegmentId>) -> Entry {
+    let origin = |segment_id| SegmentOrigin { segment_id, at_turn_index: 1 };
+    Entry::new(Fact::SegmentStart {
+        session_id,
+        system_prompt: Some("be good".into()),
+        config: RequestConfig::default(),
+        history: Vec::new(),
+        forked_from: None,
+        compacted_from: compacted_from.map(origin),
+    })
+}
+
+pub fn lines(entries: &[Entry]) -> Vec<u8> {
+    encode(entries, Path::new("lines")).unwrap()
+}
+
+pub fn invoke() -> Entry {
+    Entry::new(Fact::Invoke { trigger: Trigger::UserSend })
+}
+
+pub fn user(text: &str) -> Entry {
+    let segments = vec![Segment::Text { content: text.into() }];
+    Entry::new(Fact::UserInput { segments, taken: None })
+}
+
+pub fn said(text: &str) -> Entry {
+    assistant(Item::message(Role::Assistant, text), false)
+}
+
+pub fn assistant(item: Item, partial: bool) -> Entry {
+    Entry::new(Fact::AssistantItem { item, origin: None, native: None, partial })
+}
+
+pub fn call(call_id: &str, name: &str) -> Entry {
+    let (call_id, name) = (call_id.into(), name.into());
+    assistant(Item::ToolCall { call_id, name, arguments: "{}".into() }, false)
+}
+
+pub fn result(call_id: &str, content: &str) -> Entry {
+    let item = Item::ToolResult {
+        call_id: call_id.into(),
+        summary: "done".into(),
+        content: Some(content.into()),
+        is_error: false,
+        images: Vec::new(),
+    };
+    Entry::new(Fact::ToolResult { item, files: Vec::new() })
+}
+
+pub fn notified(text: &str) -> Entry {
+    let item = SystemItem::Notification { message: text.into(), body: text.into() };
+    Entry::new(Fact::SystemItem { item, taken: None })
+}
+
+pub fn completed() -> Entry {
+    Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into() })
+}
+
+pub fn rolled_back(from: &Entry) -> Entry {
+    Entry::extension(domain::ROLLED_BACK, json!({ "from": from.id }))
+}
+
+/// One thing that happens in a session.
+#[derive(Clone, Debug)]
+pub enum Act {
+    Turn { said: usize },
+    Tool { output: usize },
+    Notify,
+    RolledBack,
+    Unknown,
+}
+
+/// Sessions of some turns, with long and short texts.
+pub fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let length = prop_oneof![8 => 0usize..300, 1 => 60_000usize..140_000];
+    let act = prop_oneof![
+        length.clone().prop_map(|said| Act::Turn { said }),
+        length.prop_map(|output| Act::Tool { output }),
+        Just(Act::Notify),
+        Just(Act::RolledBack),
+        Just(Act::Unknown),
+    ];
+    prop::collection::vec(act, 0..14)
+}
+
+/// What these acts put into a log.
+pub fn play(acts: &[Act]) -> Vec<Entry> {
+    acts.iter().enumerate().flat_map(|(index, act)| entries(index, act)).collect()
+}
+
+fn entries(index: usize, act: &Act) -> Vec<Entry> {
+    let turns = index as u64 + 1;
+    let turn_end = Entry::new(Fact::TurnEnd { turn_count: turns });
+    let id = format!("c{index}");
+    match act {
+        Act::Turn { said: length } => {
+            let text = "é".repeat(length / 2);
+            vec![invoke(), user(&format!("input {index}")), said(&text), turn_end, completed()]
+        }
+        Act::Tool { output } => {
+            let output = "o".repeat(*output);
+            let run = vec![invoke(), user("use it"), call(&id, "Read"), result(&id, &output)];
+            run.into_iter().chain([turn_end, completed()]).collect()
+        }
+        Act::Notify => vec![notified(&format!("news {index}"))],
+        Act::RolledBack => {
+            let run = vec![invoke(), user("nobody answers")];
+            let back = rolled_back(&run[0]);
+            run.into_iter().chain([back]).collect()
+        }
+        Act::Unknown => {
+            let line = json!({"id": crate::protocol::EntryId::new(), "ts": 5,
+                "kind": "from_the_future", "n": index});
+            vec![serde_json::from_value(line).unwrap()]
+        }
+    }
+}
+
+/// The entries that a reader is told of: what each rollback goes back over is left out.
+pub fn without_rolled_back(entries: &[Entry]) -> Vec<Entry> {
+    let mut told: Vec<Entry> = Vec::new();
+    for entry in entries {
+        let payload = serde_json::to_value(&entry.fact).unwrap();
+        if payload["domain"] == domain::ROLLED_BACK {
+            let from = payload["payload"]["from"].as_str().unwrap().parse().unwrap();
+            let at = told.iter().position(|entry| entry.id == Some(from));
+            told.truncate(at.unwrap_or(told.len()));
+        }
+        told.push(entry.clone());
+    }
+    told
+}

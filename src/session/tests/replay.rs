@@ -1,0 +1,252 @@
+use super::bench::{
+    Bench, acts, assistant, call, completed, invoke, lines, notified, play, result, rolled_back,
+    said, user,
+};
+use crate::protocol::entry::{Entry, Fact, FileMark, Origin, domain};
+use crate::protocol::item::{Item, RequestConfig, Role};
+use crate::session::line::decode;
+use crate::session::{Damaged, LogError, Replay, replay, spans};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn replayed(entries: Vec<Entry>) -> Replay {
+    let bench = Bench::new();
+    let entries: Vec<Entry> = [bench.start()].into_iter().chain(entries).collect();
+    let whole = bench.write(&entries);
+    let replayed = replay(&bench.path(), None).unwrap();
+    assert_eq!(replayed.session_id, bench.session);
+    assert_eq!((replayed.entries, replayed.end), (entries.len(), whole.len() as u64));
+    replayed
+}
+
+fn items(replay: &Replay) -> Vec<Item> {
+    replay.history.iter().map(|kept| kept.item.clone()).collect()
+}
+
+#[test]
+fn a_session_is_folded_into_what_the_model_reads() {
+    let (first, origin) = (
+        user("hi"),
+        Origin { wire: "anthropic".into(), provider: "anthropic".into(), model: "m".into() },
+    );
+    let item = Item::message(Role::Assistant, "hello");
+    let native = json!({"type": "text", "text": "hello"});
+    let reply = Entry::new(Fact::AssistantItem {
+        item: item.clone(),
+        origin: Some(origin.clone()),
+        native: Some(native.clone()),
+        partial: false,
+    });
+    let config = RequestConfig { max_tokens: Some(9), ..RequestConfig::default() };
+    let usage = |cost| {
+        Entry::new(Fact::LlmUsage {
+            history_len: 2,
+            input_total_tokens: 70,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+            output_tokens: 3,
+            cost,
+        })
+    };
+    let replayed = replayed(vec![
+        Entry::extension(domain::POD, json!({"name": "a"})),
+        invoke(),
+        first.clone(),
+        notified("news"),
+        reply,
+        Entry::new(Fact::TurnEnd { turn_count: 1 }),
+        usage(Some(0.25)),
+        usage(None),
+        usage(Some(0.5)),
+        Entry::new(Fact::ConfigChanged { config: config.clone() }),
+        completed(),
+        Entry::extension(domain::POD, json!({"name": "b"})),
+    ]);
+    let user = Item::message(Role::User, "hi");
+    assert_eq!(items(&replayed), [user, Item::message(Role::System, "news"), item]);
+    assert_eq!(replayed.history[0].id, first.id);
+    assert_eq!(replayed.history[2].origin, Some(origin));
+    assert_eq!(replayed.history[2].native, Some(native));
+    assert_eq!(replayed.system_prompt.as_deref(), Some("be good"));
+    assert_eq!((replayed.turn_count, replayed.interrupted), (1, false));
+    assert_eq!((replayed.usage, replayed.cost), (Some((2, 70)), Some(0.75)));
+    assert_eq!((replayed.config, replayed.pod), (config, Some(json!({"name": "b"}))));
+    let Fact::UserInput { segments, .. } = first.fact else { unreachable!() };
+    assert_eq!(replayed.user_inputs, [(3, first.ts, segments)]);
+}
+
+#[test]
+fn calls_without_a_result_are_open_and_a_run_without_an_end_is_interrupted() {
+    let run = vec![invoke(), user("x"), call("a", "Read"), call("b", "Bash"), result("a", "")];
+    let replayed = replayed(run);
+    assert_eq!(replayed.open_calls, [("b".to_owned(), "Bash".to_owned())]);
+    assert!(replayed.interrupted);
+}
+
+#[test]
+fn of_a_partial_reply_only_the_text_is_replayed_and_never_the_native_block() {
+    let thinking = Item::Reasoning {
+        text: "hm".into(),
+        summary: Vec::new(),
+        encrypted_content: None,
+        signature: None,
+    };
+    let text = Item::message(Role::Assistant, "half a sen");
+    let partial = Entry::new(Fact::AssistantItem {
+        item: text.clone(),
+        origin: None,
+        native: Some(json!({})),
+        partial: true,
+    });
+    let call =
+        Item::ToolCall { call_id: "c".into(), name: "Read".into(), arguments: "{\"f".into() };
+    let replayed = replayed(vec![
+        invoke(),
+        assistant(thinking, true),
+        partial,
+        assistant(call, true),
+        assistant(Item::message(Role::Assistant, ""), true),
+    ]);
+    assert_eq!(items(&replayed), [text]);
+    assert_eq!(replayed.history[0].native, None);
+    assert!(replayed.open_calls.is_empty());
+}
+
+#[test]
+fn what_was_rolled_back_is_not_in_the_history_but_stays_taken() {
+    let run = vec![
+        invoke(),
+        Entry::new(Fact::UserInput { segments: Vec::new(), taken: Some("q1".into()) }),
+    ];
+    let back = rolled_back(&run[0]);
+    let before = vec![invoke(), user("hi"), said("hello"), completed()];
+    let after = vec![notified("after"), Entry::extension(domain::TAKEN, json!({"id": "q2"}))];
+    let replayed = replayed([before, run, vec![back], after].concat());
+    let expected = [
+        Item::message(Role::User, "hi"),
+        Item::message(Role::Assistant, "hello"),
+        Item::message(Role::System, "after"),
+    ];
+    assert_eq!(items(&replayed), expected);
+    assert_eq!((replayed.interrupted, replayed.user_inputs.len()), (false, 1));
+    assert_eq!(replayed.taken.into_iter().collect::<Vec<_>>(), ["q1", "q2"]);
+}
+
+#[test]
+fn a_rollback_to_an_entry_that_is_not_there_changes_nothing() {
+    let replayed = replayed(vec![invoke(), user("hi"), rolled_back(&user("elsewhere")), said("x")]);
+    assert_eq!(replayed.history.len(), 2);
+}
+
+#[test]
+fn the_last_look_at_each_file_is_known() {
+    let mark =
+        |path: &str, hash: &str| FileMark { path: path.into(), hash: hash.into(), before: None };
+    let touched = |files| {
+        let Fact::ToolResult { item, .. } = result("c", "").fact else { unreachable!() };
+        Entry::new(Fact::ToolResult { item, files })
+    };
+    let replayed = replayed(vec![
+        touched(vec![mark("/a", "1"), mark("/b", "2")]),
+        touched(vec![mark("/a", "3")]),
+    ]);
+    let files: Vec<_> = replayed.files.into_iter().collect();
+    assert_eq!(files, [("/a".into(), "3".to_owned()), ("/b".into(), "2".to_owned())]);
+}
+
+#[test]
+fn a_log_whose_beginning_is_damaged_still_tells_what_follows() {
+    let bench = Bench::new();
+    let mut content = b"{\"kind\":\"segment_st\n".to_vec();
+    content.extend(lines(&[user("hi")]));
+    std::fs::write(bench.path(), content).unwrap();
+    let replayed = replay(&bench.path(), None).unwrap();
+    assert_eq!(replayed.session_id, bench.session);
+    assert_eq!(items(&replayed), [Item::message(Role::User, "hi")]);
+    assert_eq!((replayed.damaged[0].byte, replayed.damaged[0].line), (0, Some(1)));
+}
+
+#[test]
+fn an_empty_log_and_a_missing_one_are_said_to_be_so() {
+    let bench = Bench::new();
+    assert!(matches!(replay(&bench.path(), None), Err(LogError::Missing(_))));
+    std::fs::write(bench.path(), b"").unwrap();
+    assert!(matches!(replay(&bench.path(), None), Err(LogError::Empty(_))));
+}
+
+/// The two logs of the recorded session.
+fn recorded() -> Vec<Vec<&'static str>> {
+    let mut logs: Vec<Vec<&str>> = Vec::new();
+    for line in include_str!("../../../tests/vectors/session-log.jsonl").lines() {
+        if line.contains("\"segment_start\"") {
+            logs.push(Vec::new());
+        }
+        logs.last_mut().unwrap().push(line);
+    }
+    logs
+}
+
+#[test]
+fn every_line_of_the_recorded_logs_is_understood_and_written_back_the_same() {
+    for line in recorded().concat() {
+        let entry = decode(line.as_bytes()).unwrap();
+        assert!(!matches!(entry.fact, Fact::Unknown(_)), "{line}");
+        let same: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_value(&entry).unwrap(), same);
+    }
+}
+
+#[test]
+fn the_recorded_logs_fold_into_the_history_they_tell_of() {
+    let bench = Bench::new();
+    let folded = recorded().into_iter().map(|log| {
+        std::fs::write(bench.path(), log.join("\n") + "\n").unwrap();
+        let replay = replay(&bench.path(), None).unwrap();
+        assert!(replay.damaged.is_empty() && replay.open_calls.is_empty() && !replay.interrupted);
+        (replay.entries, replay.history.len(), replay.turn_count, replay.usage)
+    });
+    let folded: Vec<_> = folded.collect();
+    assert_eq!(folded, [(19, 6, 3, Some((5, 10))), (57, 22, 9, Some((21, 10)))]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn damaged_lines_anywhere_are_named_and_hide_nothing_else(
+        acts in acts(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 0usize..6), 1..5),
+    ) {
+        const DAMAGE: [&[u8]; 6] =
+            [b"", b"{\"ts\":1,\"kind\":\"invo", b"\0\0\0", b"[1]", b"\xff\xfe", b"{\"kind\":\"turn_end\"}"];
+        let bench = Bench::new();
+        let entries: Vec<Entry> = [bench.start()].into_iter().chain(play(&acts)).collect();
+        bench.write(&entries);
+        let sound = replay(&bench.path(), None).unwrap();
+
+        let mut damaged_lines: Vec<Vec<u8>> =
+            entries.iter().map(|entry| lines(std::slice::from_ref(entry))).collect();
+        for (at, kind) in damage {
+            let at = at.index(damaged_lines.len() + 1);
+            damaged_lines.insert(at, [DAMAGE[kind], b"\n"].concat());
+        }
+        let content = damaged_lines.concat();
+        std::fs::write(bench.path(), &content).unwrap();
+        let replayed = replay(&bench.path(), None).unwrap();
+        prop_assert_eq!(&replayed.history, &sound.history);
+        prop_assert_eq!(&replayed.system_prompt, &sound.system_prompt);
+        prop_assert_eq!(replayed.interrupted, sound.interrupted);
+        prop_assert_eq!(replayed.entries, damaged_lines.len());
+        for Damaged { byte, line, .. } in &replayed.damaged {
+            let before: usize = damaged_lines[..line.unwrap() - 1].iter().map(Vec::len).sum();
+            prop_assert_eq!(before as u64, *byte);
+        }
+
+        let spans = spans(&bench.path(), content.len() as u64).unwrap();
+        let told: Vec<Entry> = spans.into_iter().map(|span| {
+            let (start, end) = (usize::try_from(span.start).unwrap(), usize::try_from(span.end).unwrap());
+            decode(&content[start..end]).unwrap()
+        }).collect();
+        prop_assert_eq!(told, super::bench::without_rolled_back(&entries));
+    }
+}

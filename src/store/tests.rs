@@ -1,0 +1,360 @@
+use crate::protocol::entry::{Entry, domain};
+use crate::protocol::name::{PodName, SegmentId, SessionId};
+use crate::scope::{Permission, Rule, Scope};
+use crate::session::Files;
+use crate::store::open::open;
+use crate::store::schema::MIGRATIONS;
+use crate::store::{DamagedRow, Mail, MailKind, PodRow, Store, StoreError, Wanted, recover};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+fn name(text: &str) -> PodName {
+    PodName::parse(text).unwrap()
+}
+
+fn pod(text: &str) -> PodRow {
+    let rule = Rule { target: "/w".into(), permission: Permission::Write, recursive: true };
+    PodRow {
+        name: name(text),
+        parent: None,
+        wanted: Wanted::Live,
+        cwd: Path::new(OsStr::from_bytes(b"/w/\xff")).into(),
+        workspace: "/w".into(),
+        session: SessionId::new(),
+        segment: None,
+        config: json!({"model": "m"}),
+        scope: Scope { allow: vec![rule], deny: Vec::new() },
+        created: 5,
+        since: 6,
+        seen: true,
+        last: Some("Read a.txt".into()),
+        env: BTreeMap::from([("PATH".into(), "/bin".into())]),
+    }
+}
+
+fn mail(id: &str, text: &str) -> Mail {
+    Mail { id: id.into(), kind: MailKind::Input, payload: json!({ "text": text }), created: 7 }
+}
+
+struct Bench {
+    temp: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("data/yoi.db");
+        Self { temp, path }
+    }
+
+    async fn open(&self) -> Store {
+        Store::open(&self.path).await.unwrap().0
+    }
+
+    fn with_row_changed(&self, sql: &str) {
+        Connection::open(&self.path).unwrap().execute_batch(sql).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_row_comes_back_as_it_was_put_in_also_after_reopening() {
+    let bench = Bench::new();
+    let (store, opening) = Store::open(&bench.path).await.unwrap();
+    assert!(opening.created && opening.set_aside.is_none() && opening.migrated.is_none());
+    let parent = pod("Parent");
+    let child = PodRow { parent: Some(name("parent")), created: 9, ..pod("child") };
+    store.create_pod(parent.clone()).await.unwrap();
+    store.create_pod(child.clone()).await.unwrap();
+    let child = PodRow { parent: Some(name("Parent")), ..child };
+    let rows = vec![Ok(parent), Ok(child.clone())];
+    assert_eq!(store.pods().await.unwrap(), rows);
+    assert_eq!(store.pod(&name("CHILD")).await.unwrap(), Some(child));
+    drop(store);
+    let (store, opening) = Store::open(&bench.path).await.unwrap();
+    assert!(!opening.created);
+    assert_eq!(store.pods().await.unwrap(), rows);
+}
+
+#[tokio::test]
+async fn the_database_and_all_its_files_are_private() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("a")).await.unwrap();
+    let dir = bench.path.parent().unwrap();
+    for file in std::fs::read_dir(dir).unwrap() {
+        let file = file.unwrap();
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.path().display());
+    }
+    assert_eq!(std::fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn a_name_is_taken_whatever_its_case_and_a_parent_must_be_there() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("App")).await.unwrap();
+    let error = store.create_pod(pod("aPP")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Taken(_)), "{error}");
+    let orphan = PodRow { parent: Some(name("nobody")), ..pod("b") };
+    let error = store.create_pod(orphan).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no pod named nobody");
+}
+
+#[tokio::test]
+async fn each_setter_changes_its_own_column() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("a")).await.unwrap();
+    let a = name("A");
+    let segment = Some(SegmentId::new());
+    let scope = Scope::default();
+    store.set_segment(&a, segment).await.unwrap();
+    store.set_wanted(&a, Wanted::Stopped).await.unwrap();
+    store.set_since(&a, 77).await.unwrap();
+    store.set_config(&a, &json!({"model": "n"})).await.unwrap();
+    store.set_scope(&a, &scope).await.unwrap();
+    store.set_env(&a, &BTreeMap::new()).await.unwrap();
+    store.set_seen(&a, false).await.unwrap();
+    store.set_last(&a, None).await.unwrap();
+    let row = store.pod(&a).await.unwrap().unwrap();
+    let expected = PodRow {
+        segment,
+        wanted: Wanted::Stopped,
+        since: 77,
+        config: json!({"model": "n"}),
+        scope,
+        env: BTreeMap::new(),
+        seen: false,
+        last: None,
+        session: row.session,
+        ..pod("a")
+    };
+    assert_eq!(row, expected);
+    let error = store.set_seen(&name("nobody"), true).await.unwrap_err();
+    assert!(matches!(error, StoreError::NoSuchPod(_)), "{error}");
+}
+
+#[tokio::test]
+async fn removing_a_pod_takes_its_mail_and_frees_its_name_and_children() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("a")).await.unwrap();
+    store.create_pod(PodRow { parent: Some(name("a")), ..pod("b") }).await.unwrap();
+    store.add_mail(&name("a"), mail("1", "x")).await.unwrap();
+    store.remove_pod(&name("A")).await.unwrap();
+    assert_eq!(store.pod(&name("a")).await.unwrap(), None);
+    assert_eq!(store.pod(&name("b")).await.unwrap().unwrap().parent, None);
+    store.create_pod(pod("a")).await.unwrap();
+    assert_eq!(store.mail(&name("a")).await.unwrap(), []);
+    let error = store.remove_pod(&name("nobody")).await.unwrap_err();
+    assert!(matches!(error, StoreError::NoSuchPod(_)), "{error}");
+}
+
+#[tokio::test]
+async fn one_damaged_row_hides_no_other() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("bad")).await.unwrap();
+    let good = PodRow { created: 9, ..pod("good") };
+    store.create_pod(good.clone()).await.unwrap();
+    for damage in ["scope = '{'", "segment = '?'", "session = 'x'", "wanted = 'maybe'"] {
+        bench.with_row_changed(&format!("UPDATE pods SET {damage} WHERE key = 'bad'"));
+        let rows = store.pods().await.unwrap();
+        let Err(DamagedRow { name, reason }) = &rows[0] else { panic!("{rows:?}") };
+        assert_eq!(name, "bad");
+        assert!(reason.starts_with(damage.split(' ').next().unwrap()), "{reason}");
+        assert_eq!(rows[1], Ok(good.clone()));
+    }
+    let error = store.pod(&name("bad")).await.unwrap_err();
+    assert!(error.to_string().contains(":rm bad"), "{error}");
+}
+
+#[tokio::test]
+async fn mail_is_accepted_once_and_taken_once() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let a = name("a");
+    store.create_pod(pod("a")).await.unwrap();
+    store.create_pod(pod("b")).await.unwrap();
+    for (id, new) in [("2", true), ("1", true), ("2", false), ("3", true)] {
+        assert_eq!(store.add_mail(&a, mail(id, id)).await.unwrap(), new, "{id}");
+    }
+    assert!(store.add_mail(&name("b"), mail("1", "of b")).await.unwrap());
+    assert!(store.edit_mail(&a, "1", &json!({"text": "edited"})).await.unwrap());
+    let waiting = vec![mail("2", "2"), mail("1", "edited"), mail("3", "3")];
+    assert_eq!(store.mail(&a).await.unwrap(), waiting);
+
+    store.take_mail(&a, vec!["2".into(), "unknown".into()]).await.unwrap();
+    assert!(store.drop_mail(&a, "3").await.unwrap());
+    assert!(!store.drop_mail(&a, "3").await.unwrap());
+    assert!(!store.edit_mail(&a, "2", &Value::Null).await.unwrap());
+    drop(store);
+    let store = bench.open().await;
+    for id in ["1", "2", "3"] {
+        assert!(!store.add_mail(&a, mail(id, "again")).await.unwrap());
+    }
+    assert_eq!(store.mail(&a).await.unwrap(), [mail("1", "edited")]);
+    assert_eq!(store.mail(&name("b")).await.unwrap(), [mail("1", "of b")]);
+    let error = store.add_mail(&name("nobody"), mail("1", "x")).await.unwrap_err();
+    assert!(matches!(error, StoreError::NoSuchPod(_)), "{error}");
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_in_a_copy_of_the_files_taken_at_that_moment() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    for n in 0..20 {
+        store.create_pod(pod(&format!("p{n}"))).await.unwrap();
+        let copy = bench.temp.path().join(format!("copy{n}"));
+        std::fs::create_dir(&copy).unwrap();
+        for file in ["yoi.db", "yoi.db-wal"] {
+            let from = bench.path.with_file_name(file);
+            std::fs::copy(from, copy.join(file)).unwrap();
+        }
+        let (copied, _) = Store::open(&copy.join("yoi.db")).await.unwrap();
+        assert_eq!(copied.pods().await.unwrap().len(), n + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let other = store.clone();
+    store.close().await;
+    assert!(matches!(other.pods().await, Err(StoreError::Closed)));
+    assert!(matches!(other.create_pod(pod("a")).await, Err(StoreError::Closed)));
+    other.close().await;
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
+    let bench = Bench::new();
+    bench.open().await.close().await;
+    bench.with_row_changed("PRAGMA user_version = 99");
+    let error = Store::open(&bench.path).await.map(drop).unwrap_err();
+    let sentence = error.to_string();
+    assert!(sentence.contains("version 99") && sentence.contains("knows 1"), "{sentence}");
+    bench.with_row_changed("PRAGMA user_version = 1");
+    bench.open().await;
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_kept_aside_and_a_new_one_takes_its_place() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path.parent().unwrap()).unwrap();
+    for (round, aside) in ["yoi.db.damaged", "yoi.db.damaged-2"].into_iter().enumerate() {
+        let rubbish = format!("this is no database {round} ").repeat(500);
+        std::fs::write(&bench.path, &rubbish).unwrap();
+        let (store, opening) = Store::open(&bench.path).await.unwrap();
+        let aside = bench.path.with_file_name(aside);
+        assert!(opening.created);
+        assert_eq!(opening.set_aside, Some(aside.clone()));
+        assert_eq!(std::fs::read_to_string(aside).unwrap(), rubbish);
+        store.create_pod(pod("a")).await.unwrap();
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_with_a_damaged_page_is_noticed_when_it_is_opened() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    for n in 0..200 {
+        store.create_pod(pod(&format!("p{n}"))).await.unwrap();
+    }
+    store.close().await;
+    assert!(!bench.path.with_file_name("yoi.db-wal").exists());
+    let mut content = std::fs::read(&bench.path).unwrap();
+    content[8192..].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    std::fs::write(&bench.path, content).unwrap();
+    let (_, opening) = Store::open(&bench.path).await.unwrap();
+    assert!(opening.set_aside.is_some());
+}
+
+#[test]
+fn a_migration_copies_the_database_first_and_a_failed_one_changes_nothing() {
+    let bench = Bench::new();
+    let (first, _, _) = open(&bench.path, MIGRATIONS).unwrap();
+    let row = "INSERT INTO pods VALUES ('a','a',NULL,'live',x'',x'','','','','','',1,1,1,'')";
+    first.execute_batch(row).unwrap();
+    drop(first);
+    let broken = [MIGRATIONS, &["CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)"]].concat();
+    let error = open(&bench.path, &broken).map(drop).unwrap_err();
+    assert!(error.to_string().starts_with("cannot migrate"), "{error}");
+    let next = [MIGRATIONS, &["CREATE TABLE more (x)"]].concat();
+    let (migrated, _, opening) = open(&bench.path, &next).unwrap();
+    migrated.execute_batch("INSERT INTO more VALUES (1)").unwrap();
+    let copy = opening.migrated.unwrap();
+    let copy = Connection::open(copy).unwrap();
+    let count = |db: &Connection| db.query_row("SELECT count(*) FROM pods", [], |row| row.get(0));
+    assert_eq!((count(&migrated), count(&copy)), (Ok(1), Ok(1)));
+    assert!(copy.prepare("SELECT * FROM more").is_err());
+}
+
+/// Writes a session whose Pod is this row.
+fn session(data: &Path, row: &PodRow, segments: &[Vec<Entry>]) -> SegmentId {
+    let files = Files::new(data, row.session);
+    std::fs::create_dir_all(files.dir()).unwrap();
+    let mut last = SegmentId::new();
+    for entries in segments {
+        last = SegmentId::new();
+        let lines: Vec<String> =
+            entries.iter().map(|entry| serde_json::to_string(entry).unwrap() + "\n").collect();
+        std::fs::write(files.segment(last), lines.concat()).unwrap();
+    }
+    last
+}
+
+fn record(row: &PodRow) -> Entry {
+    Entry::extension(domain::POD, row.record())
+}
+
+fn other() -> Entry {
+    Entry::extension("metrics", json!({"about": "yoi.pod"}))
+}
+
+#[tokio::test]
+async fn a_lost_database_is_made_again_from_the_logs() {
+    let bench = Bench::new();
+    let data = bench.temp.path();
+    let plain = || PodRow { cwd: "/w/x".into(), last: None, wanted: Wanted::Stopped, ..pod("x") };
+    let child = PodRow { name: name("kid"), parent: Some(name("mother")), ..plain() };
+    let older = PodRow { name: name("Mother"), ..plain() };
+    let mother = PodRow { name: name("mother"), parent: Some(name("gone")), ..plain() };
+    let renamed = PodRow { config: json!({"model": "new"}), ..mother.clone() };
+    let child_at = session(data, &child, &[vec![record(&child), other()]]);
+    let older_at = session(data, &older, &[vec![record(&older)]]);
+    let mother_at =
+        session(data, &mother, &[vec![record(&mother), other(), record(&renamed)], vec![other()]]);
+    session(data, &pod("nothing-said"), &[vec![other()]]);
+    session(data, &pod("no-log"), &[]);
+    std::fs::create_dir_all(data.join("sessions/not-an-id")).unwrap();
+
+    let rows = recover(data);
+    let store = bench.open().await;
+    for row in &rows {
+        store.create_pod(row.clone()).await.unwrap();
+    }
+    let told: Vec<_> = rows
+        .into_iter()
+        .map(|row| PodRow { since: 6, ..row })
+        .map(|row| (row.name.to_string(), row))
+        .collect();
+    let told: BTreeMap<_, _> = told.into_iter().collect();
+    let expected = [
+        ("kid", PodRow { segment: Some(child_at), ..child }),
+        ("mother", PodRow { segment: Some(mother_at), parent: None, ..renamed }),
+        ("Mother-2", PodRow { segment: Some(older_at), name: name("Mother-2"), ..older }),
+    ];
+    let expected: BTreeMap<_, _> =
+        expected.into_iter().map(|(name, row)| (name.to_owned(), row)).collect();
+    assert_eq!(told, expected);
+}
