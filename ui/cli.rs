@@ -1,5 +1,132 @@
 //! The command line: arguments, and which way in.
 
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
+use crate::start::{self, Opening};
+use args::{Args, Ask, Command, HostOrder};
+use clap::Parser as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use yoi::config::Dirs;
+
+mod args;
+mod auth;
+mod log;
+mod orders;
+mod prompt;
+mod screen;
+
+/// Threads of the runtime; the work is waiting, not computing.
+const WORKERS: usize = 2;
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    match words.next().as_deref().and_then(|word| word.to_str()) {
+        // Started by a host for a command: no runtime, no argument parser.
+        Some("__run") => return yoi::sandbox::helper_main(words),
+        Some("__host") => return start::host_main(),
+        _ => {}
+    }
+    yoi::llm::install_crypto();
+    let args = Args::parse();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("yoi: cannot start: {error}");
+            return Exit::Failed.into();
+        }
+    };
+    let exit = runtime.block_on(start_with(args));
+    // A thread may still wait for the standard input, which need not ever end.
+    runtime.shutdown_background();
+    exit.into()
+}
+
+async fn start_with(args: Args) -> Exit {
+    let opening = match opening(args.cwd.as_deref()) {
+        Ok(opening) => opening,
+        Err(failure) => return headless::say_last(&failure),
+    };
+    let result = match args.command {
+        Some(command) => obey(&opening, command).await,
+        None if args.serve => headless::serve(&opening).await,
+        None if args.without_a_screen() => return without_a_screen(&opening, args).await,
+        None => {
+            let model = resolved_model(args.model.clone());
+            screen::show(&opening, args, model).await
+        }
+    };
+    match result {
+        Ok(()) => Exit::Finished,
+        Err(failure) => headless::say_last(&failure),
+    }
+}
+
+fn opening(cwd: Option<&Path>) -> Result<Opening, Failure> {
+    let env = start::environment();
+    let dirs = Dirs::find(&env).map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    let cwd = absolute(cwd.unwrap_or(Path::new(".")))?;
+    Ok(Opening { dirs, env, cwd })
+}
+
+fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
+    let found = dir.canonicalize();
+    let found = found.map_err(|e| Failure::usage(format!("{}: {e}", dir.display())))?;
+    if !found.is_dir() {
+        return Err(Failure::usage(format!("{} is not a directory", dir.display())));
+    }
+    Ok(found)
+}
+
+/// A script given by a relative path is meant from here, not from where the host runs.
+fn resolved_model(model: Option<String>) -> Option<String> {
+    let model = model?;
+    let script = model.strip_prefix("rehearsal:").map(Path::new);
+    match script.and_then(|script| script.canonicalize().ok()) {
+        Some(path) => Some(format!("rehearsal:{}", path.display())),
+        None => Some(model),
+    }
+}
+
+async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
+    let form = if args.json { Form::Json } else { Form::Plain };
+    let unanswered = match args.ask {
+        Ask::Deny => Unanswered::End,
+        Ask::Wait => Unanswered::Wait,
+    };
+    let prompt = match args.prompt.as_deref().map(prompt::whole).transpose() {
+        Ok(prompt) => prompt,
+        Err(failure) => return headless::say_last(&failure),
+    };
+    let work = Work {
+        verbs: args.verbs,
+        prompt,
+        pod: args.pod,
+        model: resolved_model(args.model),
+        cwd: opening.cwd.clone(),
+        form,
+        unanswered,
+    };
+    headless::run(opening, work).await
+}
+
+async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Ls { json } => orders::list(opening, json).await,
+        Command::Log { pod, json } => log::log(opening, &pod, json).await,
+        Command::Send { pod, text } => orders::send(opening, &pod, prompt::joined(&text)?).await,
+        Command::Stop { pod: Some(pod), .. } => orders::stop(opening, &pod).await,
+        Command::Stop { pod: None, .. } => orders::stop_all(opening).await,
+        Command::Restore { pod } => orders::restore(opening, &pod).await,
+        Command::Rm { pod } => orders::remove(opening, &pod).await,
+        Command::Host { order: None } => orders::host(opening).await,
+        Command::Host { order: Some(HostOrder::Stop) } => orders::stop_host(opening).await,
+        Command::Auth { provider: None, .. } => auth::list(opening),
+        Command::Auth { provider: Some(provider), remove: true } => {
+            auth::remove(opening, &provider)
+        }
+        Command::Auth { provider: Some(provider), remove: false } => auth::set(opening, &provider),
+    }
 }

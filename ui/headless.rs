@@ -1,1 +1,87 @@
-//! Stub.
+//! The same program without a screen: lines in and out, one message with `-p`, verbs with `-c`, or
+//! a host that only serves.
+
+use crate::start::Opening;
+use std::path::PathBuf;
+use yoi::protocol::{PodName, Segment};
+
+pub mod exit;
+mod lines;
+mod marks;
+mod once;
+mod print;
+mod serve;
+mod signal;
+mod talk;
+mod verb;
+
+pub use exit::{Exit, Failure};
+pub use print::{Form, Printer};
+pub use serve::serve;
+pub use signal::Signals;
+pub use talk::{Reach, Talk};
+
+/// What to do without a screen.
+pub struct Work {
+    /// Verbs to carry out first, in order.
+    pub verbs: Vec<String>,
+    /// One message to run to its end.
+    pub prompt: Option<Vec<Segment>>,
+    /// The Pod to go on with; without one, a new Pod.
+    pub pod: Option<PodName>,
+    /// The model of a new Pod, or the new model of `pod`.
+    pub model: Option<String>,
+    /// Absolute; the working directory of a new Pod.
+    pub cwd: PathBuf,
+    pub form: Form,
+    pub unanswered: Unanswered,
+}
+
+/// What happens to a question that nobody is there to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The run is ended at once, and the question said.
+    End,
+    /// The question waits for another screen.
+    Wait,
+}
+
+/// Does the work to its end and says on standard error why it did not succeed, if it did not.
+pub async fn run(opening: &Opening, work: Work) -> Exit {
+    let printer = Printer::new(work.form);
+    let mut talk = match Talk::open(opening, printer, Reach::AttachOrBeTheHost).await {
+        Ok(talk) => talk,
+        Err(failure) => return say_last(&failure),
+    };
+    let result = perform(&mut talk, opening, &work).await;
+    close(talk, result).await
+}
+
+async fn perform(talk: &mut Talk, opening: &Opening, work: &Work) -> Result<(), Failure> {
+    let mut desk = verb::Desk::new(opening, work);
+    for line in &work.verbs {
+        desk.carry_out(talk, line).await?;
+    }
+    match &work.prompt {
+        Some(input) => once::once(talk, opening, work, input.clone()).await,
+        None if work.verbs.is_empty() => lines::lines(talk, &mut desk).await,
+        None => desk.finish(talk).await,
+    }
+}
+
+/// Leaves the host, or ends it when it was this process; then the last sentence.
+pub async fn close(talk: Talk, result: Result<(), Failure>) -> Exit {
+    let left = talk.leave(&result).await;
+    match result.and(left) {
+        Ok(()) => Exit::Finished,
+        Err(failure) => say_last(&failure),
+    }
+}
+
+/// The last line on standard error, and the code it ends with.
+pub fn say_last(failure: &Failure) -> Exit {
+    if !failure.message.is_empty() {
+        eprintln!("yoi: {}", failure.message);
+    }
+    failure.exit
+}

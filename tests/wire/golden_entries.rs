@@ -59,6 +59,10 @@ fn every_fact_has_its_line() {
                 r#"{"kind":"user_input","segments":[{"kind":"text","content":"hi"}]}"#,
             ),
             (
+                Fact::UserInput { segments: vec![], taken: Some("q".into()) },
+                r#"{"kind":"user_input","segments":[],"taken":"q"}"#,
+            ),
+            (
                 Fact::AssistantItem { item: said(), origin: None, native: None, partial: false },
                 r#"{"kind":"assistant_item","item":{"kind":"message","role":"assistant","content":[{"kind":"text","text":"hello"}]}}"#,
             ),
@@ -87,8 +91,8 @@ fn every_fact_has_its_line() {
                 r#"{"kind":"tool_result","item":{"kind":"tool_result","call_id":"c","summary":"s"},"files":[{"path":"/w/a","hash":"00","before":"11"}]}"#,
             ),
             (
-                Fact::SystemItem { item: SystemItem::Interrupt { body: "b".into() }, taken: None },
-                r#"{"kind":"system_item","item":{"kind":"interrupt","body":"b"}}"#,
+                Fact::SystemItem { item: SystemItem::Interrupt { body: "b".into() }, taken: Some("m".into()) },
+                r#"{"kind":"system_item","item":{"kind":"interrupt","body":"b"},"taken":"m"}"#,
             ),
             (Fact::TurnEnd { turn_count: 3 }, r#"{"kind":"turn_end","turn_count":3}"#),
             (

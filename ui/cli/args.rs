@@ -1,0 +1,190 @@
+//! What can stand on the command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use yoi::protocol::PodName;
+
+/// How the exit codes are told in `--help`.
+const EXIT_CODES: &str = "Exit codes without a screen:
+  0    finished
+  1    failed
+  2    the command line is wrong
+  3    refused by policy, or a question nobody answered
+  4    stopped short: limit reached, paused or cancelled
+  5    no such pod, or a host of another version
+  69   no model
+  128+n  ended by signal n";
+
+/// A full-screen terminal dashboard over a family of LLM agents ("Pods").
+///
+/// Without a command: the dashboard of the pods on this machine. The pods live in a host in the
+/// background and go on when the dashboard is closed.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
+pub struct Args {
+    /// The model of a new pod: provider/model, provider/ or rehearsal:<script>
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The working directory of a new pod
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// The pod to begin or go on with
+    #[arg(long, value_name = "NAME")]
+    pub pod: Option<PodName>,
+    /// The colours: night, day, mono or one of your own
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// Run the host inside this process; the pods end their work with it
+    #[arg(long)]
+    pub inside: bool,
+    /// No screen: each line of standard input is a message, or a verb after a colon
+    #[arg(long)]
+    pub no_ui: bool,
+    /// Only be the host, until SIGTERM
+    #[arg(long, requires = "no_ui", conflicts_with_all = ["prompt", "verbs", "pod"])]
+    pub serve: bool,
+    /// Run one message to its end, in a fresh pod or in the one named with --pod; `-` reads it
+    /// from standard input. Piped input is appended
+    #[arg(short, long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// Carry out a verb, as after `:` in the dashboard; can be given several times
+    #[arg(short = 'c', long = "command", value_name = "VERB")]
+    pub verbs: Vec<String>,
+    /// One event a line on standard output, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Let a tool pass that would otherwise be asked about; can be given several times
+    #[arg(long, value_name = "TOOL:PATTERN", value_parser = rule)]
+    pub allow: Vec<String>,
+    /// What happens to a question when nobody is there to answer
+    #[arg(long, value_enum, default_value_t = Ask::Deny)]
+    pub ask: Ask,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+impl Args {
+    /// Whether the dashboard is not wanted.
+    pub fn without_a_screen(&self) -> bool {
+        self.no_ui || self.prompt.is_some() || !self.verbs.is_empty()
+    }
+}
+
+/// What to do with a question when nobody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ask {
+    /// It is denied at once, and the way to let it pass is said
+    Deny,
+    /// It waits for an answer from another screen
+    Wait,
+}
+
+fn rule(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => Ok(text.to_owned()),
+        _ => Err("it has the form <tool>:<pattern>, such as 'Bash:cargo *'".into()),
+    }
+}
+
+/// Everything that is done without a dashboard and without a conversation.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the pods
+    Ls {
+        /// One pod a line, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a pod's transcript
+    Log {
+        pod: PodName,
+        /// One entry of the log a line, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send a message to a pod; it is queued when the pod is busy
+    Send {
+        pod: PodName,
+        /// The message; `-` reads it from standard input
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        text: Vec<String>,
+    },
+    /// Stop a pod; `yoi restore` brings it back
+    Stop {
+        #[arg(required_unless_present = "all")]
+        pod: Option<PodName>,
+        /// Stop every pod
+        #[arg(long, conflicts_with = "pod")]
+        all: bool,
+    },
+    /// Bring a stopped pod back; nothing is run or sent again
+    Restore { pod: PodName },
+    /// Delete a stopped pod and its transcript
+    Rm { pod: PodName },
+    /// Show the host that runs, or end it; its pods are live again at the next start
+    Host {
+        #[command(subcommand)]
+        order: Option<HostOrder>,
+    },
+    /// List the stored keys, or store one for a provider (read without echo)
+    Auth {
+        provider: Option<String>,
+        /// Forget the key instead
+        #[arg(long, requires = "provider")]
+        remove: bool,
+    },
+}
+
+/// What can be asked of the host.
+#[derive(Debug, Subcommand)]
+pub enum HostOrder {
+    /// End the host; nobody is stopped by it
+    Stop,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn read(words: &str) -> Result<Args, clap::error::ErrorKind> {
+        let words = std::iter::once("yoi").chain(words.split_whitespace());
+        Args::try_parse_from(words).map_err(|e| e.kind())
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_bare_word_is_no_pod() {
+        assert_eq!(read("alice").err(), Some(clap::error::ErrorKind::InvalidSubcommand));
+    }
+
+    #[test]
+    fn stop_wants_a_pod_or_all() {
+        assert!(read("stop").is_err());
+        assert!(read("stop alice --all").is_err());
+        assert!(read("stop alice").is_ok() && read("stop --all").is_ok());
+    }
+
+    #[test]
+    fn a_prompt_or_a_verb_needs_no_screen() {
+        assert!(read("-p hi").is_ok_and(|args| args.without_a_screen()));
+        assert!(read("-c ls").is_ok_and(|args| args.without_a_screen()));
+        assert!(read("--model rehearsal:x").is_ok_and(|args| !args.without_a_screen()));
+        assert!(read("--serve").is_err());
+    }
+
+    #[test]
+    fn a_rule_names_tool_and_pattern() {
+        assert!(read("-p hi --allow Bash:cargo").is_ok());
+        assert!(read("-p hi --allow Bash").is_err());
+    }
+
+    #[test]
+    fn an_impossible_pod_name_is_refused_at_the_door() {
+        assert!(read("log ../x").is_err());
+    }
+}

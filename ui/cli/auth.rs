@@ -1,0 +1,129 @@
+//! `yoi auth`: keys of providers, stored in a file that nobody else can read.
+
+use crate::headless::{Exit, Failure};
+use crate::start::Opening;
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use yoi::config::Keys;
+
+/// The longest key that is read, in bytes.
+const LONGEST: u64 = 64 * 1024;
+
+fn keys(opening: &Opening) -> Keys {
+    Keys::at(&opening.dirs.config)
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failed, error.to_string())
+}
+
+/// Names the providers that have a stored key, never the keys.
+pub fn list(opening: &Opening) -> Result<(), Failure> {
+    let keys = keys(opening);
+    let stored = keys.list().map_err(failed)?;
+    if stored.is_empty() {
+        eprintln!(
+            "no key is stored: `yoi auth <provider>` stores one in {}",
+            keys.file().display()
+        );
+    }
+    for provider in stored {
+        println!("{provider}");
+    }
+    Ok(())
+}
+
+/// Stores the key that is typed without echo, or piped in.
+pub fn set(opening: &Opening, provider: &str) -> Result<(), Failure> {
+    if !provider.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+        return Err(Failure::usage(format!("`{provider}` is no provider's name")));
+    }
+    let key = if io::stdin().is_terminal() { typed(provider) } else { piped() }?;
+    if key.trim().chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Failure::usage("a key is one word"));
+    }
+    let keys = keys(opening);
+    keys.set(provider, &key).map_err(failed)?;
+    eprintln!("stored the key for {provider} in {}", keys.file().display());
+    Ok(())
+}
+
+/// Forgets a stored key.
+pub fn remove(opening: &Opening, provider: &str) -> Result<(), Failure> {
+    let keys = keys(opening);
+    if !keys.remove(provider).map_err(failed)? {
+        return Err(Failure::new(Exit::Failed, format!("no key is stored for {provider}")));
+    }
+    eprintln!("removed the key for {provider} from {}", keys.file().display());
+    Ok(())
+}
+
+fn piped() -> Result<String, Failure> {
+    let mut key = String::new();
+    io::stdin().lock().take(LONGEST).read_to_string(&mut key).map_err(failed)?;
+    Ok(key)
+}
+
+fn typed(provider: &str) -> Result<String, Failure> {
+    eprint!("key for {provider} (not shown): ");
+    io::stderr().flush().map_err(failed)?;
+    let quiet = Quiet::new().map_err(failed)?;
+    let key = read_keys(&mut io::stdin().lock());
+    drop(quiet);
+    eprintln!();
+    key.map_err(failed)?.ok_or_else(|| Failure::new(Exit::Signal(2), "nothing was stored"))
+}
+
+/// What was typed up to Enter; `None` after Ctrl+C or Ctrl+D.
+fn read_keys(input: &mut impl io::Read) -> io::Result<Option<String>> {
+    let mut typed = Vec::new();
+    for byte in input.take(LONGEST).bytes() {
+        match byte? {
+            b'\r' | b'\n' => return Ok(String::from_utf8(typed).ok()),
+            0x03 | 0x04 => return Ok(None),
+            0x08 | 0x7f => drop(typed.pop()),
+            0x15 => typed.clear(),
+            byte => typed.push(byte),
+        }
+    }
+    Ok(None)
+}
+
+/// The terminal without echo, and with Ctrl+C as a byte, so that nothing can leave it changed.
+struct Quiet {
+    before: Termios,
+}
+
+impl Quiet {
+    fn new() -> io::Result<Self> {
+        let before = tcgetattr(rustix::stdio::stdin())?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
+        quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &quiet)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // The terminal may be gone; then there is nothing to put back.
+        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_ends_with_enter_and_can_be_corrected() {
+        let read = |mut bytes: &[u8]| read_keys(&mut bytes).expect("bytes can be read");
+        assert_eq!(read(b"sk-ax\x7f1\r"), Some("sk-a1".into()));
+        assert_eq!(read(b"wrong\x15right\n"), Some("right".into()));
+        assert_eq!(read(b"half\x03"), None);
+    }
+}

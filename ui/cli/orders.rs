@@ -1,0 +1,238 @@
+//! Single orders from the shell: list, send, stop, restore, remove, and the host itself.
+
+use crate::headless::{Exit, Failure, Form, Printer, Reach, Talk, close};
+use crate::start::{self, Opening};
+use std::path::Path;
+use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
+
+async fn talk(opening: &Opening, reach: Reach) -> Result<Talk, Failure> {
+    Talk::open(opening, Printer::new(Form::Plain), reach).await
+}
+
+/// Ends the talk and turns its exit into a result; the sentence was said.
+async fn done(talk: Talk, result: Result<(), Failure>) -> Result<(), Failure> {
+    match close(talk, result).await {
+        Exit::Finished => Ok(()),
+        exit => Err(Failure::new(exit, String::new())),
+    }
+}
+
+/// `yoi ls`: a table of the Pods, or one a line as JSON.
+pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
+    let talk = talk(opening, Reach::AttachOrBeTheHost).await?;
+    let pods: Vec<PodInfo> = talk.pods().cloned().collect();
+    if json {
+        for info in &pods {
+            let line = serde_json::to_string(info);
+            println!("{}", line.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?);
+        }
+    } else if pods.is_empty() {
+        eprintln!("no pods yet: `yoi`, or `yoi -p <message>`, makes one");
+    } else {
+        print!("{}", table(&pods, yoi::protocol::now_ms()));
+    }
+    done(talk, Ok(())).await
+}
+
+fn table(pods: &[PodInfo], now: u64) -> String {
+    let rows = pods.iter().map(|info| {
+        let state = info.why.as_ref().map_or_else(
+            || word(info.state).to_owned(),
+            |why| format!("{} ({why})", word(info.state)),
+        );
+        let model = if info.model.is_empty() { "no model" } else { &info.model };
+        [
+            info.name.to_string(),
+            state,
+            age(now.saturating_sub(info.since)),
+            model.to_owned(),
+            info.cwd.display().to_string(),
+        ]
+    });
+    let head = ["POD", "STATE", "SINCE", "MODEL", "DIRECTORY"].map(str::to_owned);
+    aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+}
+
+fn aligned(rows: &[[String; 5]]) -> String {
+    let mut text = String::new();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    for row in rows {
+        for (column, cell) in row.iter().enumerate() {
+            let pad = width(column).unwrap_or(0) - cell.chars().count();
+            text.push_str(cell);
+            if column + 1 < row.len() {
+                text.push_str(&" ".repeat(pad + 2));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::NeedsYou => "needs you",
+        State::Paused => "paused",
+        State::Idle => "idle",
+        State::Stopped => "stopped",
+        State::Failed => "failed",
+        State::Unknown => "unknown",
+    }
+}
+
+fn age(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match minutes {
+        0 => format!("{} s", ms / 1000),
+        1..60 => format!("{minutes} min"),
+        60..1440 => format!("{} h", minutes / 60),
+        _ => format!("{} d", minutes / 1440),
+    }
+}
+
+/// `yoi send`: done when the host has recorded it; the turn goes on in the background.
+pub async fn send(opening: &Opening, pod: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
+    let mut talk = talk(opening, Reach::AttachOrStart).await?;
+    let result = say(&mut talk, pod, input).await;
+    done(talk, result).await
+}
+
+async fn say(talk: &mut Talk, pod: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
+    let info = talk.find(pod)?.clone();
+    if info.state == State::Stopped {
+        let message = format!("{pod} is stopped: `yoi restore {pod}` brings it back");
+        return Err(Failure::new(Exit::Failed, message));
+    }
+    let reply = talk.call(Some(&info.name), Method::Send { input, queue: true }).await?;
+    match reply {
+        Event::Accepted { queued: Some(_), .. } => {
+            talk.printer.note(&format!("queued for {pod}: it is sent when the turn ends"));
+        }
+        _ => talk.printer.note(&format!("sent to {pod}")),
+    }
+    Ok(())
+}
+
+/// `yoi stop <pod>`.
+pub async fn stop(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
+    let mut talk = talk(opening, Reach::AttachOrBeTheHost).await?;
+    let result = stop_one(&mut talk, pod).await;
+    done(talk, result).await
+}
+
+async fn stop_one(talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+    let name = talk.find(pod)?.name.clone();
+    if talk.find(pod)?.state == State::Stopped {
+        talk.printer.note(&format!("{name} is stopped already"));
+        return Ok(());
+    }
+    talk.call(Some(&name), Method::Stop).await?;
+    talk.printer.note(&format!("stopped {name}: `yoi restore {name}` brings it back"));
+    Ok(())
+}
+
+/// `yoi stop --all`: every Pod; the first failure is the result, and none keeps the others alive.
+pub async fn stop_all(opening: &Opening) -> Result<(), Failure> {
+    let mut talk = talk(opening, Reach::AttachOrBeTheHost).await?;
+    let live = |info: &&PodInfo| info.state != State::Stopped;
+    let names: Vec<PodName> = talk.pods().filter(live).map(|info| info.name.clone()).collect();
+    if names.is_empty() {
+        talk.printer.note("every pod is stopped already");
+    }
+    let mut result = Ok(());
+    for name in &names {
+        let stopped = stop_one(&mut talk, name).await;
+        result = result.and(stopped);
+    }
+    done(talk, result).await
+}
+
+/// `yoi restore <pod>`: live again in the host, and nothing is run.
+pub async fn restore(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
+    let mut talk = talk(opening, Reach::AttachOrStart).await?;
+    let result = restore_one(&mut talk, pod).await;
+    done(talk, result).await
+}
+
+async fn restore_one(talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+    let name = talk.find(pod)?.name.clone();
+    let Event::PodRestored { result } =
+        talk.call(None, Method::Restore { name: name.to_string() }).await?
+    else {
+        return Err(Failure::new(Exit::Failed, "the host did not say what it restored"));
+    };
+    let live = result.get("action").and_then(|a| a.as_str()) == Some("already_live");
+    talk.printer.note(&match live {
+        true => format!("{name} is live already"),
+        false => format!("{name} is back; nothing was run or sent again"),
+    });
+    Ok(())
+}
+
+/// `yoi rm <pod>`.
+pub async fn remove(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
+    let mut talk = talk(opening, Reach::AttachOrBeTheHost).await?;
+    let result = remove_one(&mut talk, pod).await;
+    done(talk, result).await
+}
+
+async fn remove_one(talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+    let name = talk.find(pod)?.name.clone();
+    talk.call(Some(&name), Method::Remove).await?;
+    talk.printer.note(&format!("deleted {name}"));
+    Ok(())
+}
+
+/// `yoi host`: what runs for this data directory.
+pub async fn host(opening: &Opening) -> Result<(), Failure> {
+    let Some((client, mut events)) = start::attach(opening).await? else {
+        println!("no host runs for {}", opening.dirs.data.display());
+        return Ok(());
+    };
+    let reply = client.call(None, Method::HostStatus);
+    let reply = tokio::select! {
+        reply = reply => reply?,
+        () = async { while events.recv().await.is_some() {} } => return Err(ended()),
+    };
+    if let Event::Host { version, pid, data_dir, runtime_dir } = reply {
+        println!("version    {version}\nprocess    {pid}");
+        println!("data       {}\nsockets    {}", data_dir.display(), runtime_dir.display());
+    }
+    Ok(())
+}
+
+/// `yoi host stop`: ends the host; its live Pods are live again at the next start.
+pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
+    let Some((client, mut events)) = start::attach(opening).await? else {
+        eprintln!("no host runs for {}", opening.dirs.data.display());
+        return Ok(());
+    };
+    client.call(None, Method::Stop).await?;
+    // It is over when the host closes the connection.
+    while events.recv().await.is_some() {}
+    eprintln!("the host ended; its live pods are live again at the next start");
+    Ok(())
+}
+
+fn ended() -> Failure {
+    Failure::new(Exit::Failed, "the connection to the host ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_said_in_their_largest_unit() {
+        let said = [0, 59_999, 60_000, 3_600_000, 90_000_000].map(age);
+        assert_eq!(said, ["0 s", "59 s", "1 min", "1 h", "1 d"]);
+    }
+
+    #[test]
+    fn columns_are_aligned_and_no_line_ends_in_blanks() {
+        let row = |cells: [&str; 5]| cells.map(str::to_owned);
+        let text = aligned(&[row(["a", "b", "c", "d", "e"]), row(["long", "b", "c", "d", "/w"])]);
+        assert_eq!(text, "a     b  c  d  e\nlong  b  c  d  /w\n");
+    }
+}

@@ -1,0 +1,99 @@
+//! The way to the dashboard: which host it shows, and what is said when it is left.
+
+use crate::cli::args::Args;
+use crate::headless::{Exit, Failure};
+use crate::run::{self, ExitReason, Options, Reconnect};
+use crate::start::{self, Opening};
+use std::io::IsTerminal as _;
+use yoi::client::{Client, Events};
+use yoi::config::{Catalogue, Settings};
+use yoi::host::Host;
+
+/// Shows the dashboard until it is left.
+pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Result<(), Failure> {
+    if args.json {
+        return Err(Failure::usage("--json needs --no-ui, -p or -c"));
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        let message = "the dashboard needs a terminal: use --no-ui, or -p with a message";
+        return Err(Failure::usage(message));
+    }
+    let reached = reach(opening, args.inside).await?;
+    let (settings, _) = Settings::load(&opening.dirs.config);
+    let options = Options {
+        cwd: opening.cwd.clone(),
+        model,
+        env: opening.env.clone(),
+        theme: args.theme,
+        config_dir: Some(opening.dirs.config.clone()),
+        pod: args.pod,
+        models: Catalogue::with(&settings).specs(),
+        notice: reached.notice,
+        reconnect: reached.host.is_none().then(|| reconnect(opening)),
+    };
+    let ended = run::dashboard(reached.client, reached.events, options).await;
+    if let Some(host) = reached.host {
+        host.end().await;
+    }
+    left(ended?)
+}
+
+struct Reached {
+    client: Client,
+    events: Events,
+    /// Set when this process is the host.
+    host: Option<Host>,
+    notice: Option<String>,
+}
+
+/// A host in the background; or in this process, when that was asked for or nothing can run in the
+/// background.
+async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
+    let notice = if inside {
+        if let Some((client, events)) = start::attach(opening).await? {
+            let notice = Some("a host runs already; --inside was not needed".to_owned());
+            return Ok(Reached { client, events, host: None, notice });
+        }
+        "the host runs inside this screen: what runs is paused when you leave".to_owned()
+    } else {
+        match start::attach_or_start(opening).await {
+            Ok((client, events)) => {
+                return Ok(Reached { client, events, host: None, notice: None });
+            }
+            Err(error) if error.downcast_ref::<yoi::client::ConnectError>().is_some() => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                format!("no host in the background ({error:#}); it runs inside this screen")
+            }
+        }
+    };
+    let (host, client, events) = start::inside(opening).await?;
+    Ok(Reached { client, events, host: Some(host), notice: Some(notice) })
+}
+
+fn reconnect(opening: &Opening) -> Reconnect {
+    let opening = opening.clone();
+    Box::new(move || {
+        let opening = opening.clone();
+        Box::pin(async move { start::attach_or_start(&opening).await })
+    })
+}
+
+fn left(reason: ExitReason) -> Result<(), Failure> {
+    match reason {
+        ExitReason::Quit { farewell } => {
+            for sentence in farewell {
+                eprintln!("{sentence}");
+            }
+            Ok(())
+        }
+        ExitReason::HostEnded => {
+            Err(Failure::new(Exit::Failed, "the host ended: `yoi` starts it again"))
+        }
+        ExitReason::Signal(number) => {
+            let number = u8::try_from(number).unwrap_or(15);
+            Err(Failure::new(Exit::Signal(number), String::new()))
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! How the program ends: one number a shell can rely on for every way.
+
+use std::process::ExitCode;
+use yoi::client::ConnectError;
+use yoi::protocol::{ErrorCode, Refusal, RunResult};
+
+/// The exit codes of the program without a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for was done.
+    Finished,
+    /// It was tried and failed.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// A policy refused it, or nobody was there to answer.
+    Refused,
+    /// The turn ended early: limit reached, paused or cancelled.
+    StoppedShort,
+    /// There is no such Pod, or the host is of another version.
+    NotThere,
+    /// No model is configured.
+    NoModel,
+    /// A signal ended it.
+    Signal(u8),
+}
+
+impl Exit {
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Finished => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::StoppedShort => 4,
+            Self::NotThere => 5,
+            Self::NoModel => 69,
+            Self::Signal(number) => 128_u8.saturating_add(number),
+        }
+    }
+
+    /// The first of two that is not [`Exit::Finished`].
+    pub fn or(self, later: Self) -> Self {
+        if self == Self::Finished { later } else { self }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+impl From<RunResult> for Exit {
+    fn from(result: RunResult) -> Self {
+        match result {
+            RunResult::Finished => Self::Finished,
+            RunResult::Paused
+            | RunResult::LimitReached
+            | RunResult::RolledBack
+            | RunResult::Cancelled => Self::StoppedShort,
+        }
+    }
+}
+
+/// Why the program cannot go on: the sentence for the person and the code for the shell.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub exit: Exit,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub fn no_such_pod(name: &str) -> Self {
+        Self::new(
+            Exit::NotThere,
+            format!("there is no pod `{name}`: `yoi ls` shows those there are"),
+        )
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let exit = match refusal.code {
+            ErrorCode::AlreadyRunning
+            | ErrorCode::NotRunning
+            | ErrorCode::NotPaused
+            | ErrorCode::ProviderError
+            | ErrorCode::ToolError
+            | ErrorCode::InvalidRequest
+            | ErrorCode::Internal => Exit::Failed,
+        };
+        Self::new(exit, refusal.message)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        let other = matches!(error.downcast_ref(), Some(ConnectError::OtherVersion { .. }));
+        Self::new(if other { Exit::NotThere } else { Exit::Failed }, format!("{error:#}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_end_has_its_documented_code() {
+        let table = [
+            (Exit::Finished, 0),
+            (Exit::Failed, 1),
+            (Exit::Usage, 2),
+            (Exit::Refused, 3),
+            (Exit::StoppedShort, 4),
+            (Exit::NotThere, 5),
+            (Exit::NoModel, 69),
+            (Exit::Signal(15), 143),
+        ];
+        for (exit, code) in table {
+            assert_eq!(exit.code(), code, "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_failure_decides() {
+        assert_eq!(Exit::Finished.or(Exit::Failed), Exit::Failed);
+        assert_eq!(Exit::NoModel.or(Exit::Failed), Exit::NoModel);
+    }
+
+    #[test]
+    fn a_host_of_another_version_is_not_there() {
+        let error = ConnectError::OtherVersion { theirs: 2, ours: 1, version: "9".into() };
+        assert_eq!(Failure::from(anyhow::Error::new(error)).exit, Exit::NotThere);
+        assert_eq!(Failure::from(anyhow::anyhow!("no")).exit, Exit::Failed);
+    }
+}

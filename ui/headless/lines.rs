@@ -1,0 +1,53 @@
+//! The line front end: every line of standard input is a message, or a verb when it begins with a
+//! colon. At the end of the input, what runs is finished.
+
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::talk::Talk;
+use crate::headless::verb::{Desk, Next};
+use std::io::BufRead as _;
+use tokio::sync::mpsc;
+
+/// Lines of input that are read ahead; the reading waits when there are more.
+const AHEAD: usize = 4;
+
+/// Reads until the end of the input or `:quit`. A line that is refused is said and does not end
+/// the reading; the first one decides how the program ends.
+pub async fn lines(talk: &mut Talk, desk: &mut Desk<'_>) -> Result<(), Failure> {
+    let mut input = input();
+    let mut first_failure = None;
+    loop {
+        let Some(line) = talk.while_listening(input.recv()).await? else { break };
+        let line = line.map_err(|e| {
+            Failure::new(Exit::Failed, format!("cannot read the standard input: {e}"))
+        })?;
+        match desk.take(talk, &line).await {
+            Ok(Next::GoOn) => {}
+            Ok(Next::Leave) => break,
+            Err(failure) if matches!(failure.exit, Exit::Signal(_)) => return Err(failure),
+            Err(failure) => {
+                talk.printer.note(&failure.message);
+                first_failure.get_or_insert(failure.exit);
+            }
+        }
+    }
+    desk.finish(talk).await?;
+    match first_failure {
+        // It was said when it happened.
+        Some(exit) => Err(Failure::new(exit, String::new())),
+        None => Ok(()),
+    }
+}
+
+/// The lines of standard input, read by a thread of its own: a read cannot be taken back, and the
+/// program must be able to end while one is pending.
+fn input() -> mpsc::Receiver<std::io::Result<String>> {
+    let (lines, read) = mpsc::channel(AHEAD);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    read
+}

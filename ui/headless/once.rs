@@ -1,0 +1,152 @@
+//! `-p`: one message, run to its end.
+
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::talk::{Talk, View, stuck};
+use crate::headless::{Unanswered, Work};
+use crate::start::Opening;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{EntryId, Event, Method, PodInfo, PodName, Segment, State};
+
+/// Who is spoken to, and in which state to leave it.
+struct Partner {
+    name: PodName,
+    after: After,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Stop,
+    /// It was live before.
+    LeaveLive,
+}
+
+/// Sends the prompt to a fresh Pod, or to the one that was named, and waits for the end of the run.
+/// The Pod is left stopped, unless it was live before.
+pub async fn once(
+    talk: &mut Talk,
+    opening: &Opening,
+    work: &Work,
+    input: Vec<Segment>,
+) -> Result<(), Failure> {
+    let partner = match &work.pod {
+        None => create(talk, opening, work).await?,
+        Some(name) => {
+            let info = talk.find(name)?.clone();
+            continue_with(talk, opening, work, info).await?
+        }
+    };
+    let result = converse(talk, &partner.name, input, work.unanswered).await;
+    put_down(talk, &partner, result).await
+}
+
+async fn create(talk: &mut Talk, opening: &Opening, work: &Work) -> Result<Partner, Failure> {
+    let new = NewPod {
+        cwd: work.cwd.clone(),
+        model: work.model.clone(),
+        env: opening.env.clone(),
+        ..NewPod::default()
+    };
+    let Event::Created { info } = talk.call(None, Method::New(new)).await? else {
+        return Err(Failure::new(Exit::Failed, "the host did not say which pod it made"));
+    };
+    talk.view = View::One(info.name.clone());
+    talk.printer.reply(Some(&info.name.clone()), &Event::Created { info: info.clone() });
+    tell_about(talk, &info);
+    Ok(Partner { name: info.name, after: After::Stop })
+}
+
+async fn continue_with(
+    talk: &mut Talk,
+    opening: &Opening,
+    work: &Work,
+    info: PodInfo,
+) -> Result<Partner, Failure> {
+    let name = info.name.clone();
+    talk.view = View::One(name.clone());
+    let after = if info.state == State::Stopped { After::Stop } else { After::LeaveLive };
+    if after == After::Stop {
+        talk.call(None, Method::Restore { name: name.to_string() }).await?;
+    }
+    if let Some(model) = work.model.clone() {
+        talk.call(Some(&name), Method::SetModel { model }).await?;
+    }
+    talk.call(Some(&name), Method::Open { env: opening.env.clone() }).await?;
+    let info = talk.find(&name)?.clone();
+    tell_about(talk, &info);
+    Ok(Partner { name, after })
+}
+
+/// Who answers, and what a person should know of its scope.
+fn tell_about(talk: &mut Talk, info: &PodInfo) {
+    let model = if info.model.is_empty() { "no model" } else { &info.model };
+    let why = if info.model_why.is_empty() { "" } else { ", because " };
+    talk.printer.note(&format!("{}: {model}{why}{}", info.name, info.model_why));
+    for note in &info.notes {
+        talk.printer.note(note);
+    }
+}
+
+async fn converse(
+    talk: &mut Talk,
+    name: &PodName,
+    input: Vec<Segment>,
+    unanswered: Unanswered,
+) -> Result<(), Failure> {
+    let reply = talk.call(Some(name), Method::Send { input, queue: false }).await?;
+    let Event::Accepted { entry: Some(entry), .. } = reply else {
+        return Err(Failure::new(Exit::Failed, "the host did not say what it recorded"));
+    };
+    wait_for_end(talk, name, entry, unanswered).await?;
+    let info = talk.find(name)?;
+    if info.model.is_empty() {
+        return Err(Failure::new(Exit::NoModel, "no model: set a provider's key, or give --model"));
+    }
+    Ok(())
+}
+
+/// Waits until the run of `entry` is over; its failure is the result.
+pub async fn wait_for_end(
+    talk: &mut Talk,
+    name: &PodName,
+    entry: EntryId,
+    unanswered: Unanswered,
+) -> Result<(), Failure> {
+    loop {
+        if let Some(end) = talk.end_of(name, entry) {
+            return match end.exit {
+                Exit::Finished => Ok(()),
+                exit => Err(Failure::new(exit, end.why.clone().unwrap_or_default())),
+            };
+        }
+        let info = talk.find(name)?;
+        let waits = unanswered == Unanswered::Wait && info.state == State::NeedsYou;
+        if let Some(failure) = stuck(info).filter(|_| !waits) {
+            return Err(failure);
+        }
+        talk.step().await?;
+    }
+}
+
+/// Leaves the Pod as it was found. After a signal its turn is paused first, so that it can go on
+/// later.
+async fn put_down(
+    talk: &mut Talk,
+    partner: &Partner,
+    result: Result<(), Failure>,
+) -> Result<(), Failure> {
+    if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
+        let orders = match partner.after {
+            After::Stop => [Method::Pause, Method::Stop].as_slice(),
+            After::LeaveLive => &[Method::Pause],
+        };
+        talk.interrupt(&partner.name, orders).await;
+        return result;
+    }
+    if partner.after == After::Stop
+        && talk.find(&partner.name).is_ok_and(|i| i.state != State::Stopped)
+    {
+        let stopped = talk.call(Some(&partner.name), Method::Stop).await;
+        return result.and(stopped.map(drop));
+    }
+    result
+}

@@ -1,0 +1,32 @@
+//! `--no-ui --serve`: a host and nothing else, until a signal ends it.
+
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::signal::Signals;
+use crate::start::{self, Opening};
+
+/// Runs a host in this process until SIGTERM, SIGINT or SIGHUP. Refuses when one runs already.
+pub async fn serve(opening: &Opening) -> Result<(), Failure> {
+    let mut signals = Signals::listen()
+        .map_err(|e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}")))?;
+    if start::attach(opening).await?.is_some() {
+        let data = opening.dirs.data.display();
+        let message =
+            format!("a host runs already for {data}: `yoi host` shows it, `yoi host stop` ends it");
+        return Err(Failure::new(Exit::Failed, message));
+    }
+    let (host, client, mut events) = start::inside(opening).await?;
+    eprintln!("yoi: serving on {}", opening.dirs.host_socket().display());
+    let number = loop {
+        tokio::select! {
+            number = signals.asked() => break Some(number),
+            () = host.ended() => break None,
+            event = events.recv() => if event.is_none() { break None },
+        }
+    };
+    drop(client);
+    host.end().await;
+    match number {
+        Some(number) => Err(Failure::new(Exit::Signal(number), String::new())),
+        None => Ok(()),
+    }
+}

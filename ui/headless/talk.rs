@@ -1,0 +1,354 @@
+//! A conversation with a host: orders and their replies, while the events that arrive meanwhile
+//! are shown and noted.
+
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::marks::{End, Marks};
+use crate::headless::print::Printer;
+use crate::headless::signal::Signals;
+use crate::start::{self, Opening};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use yoi::client::{Client, Events};
+use yoi::host::Host;
+use yoi::protocol::event::Line;
+use yoi::protocol::{Entry, EntryId, Event, Method, Outgoing, PodInfo, PodName, State};
+
+/// How much of a transcript is read again after events were missed, in bytes.
+const TAIL: u64 = 256 * 1024;
+/// How often it is looked whether the other clients of a host in this process have left.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a turn may take to be paused when a signal ends the program.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Which host to talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The running one; without one, this process is the host until the talk is over.
+    AttachOrBeTheHost,
+    /// The running one; without one, a new one in the background.
+    AttachOrStart,
+}
+
+/// Whose events are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    Nobody,
+    One(PodName),
+    /// All for programs; for people, those of this Pod.
+    All(Option<PodName>),
+}
+
+/// A connection with everything that was heard on it.
+pub struct Talk {
+    client: Client,
+    events: Events,
+    signals: Signals,
+    pub printer: Printer,
+    pub view: View,
+    /// Whether the family was told once.
+    told: bool,
+    pods: BTreeMap<PodName, Known>,
+    /// Pods of which events were missed.
+    stale: BTreeSet<PodName>,
+    /// Set when this process is the host.
+    host: Option<Host>,
+}
+
+struct Known {
+    info: PodInfo,
+    marks: Marks,
+}
+
+impl Talk {
+    /// Connects and learns which Pods there are.
+    pub async fn open(opening: &Opening, printer: Printer, reach: Reach) -> Result<Self, Failure> {
+        let signals = Signals::listen()
+            .map_err(|e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}")))?;
+        let (client, events, host) = connect(opening, reach).await?;
+        let mut talk = Self {
+            client,
+            events,
+            signals,
+            printer,
+            view: View::Nobody,
+            told: false,
+            pods: BTreeMap::new(),
+            stale: BTreeSet::new(),
+            host,
+        };
+        talk.watch().await?;
+        Ok(talk)
+    }
+
+    /// Subscribes, and waits until the family was told.
+    async fn watch(&mut self) -> Result<(), Failure> {
+        self.call(None, Method::Watch).await?;
+        while !self.told {
+            let outgoing = self.receive().await?;
+            self.take(outgoing);
+        }
+        Ok(())
+    }
+
+    /// Every Pod there is.
+    pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
+        self.pods.values().map(|known| &known.info)
+    }
+
+    /// What is known of a Pod; names are compared ignoring case.
+    pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
+        let found = self.pods().find(|info| info.name.key() == name.key());
+        found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
+    }
+
+    /// Gives an order and waits for its reply. When it returns, everything that the host said
+    /// before the reply is shown and noted.
+    pub async fn call(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
+        let (client, pod) = (self.client.clone(), pod.cloned());
+        let about = pod.clone().or_else(|| about(&method));
+        let mut reply = Box::pin(async move { client.call(pod.as_ref(), method).await });
+        let reply = loop {
+            tokio::select! {
+                reply = &mut reply => break reply,
+                outgoing = self.events.recv() => match outgoing {
+                    Some(outgoing) => self.take(outgoing),
+                    None => break reply.await,
+                },
+                number = self.signals.asked() => return Err(interrupted(number)),
+            }
+        };
+        while let Ok(outgoing) = self.events.try_recv() {
+            self.take(outgoing);
+        }
+        let reply = reply?;
+        if self.view != View::Nobody {
+            self.printer.reply(about.as_ref(), &reply);
+        }
+        if let Event::Created { info } = &reply {
+            self.know((**info).clone());
+        }
+        Ok(reply)
+    }
+
+    /// Waits until the host says something, and notes it.
+    pub async fn step(&mut self) -> Result<(), Failure> {
+        let outgoing = self.receive().await?;
+        self.take(outgoing);
+        self.refresh().await
+    }
+
+    /// Reads again what was missed.
+    async fn refresh(&mut self) -> Result<(), Failure> {
+        while let Some(name) = self.stale.pop_first() {
+            let method = Method::Page { before: None, max_bytes: TAIL };
+            let Event::Page { entries, .. } = self.call(Some(&name), method).await? else {
+                continue;
+            };
+            let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
+            if self.shown(&name) {
+                self.printer.catch_up(entries.iter());
+            }
+            if let Some(known) = self.pods.get_mut(&name) {
+                known.marks.reread(entries.iter());
+            }
+        }
+        Ok(())
+    }
+
+    async fn receive(&mut self) -> Result<Outgoing, Failure> {
+        tokio::select! {
+            outgoing = self.events.recv() => {
+                outgoing.ok_or_else(|| Failure::new(Exit::Failed, "the connection to the host ended"))
+            }
+            number = self.signals.asked() => Err(interrupted(number)),
+        }
+    }
+
+    fn take(&mut self, outgoing: Outgoing) {
+        self.show(&outgoing);
+        let Outgoing { pod, event, .. } = outgoing;
+        match event {
+            Event::Family { pods } => self.family(pods),
+            Event::PodChanged { info } => self.know(*info),
+            Event::PodRemoved { name } => {
+                self.pods.remove(&name);
+            }
+            Event::Lagged => self.missed(),
+            event => {
+                if let Some(known) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
+                    known.marks.note(&event);
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, outgoing: &Outgoing) {
+        let of = outgoing.pod.as_ref();
+        match &self.view {
+            View::Nobody => {}
+            View::One(name) if of == Some(name) => self.printer.event(outgoing),
+            View::One(_) => {}
+            View::All(current) if of.is_some() && of == current.as_ref() => {
+                self.printer.event(outgoing);
+            }
+            View::All(_) => self.printer.aside(outgoing),
+        }
+    }
+
+    fn shown(&self, name: &PodName) -> bool {
+        match &self.view {
+            View::Nobody => false,
+            View::One(shown) => shown == name,
+            View::All(current) => current.as_ref() == Some(name),
+        }
+    }
+
+    fn family(&mut self, pods: Vec<PodInfo>) {
+        self.told = true;
+        self.pods.retain(|name, _| pods.iter().any(|info| info.name == *name));
+        for info in pods {
+            self.know(info);
+        }
+    }
+
+    /// Events were missed: what matters of them is read from the transcripts.
+    fn missed(&mut self) {
+        let heard = self.pods.iter().filter(|(_, known)| !known.marks.is_empty());
+        self.stale.extend(heard.map(|(name, _)| name.clone()));
+        if let View::One(name) | View::All(Some(name)) = &self.view {
+            self.stale.insert(name.clone());
+        }
+    }
+
+    fn know(&mut self, info: PodInfo) {
+        match self.pods.get_mut(&info.name) {
+            Some(known) => known.info = info,
+            None => {
+                let marks = Marks::default();
+                self.pods.insert(info.name.clone(), Known { info, marks });
+            }
+        }
+    }
+
+    /// How the run of an input ended, once it has.
+    pub fn end_of(&self, pod: &PodName, input: EntryId) -> Option<&End> {
+        self.pods.get(pod)?.marks.end_of(input)
+    }
+
+    /// How the last run that was seen ended.
+    pub fn last_end(&self, pod: &PodName) -> Option<&End> {
+        self.pods.get(pod)?.marks.last_end()
+    }
+
+    /// Waits for `future` while events are noted; a signal ends the wait.
+    pub async fn while_listening<T>(
+        &mut self,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        let mut future = std::pin::pin!(future);
+        loop {
+            tokio::select! {
+                value = &mut future => return Ok(value),
+                outgoing = self.receive() => {
+                    let outgoing = outgoing?;
+                    self.take(outgoing);
+                }
+            }
+            self.refresh().await?;
+        }
+    }
+
+    /// Interrupts a Pod after a signal. It is asked once and not waited for longer than a pause
+    /// may take.
+    pub async fn interrupt(&mut self, pod: &PodName, then: &[Method]) {
+        for method in then {
+            let call = self.client.call(Some(pod), method.clone());
+            // The host may be ending too; there is nothing left to do about a refusal.
+            let _ = tokio::time::timeout(PAUSE, call).await;
+        }
+    }
+
+    /// Ends the conversation. A host that is this process ends with it, once it is idle and nobody
+    /// else is attached; after a signal at once.
+    pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
+        let Some(host) = self.host.take() else { return Ok(()) };
+        let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
+        let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
+        drop(self);
+        host.end().await;
+        waited
+    }
+
+    /// Waits as long as another client is attached to the host in this process.
+    async fn while_others_work(&mut self, host: &Host) -> Result<(), Failure> {
+        let mut look = tokio::time::interval(LOOK);
+        while host.others(1) > 0 || self.pods().any(|info| info.state == State::Running) {
+            tokio::select! {
+                _ = look.tick() => {}
+                outgoing = self.receive() => {
+                    let outgoing = outgoing?;
+                    self.take(outgoing);
+                }
+                () = host.ended() => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn connect(
+    opening: &Opening,
+    reach: Reach,
+) -> Result<(Client, Events, Option<Host>), Failure> {
+    if reach == Reach::AttachOrStart {
+        let (client, events) = start::attach_or_start(opening).await?;
+        return Ok((client, events, None));
+    }
+    if let Some((client, events)) = start::attach(opening).await? {
+        return Ok((client, events, None));
+    }
+    let (host, client, events) = start::inside(opening).await?;
+    Ok((client, events, Some(host)))
+}
+
+/// The Pod that an order to the host is about.
+fn about(method: &Method) -> Option<PodName> {
+    match method {
+        Method::Restore { name } => PodName::parse(name).ok(),
+        Method::New(new) => new.name.clone(),
+        _ => None,
+    }
+}
+
+fn entry_of(line: Line) -> Option<Entry> {
+    match line {
+        Line::Whole(entry) | Line::Cut { entry, .. } => Some(*entry),
+        Line::Damaged { .. } => None,
+    }
+}
+
+fn interrupted(number: u8) -> Failure {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        _ => "SIGTERM",
+    };
+    Failure::new(Exit::Signal(number), format!("ended by {name}"))
+}
+
+/// Why a Pod cannot get further without a person, when that is so.
+pub fn stuck(info: &PodInfo) -> Option<Failure> {
+    let why = |otherwise: &str| info.why.clone().unwrap_or_else(|| otherwise.to_owned());
+    match info.state {
+        State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),
+        State::NeedsYou if info.why.as_deref().is_some_and(|why| why.contains("no key")) => {
+            Some(Failure::new(Exit::NoModel, why("no key")))
+        }
+        State::NeedsYou => Some(Failure::new(Exit::Refused, why("it needs an answer"))),
+        State::Stopped => Some(Failure::new(
+            Exit::StoppedShort,
+            format!("{0} was stopped: `yoi restore {0}` brings it back", info.name),
+        )),
+        State::Running | State::Paused | State::Idle | State::Unknown => None,
+    }
+}

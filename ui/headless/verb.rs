@@ -1,0 +1,264 @@
+//! Messages and verbs typed as lines, over the table that the dashboard uses too.
+
+use crate::command::{self, Call, Here, Verb};
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::talk::{Talk, View, stuck};
+use crate::headless::{Unanswered, Work};
+use crate::start::Opening;
+use std::collections::BTreeMap;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{EntryId, Event, Method, PodName, RewindTarget, Segment, State};
+
+/// Whether there is more to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    GoOn,
+    Leave,
+}
+
+/// Where lines are typed: the current Pod and what a new one gets.
+pub struct Desk<'a> {
+    opening: &'a Opening,
+    work: &'a Work,
+    current: Option<PodName>,
+    /// Pods that were given something to do, and the last input whose end is waited for.
+    busy: BTreeMap<PodName, Option<EntryId>>,
+}
+
+impl<'a> Desk<'a> {
+    pub fn new(opening: &'a Opening, work: &'a Work) -> Self {
+        Self { opening, work, current: None, busy: BTreeMap::new() }
+    }
+
+    /// One line of input: blank, a verb or a message.
+    pub async fn take(&mut self, talk: &mut Talk, line: &str) -> Result<Next, Failure> {
+        if line.trim().is_empty() {
+            return Ok(Next::GoOn);
+        }
+        if line.starts_with(':') {
+            return self.carry_out(talk, line).await;
+        }
+        self.say(talk, line).await?;
+        Ok(Next::GoOn)
+    }
+
+    async fn say(&mut self, talk: &mut Talk, text: &str) -> Result<(), Failure> {
+        let pod = self.somebody(talk).await?;
+        let input = vec![Segment::Text { content: text.to_owned() }];
+        let reply = talk.call(Some(&pod), Method::Send { input, queue: true }).await?;
+        if let Event::Accepted { queued: Some(_), .. } = reply {
+            talk.printer.note(&format!("queued for {pod}: it is sent when the turn ends"));
+        }
+        self.busy.insert(pod, begun(&reply));
+        Ok(())
+    }
+
+    /// The current Pod; the one named at the start, or a new one, when there is none yet.
+    async fn somebody(&mut self, talk: &mut Talk) -> Result<PodName, Failure> {
+        if let Some(pod) = &self.current {
+            return Ok(pod.clone());
+        }
+        let pod = match &self.work.pod {
+            Some(name) => talk.find(name)?.name.clone(),
+            None => self.create(talk).await?,
+        };
+        self.go_to(talk, &pod).await?;
+        Ok(pod)
+    }
+
+    async fn create(&mut self, talk: &mut Talk) -> Result<PodName, Failure> {
+        let new = NewPod {
+            cwd: self.work.cwd.clone(),
+            model: self.work.model.clone(),
+            env: self.opening.env.clone(),
+            ..NewPod::default()
+        };
+        match talk.call(None, Method::New(new)).await? {
+            Event::Created { info } => Ok(info.name),
+            _ => Err(Failure::new(Exit::Failed, "the host did not say which pod it made")),
+        }
+    }
+
+    async fn go_to(&mut self, talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+        let info = talk.find(pod)?.clone();
+        if info.state == State::Stopped {
+            talk.call(None, Method::Restore { name: info.name.to_string() }).await?;
+        }
+        talk.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
+        let model = if info.model.is_empty() { "no model" } else { &info.model };
+        talk.printer.note(&format!("{}: {model}", info.name));
+        for note in &info.notes {
+            talk.printer.note(note);
+        }
+        talk.view = View::All(Some(info.name.clone()));
+        self.current = Some(info.name);
+        Ok(())
+    }
+
+    /// One verb, with or without its colon.
+    pub async fn carry_out(&mut self, talk: &mut Talk, line: &str) -> Result<Next, Failure> {
+        if talk.view == View::Nobody {
+            talk.view = View::All(None);
+        }
+        let verb = command::read(line).map_err(Failure::usage)?;
+        if self.current.is_none() && self.work.pod.is_some() && verb != Verb::Quit {
+            self.somebody(talk).await?;
+        }
+        let here = Here {
+            current: self.current.as_ref(),
+            cwd: &self.work.cwd,
+            model: self.work.model.as_deref(),
+            env: &self.opening.env,
+        };
+        match command::call(&verb, here).map_err(Failure::usage)? {
+            Call::Local => self.here(talk, &verb).await,
+            Call::Host { pod, method } => self.there(talk, &verb, pod, method).await,
+        }
+    }
+
+    /// A verb that the host carries out.
+    async fn there(
+        &mut self,
+        talk: &mut Talk,
+        verb: &Verb,
+        pod: Option<PodName>,
+        method: Method,
+    ) -> Result<Next, Failure> {
+        let pod = match pod {
+            Some(pod) => Some(talk.find(&pod)?.name.clone()),
+            None => None,
+        };
+        let reply = talk.call(pod.as_ref(), method).await?;
+        if let (Verb::Rewind(turn), Event::RewindTargets { head_entries, targets }) = (verb, &reply)
+        {
+            return self.rewind(talk, *turn, *head_entries, targets).await;
+        }
+        talk.printer.note(&command::done(verb, pod.as_ref(), &reply));
+        match (verb, reply) {
+            (Verb::New { .. }, Event::Created { info }) => {
+                let name = info.name;
+                self.go_to(talk, &name).await?;
+            }
+            (Verb::Send { .. } | Verb::Resume(_) | Verb::Compact(_), reply) => {
+                self.busy.extend(pod.map(|pod| (pod, begun(&reply))));
+            }
+            _ => {}
+        }
+        Ok(Next::GoOn)
+    }
+
+    async fn rewind(
+        &mut self,
+        talk: &mut Talk,
+        turn: Option<usize>,
+        head: usize,
+        targets: &[RewindTarget],
+    ) -> Result<Next, Failure> {
+        let Some(turn) = turn else {
+            for target in targets {
+                talk.printer.data(&format!("{}  {}", target.turn_index, target.preview));
+            }
+            return Ok(Next::GoOn);
+        };
+        let found = targets.iter().find(|target| target.turn_index == turn);
+        let target = found.ok_or_else(|| {
+            Failure::usage(format!("there is no turn {turn}; :rewind lists them"))
+        })?;
+        if let Some(why) = target.disabled_reason.as_ref().filter(|_| !target.eligible) {
+            return Err(Failure::new(Exit::Failed, why.clone()));
+        }
+        let method = Method::Rewind { target: target.id, expected_head_entries: head };
+        let pod = self.current.clone();
+        talk.call(pod.as_ref(), method).await?;
+        talk.printer.note(&format!("went back to before: {}", target.preview));
+        Ok(Next::GoOn)
+    }
+
+    /// A verb that is done where it was typed.
+    async fn here(&mut self, talk: &mut Talk, verb: &Verb) -> Result<Next, Failure> {
+        match verb {
+            Verb::Quit => return Ok(Next::Leave),
+            Verb::Open(pod) => self.go_to(talk, pod).await?,
+            Verb::Help(about) => talk.printer.data(&help(about.as_deref())?),
+            Verb::Model(None) => {
+                let pod = self.current.clone();
+                let pod = pod.ok_or_else(|| Failure::usage("which pod? :open one first"))?;
+                let info = talk.find(&pod)?;
+                let text = format!("{}: {} ({})", info.name, info.model, info.model_why);
+                talk.printer.data(&text);
+            }
+            other => return Err(only_on_the_screen(other)),
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Waits until nothing runs any more that was begun here.
+    pub async fn finish(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+        let result = self.wait(talk).await;
+        if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
+            for pod in self.busy.keys() {
+                talk.interrupt(pod, &[Method::Pause]).await;
+            }
+        }
+        result
+    }
+
+    async fn wait(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+        let mut failure = Ok(());
+        while let Some((pod, input)) = self.busy.first_key_value() {
+            let (pod, input) = (pod.clone(), *input);
+            let Ok(info) = talk.find(&pod) else {
+                self.busy.remove(&pod);
+                continue;
+            };
+            let waits = self.work.unanswered == Unanswered::Wait && info.state == State::NeedsYou;
+            let stuck = stuck(info).filter(|_| !waits);
+            let over = input.is_none_or(|input| talk.end_of(&pod, input).is_some());
+            let resting = info.state != State::Running && info.queue.is_empty() && !waits && over;
+            if !resting && stuck.is_none() {
+                talk.step().await?;
+                continue;
+            }
+            self.busy.remove(&pod);
+            let ended = talk.last_end(&pod).filter(|end| end.exit != Exit::Finished);
+            let ended =
+                ended.map(|end| Failure::new(end.exit, end.why.clone().unwrap_or_default()));
+            if failure.is_ok() {
+                failure = stuck.or(ended).map_or(Ok(()), Err);
+            }
+        }
+        failure
+    }
+}
+
+/// The input that a reply says was recorded, when it runs at once.
+fn begun(reply: &Event) -> Option<EntryId> {
+    match reply {
+        Event::Accepted { entry, queued: None } => *entry,
+        _ => None,
+    }
+}
+
+fn help(about: Option<&str>) -> Result<String, Failure> {
+    let line = |row: &command::Row| {
+        let usage = format!(":{} {}", row.name, row.usage);
+        format!("{:<36} {}", usage.trim_end(), row.help)
+    };
+    let Some(name) = about else {
+        return Ok(command::TABLE.iter().map(line).collect::<Vec<_>>().join("\n"));
+    };
+    let row = command::find(name);
+    row.map(line).ok_or_else(|| Failure::usage(format!("no verb :{name}; :help lists them")))
+}
+
+fn only_on_the_screen(verb: &Verb) -> Failure {
+    let name = match verb {
+        Verb::Theme(_) => "theme",
+        Verb::Notices => "notices",
+        Verb::Tour => "tour",
+        Verb::Redraw => "redraw",
+        Verb::Keys => "keys",
+        _ => "that verb",
+    };
+    Failure::usage(format!(":{name} needs the screen: start yoi without --no-ui"))
+}
