@@ -183,3 +183,279 @@ async fn only_a_stopped_pod_is_deleted_and_nothing_of_it_remains() {
     assert_eq!(gone.message, "no pod named `w`");
     assert_eq!(bench.new_pod(None).await.name.as_str(), "w");
 }
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "hang"
+[[when.step]]
+text = "This answer stops in the middle and then goes on."
+chunk = 4
+fault = { hang = 12, times = 1 }
+
+[[when]]
+says = "wait"
+[[when.step]]
+text = "Never said."
+fault = { hang = 0, times = 9 }
+
+[[when]]
+says = "read *"
+[[when.step]]
+text = "I look."
+call = [{ name = "Read", args = { file_path = "{cwd}/{1}" } }, { name = "Glob", args = { pattern = "*" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "break"
+[[when.step]]
+text = "This answer is cut off once and then it is whole."
+fault = { cut = 20, times = 1 }
+
+[[when]]
+says = "fail"
+[[when.step]]
+fault = { status = 400 }
+
+[[when]]
+note = "*news*"
+text = "Heard the news."
+
+[[when]]
+any = true
+text = "You said {1}."
+"#;
+
+impl Bench {
+    async fn scripted() -> (Self, PodName) {
+        let bench = Self::new().await;
+        let script = bench.root.join("script.toml");
+        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::write(bench.root.join("w/note.txt"), "hello file\n").unwrap();
+        let pod = bench.new_pod(Some(&script)).await;
+        (bench, pod.name)
+    }
+
+    /// Waits until this much text has streamed.
+    async fn streamed(&mut self, text: &str) {
+        let mut all = String::new();
+        while all != text {
+            let Event::TextDelta { text } =
+                self.next(|e| matches!(e, Event::TextDelta { .. })).await
+            else {
+                unreachable!()
+            };
+            all.push_str(&text);
+        }
+    }
+
+    async fn end(&mut self) -> RunResult {
+        let Event::RunEnd { result } = self.next(run_end).await else { unreachable!() };
+        result
+    }
+
+    async fn is(&mut self, pod: &PodName, state: State) -> PodInfo {
+        loop {
+            let info = self.info(pod).await;
+            if info.state == state {
+                return info;
+            }
+            self.next(|e| matches!(e, Event::PodChanged { .. })).await;
+        }
+    }
+
+    /// What the model has said so far, as the transcript holds it.
+    async fn said(&self, pod: &PodName) -> Vec<String> {
+        let page = self.call(pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
+        let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
+        let mut said = Vec::new();
+        for line in entries {
+            let value = serde_json::to_value(line).unwrap();
+            if value["kind"] == "assistant_item" {
+                said.extend(value["item"]["content"][0]["text"].as_str().map(str::to_owned));
+            }
+        }
+        said
+    }
+}
+
+#[tokio::test]
+async fn tools_are_called_and_their_results_read() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("read note.txt")).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await;
+    assert_eq!(said[0], "I look.");
+    assert!(said[1].starts_with("It says: "), "{said:?}");
+    let kinds = bench.transcript(&pod).await;
+    assert_eq!(kinds.iter().filter(|k| *k == "tool_result").count(), 2, "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_paused_turn_keeps_what_was_said_and_goes_on_from_there() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("hang")).await.unwrap();
+    bench.streamed("This answer ").await;
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.said(&pod).await, ["This answer "]);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.concat();
+    assert_eq!(said, "This answer stops in the middle and then goes on.");
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_is_over_and_a_turn_nothing_came_of_is_taken_back() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("hang")).await.unwrap();
+    bench.streamed("This answer ").await;
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Cancelled);
+    bench.is(&pod, State::Idle).await;
+    let before = bench.transcript(&pod).await;
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::RolledBack);
+    bench.is(&pod, State::Idle).await;
+    let after: Vec<String> = bench.transcript(&pod).await;
+    let visible = |kinds: &[String]| {
+        kinds.iter().filter(|k| *k == "user_input" || *k == "invoke").count()
+    };
+    assert_eq!(visible(&after), visible(&before), "{after:?}");
+}
+
+#[tokio::test]
+async fn a_busy_pod_refuses_a_message_or_queues_it_and_runs_it_afterwards() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("hang")).await.unwrap();
+    bench.streamed("This answer ").await;
+    let refusal = bench.call(&pod, Method::say("second")).await.unwrap_err();
+    assert_eq!(refusal.message, "Pod is already executing a turn");
+    let Method::Send { input, .. } = Method::say("second") else { unreachable!() };
+    let queued = Method::Send { input, queue: true };
+    let Event::Accepted { queued: Some(_), .. } = bench.call(&pod, queued).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(bench.info(&pod).await.queue.len(), 1);
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    let mut bench = bench.restarted().await;
+    let info = bench.is(&pod, State::Paused).await;
+    assert!(info.why.unwrap().starts_with("paused "));
+    assert_eq!(info.queue.len(), 1, "the queue survives the host");
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "You said second.");
+    assert!(bench.info(&pod).await.queue.is_empty());
+}
+
+#[tokio::test]
+async fn news_wakes_an_idle_pod_and_reaches_a_running_one_before_its_turn_ends() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let news = || Method::Notify { message: "some news".into() };
+    bench.call(&pod, news()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await, ["Heard the news."]);
+    bench.call(&pod, Method::say("hang")).await.unwrap();
+    bench.streamed("This answer ").await;
+    bench.call(&pod, news()).await.unwrap();
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let kinds = bench.transcript(&pod).await;
+    assert_eq!(kinds.iter().filter(|k| *k == "system_item").count(), 2, "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_gone_on_with() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("break")).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmContinuation { .. })).await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.concat();
+    assert_eq!(said, "This answer is cut off once and then it is whole.");
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_fails_the_run_and_the_next_message_works() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("fail")).await.unwrap();
+    let error = bench.next(|e| matches!(e, Event::Error { .. })).await;
+    let Event::Error { code, .. } = error else { unreachable!() };
+    assert_eq!(code, crate::protocol::ErrorCode::ProviderError);
+    bench.is(&pod, State::Failed).await;
+    bench.call(&pod, Method::say("again")).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await, ["You said again."]);
+}
+
+#[tokio::test]
+async fn a_compaction_hands_over_and_a_rewind_goes_back_behind_it() {
+    let (mut bench, pod) = Bench::scripted().await;
+    for text in ["one", "two"] {
+        bench.call(&pod, Method::say(text)).await.unwrap();
+        bench.end().await;
+    }
+    bench.is(&pod, State::Idle).await;
+    bench.call(&pod, Method::Compact).await.unwrap();
+    bench.next(|e| matches!(e, Event::CompactDone { .. })).await;
+    bench.is(&pod, State::Idle).await;
+    bench.call(&pod, Method::say("three")).await.unwrap();
+    bench.end().await;
+    bench.is(&pod, State::Idle).await;
+    let all = bench.said(&pod).await;
+    assert_eq!(all.last().unwrap(), "You said three.");
+    let listed = bench.call(&pod, Method::ListRewindTargets).await.unwrap();
+    let Event::RewindTargets { head_entries, targets } = listed else { panic!() };
+    let previews: Vec<&str> = targets.iter().map(|t| t.preview.as_str()).collect();
+    assert_eq!(previews, ["three", "two", "one"]);
+    let stale = Method::Rewind { target: targets[1].id, expected_head_entries: 0 };
+    assert!(bench.call(&pod, stale).await.unwrap_err().message.contains("head changed"));
+    let back = Method::Rewind { target: targets[1].id, expected_head_entries: head_entries };
+    let Event::RewindApplied { input, .. } = bench.call(&pod, back).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(crate::protocol::flatten(&input), "two");
+    assert_eq!(bench.said(&pod).await, ["You said one."]);
+    bench.call(&pod, Method::say("four")).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.said(&pod).await, ["You said one.", "You said four."]);
+}
+
+#[tokio::test]
+async fn a_missing_key_is_a_named_wait_and_the_queue_is_kept() {
+    let mut bench = Bench::new().await;
+    let mut new = NewPod { cwd: bench.root.join("w"), ..NewPod::default() };
+    new.model = Some("anthropic/claude-x".into());
+    bench.client.call(None, Method::New(new)).await.unwrap();
+    let pod = PodName::parse("w").unwrap();
+    let Method::Send { input, .. } = Method::say("x") else { unreachable!() };
+    bench.call(&pod, Method::Send { input, queue: true }).await.unwrap();
+    let info = bench.is(&pod, State::NeedsYou).await;
+    assert!(info.why.as_ref().unwrap().contains("anthropic"), "{info:?}");
+    assert_eq!(info.queue.len(), 1);
+    let script = bench.root.join("script.toml");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let model = format!("rehearsal:{}", script.display());
+    bench.call(&pod, Method::SetModel { model }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await, ["You said x."]);
+}
+
+#[tokio::test]
+async fn a_steered_message_enters_the_running_turn() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("break")).await.unwrap();
+    bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
+    let Method::Send { input, .. } = Method::say("and also this") else { unreachable!() };
+    bench.call(&pod, Method::Steer { id: None, input }).await.unwrap();
+    bench.next(|e| matches!(e, Event::UserMessage { .. })).await;
+    bench.end().await;
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "You said and also this.");
+    assert!(bench.info(&pod).await.queue.is_empty());
+}
