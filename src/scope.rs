@@ -110,10 +110,14 @@ impl Scope {
         self.allow.iter().filter(giving).max_by_key(|rule| rule.target.components().count())
     }
 
-    /// Whether something at or below this directory may be read.
+    /// Whether something at or below this directory may be readable.
     pub fn reaches(&self, directory: &Path) -> bool {
-        self.permission(directory).is_some()
-            || self.allow.iter().any(|rule| rule.target.starts_with(directory))
+        let below = Rule::new(directory, Permission::Read);
+        let closed = self
+            .deny
+            .iter()
+            .any(|deny| deny.permission == Permission::Read && deny.contains(&below));
+        !closed && self.allow.iter().any(|rule| rule.overlaps(&below))
     }
 
     /// Whether everything the rule speaks about is held with at least its permission, so that it
@@ -177,5 +181,148 @@ fn list<'a>(text: &mut String, rules: impl Iterator<Item = &'a Rule>) {
     }
     if text.len() == before {
         text.push_str("  (none)\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rule(target: &str, permission: Permission, recursive: bool) -> Rule {
+        Rule { target: target.into(), permission, recursive }
+    }
+
+    fn read(target: &str) -> Rule {
+        Rule::new(target, Permission::Read)
+    }
+
+    fn write(target: &str) -> Rule {
+        Rule::new(target, Permission::Write)
+    }
+
+    #[test]
+    fn the_strongest_allow_counts_and_denies_cap_it() {
+        let scope = Scope {
+            allow: vec![read("/a"), write("/a/b"), read("/a/b/c")],
+            deny: vec![write("/a/b/held"), read("/a/b/own")],
+        };
+        let permission = |path: &str| scope.permission(Path::new(path));
+        assert_eq!(permission("/"), None);
+        assert_eq!(permission("/ab"), None);
+        assert_eq!(permission("/a"), Some(Permission::Read));
+        assert_eq!(permission("/a/b/c/d"), Some(Permission::Write));
+        assert_eq!(permission("/a/b/held/x"), Some(Permission::Read));
+        assert_eq!(permission("/a/b/own/x"), None);
+    }
+
+    #[test]
+    fn a_rule_that_is_not_recursive_ends_at_the_direct_children() {
+        let flat = rule("/a", Permission::Write, false);
+        assert!(flat.covers(Path::new("/a")) && flat.covers(Path::new("/a/b")));
+        assert!(!flat.covers(Path::new("/a/b/c")));
+        assert!(flat.overlaps(&write("/a/b")) && flat.overlaps(&write("/")));
+        assert!(!flat.overlaps(&write("/a/b/c")));
+        let scope = Scope::new(vec![flat.clone()]);
+        assert!(scope.covers(&flat) && !scope.covers(&write("/a")));
+        assert!(!scope.covers(&rule("/a/b", Permission::Write, false)));
+    }
+
+    #[test]
+    fn only_two_writers_conflict_and_a_region_denied_entirely_is_nobodys() {
+        let own = Scope::new(vec![write("/a"), read("/r")]);
+        let other = Scope::new(vec![write("/a/b"), write("/r"), write("/x")]);
+        assert_eq!(own.write_conflicts(&other), [PathBuf::from("/a/b")]);
+        let lent = Scope { deny: vec![write("/a/b")], ..own.clone() };
+        assert!(lent.write_conflicts(&other).is_empty());
+        let partly = Scope { deny: vec![write("/a/b/c")], ..own };
+        assert_eq!(partly.write_conflicts(&other), [PathBuf::from("/a/b")]);
+    }
+
+    #[test]
+    fn the_summary_lists_what_can_be_read_and_what_can_be_written() {
+        let scope = Scope {
+            allow: vec![write("/a"), rule("/b", Permission::Read, false)],
+            deny: vec![read("/a/own")],
+        };
+        let expected = "Readable:\n  - /a\n  - /b [non-recursive]\nWritable:\n  - /a";
+        assert_eq!(scope.summary(), expected);
+        let expected = "Readable:\n  - /a\n  - /b [non-recursive]\nWritable:\n  (none)";
+        assert_eq!(scope.as_read_only().summary(), expected);
+    }
+
+    #[test]
+    fn a_denied_directory_is_out_of_reach_and_not_handed_on() {
+        let scope = Scope::new(vec![write("/home")]).with_deny(["/home/own".into()]);
+        assert_eq!(scope.permission(Path::new("/home/own/x")), None);
+        assert!(scope.covers(&write("/home/work")));
+        assert!(!scope.covers(&write("/home")) && !scope.covers(&read("/home/own/x")));
+    }
+
+    /// Paths of up to three components out of two names: small enough that rules meet.
+    fn path() -> impl Strategy<Value = PathBuf> {
+        prop::collection::vec(prop::sample::select(vec!["a", "b"]), 0..4)
+            .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
+    }
+
+    fn any_rule() -> impl Strategy<Value = Rule> {
+        let permission = prop::sample::select(vec![Permission::Read, Permission::Write]);
+        (path(), permission, any::<bool>()).prop_map(|(target, permission, recursive)| Rule {
+            target,
+            permission,
+            recursive,
+        })
+    }
+
+    fn any_scope() -> impl Strategy<Value = Scope> {
+        let rules = |max| prop::collection::vec(any_rule(), 0..max);
+        (rules(4), rules(3)).prop_map(|(allow, deny)| Scope { allow, deny })
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_scope_covers_it_permits(scope in any_scope(), rule in any_rule(), path in path()) {
+            if scope.covers(&rule) && rule.covers(&path) {
+                prop_assert!(scope.permission(&path) >= Some(rule.permission));
+            }
+        }
+
+        #[test]
+        fn rules_overlap_exactly_when_they_share_a_path(one in any_rule(), two in any_rule()) {
+            // Every path that matters is a target or one step below it.
+            let near = |rule: &Rule| vec![rule.target.clone(), rule.target.join("a")];
+            let shared = near(&one).into_iter().chain(near(&two)).any(|p| one.covers(&p) && two.covers(&p));
+            prop_assert_eq!(one.overlaps(&two), shared);
+            prop_assert_eq!(one.overlaps(&two), two.overlaps(&one));
+        }
+
+        #[test]
+        fn without_a_conflict_no_path_has_two_writers(
+            one in any_scope(), two in any_scope(), path in path(),
+        ) {
+            let both = [&one, &two].iter().all(|s| s.permission(&path) == Some(Permission::Write));
+            if one.write_conflicts(&two).is_empty() {
+                prop_assert!(!both);
+            }
+            prop_assert_eq!(one.write_conflicts(&two), two.write_conflicts(&one));
+        }
+
+        #[test]
+        fn read_only_takes_writing_and_nothing_else(scope in any_scope(), path in path()) {
+            let plain = scope.as_read_only();
+            prop_assert!(plain.permission(&path) != Some(Permission::Write));
+            let deny_write = scope.deny.iter().any(|rule| rule.permission == Permission::Write);
+            if !deny_write {
+                prop_assert_eq!(plain.permission(&path).is_some(), scope.permission(&path).is_some());
+            }
+        }
+
+        #[test]
+        fn what_is_permitted_comes_from_a_rule_and_is_reached(scope in any_scope(), path in path()) {
+            if let Some(held) = scope.permission(&path) {
+                prop_assert!(scope.rule_for(&path, held).is_some_and(|rule| rule.covers(&path)));
+                prop_assert!(path.ancestors().all(|parent| scope.reaches(parent)));
+            }
+        }
     }
 }

@@ -78,3 +78,32 @@ fn is_secret(name: &str) -> bool {
 fn clone_pair((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), value.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(names: &[&str]) -> BTreeMap<String, String> {
+        names.iter().map(|name| ((*name).to_owned(), "value".to_owned())).collect()
+    }
+
+    fn names(env: &BTreeMap<String, String>) -> Vec<&str> {
+        env.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn secrets_stay_here_unless_they_are_passed_by_name() {
+        let all =
+            env(&["PATH", "OPENAI_API_KEY", "GITHUB_TOKEN", "my_secret", "TOKENS", "A_TOKEN"]);
+        assert_eq!(names(&command_env(&all, &[])), ["PATH", "TOKENS"]);
+        let pass = ["GITHUB_TOKEN".to_owned(), "ABSENT".to_owned()];
+        assert_eq!(names(&command_env(&all, &pass)), ["GITHUB_TOKEN", "PATH", "TOKENS"]);
+    }
+
+    #[test]
+    fn the_short_list_holds_no_secret() {
+        let all = env(&["PATH", "LC_ALL", "LANG", "VIRTUAL_ENV", "HISTFILE", "AWS_PROFILE"]);
+        assert_eq!(names(&short_env(&all)), ["LANG", "LC_ALL", "PATH", "VIRTUAL_ENV"]);
+        assert!(SHORT.iter().all(|name| !is_secret(name)));
+    }
+}

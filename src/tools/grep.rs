@@ -236,7 +236,8 @@ impl<'a> Hits<'a> {
 
     /// Whether more of this file can still change the result.
     fn wants_more(&self) -> bool {
-        let needed = self.lines.limit.saturating_add(self.lines.skip);
+        // A line takes at least a byte of the room there is.
+        let needed = self.lines.limit.min(self.lines.room).saturating_add(self.lines.skip);
         !self.cancel.is_cancelled() && self.held.len() <= needed
     }
 }

@@ -40,6 +40,7 @@ pub fn private_directory(path: &Path) -> std::io::Result<()> {
 pub fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text.into(),
+        Some(_) if max == 0 => String::new(),
         Some(_) => text.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
     }
 }

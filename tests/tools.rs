@@ -1,0 +1,20 @@
+//! The tools as a model meets them: arguments in, result out, over real files and the real helper.
+
+#[path = "tools/bench.rs"]
+mod bench;
+#[path = "tools/commands.rs"]
+mod commands;
+#[path = "tools/edits.rs"]
+mod edits;
+#[path = "tools/output.rs"]
+mod output;
+#[path = "tools/reading.rs"]
+mod reading;
+#[path = "tools/reach.rs"]
+mod reach;
+#[path = "tools/searching.rs"]
+mod searching;
+#[path = "tools/table.rs"]
+mod table;
+#[path = "tools/tasks.rs"]
+mod tasks;

@@ -1,0 +1,99 @@
+//! A workspace with a context around it, which remembers between calls what a Pod remembers.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use yoi::scope::{Permission, Rule, Scope};
+use yoi::tools::{self, Context, Done, Output};
+
+pub struct Bench {
+    pub ctx: Context,
+    pub cancel: CancellationToken,
+    root: PathBuf,
+    _dir: TempDir,
+}
+
+impl Bench {
+    /// A workspace `ws` that may be written, and `outside` that may not be touched.
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["ws", "outside"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        let ctx = Context {
+            cwd: root.join("ws"),
+            scope: Scope::new(vec![Rule::new(root.join("ws"), Permission::Write)]),
+            env: BTreeMap::from([("PATH".into(), std::env::var("PATH").unwrap())]),
+            read: BTreeMap::new(),
+            blobs: root.join("blobs"),
+            outputs: root.join("outputs"),
+            tasks: tools::tasks::Tasks::default(),
+            helper: env!("CARGO_BIN_EXE_yoi").into(),
+            old_nofile: None,
+            max_output: tools::MAX_OUTPUT,
+        };
+        Self { ctx, cancel: CancellationToken::new(), root, _dir: dir }
+    }
+
+    /// A path inside the directory of this bench.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// Makes a file in the workspace.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.ctx.cwd.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Calls a tool and remembers what a Pod would.
+    pub async fn call(&mut self, name: &str, arguments: Value) -> Output {
+        let text = arguments.to_string();
+        let Done { output, tasks } =
+            tools::run(name, &text, &self.ctx, &self.cancel, &mut |_| {}).await;
+        for mark in &output.files {
+            self.ctx.read.insert(mark.path.clone(), mark.hash.clone());
+        }
+        self.ctx.tasks = tasks.unwrap_or_else(|| self.ctx.tasks.clone());
+        output
+    }
+
+    pub async fn bash(&mut self, command: &str) -> Output {
+        self.call("Bash", serde_json::json!({"command": command})).await
+    }
+
+    pub async fn read(&mut self, path: &Path) -> Output {
+        self.call("Read", serde_json::json!({"file_path": path})).await
+    }
+
+    pub async fn write(&mut self, path: &Path, content: &str) -> Output {
+        self.call("Write", serde_json::json!({"file_path": path, "content": content})).await
+    }
+
+    pub async fn edit(&mut self, path: &Path, old: &str, new: &str) -> Output {
+        let input = serde_json::json!({"file_path": path, "old_string": old, "new_string": new});
+        self.call("Edit", input).await
+    }
+}
+
+/// The error text of a refused call.
+#[track_caller]
+pub fn argument_error(output: &Output) -> &str {
+    assert!(output.is_error, "not refused: {output:?}");
+    assert_eq!(output.content, None);
+    assert!(output.files.is_empty());
+    output.summary.strip_prefix("Tool execution failed: Invalid argument: ").unwrap()
+}
+
+/// The content of a call that went well.
+#[track_caller]
+pub fn content(output: &Output) -> &str {
+    assert!(!output.is_error, "{output:?}");
+    output.content.as_deref().unwrap_or("")
+}

@@ -1,0 +1,185 @@
+//! Write and Edit: what must be true before, what is kept, what is there after.
+
+use crate::bench::{Bench, argument_error, content};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[tokio::test]
+async fn a_new_file_is_created_with_its_directories() {
+    let mut bench = Bench::new();
+    let path = bench.path("ws/deep/er/a.txt");
+    let output = bench.write(&path, "é").await;
+    assert_eq!(output.summary, format!("Created {} (2 bytes)", path.display()));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "é");
+    assert_eq!(output.files[0].before, None);
+    let plain = bench.file("plain.txt", "");
+    assert_eq!(mode(&path), mode(&plain), "the mode of any new file");
+}
+
+#[tokio::test]
+async fn an_existing_file_must_have_been_read() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "old");
+    let output = bench.write(&path, "new").await;
+    assert!(argument_error(&output).starts_with("file has not been read yet: "));
+    let output = bench.edit(&path, "old", "new").await;
+    assert!(argument_error(&output).starts_with("file has not been read yet: "));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+}
+
+#[tokio::test]
+async fn a_file_changed_by_somebody_else_must_be_read_again() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "old");
+    bench.read(&path).await;
+    fs::write(&path, "theirs").unwrap();
+    let output = bench.write(&path, "mine").await;
+    assert!(argument_error(&output).starts_with("file was modified since it was read: "));
+    let output = bench.edit(&path, "theirs", "mine").await;
+    assert!(argument_error(&output).starts_with("file was modified since it was read: "));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    bench.read(&path).await;
+    let output = bench.write(&path, "mine").await;
+    assert_eq!(output.summary, format!("Overwrote {} (4 bytes)", path.display()));
+}
+
+#[tokio::test]
+async fn what_a_tool_wrote_counts_as_read() {
+    let mut bench = Bench::new();
+    let path = bench.path("ws/a.txt");
+    bench.write(&path, "one two").await;
+    assert!(!bench.edit(&path, "one", "three").await.is_error);
+    assert!(!bench.edit(&path, "two", "four").await.is_error);
+    assert!(!bench.write(&path, "last").await.is_error);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "last");
+}
+
+#[tokio::test]
+async fn the_former_content_is_kept_under_its_hash() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "former");
+    bench.read(&path).await;
+    let output = bench.edit(&path, "former", "latter").await;
+    let before = output.files[0].before.clone().unwrap();
+    assert_eq!(fs::read_to_string(bench.ctx.blobs.join(before)).unwrap(), "former");
+    let output = bench.write(&path, "third").await;
+    let before = output.files[0].before.clone().unwrap();
+    assert_eq!(fs::read_to_string(bench.ctx.blobs.join(before)).unwrap(), "latter");
+}
+
+#[tokio::test]
+async fn the_mode_of_a_changed_file_stays() {
+    let mut bench = Bench::new();
+    for wanted in [0o755, 0o600, 0o664] {
+        let path = bench.file("script.sh", "echo one");
+        fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+        bench.read(&path).await;
+        assert!(!bench.edit(&path, "one", "two").await.is_error);
+        assert_eq!(mode(&path), wanted);
+        assert!(!bench.write(&path, "three").await.is_error);
+        assert_eq!(mode(&path), wanted);
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_the_file_is_left_in_its_directory() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one");
+    bench.read(&path).await;
+    bench.write(&path, "two").await;
+    bench.edit(&path, "none", "three").await;
+    assert_eq!(fs::read_dir(bench.path("ws")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn an_edit_shows_three_lines_around_it() {
+    let mut bench = Bench::new();
+    let text: String = (1..=9).map(|n| format!("line {n}\n")).collect();
+    let path = bench.file("a.txt", text);
+    bench.read(&path).await;
+    let output = bench.edit(&path, "line 5", "five\nand more").await;
+    assert_eq!(output.summary, format!("Edited {} (1 replacement(s))", path.display()));
+    let numbers: Vec<&str> = content(&output).lines().map(|line| line.trim()).collect();
+    let expected = [
+        "2\tline 2",
+        "3\tline 3",
+        "4\tline 4",
+        "5\tfive",
+        "6\tand more",
+        "7\tline 6",
+        "8\tline 7",
+        "9\tline 8",
+    ];
+    assert_eq!(numbers, expected);
+}
+
+#[tokio::test]
+async fn a_text_must_be_there_exactly_once_unless_all_are_meant() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "x y x");
+    bench.read(&path).await;
+    let output = bench.edit(&path, "z", "w").await;
+    assert!(argument_error(&output).starts_with("old_string was not found in "));
+    let output = bench.edit(&path, "x", "w").await;
+    assert!(argument_error(&output).contains("it occurs 2 times"));
+    let output = bench.edit(&path, "", "w").await;
+    assert!(argument_error(&output).starts_with("old_string is empty"));
+    let output = bench.edit(&path, "x", "x").await;
+    assert_eq!(argument_error(&output), "old_string and new_string are the same");
+    let all = json!({"file_path": path, "old_string": "x", "new_string": "", "replace_all": true});
+    let output = bench.call("Edit", all).await;
+    assert!(output.summary.ends_with("(2 replacement(s))"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), " y ");
+}
+
+#[tokio::test]
+async fn many_replacements_on_long_texts_show_a_few_places() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "é\n\n\n\n\n\n\n\n\n\n".repeat(50));
+    bench.read(&path).await;
+    let all =
+        json!({"file_path": path, "old_string": "é", "new_string": "日本", "replace_all": true});
+    let output = bench.call("Edit", all).await;
+    assert!(content(&output).ends_with("[45 more places]\n"));
+    assert_eq!(content(&output).matches("日本").count(), 5);
+}
+
+#[tokio::test]
+async fn line_ends_of_windows_survive_an_edit_that_does_not_know_of_them() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one\r\ntwo\r\nthree\r\n");
+    bench.read(&path).await;
+    assert!(!bench.edit(&path, "one\ntwo", "1\n2\n2b").await.is_error);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\r\n2\r\n2b\r\nthree\r\n");
+}
+
+#[tokio::test]
+async fn an_edit_never_touches_bytes_it_cannot_read() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", b"caf\xe9");
+    bench.read(&path).await;
+    let output = bench.edit(&path, "caf", "tea").await;
+    assert!(argument_error(&output).starts_with("not valid UTF-8: "));
+    assert_eq!(fs::read(&path).unwrap(), b"caf\xe9");
+}
+
+#[tokio::test]
+async fn special_files_and_directories_cannot_be_written() {
+    let mut bench = Bench::new();
+    let ws = bench.path("ws");
+    rustix::fs::mkfifoat(rustix::fs::CWD, ws.join("pipe"), 0o600.into()).unwrap();
+    let output = bench.write(&ws.join("pipe"), "x").await;
+    assert!(argument_error(&output).starts_with("path is a FIFO"));
+    let output = bench.write(&ws, "x").await;
+    assert!(argument_error(&output).starts_with("path is a directory"));
+    let file = bench.file("file", "");
+    let output = bench.write(&file.join("below"), "x").await;
+    let text = "path leads through something that is not a directory: ";
+    assert!(argument_error(&output).starts_with(text));
+}

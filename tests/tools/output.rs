@@ -1,0 +1,128 @@
+//! What becomes of the output of a command: merged, bounded, streamed, saved.
+
+use crate::bench::{Bench, content};
+use serde_json::json;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use yoi::tools;
+
+#[tokio::test]
+async fn both_outputs_come_merged_in_order_and_the_exit_code_is_no_error() {
+    let mut bench = Bench::new();
+    let output = bench.bash("echo one; echo two >&2; echo three; exit 3").await;
+    assert_eq!(content(&output), "one\ntwo\nthree\n");
+    assert!(output.summary.starts_with("Exit 3 after "), "{}", output.summary);
+    let output = bench.bash("true").await;
+    assert!(output.summary.ends_with(", no output") && output.content.is_none());
+    let output = bench.bash("kill -9 $$").await;
+    assert!(output.summary.starts_with("Ended by signal 9 after "));
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_working_directory_with_empty_input_and_its_own_environment() {
+    let mut bench = Bench::new();
+    bench.ctx.env.insert("GREETING".into(), "hello".into());
+    bench.ctx.old_nofile = Some(123);
+    let output = bench.bash("pwd; cat; echo $GREETING; ulimit -n; readlink /proc/self/fd/0").await;
+    let expected = format!("{}\nhello\n123\n/dev/null\n", bench.ctx.cwd.display());
+    assert_eq!(content(&output), expected);
+    let output = bench.bash("env | cut -d= -f1 | sort | tr '\\n' ' '").await;
+    assert_eq!(content(&output), "GREETING PATH PWD SHLVL YOI_RUN _ ");
+    let _open = fs::File::create(bench.path("open-in-the-host")).unwrap();
+    let output = bench.bash("ls -l /proc/self/fd").await;
+    assert!(content(&output).contains("0 -> /dev/null"));
+    assert!(!content(&output).contains("open-in-the-host"), "{output:?}");
+}
+
+#[tokio::test]
+async fn short_output_is_whole_and_long_output_is_its_end_and_a_file() {
+    let mut bench = Bench::new();
+    let output = bench.bash("seq 1 80").await;
+    assert_eq!(content(&output).lines().count(), 80);
+    assert!(!bench.ctx.outputs.exists());
+    let output = bench.bash("seq 1 20000").await;
+    let text = content(&output);
+    let (note, end) = text.split_once('\n').unwrap();
+    assert!(note.contains("the last 80 line(s) are shown; all of it is in "), "{note}");
+    assert!(end.starts_with("19921\n") && end.ends_with("20000\n"));
+    let path = saved(note);
+    let all: String = (1..=20000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(fs::read_to_string(&path).unwrap(), all);
+}
+
+/// The path that the note names.
+fn saved(note: &str) -> PathBuf {
+    note.rsplit_once(" in ").unwrap().1.trim_end_matches(']').into()
+}
+
+#[tokio::test]
+async fn a_saved_output_can_be_read_and_searched_but_not_written() {
+    let mut bench = Bench::new();
+    bench.ctx.scope = bench.ctx.scope.clone().with_deny([bench.path("outputs")]);
+    let output = bench.bash("seq 1 3000").await;
+    let path = saved(content(&output).lines().next().unwrap());
+    let part = json!({"file_path": path, "offset": 1500, "limit": 1});
+    assert!(content(&bench.call("Read", part).await).starts_with("  1501\t1501\n"));
+    let found = bench
+        .call("Grep", json!({"pattern": "^2718$", "path": path, "output_mode": "content"}))
+        .await;
+    assert!(content(&found).ends_with(":2718:2718"));
+    assert!(bench.write(&path, "x").await.is_error);
+}
+
+#[tokio::test]
+async fn a_long_line_without_an_end_is_shown_by_its_end() {
+    let mut bench = Bench::new();
+    let output = bench.bash("head -c 100000 /dev/zero | tr '\\0' x; printf 日本").await;
+    let text = content(&output);
+    assert!(text.ends_with("xxx日本") && text.len() < 13 * 1024, "{}", text.len());
+    assert!(text.starts_with("[97.6 KiB of output"));
+}
+
+#[tokio::test]
+async fn binary_output_becomes_text() {
+    let mut bench = Bench::new();
+    let output = bench.bash("printf 'a\\0\\377b'").await;
+    assert_eq!(content(&output), "a\u{fffd}\u{fffd}b");
+    let output = bench.bash("head -c 300000 /dev/urandom").await;
+    assert!(!content(&output).is_empty() && !content(&output).contains('\0'));
+}
+
+#[tokio::test]
+async fn the_live_stream_is_what_was_written_in_whole_characters() {
+    let bench = Bench::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut live = {
+        let seen = seen.clone();
+        move |text: String| seen.lock().unwrap().push(text)
+    };
+    // The wait is what splits the character over two writes.
+    let command = "printf 'a\\346\\227'; sleep 0.2; printf '\\245b'";
+    let input = json!({"command": command}).to_string();
+    tools::run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
+    assert_eq!(seen.lock().unwrap().concat(), "a日b");
+}
+
+#[tokio::test]
+async fn a_flood_is_counted_instead_of_streamed() {
+    let bench = Bench::new();
+    let (mut bytes, mut told) = (0, false);
+    let input = json!({"command": "head -c 200000000 /dev/zero"}).to_string();
+    let mut live = |text: String| {
+        bytes += text.len();
+        told |= text.contains(" not shown]");
+    };
+    let done = tools::run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
+    assert!(told && bytes < 20_000_000, "{bytes}");
+    assert!(content(&done.output).contains("the first 64.0 MiB are in "));
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_take_the_output_is_said_and_the_end_is_shown() {
+    let mut bench = Bench::new();
+    bench.ctx.outputs = bench.file("not-a-directory", "").join("below");
+    let output = bench.bash("seq 1 1000").await;
+    assert!(content(&output).contains("it could not be saved: "));
+    assert!(content(&output).ends_with("\n1000\n"));
+}

@@ -1,0 +1,119 @@
+//! Read.
+
+use crate::bench::{Bench, argument_error, content};
+use serde_json::json;
+use std::fs;
+
+#[tokio::test]
+async fn lines_come_with_their_numbers_and_a_mark_of_the_content() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one\ntwo\r\n日本語👩‍💻é");
+    let output = bench.read(&path).await;
+    assert_eq!(output.summary, format!("Read 3 line(s) from {}", path.display()));
+    assert_eq!(content(&output), "     1\tone\n     2\ttwo\n     3\t日本語👩‍💻é\n");
+    let hash = blake3::hash(&fs::read(&path).unwrap()).to_hex().to_string();
+    assert_eq!((&output.files[0].path, &output.files[0].hash), (&path, &hash));
+    assert_eq!(output.files[0].before, None);
+}
+
+#[tokio::test]
+async fn a_part_says_which_and_how_to_go_on() {
+    let mut bench = Bench::new();
+    let text: String = (1..=10).map(|n| format!("line {n}\n")).collect();
+    let path = bench.file("a.txt", text);
+    let output = bench.call("Read", json!({"file_path": path, "offset": 3, "limit": 2})).await;
+    assert_eq!(output.summary, format!("Read 2 line(s) from {} (4-5 of 10)", path.display()));
+    let expected = "     4\tline 4\n     5\tline 5\n[5 more line(s); go on with offset 5]";
+    assert_eq!(content(&output), expected);
+    let output = bench.call("Read", json!({"file_path": path, "offset": 10})).await;
+    assert!(argument_error(&output).starts_with("offset 10 is past the end"));
+}
+
+#[tokio::test]
+async fn two_thousand_lines_are_shown_unless_more_is_asked_for() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "x\n".repeat(2001));
+    let output = bench.read(&path).await;
+    assert!(content(&output).ends_with("  2000\tx\n[1 more line(s); go on with offset 2000]"));
+    let output = bench.call("Read", json!({"file_path": path, "limit": 5000})).await;
+    assert!(content(&output).ends_with("  2001\tx\n"));
+}
+
+#[tokio::test]
+async fn a_result_that_would_be_too_long_ends_at_a_line_and_says_how_to_go_on() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", format!("{}\n", "ü".repeat(500)).repeat(500));
+    let output = bench.read(&path).await;
+    let text = content(&output);
+    assert!(text.len() <= bench.ctx.max_output);
+    let shown = text.lines().count() - 1;
+    assert!(text.ends_with(&format!("go on with offset {shown}]")), "{}", output.summary);
+}
+
+#[tokio::test]
+async fn a_very_long_line_is_cut_and_says_by_how_much() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "é".repeat(2500));
+    let output = bench.read(&path).await;
+    assert!(content(&output).ends_with("é [500 more characters]\n"));
+}
+
+#[tokio::test]
+async fn an_empty_file_is_said_to_be_empty() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "");
+    assert_eq!(content(&bench.read(&path).await), "(empty file)");
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_text_are_replaced_and_said() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.bin", b"a\xff\0b");
+    let output = bench.read(&path).await;
+    assert!(output.summary.contains("not valid UTF-8"));
+    assert_eq!(content(&output), "     1\ta\u{fffd}\u{fffd}b\n");
+}
+
+#[tokio::test]
+async fn an_image_comes_as_an_image_whatever_its_name() {
+    let mut bench = Bench::new();
+    let kinds: [(&[u8], &str); 4] = [
+        (b"\x89PNG\r\n\x1a\nrest", "image/png"),
+        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
+        (b"GIF89arest", "image/gif"),
+        (b"RIFF\x10\0\0\0WEBPrest", "image/webp"),
+    ];
+    for (bytes, kind) in kinds {
+        let path = bench.file("picture.txt", bytes);
+        let output = bench.read(&path).await;
+        assert_eq!((output.images.len(), &output.content), (1, &None));
+        assert_eq!(output.images[0].media_type, kind);
+        assert_eq!(fs::read(bench.ctx.blobs.join(&output.images[0].blob)).unwrap(), bytes);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_a_readable_file_is_refused_in_its_own_words() {
+    let mut bench = Bench::new();
+    let ws = bench.path("ws");
+    rustix::fs::mkfifoat(rustix::fs::CWD, ws.join("pipe"), 0o600.into()).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(ws.join("sock")).unwrap();
+    let big = fs::File::create(ws.join("big")).unwrap();
+    big.set_len(33 * 1024 * 1024).unwrap();
+    let cases = [
+        (ws.join("none"), "file not found: "),
+        (ws.clone(), "path is a directory, not a file: "),
+        (ws.join("pipe"), "path is a FIFO, not a file: "),
+        (ws.join("sock"), "path is a socket, not a file: "),
+        (ws.join("big"), "file is too large: "),
+        (ws.join("none/../none"), "path leads through a directory that does not exist: "),
+        ("relative".into(), "path must be absolute: relative; the working directory is "),
+        ("/dev/zero".into(), "path is outside allowed scope: /dev/zero"),
+        ("/etc/passwd".into(), "path is outside allowed scope: /etc/passwd"),
+    ];
+    for (path, text) in cases {
+        let output = bench.read(&path).await;
+        let error = argument_error(&output);
+        assert!(error.starts_with(text), "{}: {error}", path.display());
+    }
+}

@@ -1,0 +1,190 @@
+//! Glob and Grep.
+
+use crate::bench::{Bench, argument_error, content};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
+use yoi::tools::Output;
+
+/// The paths of a result, relative to the workspace.
+fn relative<'a>(bench: &Bench, output: &'a Output) -> Vec<&'a str> {
+    let ws = format!("{}/", bench.ctx.cwd.display());
+    let text = output.content.as_deref().unwrap_or("");
+    text.lines().map(|line| line.strip_prefix(&ws).unwrap_or(line)).collect()
+}
+
+async fn grep(bench: &mut Bench, input: Value) -> Output {
+    bench.call("Grep", input).await
+}
+
+#[tokio::test]
+async fn glob_finds_hidden_and_ignored_files_newest_first_and_enters_no_link() {
+    let mut bench = Bench::new();
+    fs::write(bench.path("outside/d.rs"), "").unwrap();
+    symlink(bench.path("outside"), bench.path("ws/link")).unwrap();
+    bench.file(".gitignore", "c.rs");
+    bench.file(".git/x.rs", "");
+    let begin = SystemTime::now() - Duration::from_secs(100);
+    for (age, name) in ["a.rs", "sub/b.rs", ".hidden/c.rs"].iter().enumerate() {
+        let file = fs::File::open(bench.file(name, "")).unwrap();
+        file.set_modified(begin + Duration::from_secs(age as u64)).unwrap();
+    }
+    let output = bench.call("Glob", json!({"pattern": "**/*.rs"})).await;
+    assert_eq!(relative(&bench, &output), [".hidden/c.rs", "sub/b.rs", "a.rs"]);
+    let output = bench.call("Glob", json!({"pattern": "*.rs"})).await;
+    assert_eq!(relative(&bench, &output), ["a.rs"]);
+}
+
+#[tokio::test]
+async fn glob_takes_a_directory_or_an_absolute_pattern() {
+    let mut bench = Bench::new();
+    bench.file("src/a.rs", "");
+    bench.file("other/b.rs", "");
+    for input in [
+        json!({"pattern": "*.rs", "path": bench.path("ws/src")}),
+        json!({"pattern": "*.rs", "path": "src"}),
+        json!({"pattern": bench.path("ws/src/*.rs")}),
+        json!({"pattern": bench.path("ws/src/a.rs")}),
+        json!({"pattern": "./src/*.{rs,toml}"}),
+    ] {
+        let output = bench.call("Glob", input.clone()).await;
+        assert_eq!(relative(&bench, &output), ["src/a.rs"], "{input}");
+    }
+}
+
+#[tokio::test]
+async fn glob_without_a_result_says_what_else_to_try() {
+    let mut bench = Bench::new();
+    bench.file("src/a.rs", "");
+    let output = bench.call("Glob", json!({"pattern": "*.rs"})).await;
+    assert!(output.summary.ends_with("; **/*.rs looks in subdirectories too"));
+    let output = bench.call("Glob", json!({"pattern": "a[", "path": "src"})).await;
+    assert!(argument_error(&output).starts_with("bad glob pattern: "));
+    let output = bench.call("Glob", json!({"pattern": "*", "path": "/etc"})).await;
+    assert_eq!(argument_error(&output), "path is outside allowed scope: /etc");
+    let output = bench.call("Glob", json!({"pattern": "*", "path": "none"})).await;
+    assert!(argument_error(&output).starts_with("path not found: "));
+}
+
+#[tokio::test]
+async fn glob_shows_a_thousand_paths_at_most() {
+    let mut bench = Bench::new();
+    for n in 0..1005 {
+        bench.file(&format!("{n}.txt"), "");
+    }
+    let output = bench.call("Glob", json!({"pattern": "*.txt"})).await;
+    assert!(output.summary.contains("Found 1005 file(s)"));
+    assert_eq!(content(&output).lines().count(), 1000);
+}
+
+#[tokio::test]
+async fn grep_names_the_files_and_skips_ignored_and_binary_ones() {
+    let mut bench = Bench::new();
+    bench.file(".gitignore", "ignored.txt\n");
+    bench.file("ignored.txt", "needle");
+    bench.file("binary.bin", b"needle\0");
+    bench.file(".git/config", "needle");
+    bench.file("b.txt", "a Needle and a needle");
+    bench.file("a/z.txt", "needle");
+    let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+    assert_eq!(relative(&bench, &output), ["a/z.txt", "b.txt"]);
+    assert!(output.summary.starts_with("Found 2 file(s) with matches in "));
+}
+
+#[tokio::test]
+async fn grep_shows_lines_with_their_numbers_and_surroundings() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nNINE\n");
+    let input = json!({"pattern": "three|nine", "output_mode": "content", "-i": true, "-C": 1});
+    let output = grep(&mut bench, input).await;
+    let expected =
+        ["a.txt-2-two", "a.txt:3:three", "a.txt-4-four", "--", "a.txt-8-eight", "a.txt:9:NINE"];
+    assert_eq!(relative(&bench, &output), expected);
+    let input = json!({"pattern": "^t", "output_mode": "content", "-n": false, "-A": 0});
+    let output = grep(&mut bench, input).await;
+    assert_eq!(relative(&bench, &output), ["a.txt:two", "a.txt:three"]);
+}
+
+#[tokio::test]
+async fn grep_counts_matching_lines_per_file() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "x\nx x\ny\n");
+    bench.file("b.txt", "x\n");
+    let output = grep(&mut bench, json!({"pattern": "x", "output_mode": "count"})).await;
+    assert_eq!(relative(&bench, &output), ["a.txt:2", "b.txt:1"]);
+    assert!(output.summary.starts_with("Found 3 match(es) in 2 file(s)"));
+}
+
+#[tokio::test]
+async fn grep_matches_across_lines_only_when_asked() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "fn a(\n  b: u8,\n)\n");
+    let input = json!({"pattern": "a\\(.*\\)", "output_mode": "content"});
+    assert_eq!(content(&grep(&mut bench, input.clone()).await), "");
+    let mut across = input;
+    across["multiline"] = json!(true);
+    let output = grep(&mut bench, across).await;
+    assert_eq!(relative(&bench, &output), ["a.txt:1:fn a(", "a.txt:2:  b: u8,", "a.txt:3:)"]);
+}
+
+#[tokio::test]
+async fn grep_is_narrowed_by_glob_type_and_path() {
+    let mut bench = Bench::new();
+    for name in ["a.rs", "b.py", "src/c.rs"] {
+        bench.file(name, "needle");
+    }
+    let cases = [
+        (json!({"pattern": "needle", "glob": "*.rs"}), vec!["a.rs", "src/c.rs"]),
+        (json!({"pattern": "needle", "glob": "!*.rs"}), vec!["b.py"]),
+        (json!({"pattern": "needle", "type": "py"}), vec!["b.py"]),
+        (json!({"pattern": "needle", "path": bench.path("ws/src")}), vec!["src/c.rs"]),
+        (json!({"pattern": "needle", "path": bench.path("ws/a.rs")}), vec!["a.rs"]),
+    ];
+    for (input, expected) in cases {
+        let output = grep(&mut bench, input.clone()).await;
+        assert_eq!(relative(&bench, &output), expected, "{input}");
+    }
+    let output = grep(&mut bench, json!({"pattern": "needle", "type": "klingon"})).await;
+    assert!(argument_error(&output).starts_with("bad filter: "));
+    let output = grep(&mut bench, json!({"pattern": "a(b"})).await;
+    assert!(argument_error(&output).starts_with("bad pattern: "));
+}
+
+#[tokio::test]
+async fn grep_shows_a_page_of_a_long_result() {
+    let mut bench = Bench::new();
+    let text: String = (1..=600).map(|n| format!("line {n}\n")).collect();
+    bench.file("a.txt", text);
+    let output = grep(&mut bench, json!({"pattern": "line", "output_mode": "content"})).await;
+    assert_eq!(content(&output).lines().count(), 250);
+    assert!(output.summary.ends_with(", the first 250 line(s) are shown"));
+    let page = json!({"pattern": "line", "output_mode": "content", "head_limit": 2, "offset": 300});
+    let output = grep(&mut bench, page).await;
+    assert_eq!(relative(&bench, &output), ["a.txt:301:line 301", "a.txt:302:line 302"]);
+    let all = json!({"pattern": "line", "output_mode": "content", "head_limit": 0});
+    assert_eq!(content(&grep(&mut bench, all).await).lines().count(), 600);
+}
+
+#[tokio::test]
+async fn a_cancelled_search_says_so() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "x");
+    bench.cancel.cancel();
+    for tool in ["Glob", "Grep"] {
+        let output = bench.call(tool, json!({"pattern": "x"})).await;
+        assert!(output.is_error);
+        assert_eq!(output.summary, "Tool execution failed: Execution failed: cancelled");
+    }
+}
+
+#[tokio::test]
+async fn grep_does_not_hang_on_a_fifo_or_choke_on_a_long_line() {
+    let mut bench = Bench::new();
+    let fifo = bench.path("ws/pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, fifo, 0o600.into()).unwrap();
+    bench.file("long.txt", format!("needle{}", "é".repeat(100_000)));
+    let output = grep(&mut bench, json!({"pattern": "needle", "output_mode": "content"})).await;
+    assert!(content(&output).ends_with("é…"));
+    assert!(content(&output).chars().count() < 700);
+}
