@@ -4,8 +4,8 @@
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Entry, ErrorCode, Event, Fact, Refusal, RunResult, Segment, SegmentId, SessionId, SystemItem,
-    Trigger, TurnResult,
+    Entry, ErrorCode, Event, Fact, Item, Refusal, Role, RunResult, Segment, SegmentId, SessionId,
+    SystemItem, Trigger, TurnResult,
 };
 use crate::session::{Files, LogError};
 use crate::store::{Mail, MailKind, Store};
@@ -229,10 +229,20 @@ impl Run {
             Start::Mail => self.commit_invoke_for_mail().await,
             Start::Resume { accepted } => {
                 answer(accepted, None);
-                Ok(())
+                self.ask_to_go_on().await
             }
             Start::Compact { .. } => Ok(()),
         }
+    }
+
+    /// A model is never asked to complete its own words without being told to.
+    async fn ask_to_go_on(&mut self) -> Result<(), Stopped> {
+        let last = self.mind.state.history.last().map(|kept| &kept.item);
+        if !matches!(last, Some(Item::Message { role: Role::Assistant, .. })) {
+            return Ok(());
+        }
+        let item = SystemItem::Interrupt { body: prompt::RESUMED.into() };
+        self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
     }
 
     /// A run that mail wakes says so by its trigger; the mail itself is drained by the first turn.

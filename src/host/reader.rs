@@ -70,7 +70,13 @@ async fn follow<R: tokio::io::AsyncRead + Unpin>(
             event = told.recv() => match event {
                 Ok(told) => translate(told, *extended),
                 Err(RecvError::Lagged(_)) => return Ok(()),
-                Err(RecvError::Closed) => return Err(Closed),
+                Err(RecvError::Closed) => {
+                    while let Some((id, result)) = replies.next().await {
+                        let Some(line) = answer(id.as_deref(), result) else { continue };
+                        write(writer, &line).await.map_err(|_| Closed)?;
+                    }
+                    return Err(Closed);
+                }
             },
             frame = lines.next() => match frame {
                 Ok(Some(Frame::Line(line))) => order(handle, &line, replies, extended),

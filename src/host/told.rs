@@ -81,6 +81,10 @@ impl Teller {
         let line = Bytes::from(encode_event(None, None, None, event));
         // The receivers counted above may have gone since.
         let _ = readers.send(Told { line, audience });
+        if matches!(event, Event::Stopped) {
+            // Nothing follows: the connections end when they have written this.
+            self.readers = None;
+        }
     }
 
     /// Tells what was committed: the events that the entries mean, and the entries themselves.

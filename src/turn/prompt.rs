@@ -8,7 +8,10 @@ pub const INTERRUPTED: &str =
 /// Put after a partial answer when the connection broke.
 pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
                          stands above. Go on exactly where it ends; repeat nothing.]";
-/// Put before what goes on after an interrupted turn.
+/// Put after a partial answer when a person lets an interrupted turn go on.
+pub const RESUMED: &str =
+    "[The turn was interrupted in the middle of your answer. Go on exactly where it ends.]";
+/// Put before what is left of a conversation after its compaction.
 pub const COMPACTED: &str = "[The conversation so far was compacted. What follows is the handover \
                              of it; the newest messages stand after it unchanged.]";
 

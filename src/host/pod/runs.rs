@@ -67,7 +67,8 @@ impl Pod {
     }
 
     fn needs_key(&mut self, start: Start, missing: &MissingKey) {
-        let why = missing.to_string();
+        let provider = self.model.as_ref().map_or("", |choice| &choice.model.provider);
+        let why = format!("no key for {provider}: {missing}");
         start.refused(&Refusal::new(crate::protocol::ErrorCode::ProviderError, why.clone()));
         self.enter(State::NeedsYou, Some(why));
     }
