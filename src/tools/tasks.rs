@@ -22,8 +22,8 @@ const MAX_SUBJECT: usize = 200;
 const MAX_DESCRIPTION: usize = 4000;
 /// Characters of a description that a compaction keeps.
 const KEPT_DESCRIPTION: usize = 1000;
-/// The call that stands for the list at the start of a compacted history.
-const SNAPSHOT_CALL: &str = "task-list";
+/// What the id of the call begins with that stands for the list in a compacted history.
+const SNAPSHOT_CALL: &str = "task-list-";
 /// What the summary of a creation begins with; the id follows.
 const CREATED: &str = "Created task ";
 
@@ -171,8 +171,8 @@ impl Tasks {
         tasks
     }
 
-    /// A call and its result that stand for the whole list at the start of a compacted history;
-    /// empty if there is nothing to keep.
+    /// A call and its result that stand for the whole list at the start of a compacted history,
+    /// before the calls that are kept from the old one; empty if there is nothing to keep.
     pub fn snapshot(&self) -> Vec<Item> {
         if self.last == 0 {
             return Vec::new();
@@ -182,13 +182,15 @@ impl Tasks {
             let max = if task.status == Status::Completed { 0 } else { KEPT_DESCRIPTION };
             task.description = keep::cut(&task.description, max);
         }
+        // An earlier snapshot may be kept beside this one, and providers refuse an id used twice.
+        let call_id = format!("{SNAPSHOT_CALL}{}", uuid::Uuid::now_v7());
         let call = Item::ToolCall {
-            call_id: SNAPSHOT_CALL.into(),
+            call_id: call_id.clone(),
             name: "TaskList".into(),
             arguments: "{}".into(),
         };
         let result = Item::ToolResult {
-            call_id: SNAPSHOT_CALL.into(),
+            call_id,
             summary: self.counts(),
             content: serde_json::to_string(&kept).ok(),
             is_error: false,
@@ -225,6 +227,8 @@ impl Tasks {
 
     fn add(&mut self, id: u64, input: Create) -> Result<&Task, Fault> {
         check(Some(&input.subject), Some(&input.description))?;
+        // After a snapshot, a creation that is older than it is replayed once more.
+        self.tasks.retain(|task| task.taskid != id);
         if self.tasks.len() >= MAX_TASKS {
             let text = format!("the list is full ({MAX_TASKS} tasks): delete completed ones first");
             return Err(Fault::argument(text));

@@ -116,6 +116,24 @@ async fn the_list_survives_a_compaction_through_its_snapshot() {
     assert_eq!(Tasks::default().snapshot(), []);
 }
 
+#[tokio::test]
+async fn calls_kept_beside_the_snapshot_do_not_count_twice() {
+    let mut bench = Bench::new();
+    let old = some_history(&mut bench).await;
+    let state = |history: &[Item]| {
+        let tasks = Tasks::replay(history);
+        tasks.all().iter().map(|t| (t.taskid, t.status, t.subject.clone())).collect::<Vec<_>>()
+    };
+    let expected = state(&old);
+    for kept in 0..=old.len() {
+        let mut history = bench.ctx.tasks.snapshot();
+        history.extend_from_slice(&old[old.len() - kept..]);
+        assert_eq!(state(&history), expected, "with the last {kept} items");
+    }
+    let (one, two) = (bench.ctx.tasks.snapshot(), bench.ctx.tasks.snapshot());
+    assert_ne!(one[0], two[0], "each has an id of its own");
+}
+
 #[test]
 fn a_call_without_a_result_changes_nothing() {
     let call = Item::ToolCall {
