@@ -16,8 +16,5 @@ mod headless;
 mod cli;
 
 fn main() -> std::process::ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == yoi::sandbox::HELPER_ARG) {
-        return yoi::sandbox::helper_main(std::env::args_os().skip(2));
-    }
     cli::main()
 }
