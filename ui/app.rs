@@ -1,1 +1,395 @@
-//! Stub.
+//! The state of the dashboard and its one writer: `update` takes what happened and answers with
+//! what is to be done. It does no I/O and gets the time as an argument.
+
+use crate::command::complete::Sources;
+use crate::command::{Here, Verb};
+use crate::keys::Keymap;
+use crate::notice::{Kind, Notices};
+use crate::palette::Palette;
+use crate::pane::actionbar::Prompt;
+use crate::pane::age;
+use crate::pane::composer::{Composer, Message};
+use crate::pane::glyph::Glyphs;
+use crate::pane::transcript::{Detail, Transcript};
+use crate::pane::tree::Tree;
+use crate::run::ExitReason;
+use crate::theme::Theme;
+use crossterm::event::{KeyEvent, MouseEvent};
+use family::Family;
+use jiff::tz::TimeZone;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use yoi::protocol::{Event, Method, Outgoing, PodInfo, PodName, Refusal};
+
+mod ask;
+mod compose;
+pub mod family;
+mod hint;
+mod host;
+mod key;
+mod line;
+mod list;
+mod mouse;
+mod pods;
+mod send;
+
+pub use ask::Ask;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Msg {
+    Key(KeyEvent),
+    Paste(String),
+    Mouse(MouseEvent),
+    Resize(u16, u16),
+    /// An event of the host or of one of its Pods.
+    Host(Outgoing),
+    /// The connection to the host ended.
+    HostEnded,
+    /// The connection is there again.
+    Connected,
+    ConnectFailed(String),
+    /// The reply to a call.
+    Answered(Asked, Result<Event, Refusal>),
+    ThemeLoaded(Box<Theme>, Vec<String>),
+    /// What the external editor left behind.
+    Edited(Result<String, String>),
+    /// Something went well or wrong outside of the host.
+    Said(Kind, String),
+    /// The time that [`App::wakes_at`] named has come.
+    Wake,
+}
+
+/// Something to be done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Calls the host; the reply comes back as [`Msg::Answered`].
+    Call {
+        pod: Option<PodName>,
+        method: Method,
+        asked: Asked,
+    },
+    /// Puts a text into the clipboard of the terminal.
+    Copy(String),
+    /// Opens the text in the person's editor.
+    Edit(String),
+    LoadTheme(String),
+    /// Makes a temporary directory and in it the Pod of the tour.
+    Tour,
+    Mouse(Capture),
+    /// Paints everything anew.
+    Redraw,
+    /// Gives the terminal back to the shell until the person returns.
+    Suspend,
+    /// Starts or finds the host again.
+    Reconnect,
+    Quit(ExitReason),
+}
+
+/// Who gets the mouse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Capture {
+    #[default]
+    Ours,
+    Terminals,
+}
+
+/// What a call was for, so that its reply can be dealt with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// A verb; its notice is made from the reply.
+    Verb(Verb, Option<PodName>),
+    /// The subscription.
+    Watch,
+    Page(PodName),
+    /// A message to a Pod; it is given back when it is refused.
+    Send(PodName, Message),
+    /// The Pod for the first message.
+    NewFor(Message),
+    /// The Pod of the tour.
+    NewTour,
+    /// A step before the message can be sent.
+    ReadyFor(PodName, Message),
+    /// Files whose names begin so.
+    Files(String),
+    RewindTargets(PodName, Option<usize>),
+    /// A queued message is taken out to be edited.
+    Unqueue(PodName, Message),
+    /// Nobody waits for the reply; a refusal is said.
+    Quietly,
+    /// Nobody waits for the reply, and a refusal means nothing.
+    Silently,
+}
+
+/// Which pane gets the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    #[default]
+    Composer,
+    Tree,
+    Transcript,
+}
+
+/// What lies over the panes and gets the keys first.
+#[derive(Debug)]
+pub enum Overlay {
+    Prompt(Prompt),
+    Palette(Palette),
+    Ask(Ask),
+}
+
+/// Whether there is a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    #[default]
+    Up,
+    Ended,
+    Connecting,
+}
+
+/// What does not change while the dashboard is open.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    pub cwd: PathBuf,
+    /// The workspace that `cwd` belongs to.
+    pub workspace: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub models: Vec<String>,
+    pub themes: Vec<String>,
+    pub zone: Option<TimeZone>,
+    pub glyphs: Glyphs,
+    /// Whether somebody can bring the host back.
+    pub reconnects: bool,
+}
+
+/// The state of the dashboard.
+#[derive(Default)]
+pub struct App {
+    pub setup: Setup,
+    pub keymap: Keymap,
+    pub theme: Theme,
+    pub size: (u16, u16),
+    /// When the last message came; what is painted is as of then.
+    pub now: u64,
+    pub link: Link,
+    pub family: Family,
+    /// Shown, written to, meant by verbs. It never changes by itself.
+    pub current: Option<PodName>,
+    pub focus: Focus,
+    pub overlay: Option<Overlay>,
+    /// The leader key was pressed, and the next key is its second.
+    pub leader: bool,
+    pub tree: Tree,
+    pub composer: Composer,
+    pub notices: Notices,
+    pub detail: Detail,
+    /// The model of new Pods, when a person chose one.
+    pub model: Option<String>,
+    pub capture: Capture,
+    transcripts: HashMap<PodName, Transcript>,
+    /// The Pod that was current before.
+    before: Option<PodName>,
+    /// The Pod to begin with, until the family is known.
+    wanted: Option<PodName>,
+    /// Lines that were run, newest first.
+    lines: Vec<String>,
+    /// The notice whose end nobody waits for: the host is gone.
+    guard: Guard,
+    /// Since when a Pod's last state is known to have been seen.
+    seen: HashMap<PodName, u64>,
+    /// Pods that were offered this environment.
+    opened: HashSet<PodName>,
+    tour: Option<Tour>,
+    changed: bool,
+}
+
+/// Times before which a key means less than it says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Guard {
+    /// Esc does nothing until then: it has just closed something.
+    escape: u64,
+    /// A second Ctrl+C leaves until then.
+    armed: u64,
+    /// Ctrl+C does not arm leaving until then: it has just paused.
+    paused: u64,
+}
+
+/// The Pod of the tour and the lines it still waits for.
+#[derive(Clone, Debug)]
+struct Tour {
+    pod: PodName,
+    next: usize,
+}
+
+impl App {
+    /// A dashboard before its first event. `wanted` is the Pod to begin with.
+    pub fn new(setup: Setup, keymap: Keymap, theme: Theme, wanted: Option<PodName>) -> Self {
+        let tree = Tree::new(setup.workspace.clone(), setup.glyphs);
+        Self { setup, keymap, theme, tree, wanted, ..Self::default() }
+    }
+
+    /// Takes in what happened at `now` (milliseconds since the Unix epoch), and answers with what
+    /// is to be done.
+    pub fn update(&mut self, msg: Msg, now: u64) -> Vec<Effect> {
+        self.now = now;
+        self.notices.expire(now);
+        // An event about a Pod that nobody looks at changes nothing on the screen.
+        self.changed |= !matches!(msg, Msg::Host(_));
+        match msg {
+            Msg::Key(key) => self.key(key),
+            Msg::Paste(text) => self.paste(&text),
+            Msg::Mouse(event) => self.mouse(event),
+            Msg::Resize(width, height) => {
+                self.size = (width, height);
+                Vec::new()
+            }
+            Msg::Host(event) => self.host(event),
+            Msg::HostEnded => self.host_ended(),
+            Msg::Connected => self.connected(),
+            Msg::ConnectFailed(why) => self.connect_failed(&why),
+            Msg::Answered(asked, reply) => self.answered(asked, reply),
+            Msg::ThemeLoaded(theme, complaints) => self.theme_loaded(*theme, complaints),
+            Msg::Edited(text) => self.edited(text),
+            Msg::Said(kind, text) => self.say(kind, text),
+            Msg::Wake => Vec::new(),
+        }
+    }
+
+    /// To be called before a frame is painted: lays the transcript out for the size of its pane,
+    /// and asks for what is missing in it.
+    pub fn settle(&mut self) -> Vec<Effect> {
+        self.changed = false;
+        let areas = crate::view::Areas::of(self);
+        self.composer_follows();
+        let Some(name) = self.shown().cloned() else { return Vec::new() };
+        let mut effects = self.look_at(&name);
+        let now = self.now;
+        let transcript = self.transcript_of(&name);
+        if let Some(area) = areas.transcript {
+            transcript.layout(area.width, area.height, now);
+        }
+        if let Some(before) = transcript.wants() {
+            transcript.asked();
+            let method = Method::Page { before, max_bytes: PAGE };
+            effects.push(Effect::Call {
+                pod: Some(name.clone()),
+                method,
+                asked: Asked::Page(name),
+            });
+        }
+        effects
+    }
+
+    /// Whether a frame is due.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// When something on the screen changes by itself, if nothing else happens.
+    pub fn wakes_at(&self) -> Option<u64> {
+        let notice = self.notices.ends();
+        let transcript = self
+            .shown()
+            .and_then(|name| self.transcripts.get(name))
+            .and_then(|transcript| transcript.wakes_at(self.now));
+        let age = |info: &PodInfo| age::changes_at(info, self.now);
+        let ages = self.family.all().iter().filter(|info| self.in_view(info)).filter_map(age).min();
+        [notice, transcript, ages].into_iter().flatten().min()
+    }
+
+    fn in_view(&self, info: &PodInfo) -> bool {
+        let listed = crate::view::Areas::of(self).tree.is_some()
+            && (info.workspace == self.setup.workspace
+                || self.tree.reach == crate::pane::tree::Reach::All
+                || info.state == yoi::protocol::State::NeedsYou);
+        listed || self.shown() == Some(&info.name)
+    }
+
+    /// The Pod whose transcript is on screen: the one under the tree's cursor, else the current one.
+    pub fn shown(&self) -> Option<&PodName> {
+        let preview = if self.focus == Focus::Tree { self.tree.chosen() } else { None };
+        preview.or(self.current.as_ref())
+    }
+
+    /// What the host said last about the current Pod.
+    pub fn info(&self) -> Option<&PodInfo> {
+        self.family.get(self.current.as_ref()?)
+    }
+
+    /// The transcript on screen.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.transcripts.get(self.shown()?)
+    }
+
+    fn transcript_mut(&mut self) -> Option<&mut Transcript> {
+        let name = self.shown()?.clone();
+        self.transcripts.get_mut(&name)
+    }
+
+    /// The transcript of a Pod, begun when there is none.
+    fn transcript_of(&mut self, name: &PodName) -> &mut Transcript {
+        if !self.transcripts.contains_key(name) && self.transcripts.len() >= TRANSCRIPTS {
+            let keep = [self.current.clone(), self.before.clone()];
+            self.transcripts.retain(|name, _| keep.contains(&Some(name.clone())));
+        }
+        let detail = self.detail;
+        self.transcripts.entry(name.clone()).or_insert_with(|| {
+            let mut transcript = Transcript::new();
+            transcript.set_detail(detail);
+            transcript
+        })
+    }
+
+    /// What lines typed here mean without an argument.
+    fn here(&self) -> Here<'_> {
+        Here {
+            current: self.current.as_ref(),
+            cwd: &self.setup.cwd,
+            model: self.model.as_deref(),
+            env: &self.setup.env,
+        }
+    }
+
+    /// What arguments can be.
+    fn sources(&self) -> Sources {
+        let word = |info: &PodInfo| self.setup.glyphs.look(info).word.to_owned();
+        let pods = self.family.all().iter();
+        Sources {
+            pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
+            models: self.setup.models.clone(),
+            themes: self.setup.themes.clone(),
+        }
+    }
+
+    /// The time zone that clock times are shown in.
+    pub fn zone(&self) -> &TimeZone {
+        static UTC: TimeZone = TimeZone::UTC;
+        self.setup.zone.as_ref().unwrap_or(&UTC)
+    }
+
+    /// Shows a notice; there is nothing else to be done.
+    fn say(&mut self, kind: Kind, text: impl Into<String>) -> Vec<Effect> {
+        self.notices.say(kind, text, self.now);
+        Vec::new()
+    }
+
+    fn theme_loaded(&mut self, theme: Theme, complaints: Vec<String>) -> Vec<Effect> {
+        let name = theme.name.clone();
+        self.theme = theme;
+        if complaints.is_empty() {
+            return self.say(Kind::Done, format!("theme {name}"));
+        }
+        for complaint in complaints {
+            self.notices.say(Kind::Warned, complaint, self.now);
+        }
+        Vec::new()
+    }
+}
+
+/// How many transcripts are kept; those beyond are read again when they are shown.
+const TRANSCRIPTS: usize = 8;
+/// Bytes of log asked for at once.
+const PAGE: u64 = 256 * 1024;
+
+#[cfg(test)]
+pub mod tests;

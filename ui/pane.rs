@@ -1,5 +1,9 @@
 //! The panes of the dashboard: plain structs with `apply` and a way to draw themselves.
 
+pub mod age;
+pub mod fit;
+pub mod glyph;
+pub mod input;
 pub mod transcript;
 pub mod tree;
 pub mod composer;

@@ -1,12 +1,37 @@
 //! The loop of the dashboard: what arrives goes to the app, what the app wishes is done, and a
 //! frame is painted when something on it changed.
 
+use crate::app::{App, Asked, Msg, Setup};
+use crate::keys;
+use crate::notice::Kind;
+use crate::pane::glyph::Glyphs;
+use crate::theme::Theme;
+use crate::view;
+use anyhow::Context as _;
+use crossterm::event::Event as Terminal;
+use input::Input;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::Duration;
+use terminal::Screen;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 use yoi::client::{Client, Events};
-use yoi::protocol::PodName;
+use yoi::config::Workspace;
+use yoi::protocol::{Method, PodName, now_ms};
+
+mod effects;
+mod input;
+mod terminal;
+
+/// The shortest time between two frames, unless a key was pressed.
+const FRAME: Duration = Duration::from_millis(16);
+/// How many messages are taken in between two frames.
+const BURST: usize = 1024;
+/// Answers and finished jobs that wait for the loop; their tasks wait when it is full.
+const ANSWERS: usize = 256;
 
 /// Finds or starts the host again after it ended.
 pub type Reconnect = Box<
@@ -59,6 +84,251 @@ pub async fn dashboard(
     events: Events,
     options: Options,
 ) -> anyhow::Result<ExitReason> {
-    let _ = (client, events, options);
-    anyhow::bail!("the dashboard is not built yet")
+    let mut app = open(&options);
+    let signals = input::signals().context("cannot listen for signals")?;
+    let screen = Screen::take().context("cannot take the terminal")?;
+    app.size = screen.size().context("cannot measure the terminal")?;
+    let (sender, answers) = mpsc::channel(ANSWERS);
+    let themes = options.config_dir.map(|dir| dir.join("themes"));
+    let mut running = Loop {
+        app,
+        screen,
+        client,
+        events: Some(events),
+        input: Some(Input::start()),
+        signals,
+        sender,
+        answers,
+        reconnect: options.reconnect.map(std::sync::Arc::new),
+        themes,
+        painted: None,
+        over: None,
+    };
+    let reason = running.run().await;
+    if let Some(input) = running.input.take() {
+        input.stop().await;
+    }
+    reason
+}
+
+/// The app as it is before the first event, with what its files complain about.
+fn open(options: &Options) -> App {
+    let env = |name: &str| options.env.get(name).cloned();
+    let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));
+    let wanted = options.theme.as_deref().unwrap_or("night");
+    let (theme, mut complaints) = Theme::load(wanted, themes.as_deref());
+    let mut keymap = keys::default_keymap();
+    if let Some(file) = options.config_dir.as_ref().map(|dir| dir.join("keymap.toml")) {
+        let name = file.display().to_string();
+        match std::fs::read_to_string(&file) {
+            Ok(text) => {
+                let problems = keys::read(&mut keymap, &name, &text);
+                complaints.extend(problems.iter().map(ToString::to_string));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => complaints.push(format!("{name}: {error}")),
+        }
+    }
+    let setup = Setup {
+        cwd: options.cwd.clone(),
+        workspace: Workspace::of(&options.cwd, &options.env)
+            .map_or_else(|_| options.cwd.clone(), |workspace| workspace.root),
+        env: options.env.clone(),
+        models: options.models.clone(),
+        themes: Theme::names(themes.as_deref()),
+        zone: Some(jiff::tz::TimeZone::system()),
+        glyphs: Glyphs::detect(env),
+        reconnects: options.reconnect.is_some(),
+    };
+    let mut app = App::new(setup, keymap, theme, options.pod.clone());
+    app.model.clone_from(&options.model);
+    let now = now_ms();
+    for complaint in complaints {
+        app.notices.say(Kind::Warned, complaint, now);
+    }
+    if let Some(notice) = &options.notice {
+        app.notices.say(Kind::Told, notice.clone(), now);
+    }
+    app
+}
+
+/// What reached the loop.
+enum Arrived {
+    Terminal(Terminal),
+    Msg(Msg),
+    /// The connection is there again.
+    Host(Client, Events),
+    Signal(i32),
+    /// The terminal cannot be read any more.
+    Deaf,
+    /// It is time for a frame.
+    Frame,
+}
+
+struct Loop {
+    app: App,
+    screen: Screen,
+    client: Client,
+    /// `None` while there is no host.
+    events: Option<Events>,
+    /// `None` while another program reads the terminal.
+    input: Option<Input>,
+    signals: mpsc::Receiver<i32>,
+    /// For tasks that were started here.
+    sender: mpsc::Sender<Arrived>,
+    answers: mpsc::Receiver<Arrived>,
+    reconnect: Option<std::sync::Arc<Reconnect>>,
+    themes: Option<PathBuf>,
+    painted: Option<Instant>,
+    over: Option<ExitReason>,
+}
+
+impl Loop {
+    async fn run(&mut self) -> anyhow::Result<ExitReason> {
+        self.call(None, Method::Watch, Asked::Watch);
+        self.paint().await?;
+        loop {
+            let first = self.next().await;
+            let mut urgent = self.take_in(first).await?;
+            for _ in 0..BURST {
+                let Some(more) = self.waiting() else { break };
+                urgent |= self.take_in(more).await?;
+            }
+            if let Some(reason) = self.over.take() {
+                return Ok(reason);
+            }
+            if self.app.is_changed() && (urgent || self.frame_is_due()) {
+                self.paint().await?;
+            }
+        }
+    }
+
+    /// Waits for the next thing to happen; sleeps when nothing will by itself.
+    async fn next(&mut self) -> Arrived {
+        let wake = self.wake();
+        tokio::select! {
+            biased;
+            Some(signal) = self.signals.recv() => Arrived::Signal(signal),
+            event = from_terminal(&mut self.input) => event.map_or(Arrived::Deaf, Arrived::Terminal),
+            Some(arrived) = self.answers.recv() => arrived,
+            event = from_host(&mut self.events) => {
+                event.map_or(Arrived::Msg(Msg::HostEnded), |event| Arrived::Msg(Msg::Host(event)))
+            }
+            () = until(wake) => Arrived::Frame,
+        }
+    }
+
+    /// When something is to be painted although nothing happens.
+    fn wake(&self) -> Option<Instant> {
+        if self.app.is_changed() {
+            return self.painted.map(|at| at + FRAME);
+        }
+        let at = self.app.wakes_at()?;
+        Some(Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())))
+    }
+
+    fn frame_is_due(&self) -> bool {
+        self.painted.is_none_or(|at| at.elapsed() >= FRAME)
+    }
+
+    /// What has arrived besides.
+    fn waiting(&mut self) -> Option<Arrived> {
+        if let Ok(signal) = self.signals.try_recv() {
+            return Some(Arrived::Signal(signal));
+        }
+        if let Some(event) = self.input.as_mut().and_then(|input| input.events.try_recv().ok()) {
+            return Some(Arrived::Terminal(event));
+        }
+        if let Ok(arrived) = self.answers.try_recv() {
+            return Some(arrived);
+        }
+        let event = self.events.as_mut()?.try_recv().ok()?;
+        Some(Arrived::Msg(Msg::Host(event)))
+    }
+
+    /// Takes in what arrived; tells whether a person waits for the frame.
+    async fn take_in(&mut self, arrived: Arrived) -> anyhow::Result<bool> {
+        let (msg, urgent) = match arrived {
+            Arrived::Terminal(event) => match of_terminal(event) {
+                Some(msg) => (msg, true),
+                None => return Ok(false),
+            },
+            Arrived::Msg(msg) => (msg, false),
+            Arrived::Host(client, events) => {
+                self.client = client;
+                self.events = Some(events);
+                (Msg::Connected, false)
+            }
+            Arrived::Signal(number) => {
+                self.over = Some(ExitReason::Signal(number));
+                return Ok(false);
+            }
+            Arrived::Deaf => {
+                self.over = Some(ExitReason::Signal(HANGUP));
+                return Ok(false);
+            }
+            Arrived::Frame => (Msg::Wake, true),
+        };
+        if matches!(msg, Msg::HostEnded) {
+            self.events = None;
+        }
+        let effects = self.app.update(msg, now_ms());
+        self.perform_all(effects).await?;
+        Ok(urgent)
+    }
+
+    async fn paint(&mut self) -> anyhow::Result<()> {
+        let effects = self.app.settle();
+        self.perform_all(effects).await?;
+        let app = &self.app;
+        self.screen
+            .paint(|frame| view::draw(app, frame))
+            .context("cannot write to the terminal")?;
+        self.painted = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Calls the host in a task of its own; the reply comes back as a message.
+    fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
+        let (client, sender) = (self.client.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            let reply = client.call(pod.as_ref(), method).await;
+            // The loop is gone when the dashboard is: nobody waits for the reply.
+            let _ = sender.send(Arrived::Msg(Msg::Answered(asked, reply))).await;
+        });
+    }
+}
+
+/// The number of SIGHUP.
+const HANGUP: i32 = 1;
+
+async fn from_terminal(input: &mut Option<Input>) -> Option<Terminal> {
+    match input {
+        Some(input) => input.events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn from_host(events: &mut Option<Events>) -> Option<yoi::protocol::Outgoing> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(wake: Option<Instant>) {
+    match wake {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn of_terminal(event: Terminal) -> Option<Msg> {
+    match event {
+        Terminal::Key(key) => Some(Msg::Key(key)),
+        Terminal::Paste(text) => Some(Msg::Paste(text)),
+        Terminal::Mouse(event) => Some(Msg::Mouse(event)),
+        Terminal::Resize(width, height) => Some(Msg::Resize(width, height)),
+        Terminal::FocusGained | Terminal::FocusLost => None,
+    }
 }

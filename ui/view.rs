@@ -1,1 +1,226 @@
-//! Stub.
+//! The one reader of the state: where things stand on the screen, and how they are painted.
+
+use crate::app::{App, Focus, Link, Overlay};
+use crate::pane::composer;
+use crate::pane::fit::{columns, cut, wrap};
+use crate::pane::{actionbar, transcript, tree};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::symbols::merge::MergeStrategy;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Widget as _};
+
+mod areas;
+mod header;
+mod popup;
+
+pub use areas::Areas;
+
+/// Paints a frame.
+pub fn draw(app: &App, frame: &mut Frame<'_>) {
+    let areas = Areas::of(app);
+    let ground = frame.area();
+    frame.buffer_mut().set_style(ground, app.theme.text);
+    frames(app, &areas, frame);
+    if let Some(area) = areas.tree {
+        tree(app).render(area, frame.buffer_mut());
+    }
+    if let Some(area) = areas.transcript {
+        draw_transcript(app, &areas, area, frame);
+    }
+    let caret = composer(app).render(areas.composer, frame.buffer_mut());
+    let typed = bar(app, areas.bar, frame);
+    let above = popup::draw(app, &areas, frame);
+    let caret = caret.filter(|_| app.focus == Focus::Composer && app.overlay.is_none());
+    if let Some(position) = above.or(typed).or(caret) {
+        frame.set_cursor_position(position);
+    }
+}
+
+/// The tree as it is painted now.
+pub fn tree(app: &App) -> tree::View<'_> {
+    tree::View {
+        tree: &app.tree,
+        family: &app.family,
+        current: app.current.as_ref(),
+        theme: &app.theme,
+        zone: app.zone(),
+        now: app.now,
+        focused: app.focus == Focus::Tree,
+        reach_key: "w",
+    }
+}
+
+/// The composer as it is painted now.
+pub fn composer(app: &App) -> composer::View<'_> {
+    let to = app.current.as_ref().map_or("a new Pod", |name| name.as_str());
+    composer::View {
+        composer: &app.composer,
+        info: app.info(),
+        to,
+        placeholder: placeholder(app),
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+    }
+}
+
+fn placeholder(app: &App) -> &'static str {
+    match (&app.current, app.link) {
+        (_, Link::Ended) => "the host ended; Enter starts it again",
+        (Some(_), _) if app.family.is_known() && app.info().is_none() => "is gone; choose a Pod",
+        (Some(_), _) => "",
+        (None, _) => "say what you want; Enter makes a Pod here",
+    }
+}
+
+/// The frames of the panes; the one in focus is painted last, over shared lines.
+fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
+    let Some(outer) = &areas.outer else {
+        compact(app, areas, frame);
+        return;
+    };
+    let panes = [
+        (Focus::Tree, outer.tree, tree_title(app, outer.tree.width)),
+        (
+            Focus::Transcript,
+            outer.transcript,
+            header::title(app, outer.transcript.width.saturating_sub(4)),
+        ),
+        (Focus::Composer, outer.composer, Line::default()),
+    ];
+    let (rest, focused): (Vec<_>, Vec<_>) =
+        panes.into_iter().partition(|(focus, ..)| *focus != app.focus);
+    for (focus, area, title) in rest.into_iter().chain(focused) {
+        let style = if focus == app.focus { app.theme.border_focus } else { app.theme.border };
+        Block::bordered()
+            .border_set(app.setup.glyphs.frame())
+            .merge_borders(MergeStrategy::Exact)
+            .border_style(style)
+            .title(title)
+            .title_style(Style::new())
+            .render(area, frame.buffer_mut());
+    }
+}
+
+fn tree_title(app: &App, width: u16) -> Line<'static> {
+    let place = match app.tree.reach {
+        tree::Reach::All => "all Pods".to_owned(),
+        tree::Reach::ThisWorkspace => {
+            let name = app.setup.workspace.file_name().unwrap_or_default();
+            format!("pods in {}", name.to_string_lossy())
+        }
+    };
+    let text = cut(&place, usize::from(width.saturating_sub(4)));
+    Line::styled(format!(" {text} "), app.theme.dim)
+}
+
+/// A small screen has no frames: a header, and a rule above the composer.
+fn compact(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
+    let screen = frame.area();
+    if areas.header > 0 {
+        let line = match app.focus {
+            Focus::Tree => tree_title(app, screen.width + 4),
+            Focus::Composer | Focus::Transcript => header::title(app, screen.width),
+        };
+        frame.buffer_mut().set_line(screen.x, screen.y, &line, screen.width);
+    }
+    if let Some(y) = areas.rule {
+        let rule = Rect { y, height: 1, ..screen };
+        let style =
+            if app.focus == Focus::Composer { app.theme.border_focus } else { app.theme.border };
+        Block::new()
+            .borders(Borders::TOP)
+            .border_set(app.setup.glyphs.frame())
+            .border_style(style)
+            .render(rule, frame.buffer_mut());
+    }
+}
+
+fn draw_transcript(app: &App, areas: &Areas, area: Rect, frame: &mut Frame<'_>) {
+    if let Some(row) = areas.notes {
+        header::notes(app, row, frame.buffer_mut());
+    }
+    let Some(name) = app.shown() else { return welcome(app, area, frame) };
+    let Some(transcript) = app.transcript() else { return };
+    transcript::View {
+        transcript,
+        theme: &app.theme,
+        focused: app.focus == Focus::Transcript,
+        pod: name.as_str(),
+    }
+    .render(area, frame.buffer_mut());
+    new_below(app, transcript, area, frame);
+}
+
+/// How much is below what is in view.
+fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: &mut Frame<'_>) {
+    let new = transcript.new_below();
+    if transcript.is_at_tail() || area.height == 0 {
+        return;
+    }
+    let tail = app.keymap.label(crate::keys::Context::Everywhere, crate::keys::Action::Tail);
+    let text = if new > 0 { format!(" ↓ {new} new ") } else { format!(" ↓ {tail}: tail ") };
+    let text = app.setup.glyphs.plain(&text);
+    let width = columns(&text);
+    if width < area.width {
+        let x = area.right() - width;
+        frame.buffer_mut().set_stringn(
+            x,
+            area.bottom() - 1,
+            text,
+            usize::from(width),
+            app.theme.selection.patch(app.theme.accent),
+        );
+    }
+}
+
+/// What stands in the place of a transcript while there is none.
+fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
+    let place = app.setup.cwd.display().to_string();
+    let text = if app.family.is_known() {
+        format!(
+            "No Pod works here yet.\n\nSay what you want and press Enter: that makes a Pod that reads \
+             and writes below\n{place}\n\n:tour  plays a small real story, in a temporary directory\n\
+             :help  lists the verbs\n:quit  leaves; Pods go on"
+        )
+    } else {
+        "connecting to the host …".into()
+    };
+    let lines = text.split('\n').flat_map(|line| {
+        let wrapped = wrap(line, usize::from(area.width.saturating_sub(2)));
+        if wrapped.is_empty() { vec![String::new()] } else { wrapped }
+    });
+    for (line, y) in lines.zip(area.y..area.bottom()) {
+        let line = app.setup.glyphs.plain(&line);
+        frame.buffer_mut().set_stringn(
+            area.x + 1,
+            y,
+            line,
+            usize::from(area.width.saturating_sub(1)),
+            app.theme.dim,
+        );
+    }
+}
+
+fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
+    let prompt = match &app.overlay {
+        Some(Overlay::Prompt(prompt)) => Some(prompt),
+        _ => None,
+    };
+    let hints = app.hints();
+    let counts = app.counts();
+    let notice = app.notices.shown().filter(|_| !app.leader && app.link == Link::Up);
+    let view = actionbar::View {
+        prompt,
+        notice,
+        hints: &hints,
+        counts: &counts,
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+    };
+    view.render(area, frame.buffer_mut())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,243 @@
-//! Stub.
+//! The last line of the screen: the command line, or a notice, or what is possible now; and at its
+//! right the counts.
+
+use crate::command::complete::{Completion, Sources, complete};
+use crate::keys::Action;
+use crate::notice::{Kind, Notice};
+use crate::pane::fit::{columns, cut, width};
+use crate::pane::glyph::Glyphs;
+use crate::pane::input::Input;
+use crate::theme::{Role, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+/// Rows of the list of completions.
+pub const POPUP: usize = 6;
+
+/// What the line is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Verb,
+    Find,
+    Filter,
+}
+
+impl Purpose {
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Verb => ":",
+            Self::Find | Self::Filter => "/",
+        }
+    }
+}
+
+/// A line being typed into the action bar.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    pub purpose: Purpose,
+    pub input: Input,
+    /// What the word before the cursor can become.
+    pub completion: Completion,
+    /// The one that was put in by Tab.
+    pub chosen: Option<usize>,
+    /// What was typed before Tab, so that Tab goes round through the same list.
+    typed: String,
+    /// Where a walk through the history is: 0 = the newest.
+    walk: Option<usize>,
+}
+
+impl Prompt {
+    /// A line that begins with `text`.
+    pub fn new(purpose: Purpose, text: &str, sources: &Sources) -> Self {
+        let mut prompt = Self {
+            purpose,
+            input: Input::new(text),
+            completion: Completion::default(),
+            chosen: None,
+            typed: String::new(),
+            walk: None,
+        };
+        prompt.changed(sources);
+        prompt
+    }
+
+    /// To be called after the text was edited.
+    pub fn changed(&mut self, sources: &Sources) {
+        self.chosen = None;
+        self.walk = None;
+        self.typed = self.input.before().to_owned();
+        if self.purpose == Purpose::Verb {
+            self.completion = complete(&self.typed, sources);
+        }
+    }
+
+    /// Puts the next completion in, or the one before.
+    pub fn cycle(&mut self, action: Action) {
+        let count = self.completion.candidates.len();
+        if count == 0 {
+            return;
+        }
+        let next = match (self.chosen, action) {
+            (None, Action::CompleteBack) => count - 1,
+            (None, _) => 0,
+            (Some(at), Action::CompleteBack) => (at + count - 1) % count,
+            (Some(at), _) => (at + 1) % count,
+        };
+        self.chosen = Some(next);
+        let text = self.completion.candidates[next].text.clone();
+        self.input.replace_from(self.completion.start, &text);
+    }
+
+    /// Walks through lines that were run before; they come newest first.
+    pub fn history(&mut self, lines: &[String], action: Action) {
+        let at = match (self.walk, action) {
+            (None, Action::Up) => Some(0),
+            (Some(at), Action::Up) => Some((at + 1).min(lines.len().saturating_sub(1))),
+            (Some(at), _) => at.checked_sub(1),
+            (None, _) => None,
+        };
+        self.input = Input::new(at.and_then(|at| lines.get(at)).map_or("", String::as_str));
+        self.walk = at.filter(|at| *at < lines.len());
+    }
+
+    /// Whether Up and Down walk through the history rather than the completions.
+    pub fn walks(&self) -> bool {
+        self.walk.is_some() || self.input.is_empty()
+    }
+}
+
+/// A key and what it does, as a hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    pub key: String,
+    pub does: String,
+}
+
+impl Hint {
+    pub fn new(key: impl Into<String>, does: impl Into<String>) -> Self {
+        Self { key: key.into(), does: does.into() }
+    }
+}
+
+/// A piece of the right side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    pub text: String,
+    pub role: Role,
+}
+
+/// The action bar as a widget.
+pub struct View<'a> {
+    pub prompt: Option<&'a Prompt>,
+    pub notice: Option<&'a Notice>,
+    pub hints: &'a [Hint],
+    /// Left to right; the last ones are left out first.
+    pub counts: &'a [Count],
+    pub theme: &'a Theme,
+    pub glyphs: Glyphs,
+}
+
+impl View<'_> {
+    /// Paints the line, and tells where the caret stands when something is typed into it.
+    pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
+        if area.is_empty() {
+            return None;
+        }
+        if let Some(prompt) = self.prompt {
+            return Some(self.prompt(prompt, area, buf));
+        }
+        let room = usize::from(area.width);
+        let counts = self.counts(room);
+        let taken: usize = counts.iter().map(Span::width).sum();
+        let left = room.saturating_sub(if taken > 0 { taken + 2 } else { 0 });
+        let line = match self.notice {
+            Some(notice) => self.notice(notice, left),
+            None => self.hints(left),
+        };
+        buf.set_line(area.x, area.y, &line, area.width);
+        let at = area.right() - u16::try_from(taken).unwrap_or(0).min(area.width);
+        buf.set_line(at, area.y, &Line::from(counts), area.width);
+        None
+    }
+
+    fn prompt(&self, prompt: &Prompt, area: Rect, buf: &mut Buffer) -> Position {
+        let (text, at) = prompt.input.window(usize::from(area.width).saturating_sub(1));
+        let sign = prompt.purpose.sign();
+        buf.set_stringn(area.x, area.y, sign, 1, self.theme.accent);
+        buf.set_stringn(area.x + 1, area.y, text, usize::from(area.width - 1), self.theme.text);
+        let column = u16::try_from(at).unwrap_or(0).saturating_add(1);
+        Position::new(area.x + column.min(area.width - 1), area.y)
+    }
+
+    fn notice(&self, notice: &Notice, room: usize) -> Line<'static> {
+        let role = match notice.kind {
+            Kind::Done => Role::Ok,
+            Kind::Told => Role::Text,
+            Kind::Warned => Role::Warn,
+            Kind::Refused => Role::Error,
+        };
+        let mark = notice.kind.mark(self.glyphs == Glyphs::Ascii);
+        let text = self.glyphs.plain(&format!("{mark} {}", notice.text));
+        Line::styled(cut(&text, room), self.theme.style(role))
+    }
+
+    fn hints(&self, room: usize) -> Line<'static> {
+        let mut spans: Vec<Span<'static>> = Vec::new();
+        let mut used = 0;
+        for hint in self.hints {
+            let between = if spans.is_empty() { "" } else { " · " };
+            let between = self.glyphs.plain(between);
+            let key = self.glyphs.plain(&hint.key);
+            let does = self.glyphs.plain(&format!(
+                "{}{}",
+                if key.is_empty() { "" } else { " " },
+                hint.does
+            ));
+            used += width(&between) + width(&key) + width(&does);
+            if used > room {
+                break;
+            }
+            spans.push(Span::styled(between, self.theme.dim));
+            spans.push(Span::styled(key, self.theme.accent));
+            spans.push(Span::styled(does, self.theme.dim));
+        }
+        Line::from(spans)
+    }
+
+    /// As many counts as leave at least half of the line to the left.
+    fn counts(&self, room: usize) -> Vec<Span<'static>> {
+        let mut spans: Vec<Span<'static>> = Vec::new();
+        let mut used = 0;
+        for count in self.counts {
+            let text = self.glyphs.plain(&count.text);
+            let gap = if spans.is_empty() { "" } else { "   " };
+            used += width(&text) + gap.len();
+            if used * 2 > room {
+                break;
+            }
+            spans.push(Span::raw(gap));
+            spans.push(Span::styled(text, self.theme.style(count.role)));
+        }
+        spans
+    }
+}
+
+/// The list of completions above the line, in the rows of `area` from its bottom up.
+pub fn completions(prompt: &Prompt, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: Glyphs) {
+    let all = &prompt.completion.candidates;
+    let height = usize::from(area.height);
+    let from = prompt.chosen.map_or(0, |at| (at + 1).saturating_sub(height));
+    let names = all.iter().map(|c| columns(&c.text)).max().unwrap_or(0);
+    for ((i, candidate), y) in all.iter().enumerate().skip(from).take(height).zip(area.y..) {
+        let help = usize::from(area.width.saturating_sub(names + 3));
+        let line = Line::from(vec![
+            Span::raw(format!(" {}", crate::pane::fit::pad(&candidate.text, usize::from(names)))),
+            Span::styled(format!("  {}", glyphs.plain(&cut(&candidate.help, help))), theme.dim),
+        ]);
+        buf.set_line(area.x, y, &line, area.width);
+        if prompt.chosen == Some(i) {
+            buf.set_style(Rect { y, height: 1, ..area }, theme.selection);
+        }
+    }
+}

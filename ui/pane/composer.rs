@@ -1,1 +1,182 @@
-//! Stub.
+//! Where a person writes: one draft per Pod, history, chips for long pastes, names of files.
+
+use crate::keys::Action;
+use std::collections::HashMap;
+use tui_textarea::{CursorMove, TextArea};
+use yoi::protocol::{PodName, Segment};
+
+mod complete;
+mod draft;
+mod draw;
+mod history;
+
+pub use complete::{Accepted, Files};
+pub use draft::{Draft, Message};
+pub use draw::{View, queue_rows};
+pub use history::History;
+
+/// The composer: the draft for the current Pod, and those for the others.
+#[derive(Default)]
+pub struct Composer {
+    /// The Pod the draft is for; `None` = one that is not yet there.
+    at: Option<PodName>,
+    draft: Draft,
+    others: HashMap<Option<PodName>, Draft>,
+    pub history: History,
+    /// The popup with names of files, while it is open.
+    pub files: Option<Files>,
+}
+
+impl Composer {
+    /// Shows the draft of another Pod; what is written stays with the one it was for.
+    pub fn switch(&mut self, to: Option<&PodName>) {
+        if self.at.as_ref() == to {
+            return;
+        }
+        let draft = self.others.remove(&to.cloned()).unwrap_or_default();
+        let before = std::mem::replace(&mut self.draft, draft);
+        let at = std::mem::replace(&mut self.at, to.cloned());
+        if !before.is_empty() {
+            self.others.insert(at, before);
+        }
+        self.history.leave();
+        self.files = None;
+    }
+
+    /// Gives the draft of nobody to the Pod that was just made for it.
+    pub fn adopt(&mut self, pod: &PodName) {
+        if self.at.is_none() {
+            self.at = Some(pod.clone());
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.draft.is_empty()
+    }
+
+    pub fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    /// Takes the draft out, to be sent.
+    pub fn take(&mut self) -> Message {
+        let message = self.draft.message();
+        self.draft = Draft::default();
+        self.history.leave();
+        self.files = None;
+        message
+    }
+
+    /// Puts a message back that could not be sent to `pod`. What was written since stays: then the
+    /// message is in the history.
+    pub fn give_back(&mut self, pod: Option<&PodName>, message: &Message) {
+        let draft = if self.at.as_ref() == pod {
+            &mut self.draft
+        } else {
+            self.others.entry(pod.cloned()).or_default()
+        };
+        if draft.is_empty() {
+            *draft = Draft::of(message);
+        }
+    }
+
+    /// Replaces the draft, undoably.
+    pub fn write(&mut self, message: &Message) {
+        self.draft.replace(message);
+    }
+
+    /// Types a character.
+    pub fn insert(&mut self, c: char) {
+        self.draft.text.insert_char(c);
+        self.draft.touched();
+        self.history.leave();
+    }
+
+    /// Inserts what was pasted: a long text becomes a chip.
+    pub fn paste(&mut self, text: &str) {
+        self.draft.paste(text);
+        self.history.leave();
+    }
+
+    /// Empties the draft; undo brings it back.
+    pub fn clear(&mut self) {
+        self.draft.text.select_all();
+        self.draft.text.cut();
+        self.draft.touched();
+    }
+
+    /// The selected text, if any.
+    pub fn selected(&mut self) -> Option<String> {
+        if !self.draft.text.is_selecting() {
+            return None;
+        }
+        self.draft.text.copy();
+        self.draft.text.cancel_selection();
+        Some(self.draft.text.yank_text()).filter(|text| !text.is_empty())
+    }
+
+    /// Does an editing action; `false` when it is none.
+    pub fn edit(&mut self, action: Action) -> bool {
+        let done = self.draft.edit(action);
+        if done {
+            self.draft.touched();
+        }
+        done
+    }
+
+    /// `\` before the cursor and then Enter is a newline.
+    pub fn newline_after_backslash(&mut self) -> bool {
+        if !self.draft.before_cursor().ends_with('\\') {
+            return false;
+        }
+        self.draft.text.delete_char();
+        self.draft.text.insert_newline();
+        self.draft.touched();
+        true
+    }
+
+    /// Puts the chosen name of a file into the draft. After a directory the popup stays open.
+    pub fn accept_file(&mut self) {
+        let Some(files) = self.files.take() else { return };
+        if files.accept(&mut self.draft) == Some(Accepted::Directory) {
+            self.files = Files::at(&self.draft);
+        }
+    }
+
+    /// A line up: in the draft, or from its first line to the history.
+    pub fn up(&mut self) {
+        if self.draft.text.cursor().0 > 0 {
+            self.draft.text.move_cursor(CursorMove::Up);
+        } else if let Some(message) = self.history.older(|| self.draft.message()) {
+            self.draft = Draft::of(&message);
+        }
+        self.draft.touched();
+    }
+
+    /// A line down: in the draft, or from its last line to the history.
+    pub fn down(&mut self) {
+        if self.draft.text.cursor().0 + 1 < self.draft.text.lines().len() {
+            self.draft.text.move_cursor(CursorMove::Down);
+        } else if let Some(message) = self.history.newer() {
+            self.draft = Draft::of(&message);
+        }
+        self.draft.touched();
+    }
+
+    /// Puts the cursor at a cell of the text's area.
+    pub fn click(&mut self, row: u16, column: u16) {
+        let text: &mut TextArea<'_> = &mut self.draft.text;
+        let (top, left) = text.scroll_offset();
+        let at = text.screen_to_data(usize::from(top + row), usize::from(left + column));
+        let cell = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        text.move_cursor(CursorMove::Jump(cell(at.0), cell(at.1)));
+    }
+}
+
+/// A message of plain text.
+pub fn plain(text: impl Into<String>) -> Vec<Segment> {
+    vec![Segment::Text { content: text.into() }]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,233 @@
-//! Stub.
+//! The tree of Pods: lineage, state and age, one row a Pod, in an order that stays.
+
+use crate::app::family::Family;
+use crate::pane::glyph::Glyphs;
+use crate::pane::input::Input;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use yoi::protocol::{PodInfo, PodName, State};
+
+mod draw;
+
+pub use draw::View;
+
+/// Rows of the strip of Pods that need a person.
+const STRIP: usize = 3;
+
+/// Which Pods are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    #[default]
+    ThisWorkspace,
+    All,
+}
+
+/// Whether stopped Pods have rows of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resting {
+    #[default]
+    Folded,
+    Listed,
+}
+
+/// What of the tree is folded, chosen and filtered. The Pods themselves are the family's.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The workspace the screen was opened in.
+    pub workspace: PathBuf,
+    pub glyphs: Glyphs,
+    pub reach: Reach,
+    pub resting: Resting,
+    pub filter: Input,
+    /// The row the cursor is on.
+    pub cursor: Option<Place>,
+    folded: HashSet<PodName>,
+}
+
+/// What a row stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Pod(PodName),
+    /// The row into which stopped Pods fold.
+    Stopped,
+}
+
+/// One row of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row<'a> {
+    Pod {
+        info: &'a PodInfo,
+        /// The lines that lead to its parent.
+        lines: String,
+        children: Children,
+    },
+    /// So many stopped Pods.
+    Stopped(usize),
+}
+
+/// What hangs below a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    None,
+    Shown,
+    Folded,
+}
+
+impl Row<'_> {
+    /// What the row stands for.
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Pod { info, .. } => Place::Pod(info.name.clone()),
+            Self::Stopped(_) => Place::Stopped,
+        }
+    }
+}
+
+impl Tree {
+    /// A tree that lists the Pods of `workspace`.
+    pub fn new(workspace: PathBuf, glyphs: Glyphs) -> Self {
+        Self { workspace, glyphs, ..Self::default() }
+    }
+
+    /// The Pods above the tree that need a person, and how many more there are.
+    pub fn strip<'a>(&self, family: &'a Family) -> (Vec<&'a PodInfo>, usize) {
+        let mut waiting = family.needs_you();
+        let more = waiting.len().saturating_sub(STRIP);
+        waiting.truncate(STRIP);
+        (waiting, more)
+    }
+
+    /// The rows of the tree. `current` has a row even when it is stopped.
+    pub fn rows<'a>(&self, family: &'a Family, current: Option<&PodName>) -> Vec<Row<'a>> {
+        let mut walk = Walk { tree: self, family, current, rows: Vec::new(), stopped: 0 };
+        if self.filter.is_empty() {
+            walk.roots();
+        } else {
+            walk.matches();
+        }
+        let Walk { mut rows, stopped, .. } = walk;
+        if stopped > 0 {
+            rows.push(Row::Stopped(stopped));
+        }
+        rows
+    }
+
+    /// Where `name` is among the rows, from 0.
+    pub fn position(&self, rows: &[Row<'_>]) -> Option<usize> {
+        let cursor = self.cursor.as_ref()?;
+        rows.iter().position(|row| row.place() == *cursor)
+    }
+
+    /// The Pod under the cursor.
+    pub fn chosen(&self) -> Option<&PodName> {
+        match self.cursor.as_ref()? {
+            Place::Pod(name) => Some(name),
+            Place::Stopped => None,
+        }
+    }
+
+    pub fn is_folded(&self, name: &PodName) -> bool {
+        self.folded.contains(name)
+    }
+
+    pub fn fold(&mut self, name: PodName) {
+        self.folded.insert(name);
+    }
+
+    pub fn unfold(&mut self, name: &PodName) {
+        self.folded.remove(name);
+    }
+
+    fn lists(&self, info: &PodInfo, workspace: &Path) -> bool {
+        self.reach == Reach::All || info.workspace == workspace
+    }
+}
+
+struct Walk<'a, 'b> {
+    tree: &'b Tree,
+    family: &'a Family,
+    current: Option<&'b PodName>,
+    rows: Vec<Row<'a>>,
+    /// Stopped Pods that got no row.
+    stopped: usize,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn roots(&mut self) {
+        let family = self.family;
+        for info in family.all() {
+            let parent = info.parent.as_ref().and_then(|name| family.get(name));
+            let below = parent.is_some_and(|parent| self.listed(parent));
+            if !below && self.listed(info) {
+                self.pod(info, "", "");
+            }
+        }
+    }
+
+    fn listed(&self, info: &PodInfo) -> bool {
+        self.tree.lists(info, &self.tree.workspace)
+    }
+
+    fn matches(&mut self) {
+        let wanted = self.tree.filter.text().to_lowercase();
+        for info in self.family.all() {
+            if self.listed(info) && info.name.key().contains(&wanted) {
+                self.rows.push(Row::Pod { info, lines: String::new(), children: Children::None });
+            }
+        }
+    }
+
+    /// Adds a Pod and what is below it. `own` leads to the Pod, `below` to its children.
+    fn pod(&mut self, info: &'a PodInfo, own: &str, below: &str) {
+        if self.folds_away(info) {
+            self.stopped += self.count(info);
+            return;
+        }
+        let family = self.family;
+        let (shown, hidden): (Vec<&PodInfo>, Vec<&PodInfo>) = family
+            .children(&info.name)
+            .filter(|child| self.listed(child) && child.name != info.name)
+            .partition(|child| !self.folds_away(child));
+        self.stopped += hidden.into_iter().map(|child| self.count(child)).sum::<usize>();
+        let folded = self.tree.is_folded(&info.name);
+        let children = match (shown.is_empty(), folded) {
+            (true, _) => Children::None,
+            (false, true) => Children::Folded,
+            (false, false) => Children::Shown,
+        };
+        self.rows.push(Row::Pod { info, lines: own.to_owned(), children });
+        if children == Children::Shown {
+            self.children(&shown, below);
+        }
+    }
+
+    fn children(&mut self, shown: &[&'a PodInfo], below: &str) {
+        let glyphs = self.tree.glyphs;
+        let (tee, end, bar) =
+            (glyphs.pick("├ ", "+ "), glyphs.pick("└ ", "` "), glyphs.pick("│ ", "| "));
+        for (i, child) in shown.iter().enumerate() {
+            let last = i + 1 == shown.len();
+            let own = format!("{below}{}", if last { end } else { tee });
+            let below = format!("{below}{}", if last { "  " } else { bar });
+            self.pod(child, &own, &below);
+        }
+    }
+
+    /// A stopped Pod without anything live below it, unless it is the current one.
+    fn folds_away(&self, info: &PodInfo) -> bool {
+        self.tree.resting == Resting::Folded && self.rests(info)
+    }
+
+    fn rests(&self, info: &PodInfo) -> bool {
+        info.state == State::Stopped
+            && self.current != Some(&info.name)
+            && self.family.children(&info.name).all(|child| self.rests(child))
+    }
+
+    fn count(&self, info: &PodInfo) -> usize {
+        1 + self.family.children(&info.name).map(|child| self.count(child)).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Questions that stand over the composer: Enter does it, Esc does not.
+
+use crate::app::{App, Asked, Effect, Overlay};
+use crate::command::Verb;
+use crate::keys::{Action, Binding, Context, pressed};
+use crate::notice::Kind;
+use crate::pane::actionbar::Hint;
+use crate::pane::composer::Message;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use yoi::protocol::{Method, PodName, RewindTarget};
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// A message looks like a verb.
+    Offered {
+        line: String,
+    },
+    /// The first message on a model nobody chose.
+    FirstMessage {
+        pod: PodName,
+        model: String,
+        sends: String,
+        message: Message,
+    },
+    /// Pods work while the screen is left.
+    Leave {
+        working: Vec<PodName>,
+    },
+    Remove {
+        pod: PodName,
+    },
+    Rewind {
+        pod: PodName,
+        target: Box<RewindTarget>,
+        warning: String,
+    },
+}
+
+impl Ask {
+    /// The question.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Offered { line } => format!("`:{line}` is a verb"),
+            Self::FirstMessage { sends, .. } => sends.clone(),
+            Self::Leave { working } => match working.as_slice() {
+                [one] => format!("{one} is working"),
+                more => format!("{} Pods are working", more.len()),
+            },
+            Self::Remove { pod } => format!("delete {pod} and its transcript for good?"),
+            Self::Rewind { target, warning, .. } => {
+                format!("go back to before “{}”? {warning}", target.preview)
+            }
+        }
+    }
+
+    /// The keys that answer it.
+    pub fn answers(&self) -> Vec<Hint> {
+        let enter = match self {
+            Self::Offered { .. } => "run it",
+            Self::FirstMessage { .. } => "send",
+            Self::Leave { .. } => "leave it running",
+            Self::Remove { .. } => "delete",
+            Self::Rewind { .. } => "rewind",
+        };
+        let mut answers = vec![Hint::new("Enter", enter)];
+        match self {
+            Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
+            Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
+            Self::FirstMessage { .. } | Self::Remove { .. } | Self::Rewind { .. } => {}
+        }
+        let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
+        answers.push(Hint::new("Esc", back));
+        answers
+    }
+}
+
+impl App {
+    /// A key while something is asked.
+    pub(super) fn ask_key(&mut self, ask: Ask, key: KeyEvent) -> Vec<Effect> {
+        let bound = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let letter = match key.code {
+            KeyCode::Char(c) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(c),
+            _ => None,
+        };
+        match (bound, letter) {
+            (Some(Binding::Do(Action::Choose)), _) => self.answer_enter(ask),
+            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => self.answer_back(ask),
+            (_, Some(letter)) => self.answer_letter(ask, letter),
+            _ => {
+                self.overlay = Some(Overlay::Ask(ask));
+                Vec::new()
+            }
+        }
+    }
+
+    fn answer_enter(&mut self, ask: Ask) -> Vec<Effect> {
+        match ask {
+            Ask::Offered { line } => {
+                self.composer.clear();
+                self.run_line(&line)
+            }
+            Ask::FirstMessage { pod, model, message, .. } => {
+                self.choose_and_send(&pod, model, message)
+            }
+            Ask::Leave { .. } => self.leave_now(),
+            Ask::Remove { pod } => {
+                let asked = Asked::Verb(Verb::Remove(pod.clone()), Some(pod.clone()));
+                vec![Effect::Call { pod: Some(pod), method: Method::Remove, asked }]
+            }
+            Ask::Rewind { pod, target, .. } => self.rewind_to(&pod, &target),
+        }
+    }
+
+    fn answer_letter(&mut self, ask: Ask, letter: char) -> Vec<Effect> {
+        match (ask, letter) {
+            (Ask::Offered { .. }, 's') => self.send_draft(),
+            (Ask::Leave { working }, 'p') => {
+                let pause = |pod: PodName| Effect::Call {
+                    pod: Some(pod),
+                    method: Method::Pause,
+                    asked: Asked::Silently,
+                };
+                let mut effects: Vec<Effect> = working.into_iter().map(pause).collect();
+                effects.extend(self.leave_now());
+                effects
+            }
+            (ask, _) => {
+                self.overlay = Some(Overlay::Ask(ask));
+                Vec::new()
+            }
+        }
+    }
+
+    fn answer_back(&mut self, ask: Ask) -> Vec<Effect> {
+        self.closed();
+        match ask {
+            Ask::FirstMessage { pod, message, .. } => {
+                self.composer.give_back(Some(&pod), &message);
+                self.say(Kind::Told, "nothing was sent · :model chooses another model")
+            }
+            Ask::Offered { .. } | Ask::Leave { .. } | Ask::Remove { .. } | Ask::Rewind { .. } => {
+                Vec::new()
+            }
+        }
+    }
+}

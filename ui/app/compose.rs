@@ -1,0 +1,136 @@
+//! Keys and pastes in the composer.
+
+use crate::app::{App, Asked, Effect, Focus, Link, Overlay};
+use crate::keys::{Action, Binding, Context, pressed};
+use crate::notice::Kind;
+use crate::pane::composer::{Files, Message};
+use crossterm::event::{KeyEvent, KeyEventKind};
+use yoi::protocol::{CompletionKind, Method};
+
+impl App {
+    pub(super) fn composer_action(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Send if self.link == Link::Ended => self.bring_back(),
+            Action::Send => self.enter(),
+            Action::Up => self.composer_up(),
+            Action::Down => {
+                self.composer.down();
+                Vec::new()
+            }
+            Action::CommandLine if self.composer.is_empty() => self.open_line(""),
+            Action::CommandLine => self.type_in(':'),
+            Action::CompleteFile => {
+                self.composer.insert('@');
+                self.open_files()
+            }
+            Action::EditOutside => vec![Effect::Edit(self.composer.draft().message().text)],
+            Action::Leave if !self.composer.is_empty() => {
+                self.composer.edit(Action::DeleteNext);
+                self.follow_files()
+            }
+            other if self.composer.edit(other) => self.follow_files(),
+            other => self.everywhere(other),
+        }
+    }
+
+    fn type_in(&mut self, c: char) -> Vec<Effect> {
+        self.composer.insert(c);
+        self.follow_files()
+    }
+
+    /// Up in an empty composer takes the last queued message back; else it is a line or history.
+    fn composer_up(&mut self) -> Vec<Effect> {
+        let last = self.info().and_then(|info| info.queue.last()).map(|queued| queued.id.clone());
+        match last.filter(|_| self.composer.is_empty()) {
+            Some(id) => self.unqueue(&id),
+            None => {
+                self.composer.up();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Pasted text is text: it is never a command, and its newlines never run one.
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
+        match self.overlay.take() {
+            Some(Overlay::Prompt(mut prompt)) => {
+                prompt.input.insert(text);
+                prompt.changed(&self.sources());
+                self.prompt_follows(&prompt);
+                self.overlay = Some(Overlay::Prompt(prompt));
+            }
+            Some(Overlay::Palette(mut palette)) => {
+                palette.insert(text);
+                self.overlay = Some(Overlay::Palette(palette));
+            }
+            Some(ask @ Overlay::Ask(_)) => self.overlay = Some(ask),
+            None => {
+                self.leader = false;
+                self.focus = Focus::Composer;
+                self.composer.paste(text);
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn edited(&mut self, text: Result<String, String>) -> Vec<Effect> {
+        match text {
+            Ok(text) => {
+                self.composer.write(&Message::plain(text.trim_end_matches('\n')));
+                Vec::new()
+            }
+            Err(why) => self.say(Kind::Refused, why),
+        }
+    }
+
+    /// Opens the popup with names of files, when the word before the cursor is to be one.
+    fn open_files(&mut self) -> Vec<Effect> {
+        self.composer.files = Files::at(self.composer.draft());
+        self.ask_files()
+    }
+
+    /// Keeps the popup with what is typed; closes it when the word is no `@word` any more.
+    pub(super) fn follow_files(&mut self) -> Vec<Effect> {
+        let Some(open) = self.composer.files.take() else { return Vec::new() };
+        let Some(now) = Files::at(self.composer.draft()) else { return Vec::new() };
+        if now.prefix == open.prefix {
+            self.composer.files = Some(open);
+            return Vec::new();
+        }
+        self.composer.files = Some(Files { prefix: now.prefix, ..open });
+        self.ask_files()
+    }
+
+    fn ask_files(&mut self) -> Vec<Effect> {
+        let Some(files) = &self.composer.files else { return Vec::new() };
+        let Some(pod) = self.info().map(|info| info.name.clone()) else {
+            self.composer.files = None;
+            return Vec::new();
+        };
+        let prefix = files.prefix.clone();
+        let method = Method::ListCompletions { kind: CompletionKind::File, prefix: prefix.clone() };
+        vec![Effect::Call { pod: Some(pod), method, asked: Asked::Files(prefix) }]
+    }
+
+    /// A key while the popup is open; `None` when it is the composer's.
+    pub(super) fn files_key(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let Some(Binding::Do(action)) = binding else { return None };
+        let files = self.composer.files.as_mut()?;
+        match action {
+            Action::Up | Action::CompleteBack => files.step(-1),
+            Action::Down => files.step(1),
+            Action::Choose | Action::Complete if files.found.is_empty() => return None,
+            Action::Choose | Action::Complete if key.kind == KeyEventKind::Press => {
+                return Some(self.accept_file());
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    fn accept_file(&mut self) -> Vec<Effect> {
+        self.composer.accept_file();
+        self.ask_files()
+    }
+}

@@ -1,0 +1,133 @@
+//! What is possible now, for the action bar: computed, never a fixed text.
+
+use crate::app::{App, Focus, Link};
+use crate::keys::{Action, Binding, Context, label};
+use crate::pane::actionbar::{Count, Hint};
+use crate::theme::Role;
+use yoi::protocol::{PodInfo, State};
+
+impl App {
+    /// The hints, the most useful first.
+    pub fn hints(&self) -> Vec<Hint> {
+        if self.leader {
+            return self.leader_hints();
+        }
+        match self.link {
+            Link::Ended => return self.ended_hints(),
+            Link::Connecting => return vec![Hint::new("", "starting the host …")],
+            Link::Up => {}
+        }
+        match self.focus {
+            Focus::Composer => self.composer_hints(),
+            Focus::Tree => self.list_hints(
+                Context::Tree,
+                &[
+                    (Action::Choose, "go there"),
+                    (Action::Filter, "filter"),
+                    (Action::Workspaces, "workspaces"),
+                    (Action::Stopped, "stopped"),
+                    (Action::Composer, "write"),
+                    (Action::Keys, "keys"),
+                ],
+            ),
+            Focus::Transcript => self.list_hints(
+                Context::Transcript,
+                &[
+                    (Action::UnfoldHere, "unfold"),
+                    (Action::Find, "find"),
+                    (Action::Copy, "copy"),
+                    (Action::PreviousTurn, "turn"),
+                    (Action::Tail, "tail"),
+                    (Action::Composer, "write"),
+                    (Action::Keys, "keys"),
+                ],
+            ),
+        }
+    }
+
+    fn leader_hints(&self) -> Vec<Hint> {
+        let short = |binding: &Binding| match binding {
+            Binding::Do(Action::Slot(1)) => Some("1-9 Pods".to_owned()),
+            Binding::Do(Action::Slot(_)) => None,
+            Binding::Do(action) => Some(action.help().to_owned()),
+            Binding::Prefill(line) | Binding::Run(line) => Some(format!(":{}", line.trim())),
+        };
+        let keys = self.keymap.list(Context::Leader);
+        keys.filter_map(|(key, binding)| Some(Hint::new(label(key), short(binding)?))).collect()
+    }
+
+    fn ended_hints(&self) -> Vec<Hint> {
+        let does = if self.setup.reconnects { "starts it again" } else { "leaves" };
+        vec![Hint::new("", "the host ended"), Hint::new(self.send_key(), does)]
+    }
+
+    fn send_key(&self) -> String {
+        self.keymap.label(Context::Composer, Action::Send)
+    }
+
+    fn list_hints(&self, context: Context, actions: &[(Action, &str)]) -> Vec<Hint> {
+        let hint = |(action, does): &(Action, &str)| {
+            let key = self.keymap.label(context, *action);
+            (!key.is_empty()).then(|| Hint::new(key, *does))
+        };
+        actions.iter().filter_map(hint).collect()
+    }
+
+    fn composer_hints(&self) -> Vec<Hint> {
+        let mut hints = match self.info() {
+            Some(info) => self.pod_hints(info),
+            None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
+        };
+        if self.composer.is_empty() {
+            hints.push(Hint::new(":", "verbs"));
+        }
+        let palette = self.keymap.label(Context::Everywhere, Action::Palette);
+        hints.push(Hint::new(palette, "palette"));
+        hints.push(Hint::new(self.keymap.label(Context::Everywhere, Action::NextPane), "panes"));
+        hints
+    }
+
+    fn pod_hints(&self, info: &PodInfo) -> Vec<Hint> {
+        let send = self.send_key();
+        let pause = || Hint::new(self.keymap.label(Context::Everywhere, Action::Back), "pauses");
+        let written = !self.composer.is_empty();
+        let queued = !info.queue.is_empty();
+        match (info.state, written) {
+            (State::Running | State::NeedsYou, true) => vec![Hint::new(send, "queues"), pause()],
+            (State::Running | State::NeedsYou, false) if queued => vec![
+                Hint::new(send, "sends the first queued into the turn"),
+                Hint::new(self.keymap.label(Context::Composer, Action::Up), "edits the last"),
+                pause(),
+            ],
+            (State::Running | State::NeedsYou, false) => vec![pause()],
+            (State::Paused, false) => {
+                vec![Hint::new(send, "goes on"), Hint::new(":cancel", "drops the turn")]
+            }
+            (State::Stopped, true) => vec![Hint::new(send, "restores and sends")],
+            (State::Stopped, false) => vec![Hint::new(":restore", "brings it back")],
+            (_, true) => vec![
+                Hint::new(send, "sends"),
+                Hint::new(self.keymap.label(Context::Composer, Action::Newline), "newline"),
+            ],
+            (_, false) => Vec::new(),
+        }
+    }
+
+    /// The right side of the action bar.
+    pub fn counts(&self) -> Vec<Count> {
+        let waiting = self.family.needs_you().len();
+        let running = self.family.running().count();
+        let mut counts = Vec::new();
+        if waiting > 0 {
+            counts.push(Count { text: format!("▲ {waiting} needs you"), role: Role::Needs });
+        }
+        if running > 0 {
+            counts.push(Count { text: format!("{running} running"), role: Role::Running });
+        }
+        let help = self.keymap.label(Context::Everywhere, Action::Help);
+        if !help.is_empty() {
+            counts.push(Count { text: format!("{help} help"), role: Role::Dim });
+        }
+        counts
+    }
+}

@@ -1,0 +1,244 @@
+//! What comes from the host: events change the state, replies only make notices.
+
+use crate::app::{App, Asked, Effect, Link};
+use crate::command;
+use crate::notice::Kind;
+use crate::pane::composer::Message;
+use yoi::protocol::{Completion, Event, Method, Outgoing, PodInfo, PodName, Refusal, State};
+
+/// What the tour is told, one after the other.
+const TOUR: [&str; 3] = [
+    "Make a small shell program that counts the words in a file, and test it.",
+    "Show me what an error looks like.",
+    "What do I do next?",
+];
+
+impl App {
+    pub(super) fn host(&mut self, outgoing: Outgoing) -> Vec<Effect> {
+        let Outgoing { pod, seq, event, .. } = outgoing;
+        if let Some(pod) = &pod {
+            self.changed |= self.shown() == Some(pod);
+            if let Some(transcript) = self.transcripts.get_mut(pod) {
+                transcript.apply(seq, &event);
+            }
+        }
+        match event {
+            Event::Family { pods } => self.family_told(pods),
+            Event::PodChanged { info } => self.pod_changed(*info),
+            Event::PodRemoved { name } => self.pod_removed(&name),
+            Event::RewindApplied { input, .. } => self.rewound(pod.as_ref(), &Message::of(&input)),
+            Event::CompactFailed { error } => self.of_current(pod.as_ref(), Kind::Warned, &error),
+            Event::Alert(alert) => self.of_current(pod.as_ref(), Kind::Warned, &alert.message),
+            _ => Vec::new(),
+        }
+    }
+
+    fn family_told(&mut self, pods: Vec<PodInfo>) -> Vec<Effect> {
+        self.changed = true;
+        let first = !self.family.is_known();
+        self.family.replace(pods);
+        if !first {
+            return Vec::new();
+        }
+        let workspace = self.setup.workspace.clone();
+        match self.wanted.take() {
+            Some(name) if self.family.get(&name).is_none() => {
+                self.say(Kind::Refused, format!("no Pod named {name}"))
+            }
+            Some(name) => self.make_current(&name),
+            None => match self.family.likely(&workspace).map(|info| info.name.clone()) {
+                Some(name) => self.make_current(&name),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn pod_changed(&mut self, info: PodInfo) -> Vec<Effect> {
+        self.changed = true;
+        let was = self.family.get(&info.name).map(|before| before.state);
+        let (name, state) = (info.name.clone(), info.state);
+        self.family.set(info);
+        self.tour_goes_on(&name, was, state)
+    }
+
+    fn pod_removed(&mut self, name: &PodName) -> Vec<Effect> {
+        self.changed = true;
+        self.family.remove(name);
+        self.transcripts.remove(name);
+        self.opened.remove(name);
+        if self.current.as_ref() == Some(name) {
+            return self.say(Kind::Told, format!("{name} is gone · choose a Pod, or :new"));
+        }
+        Vec::new()
+    }
+
+    /// Puts the input that a rewind took back into the composer, when nothing is written there.
+    fn rewound(&mut self, pod: Option<&PodName>, input: &Message) -> Vec<Effect> {
+        self.composer.give_back(pod, input);
+        Vec::new()
+    }
+
+    fn of_current(&mut self, pod: Option<&PodName>, kind: Kind, text: &str) -> Vec<Effect> {
+        if pod.is_none() || pod != self.current.as_ref() {
+            return Vec::new();
+        }
+        self.changed = true;
+        self.say(kind, text)
+    }
+
+    /// After each turn of the tour its next line stands ready.
+    fn tour_goes_on(&mut self, pod: &PodName, was: Option<State>, is: State) -> Vec<Effect> {
+        let Some(tour) = &mut self.tour else { return Vec::new() };
+        let ended = was == Some(State::Running) && is == State::Idle;
+        if tour.pod != *pod || !ended || self.current.as_ref() != Some(pod) {
+            return Vec::new();
+        }
+        let Some(line) = TOUR.get(tour.next) else {
+            self.tour = None;
+            return Vec::new();
+        };
+        tour.next += 1;
+        if self.composer.is_empty() {
+            self.composer.write(&Message::plain(line));
+        }
+        Vec::new()
+    }
+
+    pub(super) fn host_ended(&mut self) -> Vec<Effect> {
+        self.link = Link::Ended;
+        self.opened.clear();
+        Vec::new()
+    }
+
+    pub(super) fn connect_failed(&mut self, why: &str) -> Vec<Effect> {
+        self.link = Link::Ended;
+        self.say(Kind::Refused, why)
+    }
+
+    /// The host is there again: everything it says is asked for anew.
+    pub(super) fn connected(&mut self) -> Vec<Effect> {
+        self.link = Link::Up;
+        self.transcripts.clear();
+        self.seen.clear();
+        let watch = Effect::Call { pod: None, method: Method::Watch, asked: Asked::Watch };
+        std::iter::once(watch).chain(self.offer_environment()).collect()
+    }
+
+    pub(super) fn answered(&mut self, asked: Asked, reply: Result<Event, Refusal>) -> Vec<Effect> {
+        match reply {
+            Ok(event) => self.granted(asked, event),
+            Err(refusal) => self.refused(asked, &refusal),
+        }
+    }
+
+    fn granted(&mut self, asked: Asked, reply: Event) -> Vec<Effect> {
+        match asked {
+            Asked::Verb(verb, pod) => {
+                let text = command::done(&verb, pod.as_ref(), &reply);
+                self.say(Kind::Done, text);
+                match reply {
+                    Event::Created { info } => self.created(*info),
+                    _ => Vec::new(),
+                }
+            }
+            Asked::Page(pod) => {
+                self.page(&pod, reply);
+                Vec::new()
+            }
+            Asked::NewFor(message) => match reply {
+                Event::Created { info } => self.created_for(*info, message),
+                _ => Vec::new(),
+            },
+            Asked::NewTour => match reply {
+                Event::Created { info } => self.tour_begins(*info),
+                _ => Vec::new(),
+            },
+            Asked::ReadyFor(pod, message) => self.send_now(&pod, message),
+            Asked::Files(prefix) => {
+                if let Event::Completions { entries, .. } = reply {
+                    self.files_found(&prefix, entries);
+                }
+                Vec::new()
+            }
+            Asked::RewindTargets(pod, turn) => match reply {
+                Event::RewindTargets { head_entries, targets } => {
+                    self.choose_rewind(&pod, turn, head_entries, targets)
+                }
+                _ => Vec::new(),
+            },
+            Asked::Unqueue(pod, message) => {
+                self.composer.give_back(Some(&pod), &message);
+                Vec::new()
+            }
+            Asked::Send(..) | Asked::Watch | Asked::Quietly | Asked::Silently => Vec::new(),
+        }
+    }
+
+    fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {
+        match asked {
+            Asked::Silently => return Vec::new(),
+            Asked::Page(pod) => {
+                if let Some(transcript) = self.transcripts.get_mut(&pod) {
+                    transcript.page_failed(refusal.message.clone());
+                }
+            }
+            Asked::Send(pod, message) | Asked::ReadyFor(pod, message) => {
+                self.composer.give_back(Some(&pod), &message);
+            }
+            Asked::NewFor(message) => self.composer.give_back(None, &message),
+            Asked::Files(_) => self.composer.files = None,
+            Asked::Verb(..)
+            | Asked::Watch
+            | Asked::NewTour
+            | Asked::RewindTargets(..)
+            | Asked::Unqueue(..)
+            | Asked::Quietly => {}
+        }
+        if self.link == Link::Ended {
+            return Vec::new();
+        }
+        self.say(Kind::Refused, refusal.message.clone())
+    }
+
+    fn page(&mut self, pod: &PodName, reply: Event) {
+        let Some(transcript) = self.transcripts.get_mut(pod) else { return };
+        if let Event::Page { entries, before, in_flight, seq } = reply {
+            transcript.page(entries, before, in_flight, seq);
+        }
+    }
+
+    /// A new Pod is gone to, whether or not its event has come yet.
+    fn created(&mut self, info: PodInfo) -> Vec<Effect> {
+        let name = info.name.clone();
+        if self.family.get(&name).is_none() {
+            self.family.set(info);
+        }
+        // It was created with this environment.
+        self.opened.insert(name.clone());
+        self.make_current(&name)
+    }
+
+    fn created_for(&mut self, info: PodInfo, message: Message) -> Vec<Effect> {
+        let name = info.name.clone();
+        self.composer.adopt(&name);
+        let mut effects = self.created(info);
+        effects.extend(self.send_to(&name, message));
+        effects
+    }
+
+    fn tour_begins(&mut self, info: PodInfo) -> Vec<Effect> {
+        let name = info.name.clone();
+        let mut effects = self.created(info);
+        self.tour = Some(crate::app::Tour { pod: name.clone(), next: 1 });
+        self.say(Kind::Told, "a script plays the model; everything else is real");
+        effects.extend(self.send_now(&name, Message::plain(TOUR[0])));
+        effects
+    }
+
+    fn files_found(&mut self, prefix: &str, entries: Vec<Completion>) {
+        if let Some(files) = self.composer.files.as_mut().filter(|files| files.prefix == prefix) {
+            files.found = entries;
+            files.selected = 0;
+        }
+    }
+}

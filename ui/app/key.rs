@@ -1,0 +1,458 @@
+//! From a key to what it does: the leader first, then what lies on top, then the pane in focus.
+
+use crate::app::{App, Asked, Capture, Effect, Focus, Link, Overlay};
+use crate::command::Verb;
+use crate::keys::{Action, Binding, Context, pressed};
+use crate::notice::Kind;
+use crate::palette::{Outcome, Palette};
+use crate::pane::actionbar::{Prompt, Purpose};
+use crate::pane::transcript::{Detail, Scroll};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use yoi::protocol::{Method, State};
+
+/// Milliseconds for which Esc does nothing after it closed something.
+const ESCAPE: u64 = 300;
+/// Milliseconds within which a second Ctrl+C leaves.
+const ARMED: u64 = 2_000;
+/// Milliseconds after a pause in which Ctrl+C does not arm leaving.
+const PAUSED: u64 = 500;
+
+impl App {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if key.kind == KeyEventKind::Release {
+            return Vec::new();
+        }
+        if self.leader {
+            return self.leader_key(key);
+        }
+        match self.overlay.take() {
+            Some(Overlay::Ask(ask)) if key.kind == KeyEventKind::Repeat => {
+                self.overlay = Some(Overlay::Ask(ask));
+                Vec::new()
+            }
+            Some(Overlay::Ask(ask)) => self.ask_key(ask, key),
+            Some(Overlay::Prompt(prompt)) => self.prompt_key(prompt, key),
+            Some(Overlay::Palette(palette)) => self.palette_key(palette, key),
+            None => self.pane_key(key),
+        }
+    }
+
+    /// The place the focus is in.
+    pub fn place(&self) -> Context {
+        match self.focus {
+            Focus::Composer => Context::Composer,
+            Focus::Tree => Context::Tree,
+            Focus::Transcript => Context::Transcript,
+        }
+    }
+
+    fn pane_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.composer.files.is_some()
+            && self.focus == Focus::Composer
+            && let Some(effects) = self.files_key(key)
+        {
+            return effects;
+        }
+        let binding = self.keymap.get(self.place(), pressed(key)).cloned();
+        let repeat = key.kind == KeyEventKind::Repeat;
+        match binding {
+            Some(Binding::Do(action)) if repeat && !repeats(action) => Vec::new(),
+            Some(Binding::Do(action)) => self.act(action),
+            Some(Binding::Prefill(line)) => self.open_line(&line),
+            Some(Binding::Run(line)) => self.run_line(&line),
+            None => self.unbound(key),
+        }
+    }
+
+    fn unbound(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let Some(c) = typed(key) else { return Vec::new() };
+        if self.focus == Focus::Composer {
+            self.composer.insert(c);
+            return self.follow_files();
+        }
+        let write = self.keymap.label(self.place(), Action::Composer);
+        self.say(Kind::Told, format!("{write} or Esc: write"))
+    }
+
+    fn leader_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        self.leader = false;
+        if key.kind == KeyEventKind::Repeat {
+            self.leader = true;
+            return Vec::new();
+        }
+        match self.keymap.get(Context::Leader, pressed(key)).cloned() {
+            Some(Binding::Do(Action::Back)) => Vec::new(),
+            Some(Binding::Do(action)) => self.everywhere(action),
+            Some(Binding::Prefill(line)) => self.open_line(&line),
+            Some(Binding::Run(line)) => self.run_line(&line),
+            None => self.say(Kind::Told, "the leader has no such key"),
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Vec<Effect> {
+        match self.focus {
+            Focus::Composer => self.composer_action(action),
+            Focus::Tree => self.tree_key(action),
+            Focus::Transcript => self.transcript_action(action),
+        }
+    }
+
+    fn tree_key(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Filter => self.open_prompt(Purpose::Filter),
+            Action::Up
+            | Action::Down
+            | Action::PageUp
+            | Action::PageDown
+            | Action::First
+            | Action::Last
+            | Action::Choose
+            | Action::Unfold
+            | Action::Fold
+            | Action::Workspaces
+            | Action::Stopped
+            | Action::Copy => self.tree_action(action),
+            other => self.everywhere(other),
+        }
+    }
+
+    fn transcript_action(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Copy => return self.copy_from(|transcript| transcript.yank()),
+            Action::CopyMessage => return self.copy_from(|transcript| transcript.yank()),
+            Action::CopyCode => return self.copy_from(|transcript| transcript.yank_code()),
+            _ => {}
+        }
+        let Some(transcript) = self.transcript_mut() else { return self.everywhere(action) };
+        match action {
+            Action::Up => transcript.step(-1),
+            Action::Down => transcript.step(1),
+            Action::HalfPageUp => transcript.scroll(Scroll::HalfPage(-1)),
+            Action::HalfPageDown => transcript.scroll(Scroll::HalfPage(1)),
+            Action::PreviousTurn => transcript.scroll(Scroll::Turn(-1)),
+            Action::NextTurn => transcript.scroll(Scroll::Turn(1)),
+            Action::UnfoldHere => transcript.toggle_fold(),
+            Action::Unfold => transcript.set_folded(false),
+            Action::Fold => transcript.set_folded(true),
+            Action::UnfoldAll => transcript.toggle_fold_all(),
+            Action::FindNext => transcript.find_next(1),
+            Action::FindBack => transcript.find_next(-1),
+            other => return self.everywhere(other),
+        }
+        Vec::new()
+    }
+
+    /// What an action does wherever the focus is.
+    pub(super) fn everywhere(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Palette => self.open_palette(),
+            Action::Leader => {
+                self.leader = true;
+                Vec::new()
+            }
+            Action::NextNeedsYou => self.next_needs_you(),
+            Action::NextPane | Action::PreviousPane => self.next_pane(action),
+            Action::Back => self.back(),
+            Action::Interrupt => self.interrupt(),
+            Action::Leave => self.leave(),
+            Action::Detail => self.next_detail(),
+            Action::Find => self.open_prompt(Purpose::Find),
+            Action::PageUp => self.scroll(Scroll::Page(-1)),
+            Action::PageDown => self.scroll(Scroll::Page(1)),
+            Action::Top => self.scroll(Scroll::Top),
+            Action::Tail => self.scroll(Scroll::Tail),
+            Action::Redraw => vec![Effect::Redraw],
+            Action::Suspend => vec![Effect::Suspend],
+            Action::Help => self.list_help(None),
+            Action::Keys => self.list_keys(),
+            Action::Notices => self.list_notices(),
+            Action::CommandLine => self.open_line(""),
+            Action::Composer => self.focus(Focus::Composer),
+            Action::Tree => self.focus(Focus::Tree),
+            Action::Transcript => self.focus(Focus::Transcript),
+            Action::Slot(number) => self.slot(number),
+            Action::Parent => self.parent(),
+            Action::LastPod => self.last_pod(),
+            Action::PreviousPod => self.neighbour(-1),
+            Action::NextPod => self.neighbour(1),
+            Action::CopyAnswer => self.copy_from(|transcript| transcript.yank_last_answer()),
+            Action::Steer => self.steer(),
+            Action::EditQueue => self.list_queue(),
+            Action::HistorySearch => self.list_history(),
+            Action::Mouse => self.toggle_mouse(),
+            other => {
+                // Editing keys bound outside of the composer edit the draft.
+                self.composer.edit(other);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Something that lay on top is closed: Esc rests for a moment.
+    pub(super) fn closed(&mut self) {
+        self.guard.escape = self.now + ESCAPE;
+    }
+
+    fn back(&mut self) -> Vec<Effect> {
+        if self.now < self.guard.escape {
+            return Vec::new();
+        }
+        if self.composer.files.take().is_some() {
+            self.closed();
+            return Vec::new();
+        }
+        if self.focus == Focus::Tree && !self.tree.filter.is_empty() {
+            self.tree.filter = crate::pane::input::Input::default();
+            self.closed();
+            return Vec::new();
+        }
+        if self.focus != Focus::Composer {
+            self.closed();
+            return self.focus(Focus::Composer);
+        }
+        self.pause()
+    }
+
+    /// Pauses the current Pod's turn, if one is under way.
+    fn pause(&mut self) -> Vec<Effect> {
+        let Some(info) = self.info() else { return Vec::new() };
+        if !matches!(info.state, State::Running | State::NeedsYou) {
+            return Vec::new();
+        }
+        let pod = Some(info.name.clone());
+        let asked = Asked::Verb(Verb::Pause(None), pod.clone());
+        vec![Effect::Call { pod, method: Method::Pause, asked }]
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        if let Some(text) = self.composer.selected() {
+            return self.copy(text);
+        }
+        let pausing = self.pause();
+        if !pausing.is_empty() {
+            self.guard.paused = self.now + PAUSED;
+            return pausing;
+        }
+        if !self.composer.is_empty() {
+            self.composer.clear();
+            let undo = self.keymap.label(Context::Composer, Action::Undo);
+            return self.say(Kind::Told, format!("cleared · {undo} brings it back"));
+        }
+        if self.now < self.guard.armed {
+            return self.leave();
+        }
+        if self.now < self.guard.paused {
+            return Vec::new();
+        }
+        self.guard.armed = self.now + ARMED;
+        let key = self.keymap.label(Context::Everywhere, Action::Interrupt);
+        self.say(Kind::Told, format!("{key} again leaves"))
+    }
+
+    fn next_detail(&mut self) -> Vec<Effect> {
+        let (detail, name) = match self.detail {
+            Detail::Overview => (Detail::Normal, "normal"),
+            Detail::Normal => (Detail::Full, "detail"),
+            Detail::Full => (Detail::Overview, "overview"),
+        };
+        self.detail = detail;
+        for transcript in self.transcripts.values_mut() {
+            transcript.set_detail(detail);
+        }
+        self.say(Kind::Told, name)
+    }
+
+    pub(super) fn scroll(&mut self, by: Scroll) -> Vec<Effect> {
+        if let Some(transcript) = self.transcript_mut() {
+            transcript.scroll(by);
+        }
+        Vec::new()
+    }
+
+    fn toggle_mouse(&mut self) -> Vec<Effect> {
+        let (capture, text) = match self.capture {
+            Capture::Ours => (Capture::Terminals, "the mouse is the terminal's"),
+            Capture::Terminals => (Capture::Ours, "the mouse is ours"),
+        };
+        self.capture = capture;
+        self.say(Kind::Told, text);
+        vec![Effect::Mouse(capture)]
+    }
+
+    fn copy_from(
+        &mut self,
+        what: impl Fn(&crate::pane::transcript::Transcript) -> Option<String>,
+    ) -> Vec<Effect> {
+        match self.transcript().and_then(what) {
+            Some(text) => self.copy(text),
+            None => self.say(Kind::Told, "nothing to copy here"),
+        }
+    }
+
+    pub(super) fn copy(&mut self, text: String) -> Vec<Effect> {
+        let lines = text.lines().count();
+        let size = if lines > 1 {
+            format!("{lines} lines")
+        } else {
+            format!("{} chars", text.chars().count())
+        };
+        self.say(Kind::Done, format!("copied {size}"));
+        vec![Effect::Copy(text)]
+    }
+
+    fn open_prompt(&mut self, purpose: Purpose) -> Vec<Effect> {
+        let text = if purpose == Purpose::Filter {
+            self.tree.filter.text().to_owned()
+        } else {
+            String::new()
+        };
+        let prompt = Prompt::new(purpose, &text, &self.sources());
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    fn prompt_key(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let action = match binding {
+            Some(Binding::Do(action)) => action,
+            _ => return self.prompt_types(prompt, key),
+        };
+        match action {
+            Action::Choose if key.kind == KeyEventKind::Repeat => {}
+            Action::Choose => return self.prompt_enter(prompt),
+            Action::Back | Action::Interrupt => return self.prompt_left(prompt.purpose),
+            Action::DeleteBack if prompt.input.is_empty() => {
+                return self.prompt_left(prompt.purpose);
+            }
+            Action::Complete | Action::CompleteBack => prompt.cycle(action),
+            Action::Up | Action::Down if prompt.walks() => prompt.history(&self.lines, action),
+            Action::Up => prompt.cycle(Action::CompleteBack),
+            Action::Down => prompt.cycle(Action::Complete),
+            Action::PageUp | Action::PageDown => {
+                self.everywhere(action);
+            }
+            other => {
+                prompt.input.edit(other);
+                prompt.changed(&self.sources());
+                self.prompt_follows(&prompt);
+            }
+        }
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
+        let Some(c) = typed(key) else {
+            self.overlay = Some(Overlay::Prompt(prompt));
+            return Vec::new();
+        };
+        if c == ':' && prompt.purpose == Purpose::Verb && prompt.input.is_empty() {
+            self.composer.insert(':');
+            return self.focus(Focus::Composer);
+        }
+        prompt.input.insert(c.encode_utf8(&mut [0; 4]));
+        prompt.changed(&self.sources());
+        self.prompt_follows(&prompt);
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    /// A search and a filter show what they find while they are typed.
+    pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
+        match prompt.purpose {
+            Purpose::Verb => {}
+            Purpose::Filter => self.tree.filter = prompt.input.clone(),
+            Purpose::Find => {
+                let text = prompt.input.text().to_owned();
+                if let Some(transcript) = self.transcript_mut() {
+                    transcript.find(&text);
+                }
+            }
+        }
+    }
+
+    fn prompt_enter(&mut self, prompt: Prompt) -> Vec<Effect> {
+        match prompt.purpose {
+            Purpose::Verb => self.enter_line(prompt),
+            Purpose::Filter => self.focus(Focus::Tree),
+            Purpose::Find => self.focus(Focus::Transcript),
+        }
+    }
+
+    fn prompt_left(&mut self, purpose: Purpose) -> Vec<Effect> {
+        self.closed();
+        match purpose {
+            Purpose::Verb => {}
+            Purpose::Filter => self.tree.filter = crate::pane::input::Input::default(),
+            Purpose::Find => {
+                if let Some(transcript) = self.transcript_mut() {
+                    transcript.find("");
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn palette_key(&mut self, mut palette: Palette, key: KeyEvent) -> Vec<Effect> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let outcome = match (binding, typed(key)) {
+            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => {
+                self.closed();
+                return Vec::new();
+            }
+            (Some(Binding::Do(Action::DeleteBack)), _) if palette.query.is_empty() => {
+                self.closed();
+                return Vec::new();
+            }
+            (Some(Binding::Do(Action::Choose)), _) if key.kind == KeyEventKind::Repeat => {
+                Outcome::Stays
+            }
+            (Some(Binding::Do(action)), _) => palette.act(action),
+            (_, Some(c)) => {
+                palette.insert(c.encode_utf8(&mut [0; 4]));
+                Outcome::Stays
+            }
+            _ => Outcome::Stays,
+        };
+        match outcome {
+            Outcome::Chose(choice) => self.chose(choice),
+            Outcome::Stays => {
+                self.overlay = Some(Overlay::Palette(palette));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Enter when the host is gone.
+    pub(super) fn bring_back(&mut self) -> Vec<Effect> {
+        if !self.setup.reconnects {
+            return vec![Effect::Quit(crate::run::ExitReason::HostEnded)];
+        }
+        self.link = Link::Connecting;
+        vec![Effect::Reconnect]
+    }
+}
+
+/// The character a key types, if it types one.
+fn typed(key: KeyEvent) -> Option<char> {
+    let plain = (key.modifiers - KeyModifiers::SHIFT).is_empty();
+    match key.code {
+        KeyCode::Char(c) if plain => Some(c),
+        _ => None,
+    }
+}
+
+/// Whether an action may be done by a key that is held down.
+fn repeats(action: Action) -> bool {
+    !matches!(
+        action,
+        Action::Send
+            | Action::Choose
+            | Action::Interrupt
+            | Action::Leave
+            | Action::Back
+            | Action::Steer
+            | Action::Leader
+            | Action::Suspend
+    )
+}

@@ -1,0 +1,172 @@
+//! Running a line: verbs that are the screen's own, and those that are calls to the host.
+
+use crate::app::{App, Ask, Asked, Effect, Overlay};
+use crate::command::{self, Call, Verb};
+use crate::notice::Kind;
+use crate::pane::actionbar::{Prompt, Purpose};
+use crate::run::ExitReason;
+use yoi::protocol::{Method, PodName, RewindTarget, State};
+
+impl App {
+    /// Opens the command line with `text` in it.
+    pub(super) fn open_line(&mut self, text: &str) -> Vec<Effect> {
+        let named = self.shown().map_or("", PodName::as_str);
+        let text = text.replace("{pod}", named);
+        let prompt = Prompt::new(Purpose::Verb, &text, &self.sources());
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    /// Enter in the command line. A line that cannot be run stays there.
+    pub(super) fn enter_line(&mut self, prompt: Prompt) -> Vec<Effect> {
+        let text = prompt.input.text().trim().to_owned();
+        if text.is_empty() {
+            self.closed();
+            return Vec::new();
+        }
+        let line = command::complete_verb(&text).unwrap_or(text);
+        if let Err(why) = command::read(&line) {
+            let sources = self.sources();
+            self.overlay = Some(Overlay::Prompt(Prompt::new(Purpose::Verb, &line, &sources)));
+            return self.say(Kind::Refused, why);
+        }
+        self.run_line(&line)
+    }
+
+    /// Runs a line, without its colon.
+    pub(super) fn run_line(&mut self, line: &str) -> Vec<Effect> {
+        self.lines.retain(|before| before != line);
+        self.lines.insert(0, line.to_owned());
+        match command::read(line) {
+            Ok(verb) => self.run(verb),
+            Err(why) => self.say(Kind::Refused, why),
+        }
+    }
+
+    /// Carries a verb out.
+    pub(super) fn run(&mut self, verb: Verb) -> Vec<Effect> {
+        match &verb {
+            Verb::Open(pod) => return self.make_current(pod),
+            Verb::Model(None) => return self.say_model(),
+            Verb::Model(Some(model)) if self.current.is_none() => {
+                return self.choose_model(model.clone());
+            }
+            Verb::Theme(name) => return vec![Effect::LoadTheme(name.clone())],
+            Verb::Remove(pod) => return self.ask_remove(pod),
+            Verb::Rewind(turn) => return self.ask_rewind_targets(*turn),
+            Verb::Notices => return self.list_notices(),
+            Verb::Tour => return vec![Effect::Tour],
+            Verb::Redraw => return vec![Effect::Redraw],
+            Verb::Keys => return self.list_keys(),
+            Verb::Help(about) => return self.list_help(about.as_deref()),
+            Verb::Quit => return self.leave(),
+            _ => {}
+        }
+        match command::call(&verb, self.here()) {
+            Ok(Call::Host { pod, method }) => {
+                let about = pod.clone().or_else(|| self.current.clone());
+                vec![Effect::Call { pod, method, asked: Asked::Verb(verb, about) }]
+            }
+            Ok(Call::Local) => Vec::new(),
+            Err(why) => self.say(Kind::Refused, why),
+        }
+    }
+
+    fn say_model(&mut self) -> Vec<Effect> {
+        let text = match self.info() {
+            Some(info) if info.model.is_empty() => format!("{} has no model", info.name),
+            Some(info) => format!("{} uses {}: {}", info.name, info.model, info.model_why),
+            None => match &self.model {
+                Some(model) => format!("new Pods use {model}"),
+                None => "new Pods use what the configuration and the keys here offer".into(),
+            },
+        };
+        self.say(Kind::Told, text)
+    }
+
+    fn choose_model(&mut self, model: String) -> Vec<Effect> {
+        let text = format!("new Pods use {model}");
+        self.model = Some(model);
+        self.say(Kind::Done, text)
+    }
+
+    fn ask_remove(&mut self, pod: &PodName) -> Vec<Effect> {
+        match self.family.get(pod) {
+            None => self.say(Kind::Refused, format!("no Pod named {pod}")),
+            Some(info) if info.state != State::Stopped => {
+                let text = format!("{pod} is live: :stop {pod} comes first");
+                self.say(Kind::Refused, text)
+            }
+            Some(info) => {
+                let pod = info.name.clone();
+                self.overlay = Some(Overlay::Ask(Ask::Remove { pod }));
+                Vec::new()
+            }
+        }
+    }
+
+    fn ask_rewind_targets(&mut self, turn: Option<usize>) -> Vec<Effect> {
+        let Some(pod) = self.current.clone() else {
+            return self.say(Kind::Refused, "no Pod is selected");
+        };
+        let asked = Asked::RewindTargets(pod.clone(), turn);
+        vec![Effect::Call { pod: Some(pod), method: Method::ListRewindTargets, asked }]
+    }
+
+    /// Goes back, after asking when something cannot be undone by it.
+    pub(super) fn rewind(&mut self, pod: PodName, target: RewindTarget) -> Vec<Effect> {
+        if !target.eligible {
+            let why = target.disabled_reason.unwrap_or_else(|| "one cannot go back there".into());
+            return self.say(Kind::Refused, why);
+        }
+        let Some(warning) = target.warning.clone() else { return self.rewind_to(&pod, &target) };
+        self.overlay = Some(Overlay::Ask(Ask::Rewind { pod, target: Box::new(target), warning }));
+        Vec::new()
+    }
+
+    pub(super) fn rewind_to(&mut self, pod: &PodName, target: &RewindTarget) -> Vec<Effect> {
+        let method = Method::Rewind {
+            target: target.id,
+            expected_head_entries: target.expected_head_entries,
+        };
+        let asked = Asked::Verb(Verb::Rewind(None), Some(pod.clone()));
+        vec![Effect::Call { pod: Some(pod.clone()), method, asked }]
+    }
+
+    /// Leaves the screen; asks once while a turn runs.
+    pub(super) fn leave(&mut self) -> Vec<Effect> {
+        let working: Vec<PodName> = self.family.running().map(|info| info.name.clone()).collect();
+        if working.is_empty() || self.link != crate::app::Link::Up {
+            return self.leave_now();
+        }
+        self.overlay = Some(Overlay::Ask(Ask::Leave { working }));
+        Vec::new()
+    }
+
+    pub(super) fn leave_now(&mut self) -> Vec<Effect> {
+        vec![Effect::Quit(ExitReason::Quit { farewell: self.farewell() })]
+    }
+
+    /// What the shell shows afterwards: what goes on, how to come back, how to end it.
+    fn farewell(&self) -> Vec<String> {
+        let live = |info: &&yoi::protocol::PodInfo| info.state != State::Stopped;
+        let pods: Vec<_> = self.family.all().iter().filter(live).collect();
+        let working = self.family.running().count();
+        let Some(one) = self.info().filter(live).or(pods.first().copied()) else {
+            return Vec::new();
+        };
+        let count = match pods.len() {
+            1 => format!("{} stays", one.name),
+            n => format!("{n} Pods stay"),
+        };
+        let working = match working {
+            0 => "nothing is running".to_owned(),
+            1 => "1 turn goes on".to_owned(),
+            n => format!("{n} turns go on"),
+        };
+        vec![
+            format!("{count}; {working}"),
+            format!("come back: yoi · end it: yoi stop {} · end all: yoi stop --all", one.name),
+        ]
+    }
+}

@@ -1,0 +1,87 @@
+//! The mouse: a click selects or focuses, the wheel scrolls what is under it. It never answers.
+
+use crate::app::{App, Effect, Focus, Overlay};
+use crate::pane::transcript::Scroll;
+use crate::pane::tree::{Place, Resting};
+use crate::view::Areas;
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+/// Lines that one step of the wheel scrolls.
+const WHEEL: i32 = 3;
+
+impl App {
+    pub(super) fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            MouseEventKind::ScrollUp => self.wheel(at, -1),
+            MouseEventKind::ScrollDown => self.wheel(at, 1),
+            _ => {
+                self.changed = false;
+                Vec::new()
+            }
+        }
+    }
+
+    fn click(&mut self, at: Position) -> Vec<Effect> {
+        let areas = Areas::of(self);
+        if let Some(Overlay::Palette(palette)) = &mut self.overlay {
+            if let Some((_, y)) = inside(areas.popup(palette.height()), at) {
+                let height = usize::from(areas.popup(palette.height()).height);
+                if let Some(row) = usize::from(y).checked_sub(1) {
+                    palette.click(row, height.saturating_sub(1));
+                }
+            }
+            return Vec::new();
+        }
+        if self.overlay.is_some() {
+            return Vec::new();
+        }
+        if let Some((_, y)) = areas.tree.and_then(|area| inside(area, at)) {
+            return self.click_tree(y);
+        }
+        if let Some((_, y)) = areas.transcript.and_then(|area| inside(area, at)) {
+            if let Some(transcript) = self.transcript_mut() {
+                transcript.focus_at(y);
+            }
+            return self.focus(Focus::Transcript);
+        }
+        let text = crate::view::composer(self).text_area(areas.composer);
+        if let Some((x, y)) = inside(text, at) {
+            self.composer.click(y, x);
+            return self.focus(Focus::Composer);
+        }
+        Vec::new()
+    }
+
+    fn click_tree(&mut self, y: u16) -> Vec<Effect> {
+        let height = Areas::of(self).tree.map_or(0, |area| area.height);
+        match crate::view::tree(self).place_at(y, height) {
+            Some(Place::Pod(name)) => self.make_current(&name),
+            Some(Place::Stopped) => {
+                self.tree.resting = Resting::Listed;
+                Vec::new()
+            }
+            None => self.focus(Focus::Tree),
+        }
+    }
+
+    fn wheel(&mut self, at: Position, way: i32) -> Vec<Effect> {
+        let areas = Areas::of(self);
+        if let Some(Overlay::Palette(palette)) = &mut self.overlay {
+            let action = if way < 0 { crate::keys::Action::Up } else { crate::keys::Action::Down };
+            palette.act(action);
+            return Vec::new();
+        }
+        if areas.transcript.is_some_and(|area| area.contains(at)) {
+            return self.scroll(Scroll::Lines(way * WHEEL));
+        }
+        Vec::new()
+    }
+}
+
+/// The cell of `at` counted from the corner of `area`, if it lies in there.
+fn inside(area: Rect, at: Position) -> Option<(u16, u16)> {
+    area.contains(at).then(|| (at.x - area.x, at.y - area.y))
+}

@@ -1,0 +1,199 @@
+//! Going from Pod to Pod and from pane to pane.
+
+use crate::app::{App, Asked, Effect, Focus};
+use crate::keys::Action;
+use crate::notice::Kind;
+use crate::pane::tree::{Children, Place, Reach, Resting, Row};
+use yoi::protocol::{Method, PodName};
+
+impl App {
+    /// Makes a Pod the current one and goes to the composer.
+    pub(super) fn make_current(&mut self, name: &PodName) -> Vec<Effect> {
+        let Some(name) = self.family.get(name).map(|info| info.name.clone()) else {
+            return self.say(Kind::Refused, format!("no Pod named {name}"));
+        };
+        if self.current.as_ref() != Some(&name) {
+            self.before = self.current.replace(name.clone());
+        }
+        self.tree.cursor = Some(Place::Pod(name));
+        self.focus = Focus::Composer;
+        self.composer_follows();
+        self.offer_environment().into_iter().collect()
+    }
+
+    pub(super) fn composer_follows(&mut self) {
+        let current = self.current.clone();
+        self.composer.switch(current.as_ref());
+    }
+
+    /// Offers this environment to the current Pod, once a connection.
+    pub(super) fn offer_environment(&mut self) -> Option<Effect> {
+        let name = self.current.clone()?;
+        if self.setup.env.is_empty() || !self.opened.insert(name.clone()) {
+            return None;
+        }
+        let method = Method::Open { env: self.setup.env.clone() };
+        Some(Effect::Call { pod: Some(name), method, asked: Asked::Silently })
+    }
+
+    /// Marks a Pod as seen when its end had not been.
+    pub(super) fn look_at(&mut self, name: &PodName) -> Vec<Effect> {
+        let Some(info) = self.family.get(name).filter(|info| info.unseen) else {
+            return Vec::new();
+        };
+        let since = info.since;
+        if self.seen.insert(name.clone(), since) == Some(since) {
+            return Vec::new();
+        }
+        let pod = Some(name.clone());
+        vec![Effect::Call { pod, method: Method::Seen, asked: Asked::Silently }]
+    }
+
+    /// Moves the focus; entering the tree puts its cursor on the current Pod.
+    pub(super) fn focus(&mut self, focus: Focus) -> Vec<Effect> {
+        if focus == Focus::Tree && self.focus != Focus::Tree {
+            let rows = self.tree.rows(&self.family, self.current.as_ref());
+            let current = self.current.clone().map(Place::Pod);
+            let there = rows.iter().any(|row| Some(row.place()) == current);
+            self.tree.cursor = if there { current } else { rows.first().map(Row::place) };
+        }
+        self.focus = focus;
+        Vec::new()
+    }
+
+    pub(super) fn next_pane(&mut self, action: Action) -> Vec<Effect> {
+        let round = [Focus::Composer, Focus::Tree, Focus::Transcript];
+        let at = round.iter().position(|focus| *focus == self.focus).unwrap_or(0);
+        let by = if action == Action::NextPane { 1 } else { round.len() - 1 };
+        self.focus(round[(at + by) % round.len()])
+    }
+
+    pub(super) fn tree_action(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Up => self.move_cursor(-1),
+            Action::Down => self.move_cursor(1),
+            Action::PageUp => self.move_cursor(-10),
+            Action::PageDown => self.move_cursor(10),
+            Action::First => self.move_cursor(isize::MIN),
+            Action::Last => self.move_cursor(isize::MAX),
+            Action::Choose => return self.choose_row(),
+            Action::Unfold => self.unfold_row(),
+            Action::Fold => self.fold_row(),
+            Action::Workspaces => {
+                self.tree.reach = match self.tree.reach {
+                    Reach::ThisWorkspace => Reach::All,
+                    Reach::All => Reach::ThisWorkspace,
+                };
+            }
+            Action::Stopped => self.toggle_stopped(),
+            Action::Copy => {
+                let name = self.tree.chosen().map(ToString::to_string);
+                return name.map(|name| self.copy(name)).unwrap_or_default();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn toggle_stopped(&mut self) {
+        self.tree.resting = match self.tree.resting {
+            Resting::Folded => Resting::Listed,
+            Resting::Listed => Resting::Folded,
+        };
+    }
+
+    fn move_cursor(&mut self, by: isize) {
+        let rows = self.tree.rows(&self.family, self.current.as_ref());
+        let last = rows.len().saturating_sub(1);
+        let at = self.tree.position(&rows).unwrap_or(0);
+        let place = rows.get(at.saturating_add_signed(by).min(last)).map(Row::place);
+        self.tree.cursor = place;
+    }
+
+    fn choose_row(&mut self) -> Vec<Effect> {
+        match self.tree.cursor.clone() {
+            Some(Place::Pod(name)) => self.make_current(&name),
+            Some(Place::Stopped) => {
+                self.toggle_stopped();
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn unfold_row(&mut self) {
+        match self.tree.cursor.clone() {
+            Some(Place::Pod(name)) => self.tree.unfold(&name),
+            Some(Place::Stopped) => self.tree.resting = Resting::Listed,
+            None => {}
+        }
+    }
+
+    /// Folds what is below the row, or goes to the parent when nothing is shown there.
+    fn fold_row(&mut self) {
+        let Some(name) = self.tree.chosen().cloned() else { return };
+        let rows = self.tree.rows(&self.family, self.current.as_ref());
+        let shows = rows.iter().any(|row| {
+            matches!(row, Row::Pod { info, children: Children::Shown, .. } if info.name == name)
+        });
+        if shows {
+            self.tree.fold(name);
+        } else if let Some(parent) = self.family.get(&name).and_then(|info| info.parent.clone()) {
+            self.tree.cursor = Some(Place::Pod(parent));
+        }
+    }
+
+    /// The Pods of the tree, top down.
+    fn listed(&self) -> Vec<PodName> {
+        let rows = self.tree.rows(&self.family, self.current.as_ref());
+        rows.iter()
+            .filter_map(|row| match row.place() {
+                Place::Pod(name) => Some(name),
+                Place::Stopped => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn slot(&mut self, number: u8) -> Vec<Effect> {
+        let at = usize::from(number).saturating_sub(1);
+        match self.listed().get(at).cloned() {
+            Some(name) => self.make_current(&name),
+            None => self.say(Kind::Told, format!("there is no Pod {number}")),
+        }
+    }
+
+    pub(super) fn parent(&mut self) -> Vec<Effect> {
+        let of = self.shown().and_then(|name| self.family.get(name));
+        match of.and_then(|info| info.parent.clone()) {
+            Some(parent) => self.make_current(&parent),
+            None => self.say(Kind::Told, "this Pod has no parent"),
+        }
+    }
+
+    /// The Pod above or below the current one in the tree.
+    pub(super) fn neighbour(&mut self, by: isize) -> Vec<Effect> {
+        let pods = self.listed();
+        let at = pods.iter().position(|name| Some(name) == self.current.as_ref());
+        let next =
+            at.map_or(0, |at| at.saturating_add_signed(by).min(pods.len().saturating_sub(1)));
+        match pods.get(next).cloned() {
+            Some(name) => self.make_current(&name),
+            None => Vec::new(),
+        }
+    }
+
+    pub(super) fn last_pod(&mut self) -> Vec<Effect> {
+        match self.before.clone() {
+            Some(name) => self.make_current(&name),
+            None => self.say(Kind::Told, "no other Pod was current yet"),
+        }
+    }
+
+    pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
+        let waiting = self.family.needs_you().first().map(|info| info.name.clone());
+        match waiting {
+            Some(name) => self.make_current(&name),
+            None => self.say(Kind::Told, "nothing needs you"),
+        }
+    }
+}

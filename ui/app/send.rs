@@ -1,0 +1,149 @@
+//! From a written message to a sent one: the Pod is made, restored or asked about first, and a
+//! message that could not be sent comes back.
+
+use crate::app::{App, Ask, Asked, Effect, Overlay};
+use crate::command;
+use crate::notice::Kind;
+use crate::pane::composer::Message;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{Method, PodInfo, PodName, State};
+
+impl App {
+    /// Enter in the composer.
+    pub(super) fn enter(&mut self) -> Vec<Effect> {
+        if self.composer.newline_after_backslash() {
+            return Vec::new();
+        }
+        if self.composer.is_empty() {
+            return self.enter_on_nothing();
+        }
+        let text = self.composer.draft().message().text;
+        if let Some(line) = command::offered(&text) {
+            self.overlay = Some(Overlay::Ask(Ask::Offered { line }));
+            return Vec::new();
+        }
+        self.send_draft()
+    }
+
+    fn enter_on_nothing(&mut self) -> Vec<Effect> {
+        let Some(info) = self.info() else { return Vec::new() };
+        let pod = info.name.clone();
+        match (info.state, info.queue.first()) {
+            (State::Running | State::NeedsYou, Some(queued)) => {
+                let method = Method::Steer { id: Some(queued.id.clone()), input: Vec::new() };
+                vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
+            }
+            (State::Paused, _) => {
+                vec![Effect::Call { pod: Some(pod), method: Method::Resume, asked: Asked::Quietly }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Sends what is written to the current Pod, or to a new one when there is none.
+    pub(super) fn send_draft(&mut self) -> Vec<Effect> {
+        if !self.family.is_known() {
+            return self.say(Kind::Told, "not connected to the host yet");
+        }
+        let Some(name) = self.current.clone() else {
+            let message = self.take();
+            return self.create_for(message);
+        };
+        if self.family.get(&name).is_none() {
+            return self.say(Kind::Refused, format!("{name} is gone · choose a Pod, or :new"));
+        }
+        let message = self.take();
+        self.send_to(&name, message)
+    }
+
+    fn take(&mut self) -> Message {
+        let message = self.composer.take();
+        self.composer.history.add(&message);
+        message
+    }
+
+    fn create_for(&mut self, message: Message) -> Vec<Effect> {
+        let method = Method::New(NewPod {
+            cwd: self.setup.cwd.clone(),
+            model: self.model.clone(),
+            env: self.setup.env.clone(),
+            ..NewPod::default()
+        });
+        vec![Effect::Call { pod: None, method, asked: Asked::NewFor(message) }]
+    }
+
+    /// Sends a message after everything that must come before it.
+    pub(super) fn send_to(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
+        let Some(info) = self.family.get(name) else {
+            return self.say(Kind::Refused, format!("no Pod named {name}"));
+        };
+        if let Some(sends) = unchosen(info) {
+            let (pod, model) = (name.clone(), info.model.clone());
+            self.overlay = Some(Overlay::Ask(Ask::FirstMessage { pod, model, sends, message }));
+            return Vec::new();
+        }
+        if info.state == State::Stopped {
+            let method = Method::Restore { name: name.to_string() };
+            let asked = Asked::ReadyFor(name.clone(), message);
+            return vec![Effect::Call { pod: None, method, asked }];
+        }
+        self.send_now(name, message)
+    }
+
+    /// Sends a message as it is; while the Pod works it waits in its queue.
+    pub(super) fn send_now(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
+        let method = Method::Send { input: message.segments.clone(), queue: true };
+        let asked = Asked::Send(name.clone(), message);
+        vec![Effect::Call { pod: Some(name.clone()), method, asked }]
+    }
+
+    /// The model is taken as chosen; then the message goes.
+    pub(super) fn choose_and_send(
+        &mut self,
+        pod: &PodName,
+        model: String,
+        message: Message,
+    ) -> Vec<Effect> {
+        let stopped = self.family.get(pod).is_some_and(|info| info.state == State::Stopped);
+        let method = Method::SetModel { model };
+        if stopped {
+            // The choice is kept with the Pod; the message goes when it is back.
+            let choose = Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Quietly };
+            let method = Method::Restore { name: pod.to_string() };
+            let asked = Asked::ReadyFor(pod.clone(), message);
+            return vec![choose, Effect::Call { pod: None, method, asked }];
+        }
+        let asked = Asked::ReadyFor(pod.clone(), message);
+        vec![Effect::Call { pod: Some(pod.clone()), method, asked }]
+    }
+
+    /// The draft goes into the running turn.
+    pub(super) fn steer(&mut self) -> Vec<Effect> {
+        let Some(pod) = self.info().map(|info| info.name.clone()) else { return Vec::new() };
+        if self.composer.is_empty() {
+            return self.enter_on_nothing();
+        }
+        let message = self.take();
+        let method = Method::Steer { id: None, input: message.segments.clone() };
+        vec![Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Send(pod, message) }]
+    }
+
+    /// Takes a queued message back into the empty composer.
+    pub(super) fn unqueue(&mut self, id: &str) -> Vec<Effect> {
+        let Some(info) = self.info() else { return Vec::new() };
+        let Some(queued) = info.queue.iter().find(|queued| queued.id == id) else {
+            return self.say(Kind::Told, "it was sent already");
+        };
+        if !self.composer.is_empty() {
+            return self.say(Kind::Refused, "send or clear what is written first");
+        }
+        let (pod, message) = (info.name.clone(), Message::of(&queued.input));
+        let method = Method::EditQueued { id: id.to_owned(), input: None };
+        vec![Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Unqueue(pod, message) }]
+    }
+}
+
+/// What a first message would send where, when nobody chose the model.
+fn unchosen(info: &PodInfo) -> Option<String> {
+    if info.model_chosen || info.model.is_empty() { None } else { info.model_sends.clone() }
+}

@@ -1,0 +1,169 @@
+use super::*;
+use yoi::protocol::State;
+
+/// A Pod of the workspace `/repo`, in this state since 12:00.
+pub fn pod(name: &str, state: State) -> PodInfo {
+    PodInfo {
+        name: PodName::parse(name).expect("a name"),
+        parent: None,
+        state,
+        since: NOON,
+        seq: 0,
+        why: None,
+        activity: None,
+        unseen: false,
+        cwd: "/repo".into(),
+        workspace: "/repo".into(),
+        model: "anthropic/claude-sonnet-4".into(),
+        model_why: "--model".into(),
+        model_chosen: true,
+        model_sends: None,
+        context_tokens: 68_000,
+        context_window: 200_000,
+        cost: Some(0.12),
+        scope: Vec::new(),
+        notes: Vec::new(),
+        queue: Vec::new(),
+        segment: None,
+    }
+}
+
+/// 2026-11-01 12:00 UTC.
+pub const NOON: u64 = 1_793_534_400_000;
+
+/// A dashboard without a terminal and without a host: keys and events go in, wishes and screens
+/// come out.
+pub struct Bench {
+    pub app: App,
+    now: u64,
+}
+
+impl Bench {
+    /// A screen of 80x24 over these Pods, in `/repo`, two minutes after noon.
+    pub fn new(pods: Vec<PodInfo>) -> Self {
+        let setup = Setup {
+            cwd: "/repo".into(),
+            workspace: "/repo".into(),
+            themes: vec!["night".into(), "day".into(), "mono".into()],
+            models: vec!["anthropic/claude-sonnet-4".into()],
+            reconnects: true,
+            ..Setup::default()
+        };
+        let theme = crate::theme::Theme::default();
+        let app = App::new(setup, crate::keys::default_keymap(), theme, None);
+        let mut bench = Self { app, now: NOON + 120_000 };
+        bench.size(80, 24);
+        bench.host(None, Event::Family { pods });
+        bench
+    }
+
+    pub fn size(&mut self, width: u16, height: u16) {
+        self.msg(Msg::Resize(width, height));
+    }
+
+    pub fn msg(&mut self, msg: Msg) -> Vec<Effect> {
+        self.app.update(msg, self.now)
+    }
+
+    pub fn host(&mut self, pod: Option<&str>, event: Event) -> Vec<Effect> {
+        let pod = pod.map(|name| PodName::parse(name).expect("a name"));
+        self.msg(Msg::Host(Outgoing { re: None, pod, seq: None, event }))
+    }
+
+    /// The Pod is told anew.
+    pub fn told(&mut self, info: PodInfo) -> Vec<Effect> {
+        self.host(None, Event::PodChanged { info: Box::new(info) })
+    }
+
+    pub fn press(&mut self, key: &str) -> Vec<Effect> {
+        let key = crate::keys::parse(key).expect("a key");
+        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
+        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)))
+    }
+
+    pub fn type_in(&mut self, text: &str) -> Vec<Effect> {
+        let key = |c| Msg::Key(KeyEvent::from(crossterm::event::KeyCode::Char(c)));
+        text.chars().flat_map(|c| self.msg(key(c))).collect()
+    }
+
+    /// Time passes without anything happening.
+    pub fn wait(&mut self, millis: u64) {
+        self.now += millis;
+        self.msg(Msg::Wake);
+    }
+
+    /// What the screen shows, one line a row, without trailing spaces.
+    pub fn screen(&mut self) -> String {
+        let backend = self.painted();
+        let rows = backend.content.chunks(usize::from(backend.area.width)).map(|row| {
+            let mut text = String::new();
+            let mut skip = 0;
+            for cell in row {
+                if skip == 0 {
+                    text.push_str(cell.symbol());
+                    skip = crate::pane::fit::width(cell.symbol()).max(1);
+                }
+                skip -= 1;
+            }
+            text.trim_end().to_owned()
+        });
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The cells of a frame.
+    pub fn painted(&mut self) -> ratatui::buffer::Buffer {
+        self.app.settle();
+        let (width, height) = self.app.size;
+        let backend = ratatui::backend::TestBackend::new(width, height);
+        let mut terminal = ratatui::Terminal::new(backend).expect("a terminal");
+        terminal.draw(|frame| crate::view::draw(&self.app, frame)).expect("a frame");
+        terminal.backend().buffer().clone()
+    }
+
+    pub fn notice(&self) -> &str {
+        self.app.notices.shown().map_or("", |notice| notice.text.as_str())
+    }
+
+    pub fn draft(&self) -> String {
+        self.app.composer.draft().message().text
+    }
+}
+
+/// The calls among the wishes, as whom and what.
+pub fn calls(effects: &[Effect]) -> Vec<(Option<&str>, &Method)> {
+    effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Call { pod, method, .. } => Some((pod.as_ref().map(PodName::as_str), method)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn message(text: &str) -> Method {
+    Method::Send { input: crate::pane::composer::plain(text), queue: true }
+}
+
+/// Answers the call among `effects` with this event.
+fn answer(bench: &mut Bench, effects: Vec<Effect>, reply: Event) -> Vec<Effect> {
+    let asked = effects.into_iter().find_map(|effect| match effect {
+        Effect::Call { asked, .. } => Some(asked),
+        _ => None,
+    });
+    bench.msg(Msg::Answered(asked.expect("a call"), Ok(reply)))
+}
+
+fn refuse(bench: &mut Bench, effects: Vec<Effect>, why: &str) -> Vec<Effect> {
+    let asked = effects.into_iter().find_map(|effect| match effect {
+        Effect::Call { asked, .. } => Some(asked),
+        _ => None,
+    });
+    bench.msg(Msg::Answered(asked.expect("a call"), Err(Refusal::invalid(why))))
+}
+
+fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
+    yoi::protocol::Queued { id: id.into(), input: crate::pane::composer::plain(text) }
+}
+
+mod keys;
+mod sending;

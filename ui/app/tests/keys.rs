@@ -1,0 +1,324 @@
+use super::*;
+use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
+
+fn alice(state: State) -> Bench {
+    Bench::new(vec![pod("alice", state), pod("bob", State::Idle)]).at("alice")
+}
+
+impl Bench {
+    fn at(mut self, name: &str) -> Self {
+        self.type_in(&format!(":open {name}"));
+        self.press("enter");
+        self
+    }
+
+    fn current(&self) -> &str {
+        self.app.current.as_ref().map_or("", PodName::as_str)
+    }
+
+    fn kind(&mut self, code: KeyCode, kind: KeyEventKind) -> Vec<Effect> {
+        self.msg(Msg::Key(KeyEvent::new_with_kind(code, KeyModifiers::NONE, kind)))
+    }
+}
+
+fn quits(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Quit(_)))
+}
+
+#[test]
+fn escape_pauses_the_turn_and_the_reply_says_what_now() {
+    let mut bench = alice(State::Running);
+    let paused = bench.press("esc");
+    assert_eq!(calls(&paused), [(Some("alice"), &Method::Pause)]);
+    answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
+    assert_eq!(bench.notice(), "paused alice · Enter goes on · :cancel drops the turn");
+}
+
+#[test]
+fn escape_rests_for_a_moment_after_it_closed_something() {
+    let mut bench = alice(State::Running);
+    bench.press("ctrl-p");
+    assert!(bench.press("esc").is_empty());
+    assert!(bench.app.overlay.is_none());
+    bench.wait(200);
+    assert!(bench.press("esc").is_empty());
+    bench.wait(200);
+    assert_eq!(calls(&bench.press("esc")), [(Some("alice"), &Method::Pause)]);
+}
+
+#[test]
+fn a_press_of_ctrl_c_right_after_one_that_paused_never_leaves() {
+    let mut bench = alice(State::Running);
+    assert_eq!(calls(&bench.press("ctrl-c")), [(Some("alice"), &Method::Pause)]);
+    bench.told(pod("alice", State::Paused));
+    bench.wait(200);
+    assert!(!quits(&bench.press("ctrl-c")));
+    bench.wait(100);
+    assert!(!quits(&bench.press("ctrl-c")));
+    bench.wait(600);
+    bench.press("ctrl-c");
+    assert_eq!(bench.notice(), "Ctrl+C again leaves");
+    bench.wait(1_000);
+    assert!(quits(&bench.press("ctrl-c")));
+}
+
+#[test]
+fn ctrl_c_clears_a_draft_and_undo_brings_it_back() {
+    let mut bench = alice(State::Idle);
+    bench.type_in("half a thought");
+    bench.press("ctrl-c");
+    assert_eq!((bench.draft().as_str(), bench.notice()), ("", "cleared · Ctrl+_ brings it back"));
+    bench.press("ctrl-_");
+    assert_eq!(bench.draft(), "half a thought");
+}
+
+#[test]
+fn releases_do_nothing_and_repeats_never_send() {
+    let mut bench = alice(State::Idle);
+    bench.type_in("x");
+    assert!(bench.kind(KeyCode::Enter, KeyEventKind::Release).is_empty());
+    assert!(bench.kind(KeyCode::Enter, KeyEventKind::Repeat).is_empty());
+    assert_eq!(bench.draft(), "x");
+    bench.kind(KeyCode::Char('y'), KeyEventKind::Repeat);
+    assert_eq!(bench.draft(), "xy");
+}
+
+#[test]
+fn a_colon_opens_the_command_line_only_in_an_empty_composer() {
+    let mut bench = alice(State::Idle);
+    bench.type_in("a:b");
+    assert_eq!(bench.draft(), "a:b");
+    bench.press("ctrl-c");
+    bench.type_in("::");
+    assert_eq!(bench.draft(), ":");
+    bench.press("ctrl-c");
+    bench.press(":");
+    assert!(matches!(bench.app.overlay, Some(Overlay::Prompt(_))));
+    bench.press("backspace");
+    assert!(bench.app.overlay.is_none());
+}
+
+#[test]
+fn a_line_that_cannot_be_run_stays_and_says_why() {
+    let mut bench = alice(State::Idle);
+    bench.type_in(":open");
+    assert!(bench.press("enter").is_empty());
+    assert_eq!(bench.notice(), "usage: :open <pod>");
+    bench.type_in(" bob");
+    bench.press("enter");
+    assert_eq!(bench.current(), "bob");
+}
+
+#[test]
+fn tab_goes_round_through_the_completions() {
+    let mut bench = alice(State::Idle);
+    bench.type_in(":stop ");
+    let text = |bench: &Bench| match &bench.app.overlay {
+        Some(Overlay::Prompt(prompt)) => prompt.input.text().to_owned(),
+        _ => panic!("the command line is open"),
+    };
+    bench.press("tab");
+    assert_eq!(text(&bench), "stop alice");
+    bench.press("tab");
+    assert_eq!(text(&bench), "stop bob");
+    bench.press("shift-tab");
+    assert_eq!(text(&bench), "stop alice");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Stop)]);
+}
+
+#[test]
+fn moving_in_the_tree_only_previews() {
+    let mut bench = alice(State::Idle);
+    bench.press("tab");
+    bench.press("down");
+    assert_eq!((bench.current(), bench.app.shown().map(PodName::as_str)), ("alice", Some("bob")));
+    bench.press("esc");
+    assert_eq!(bench.app.shown().map(PodName::as_str), Some("alice"));
+    bench.wait(400);
+    bench.press("tab");
+    bench.press("j");
+    bench.press("enter");
+    assert_eq!(bench.current(), "bob");
+    assert_eq!(bench.app.focus, Focus::Composer);
+}
+
+#[test]
+fn a_letter_that_does_nothing_in_a_list_says_how_to_write() {
+    let mut bench = alice(State::Idle);
+    bench.press("tab");
+    bench.press("q");
+    assert_eq!(bench.notice(), "i or Esc: write");
+}
+
+#[test]
+fn keys_that_end_something_only_prefill_the_line() {
+    let mut bench = alice(State::Idle);
+    bench.press("tab");
+    assert!(bench.press("s").is_empty());
+    let Some(Overlay::Prompt(prompt)) = &bench.app.overlay else { panic!("no line") };
+    assert_eq!(prompt.input.text(), "stop alice");
+}
+
+#[test]
+fn the_leader_lists_its_keys_and_escape_leaves_it() {
+    let mut bench = alice(State::Idle);
+    bench.press("ctrl-x");
+    assert!(bench.screen().contains("Ctrl+X last two Pods"));
+    bench.press("esc");
+    assert!(!bench.app.leader);
+    bench.press("ctrl-x");
+    bench.press("2");
+    assert_eq!(bench.current(), "bob");
+    bench.press("ctrl-x");
+    bench.press("ctrl-x");
+    assert_eq!(bench.current(), "alice");
+}
+
+#[test]
+fn ctrl_n_goes_to_the_longest_waiting() {
+    let waiting = |name: &str, since| PodInfo { since, ..pod(name, State::NeedsYou) };
+    let mut bench = Bench::new(vec![waiting("a", NOON + 5), waiting("b", NOON + 1)]);
+    bench.press("ctrl-n");
+    assert_eq!(bench.current(), "b");
+    let mut bench = alice(State::Idle);
+    bench.press("ctrl-n");
+    assert_eq!(bench.notice(), "nothing needs you");
+}
+
+#[test]
+fn leaving_while_a_turn_runs_asks_once() {
+    let mut bench = alice(State::Running);
+    bench.type_in(":quit");
+    assert!(!quits(&bench.press("enter")));
+    let screen = bench.screen();
+    assert!(screen.contains("alice is working"), "{screen}");
+    assert!(
+        screen.contains("Enter: leave it running · p: pause and leave · Esc: stay"),
+        "{screen}"
+    );
+    bench.press("esc");
+    bench.type_in(":quit");
+    bench.press("enter");
+    let left = bench.press("p");
+    assert_eq!(calls(&left), [(Some("alice"), &Method::Pause)]);
+    assert!(quits(&left));
+}
+
+#[test]
+fn leaving_says_how_to_come_back_and_how_to_end_it() {
+    let mut bench = alice(State::Idle);
+    let left = bench.press("ctrl-d");
+    let [Effect::Quit(ExitReason::Quit { farewell })] = &left[..] else { panic!("{left:?}") };
+    assert_eq!(
+        farewell[..],
+        [
+            "2 Pods stay; nothing is running",
+            "come back: yoi · end it: yoi stop alice · end all: yoi stop --all"
+        ]
+    );
+}
+
+#[test]
+fn deleting_asks_and_a_live_pod_is_stopped_first() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
+    bench.type_in(":rm alice");
+    bench.press("enter");
+    assert_eq!(bench.notice(), "alice is live: :stop alice comes first");
+    bench.type_in(":rm old");
+    assert!(bench.press("enter").is_empty());
+    assert_eq!(calls(&bench.press("enter")), [(Some("old"), &Method::Remove)]);
+}
+
+#[test]
+fn every_pod_keeps_its_draft_and_a_command_leaves_it_alone() {
+    let mut bench = alice(State::Idle);
+    bench.type_in("for alice");
+    bench.press("ctrl-x");
+    bench.press(":");
+    bench.type_in("open bob");
+    bench.press("enter");
+    assert_eq!((bench.current(), bench.draft().as_str()), ("bob", ""));
+    bench.press("ctrl-x");
+    bench.press("ctrl-x");
+    assert_eq!((bench.current(), bench.draft().as_str()), ("alice", "for alice"));
+}
+
+#[test]
+fn when_the_host_ended_enter_starts_it_again() {
+    let mut bench = alice(State::Idle);
+    bench.type_in("a draft");
+    bench.msg(Msg::HostEnded);
+    assert!(bench.screen().contains("the host ended · Enter starts it again"));
+    assert!(matches!(bench.press("enter")[..], [Effect::Reconnect]));
+    let watched = bench.msg(Msg::Connected);
+    assert_eq!(calls(&watched), [(None, &Method::Watch)]);
+    assert_eq!(bench.draft(), "a draft");
+}
+
+#[test]
+fn what_was_not_seen_is_seen_once_it_is_shown() {
+    let mut bench = Bench::new(vec![]);
+    bench.told(PodInfo { unseen: true, ..pod("alice", State::Idle) });
+    bench.type_in(":open alice");
+    bench.press("enter");
+    let seen = |effects: &[Effect]| calls(effects).contains(&(Some("alice"), &Method::Seen));
+    assert!(seen(&bench.app.settle()));
+    assert!(!seen(&bench.app.settle()));
+}
+
+#[test]
+fn nothing_wakes_a_screen_on_which_nothing_runs() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Paused)]);
+    bench.wait(60_000);
+    assert_eq!(bench.app.wakes_at(), None);
+    bench.told(pod("bob", State::Running));
+    assert_eq!(bench.app.wakes_at(), Some(NOON + 181_000));
+}
+
+#[test]
+fn a_notice_wakes_the_screen_once_to_leave_it() {
+    let mut bench = alice(State::Idle);
+    bench.press("ctrl-n");
+    let end = bench.app.wakes_at().expect("the notice ends");
+    bench.wait(end - (NOON + 120_000));
+    assert_eq!((bench.notice(), bench.app.wakes_at()), ("", None));
+}
+
+#[test]
+fn a_key_of_the_palette_never_runs_what_ends_a_pod() {
+    let mut bench = alice(State::Idle);
+    bench.press("ctrl-p");
+    bench.type_in(":stop");
+    assert!(bench.press("enter").is_empty());
+    assert!(matches!(bench.app.overlay, Some(Overlay::Prompt(_))));
+}
+
+#[test]
+fn a_rewind_lists_where_one_can_go_back_to() {
+    let mut bench = alice(State::Idle);
+    bench.type_in(":rewind");
+    let asked = bench.press("enter");
+    assert_eq!(calls(&asked), [(Some("alice"), &Method::ListRewindTargets)]);
+    let id = yoi::protocol::RewindTargetId {
+        segment_id: yoi::protocol::SegmentId::new(),
+        user_input_entry_index: 3,
+    };
+    let target = |turn_index, preview: &str| yoi::protocol::RewindTarget {
+        id,
+        expected_head_entries: 12,
+        truncate_entries: 3,
+        turn_index,
+        timestamp_ms: None,
+        preview: preview.into(),
+        eligible: true,
+        disabled_reason: None,
+        warning: None,
+    };
+    let targets = vec![target(1, "fix the tests"), target(2, "now the docs")];
+    answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets });
+    let screen = bench.screen();
+    assert!(screen.contains("2  now the docs") && screen.contains("drops 9 entries"), "{screen}");
+    let rewound = bench.press("enter");
+    let rewind = Method::Rewind { target: id, expected_head_entries: 12 };
+    assert_eq!(calls(&rewound), [(Some("alice"), &rewind)]);
+}

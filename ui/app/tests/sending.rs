@@ -1,0 +1,172 @@
+use super::*;
+
+#[test]
+fn the_first_message_makes_a_pod_and_is_sent_to_it() {
+    let mut bench = Bench::new(vec![]);
+    bench.type_in("hello");
+    let made = bench.press("enter");
+    let [(None, Method::New(new))] = calls(&made)[..] else { panic!("{made:?}") };
+    assert_eq!((new.name.as_ref(), new.cwd.to_str()), (None, Some("/repo")));
+    let info = Box::new(pod("repo", State::Idle));
+    let sent = answer(&mut bench, made, Event::Created { info });
+    assert_eq!(calls(&sent), [(Some("repo"), &message("hello"))]);
+    assert_eq!(bench.app.current.as_ref().map(PodName::as_str), Some("repo"));
+}
+
+#[test]
+fn a_refused_message_comes_back_into_the_composer() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("precious");
+    let sent = bench.press("enter");
+    assert_eq!(bench.draft(), "");
+    refuse(&mut bench, sent, "the disk is full");
+    assert_eq!(bench.draft(), "precious");
+    assert_eq!(bench.notice(), "the disk is full");
+}
+
+#[test]
+fn a_message_to_a_running_pod_waits_in_its_queue() {
+    let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+    bench.type_in("and then tests");
+    let sent = bench.press("enter");
+    assert_eq!(calls(&sent), [(Some("alice"), &message("and then tests"))]);
+}
+
+#[test]
+fn enter_on_an_empty_composer_steers_with_the_first_queued() {
+    let queue = vec![queued("q1", "first"), queued("q2", "second")];
+    let mut bench = Bench::new(vec![PodInfo { queue, ..pod("alice", State::Running) }]);
+    let steered = bench.press("enter");
+    let steer = Method::Steer { id: Some("q1".into()), input: vec![] };
+    assert_eq!(calls(&steered), [(Some("alice"), &steer)]);
+}
+
+#[test]
+fn up_in_an_empty_composer_takes_the_last_queued_back() {
+    let queue = vec![queued("q1", "first"), queued("q2", "second")];
+    let mut bench = Bench::new(vec![PodInfo { queue, ..pod("alice", State::Running) }]);
+    let taken = bench.press("up");
+    let edit = Method::EditQueued { id: "q2".into(), input: None };
+    assert_eq!(calls(&taken), [(Some("alice"), &edit)]);
+    assert_eq!(bench.draft(), "");
+    answer(&mut bench, taken, Event::Accepted { entry: None, queued: None });
+    assert_eq!(bench.draft(), "second");
+}
+
+#[test]
+fn enter_on_a_paused_pod_goes_on() {
+    let mut bench = Bench::new(vec![pod("alice", State::Paused)]);
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Resume)]);
+}
+
+#[test]
+fn a_message_to_a_stopped_pod_restores_it_first() {
+    let mut bench = Bench::new(vec![pod("alice", State::Stopped), pod("bob", State::Idle)]);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench.type_in("go on");
+    let restored = bench.press("enter");
+    assert_eq!(calls(&restored), [(None, &Method::Restore { name: "alice".into() })]);
+    let result = serde_json::Value::Null;
+    let sent = answer(&mut bench, restored, Event::PodRestored { result });
+    assert_eq!(calls(&sent), [(Some("alice"), &message("go on"))]);
+}
+
+#[test]
+fn the_first_message_on_a_model_nobody_chose_is_shown_before_it_is_sent() {
+    let sends = "This goes to api.anthropic.com as claude-sonnet-4, with ANTHROPIC_API_KEY";
+    let info = PodInfo {
+        model_chosen: false,
+        model_sends: Some(sends.into()),
+        ..pod("alice", State::Idle)
+    };
+    let mut bench = Bench::new(vec![info]);
+    bench.type_in("hello");
+    assert!(calls(&bench.press("enter")).is_empty());
+    assert!(bench.screen().contains("This goes to api.anthropic.com"));
+    bench.press("esc");
+    assert_eq!(bench.draft(), "hello");
+    bench.wait(400);
+    bench.press("enter");
+    let chosen = bench.press("enter");
+    let model = "anthropic/claude-sonnet-4".into();
+    assert_eq!(calls(&chosen), [(Some("alice"), &Method::SetModel { model })]);
+    let sent = answer(&mut bench, chosen, Event::Accepted { entry: None, queued: None });
+    assert_eq!(calls(&sent), [(Some("alice"), &message("hello"))]);
+}
+
+#[test]
+fn a_pod_without_a_model_is_sent_the_message_anyway() {
+    let info = PodInfo { model: String::new(), model_chosen: false, ..pod("alice", State::Idle) };
+    let mut bench = Bench::new(vec![info]);
+    bench.type_in("hello");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &message("hello"))]);
+}
+
+#[test]
+fn a_message_that_looks_like_a_verb_is_offered_as_one() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("/stop");
+    assert!(calls(&bench.press("enter")).is_empty());
+    assert!(bench.screen().contains("`:stop` is a verb"));
+    let stopped = bench.press("enter");
+    assert_eq!(calls(&stopped), [(Some("alice"), &Method::Stop)]);
+    bench.type_in("exit");
+    bench.press("enter");
+    assert_eq!(calls(&bench.press("s")), [(Some("alice"), &message("exit"))]);
+}
+
+#[test]
+fn a_pasted_colon_and_newline_are_text() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    let effects = bench.msg(Msg::Paste(":stop alice\n".into()));
+    assert!(effects.is_empty());
+    assert_eq!(bench.draft(), ":stop alice\n");
+}
+
+#[test]
+fn a_pod_that_vanished_keeps_its_draft_and_is_sent_nothing() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("still here");
+    bench.host(None, Event::PodRemoved { name: PodName::parse("alice").expect("a name") });
+    assert!(calls(&bench.press("enter")).is_empty());
+    assert_eq!(bench.draft(), "still here");
+    assert_eq!(bench.notice(), "alice is gone · choose a Pod, or :new");
+}
+
+#[test]
+fn a_named_file_is_completed_by_the_host() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("see ");
+    let asked = bench.type_in("@ru");
+    let prefixes: Vec<&Method> = calls(&asked).into_iter().map(|(_, method)| method).collect();
+    let list = |prefix: &str| Method::ListCompletions {
+        kind: yoi::protocol::CompletionKind::File,
+        prefix: prefix.into(),
+    };
+    assert_eq!(prefixes, [&list(""), &list("r"), &list("ru")]);
+    let entries = vec![
+        yoi::protocol::Completion { value: "ui/run.rs".into(), is_dir: false },
+        yoi::protocol::Completion { value: "ui/run".into(), is_dir: true },
+    ];
+    let kind = yoi::protocol::CompletionKind::File;
+    bench.msg(Msg::Answered(Asked::Files("ru".into()), Ok(Event::Completions { kind, entries })));
+    assert!(bench.screen().contains("ui/run.rs"));
+    bench.press("enter");
+    let sent = bench.press("enter");
+    let [(_, Method::Send { input, .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
+    assert!(input.contains(&yoi::protocol::Segment::FileRef { path: "ui/run.rs".into() }));
+}
+
+#[test]
+fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
+    let mut bench = Bench::new(vec![]);
+    bench.type_in(":tour");
+    assert!(matches!(bench.press("enter")[..], [Effect::Tour]));
+    let info = Box::new(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
+    let sent = bench.msg(Msg::Answered(Asked::NewTour, Ok(Event::Created { info })));
+    let [(Some("tour"), Method::Send { .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
+    bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
+    bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
+    assert_eq!(bench.draft(), "Show me what an error looks like.");
+}

@@ -1,0 +1,316 @@
+//! One draft: the text, the pastes that stand in it as chips, the files it names.
+
+use crate::keys::Action;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::widgets::Widget as _;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use tui_textarea::{CursorMove, TextArea, WrapMode};
+use unicode_segmentation::UnicodeSegmentation as _;
+use yoi::protocol::Segment;
+
+/// A paste longer than this, in bytes or lines, becomes a chip.
+const CHIP_BYTES: usize = 1024;
+const CHIP_LINES: usize = 10;
+/// Marks the cell of the cursor while it is painted; nothing else on the screen blinks.
+pub const CARET: Modifier = Modifier::RAPID_BLINK;
+
+/// A text being written.
+#[derive(Clone)]
+pub struct Draft {
+    pub text: TextArea<'static>,
+    pastes: Vec<Paste>,
+    files: BTreeSet<String>,
+    /// Width and rows of the last measurement.
+    measured: Cell<Option<(u16, u16)>>,
+}
+
+/// A long paste and the chip that stands for it.
+#[derive(Clone, Debug, PartialEq)]
+struct Paste {
+    chip: String,
+    segment: Segment,
+}
+
+/// A draft that was taken out: what is sent, and how it looked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Message {
+    pub text: String,
+    pub segments: Vec<Segment>,
+    pastes: Vec<Paste>,
+    files: BTreeSet<String>,
+}
+
+impl Message {
+    /// A message of plain text.
+    pub fn plain(text: &str) -> Self {
+        Draft::of(&Self { text: text.into(), ..Self::default() }).message()
+    }
+
+    /// A message as it was queued, to be edited again.
+    pub fn of(segments: &[Segment]) -> Self {
+        let mut draft = Draft::default();
+        for segment in segments {
+            match segment {
+                Segment::Paste { content, .. } => draft.paste(content),
+                Segment::FileRef { path } => draft.file(path),
+                other => _ = draft.text.insert_str(other.flat()),
+            }
+        }
+        draft.message()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self::with(TextArea::default())
+    }
+}
+
+impl Draft {
+    fn with(mut text: TextArea<'static>) -> Self {
+        text.set_wrap_mode(WrapMode::WordOrGlyph);
+        text.set_cursor_line_style(Style::new());
+        text.set_cursor_style(Style::new().add_modifier(CARET));
+        text.set_selection_style(Style::new().add_modifier(Modifier::REVERSED));
+        text.set_tab_length(4);
+        Self { text, pastes: Vec::new(), files: BTreeSet::new(), measured: Cell::new(None) }
+    }
+
+    /// The draft a message was, with the cursor at its end.
+    pub fn of(message: &Message) -> Self {
+        let lines = message.text.split('\n').map(str::to_owned).collect();
+        let mut draft = Self::with(TextArea::new(lines));
+        draft.text.move_cursor(CursorMove::Bottom);
+        draft.text.move_cursor(CursorMove::End);
+        draft.pastes.clone_from(&message.pastes);
+        draft.files.clone_from(&message.files);
+        draft
+    }
+
+    /// Replaces the text so that undo brings the old one back.
+    pub fn replace(&mut self, message: &Message) {
+        self.text.select_all();
+        self.text.cut();
+        self.text.insert_str(&message.text);
+        self.pastes.extend(message.pastes.iter().cloned());
+        self.files.extend(message.files.iter().cloned());
+        self.touched();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.lines().iter().all(String::is_empty)
+    }
+
+    /// What is sent when it is sent now.
+    pub fn message(&self) -> Message {
+        let text = self.text.lines().join("\n");
+        let segments = self.segments(text.trim_end());
+        let (pastes, files) = (self.pastes.clone(), self.files.clone());
+        Message { text, segments, pastes, files }
+    }
+
+    /// Cuts the text at chips and names of files.
+    fn segments(&self, text: &str) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        let mut rest = text;
+        while let Some((at, length, segment)) = self.next_token(rest) {
+            push_text(&mut segments, &rest[..at]);
+            segments.push(segment);
+            rest = &rest[at + length..];
+        }
+        push_text(&mut segments, rest);
+        segments
+    }
+
+    /// The first chip or file in `text`: where, how many bytes, what it stands for.
+    fn next_token(&self, text: &str) -> Option<(usize, usize, Segment)> {
+        let chips = self.pastes.iter().filter_map(|paste| {
+            text.find(&paste.chip).map(|at| (at, paste.chip.len(), paste.segment.clone()))
+        });
+        let files = self.files.iter().filter_map(|path| {
+            let token = format!("@{path}");
+            let mut found =
+                text.match_indices(&token).filter(|(at, _)| ends(&text[at + token.len()..]));
+            let (at, _) = found.next()?;
+            Some((at, token.len(), Segment::FileRef { path: path.clone() }))
+        });
+        chips.chain(files).min_by_key(|(at, length, _)| (*at, std::cmp::Reverse(*length)))
+    }
+
+    /// Inserts pasted text, as a chip when it is long.
+    pub fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let lines = text.lines().count();
+        if text.len() <= CHIP_BYTES && lines <= CHIP_LINES {
+            self.text.insert_str(&text);
+            return self.touched();
+        }
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let id = count(self.pastes.len() + 1);
+        let chars = text.chars().count();
+        let chip = format!("[paste #{id} · {chars} chars, {lines} lines]");
+        self.text.insert_str(&chip);
+        let (chars, lines) = (count(chars), count(lines));
+        let segment = Segment::Paste { id, chars, lines, content: text };
+        self.pastes.push(Paste { chip, segment });
+        self.touched();
+    }
+
+    /// Names a file at the cursor.
+    pub fn file(&mut self, path: &str) {
+        self.text.insert_str(format!("@{path}"));
+        self.files.insert(path.to_owned());
+        self.touched();
+    }
+
+    /// The line up to the cursor.
+    pub fn before_cursor(&self) -> String {
+        let at = self.text.cursor();
+        self.text.lines()[at.0].chars().take(at.1).collect()
+    }
+
+    fn after_cursor(&self) -> String {
+        let at = self.text.cursor();
+        self.text.lines()[at.0].chars().skip(at.1).collect()
+    }
+
+    /// Deletes so many characters before the cursor.
+    pub fn delete_before(&mut self, chars: usize) {
+        for _ in 0..chars {
+            self.text.move_cursor(CursorMove::Back);
+        }
+        self.text.delete_str(chars);
+        self.touched();
+    }
+
+    /// Does an editing action; `false` when it is none.
+    pub fn edit(&mut self, action: Action) -> bool {
+        if let Some((step, selects)) = movement(action) {
+            self.walk(step, selects);
+            return true;
+        }
+        match action {
+            Action::DeleteBack => self.delete_back(),
+            Action::DeleteNext => self.delete_next(),
+            Action::DeleteWordBack => _ = self.text.delete_word(),
+            Action::DeleteWordNext => _ = self.text.delete_next_word(),
+            Action::DeleteToStart => _ = self.text.delete_line_by_head(),
+            Action::DeleteToEnd => _ = self.text.delete_line_by_end(),
+            Action::PutBack => _ = self.text.paste(),
+            Action::Undo => _ = self.text.undo(),
+            Action::Redo => _ = self.text.redo(),
+            Action::Newline => self.text.insert_newline(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Moves the cursor, by whole clusters where it goes by characters.
+    fn walk(&mut self, step: CursorMove, selects: bool) {
+        match (selects, self.text.is_selecting()) {
+            (true, false) => self.text.start_selection(),
+            (false, true) => self.text.cancel_selection(),
+            _ => {}
+        }
+        let times = match step {
+            CursorMove::Back => last_cluster(&self.before_cursor()),
+            CursorMove::Forward => first_cluster(&self.after_cursor()),
+            _ => 1,
+        };
+        for _ in 0..times {
+            self.text.move_cursor(step);
+        }
+    }
+
+    /// Deletes the selection, or the chip or cluster before the cursor.
+    fn delete_back(&mut self) {
+        if self.text.is_selecting() {
+            self.text.delete_char();
+            return;
+        }
+        let before = self.before_cursor();
+        let chip = self.pastes.iter().find(|paste| before.ends_with(&paste.chip));
+        match chip.map_or_else(|| last_cluster(&before), |paste| paste.chip.chars().count()) {
+            0 | 1 => _ = self.text.delete_char(),
+            chars => self.delete_before(chars),
+        }
+    }
+
+    fn delete_next(&mut self) {
+        if self.text.is_selecting() {
+            self.text.delete_next_char();
+            return;
+        }
+        match first_cluster(&self.after_cursor()) {
+            0 | 1 => _ = self.text.delete_next_char(),
+            chars => _ = self.text.delete_str(chars),
+        }
+    }
+
+    /// To be called after every change: the height is measured anew.
+    pub fn touched(&self) {
+        self.measured.set(None);
+    }
+
+    /// How many rows the text takes at this width.
+    pub fn rows(&self, width: u16) -> u16 {
+        if let Some((_, rows)) = self.measured.get().filter(|(of, _)| *of == width) {
+            return rows;
+        }
+        // The row of the last character is what tells the height: a copy goes there.
+        let mut probe = self.text.clone();
+        probe.cancel_selection();
+        probe.move_cursor(CursorMove::Bottom);
+        probe.move_cursor(CursorMove::End);
+        let area = Rect::new(0, 0, width.max(1), 1);
+        (&probe).render(area, &mut Buffer::empty(area));
+        let rows = u16::try_from(probe.screen_cursor().row + 1).unwrap_or(u16::MAX);
+        self.measured.set(Some((width, rows)));
+        rows
+    }
+}
+
+fn push_text(segments: &mut Vec<Segment>, text: &str) {
+    if !text.is_empty() {
+        segments.push(Segment::Text { content: text.to_owned() });
+    }
+}
+
+/// Whether the name of a file ends where `rest` begins.
+fn ends(rest: &str) -> bool {
+    !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-'))
+}
+
+fn first_cluster(text: &str) -> usize {
+    text.graphemes(true).next().map_or(1, |cluster| cluster.chars().count())
+}
+
+fn last_cluster(text: &str) -> usize {
+    text.graphemes(true).next_back().map_or(1, |cluster| cluster.chars().count())
+}
+
+/// Where an action moves the cursor, and whether it selects on the way.
+fn movement(action: Action) -> Option<(CursorMove, bool)> {
+    Some(match action {
+        Action::Left => (CursorMove::Back, false),
+        Action::Right => (CursorMove::Forward, false),
+        Action::LineStart => (CursorMove::Head, false),
+        Action::LineEnd => (CursorMove::End, false),
+        Action::WordLeft => (CursorMove::WordBack, false),
+        Action::WordRight => (CursorMove::WordForward, false),
+        Action::SelectUp => (CursorMove::Up, true),
+        Action::SelectDown => (CursorMove::Down, true),
+        Action::SelectLeft => (CursorMove::Back, true),
+        Action::SelectRight => (CursorMove::Forward, true),
+        Action::SelectLineStart => (CursorMove::Head, true),
+        Action::SelectLineEnd => (CursorMove::End, true),
+        _ => return None,
+    })
+}

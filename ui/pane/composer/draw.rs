@@ -1,0 +1,101 @@
+//! The composer on screen: to whom it sends, the text, and the queue above it.
+
+use crate::pane::composer::Composer;
+use crate::pane::composer::draft::CARET;
+use crate::pane::fit::{columns, cut, pad};
+use crate::pane::glyph::Glyphs;
+use crate::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::widgets::Widget as _;
+use yoi::protocol::{PodInfo, flatten};
+
+/// Rows of the queue that are shown.
+const QUEUE: usize = 3;
+
+/// The composer as a widget. `area` holds the queue and the text, without a frame.
+pub struct View<'a> {
+    pub composer: &'a Composer,
+    /// The Pod it sends to, if that is there.
+    pub info: Option<&'a PodInfo>,
+    /// Whose name stands before the text.
+    pub to: &'a str,
+    /// Shown while nothing is written.
+    pub placeholder: &'a str,
+    pub theme: &'a Theme,
+    pub glyphs: Glyphs,
+}
+
+/// How many rows the queue of this Pod takes.
+pub fn queue_rows(info: Option<&PodInfo>) -> u16 {
+    let count = info.map_or(0, |info| info.queue.len());
+    u16::try_from(count.min(QUEUE)).unwrap_or(0)
+}
+
+impl View<'_> {
+    /// The words before the text: never more than half of the width.
+    pub fn prompt(&self, width: u16) -> String {
+        let room = usize::from(width / 2).saturating_sub(6);
+        self.glyphs.plain(&format!("to {} › ", cut(self.to, room)))
+    }
+
+    /// Where in `area` the text stands.
+    pub fn text_area(&self, area: Rect) -> Rect {
+        let queue = queue_rows(self.info).min(area.height.saturating_sub(1));
+        let prompt = columns(&self.prompt(area.width)).min(area.width);
+        Rect {
+            x: area.x + prompt,
+            y: area.y + queue,
+            width: area.width - prompt,
+            height: area.height - queue,
+        }
+    }
+
+    /// Paints it, and tells in which cell the caret stands.
+    pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
+        self.queue(area, buf);
+        let text = self.text_area(area);
+        let prompt = self.prompt(area.width);
+        buf.set_stringn(area.x, text.y, &prompt, usize::from(area.width), self.theme.dim);
+        let name =
+            Rect { x: area.x + 3, width: columns(&prompt).saturating_sub(6), height: 1, ..text };
+        buf.set_style(name.intersection(area), self.theme.agent);
+        if self.composer.is_empty() {
+            let text = Rect { x: text.x + 1, width: text.width.saturating_sub(1), ..text };
+            let hint = self.glyphs.plain(&cut(self.placeholder, usize::from(text.width)));
+            buf.set_stringn(text.x, text.y, hint, usize::from(text.width), self.theme.dim);
+            return Some(Position::new(text.x.saturating_sub(1), text.y));
+        }
+        (&self.composer.draft().text).render(text, buf);
+        caret(text, buf)
+    }
+
+    fn queue(&self, area: Rect, buf: &mut Buffer) {
+        let Some(info) = self.info else { return };
+        let rows = usize::from(queue_rows(self.info).min(area.height.saturating_sub(1)));
+        for (i, (queued, y)) in info.queue.iter().zip(area.y..).take(rows).enumerate() {
+            let more = info.queue.len() - rows;
+            let label = if i + 1 == rows && more > 0 {
+                format!("queued {} (+{more} more): ", i + 1)
+            } else {
+                format!("queued {}: ", i + 1)
+            };
+            let text = pad(&format!("{label}{}", flatten(&queued.input)), usize::from(area.width));
+            let text = self.glyphs.plain(&text);
+            buf.set_stringn(area.x, y, text, usize::from(area.width), self.theme.quote);
+        }
+    }
+}
+
+/// Finds the cell that the textarea marked, and takes the mark away.
+fn caret(area: Rect, buf: &mut Buffer) -> Option<Position> {
+    let mut found = None;
+    for position in area.positions() {
+        let cell = &mut buf[position];
+        if cell.modifier.contains(CARET) {
+            cell.modifier.remove(CARET);
+            found = found.or(Some(position));
+        }
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! What was sent before, to be sent again.
+
+use crate::pane::composer::Message;
+
+/// How many messages are kept.
+const KEPT: usize = 500;
+
+/// Messages in the order they were sent, and the place while a person walks through them.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    sent: Vec<Message>,
+    /// Where the walk is, and the draft it began with.
+    walk: Option<(usize, Message)>,
+}
+
+impl History {
+    /// Adds a message; the same one twice in a row is kept once.
+    pub fn add(&mut self, message: &Message) {
+        if self.sent.last().is_some_and(|last| last.text == message.text) {
+            return;
+        }
+        self.sent.push(message.clone());
+        if self.sent.len() > KEPT {
+            self.sent.remove(0);
+        }
+    }
+
+    /// Ends the walk where it is.
+    pub fn leave(&mut self) {
+        self.walk = None;
+    }
+
+    /// The message before; `draft` is what the walk comes back to.
+    pub fn older(&mut self, draft: impl FnOnce() -> Message) -> Option<Message> {
+        let at = self.walk.as_ref().map_or(self.sent.len(), |(at, _)| *at).checked_sub(1)?;
+        let draft = match self.walk.take() {
+            Some((_, draft)) => draft,
+            None => draft(),
+        };
+        self.walk = Some((at, draft));
+        self.sent.get(at).cloned()
+    }
+
+    /// The message after, and at the end the draft the walk began with.
+    pub fn newer(&mut self) -> Option<Message> {
+        let (at, draft) = self.walk.take()?;
+        match self.sent.get(at + 1) {
+            Some(message) => {
+                self.walk = Some((at + 1, draft));
+                Some(message.clone())
+            }
+            None => Some(draft),
+        }
+    }
+
+    /// All messages, the newest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Message> {
+        self.sent.iter().rev()
+    }
+}

@@ -1,0 +1,149 @@
+use super::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+fn type_in(composer: &mut Composer, text: &str) {
+    text.chars().for_each(|c| composer.insert(c));
+}
+
+fn name(name: &str) -> PodName {
+    PodName::parse(name).expect("a name")
+}
+
+#[test]
+fn every_pod_keeps_its_own_draft() {
+    let mut composer = Composer::default();
+    composer.switch(Some(&name("alice")));
+    type_in(&mut composer, "for alice");
+    composer.switch(Some(&name("bob")));
+    assert!(composer.is_empty());
+    composer.switch(Some(&name("alice")));
+    assert_eq!(composer.draft().message().text, "for alice");
+}
+
+#[test]
+fn a_long_paste_becomes_a_chip_and_is_sent_whole() {
+    let mut composer = Composer::default();
+    type_in(&mut composer, "look: ");
+    let long = "line\r\n".repeat(12);
+    composer.paste(&long);
+    type_in(&mut composer, " ok?");
+    let message = composer.take();
+    assert_eq!(message.text, "look: [paste #1 · 60 chars, 12 lines] ok?");
+    assert_eq!(
+        message.segments,
+        [
+            Segment::Text { content: "look: ".into() },
+            Segment::Paste { id: 1, chars: 60, lines: 12, content: "line\n".repeat(12) },
+            Segment::Text { content: " ok?".into() },
+        ]
+    );
+}
+
+#[test]
+fn backspace_takes_a_chip_or_a_cluster_whole() {
+    let mut composer = Composer::default();
+    composer.paste(&"x".repeat(2000));
+    composer.edit(Action::DeleteBack);
+    assert!(composer.is_empty());
+    type_in(&mut composer, "a👩‍💻");
+    composer.edit(Action::DeleteBack);
+    assert_eq!(composer.draft().message().text, "a");
+}
+
+#[test]
+fn a_short_paste_is_text_with_its_newlines() {
+    let mut composer = Composer::default();
+    composer.paste("one\ntwo");
+    assert_eq!(composer.take().segments, plain("one\ntwo"));
+}
+
+#[test]
+fn a_chosen_file_is_sent_as_a_reference() {
+    let mut composer = Composer::default();
+    type_in(&mut composer, "read @ui/r");
+    let mut files = Files::at(&composer.draft).expect("a file is being named");
+    assert_eq!(files.prefix, "ui/r");
+    files.found = vec![yoi::protocol::Completion { value: "ui/run.rs".into(), is_dir: false }];
+    files.accept(&mut composer.draft);
+    type_in(&mut composer, "and mail a@b.c");
+    assert_eq!(
+        composer.take().segments,
+        [
+            Segment::Text { content: "read ".into() },
+            Segment::FileRef { path: "ui/run.rs".into() },
+            Segment::Text { content: " and mail a@b.c".into() },
+        ]
+    );
+}
+
+#[test]
+fn history_comes_back_to_the_draft_it_began_with() {
+    let mut composer = Composer::default();
+    for text in ["first", "second"] {
+        type_in(&mut composer, text);
+        let message = composer.take();
+        composer.history.add(&message);
+    }
+    type_in(&mut composer, "draft");
+    let text = |composer: &Composer| composer.draft().message().text;
+    composer.up();
+    assert_eq!(text(&composer), "second");
+    composer.up();
+    composer.up();
+    assert_eq!(text(&composer), "first");
+    composer.down();
+    composer.down();
+    assert_eq!(text(&composer), "draft");
+}
+
+#[test]
+fn a_cleared_draft_is_brought_back_by_undo() {
+    let mut composer = Composer::default();
+    type_in(&mut composer, "precious");
+    composer.clear();
+    assert!(composer.is_empty());
+    composer.edit(Action::Undo);
+    assert_eq!(composer.draft().message().text, "precious");
+}
+
+#[test]
+fn a_queued_message_comes_back_with_its_paste() {
+    let mut composer = Composer::default();
+    composer.paste(&"y\n".repeat(20));
+    let sent = composer.take();
+    assert_eq!(Message::of(&sent.segments).segments, sent.segments);
+}
+
+#[test]
+fn rows_are_counted_as_they_are_painted() {
+    let mut composer = Composer::default();
+    assert_eq!(composer.draft().rows(10), 1);
+    type_in(&mut composer, "one two three four");
+    assert_eq!(composer.draft().rows(10), 2);
+    composer.edit(Action::Newline);
+    assert_eq!(composer.draft().rows(10), 3);
+    type_in(&mut composer, "日本語日本語");
+    assert_eq!(composer.draft().rows(10), 4);
+}
+
+#[test]
+fn the_caret_stands_after_the_last_cluster() {
+    for (text, column) in [("日本", 4), ("👩‍💻", 2), ("é", 1), ("❤️", 2), ("ab", 2)] {
+        let mut composer = Composer::default();
+        type_in(&mut composer, text);
+        let theme = crate::theme::Theme::default();
+        let view = View {
+            composer: &composer,
+            info: None,
+            to: "alice",
+            placeholder: "",
+            theme: &theme,
+            glyphs: crate::pane::glyph::Glyphs::Unicode,
+        };
+        let area = Rect::new(0, 0, 40, 3);
+        let mut buf = Buffer::empty(area);
+        let caret = view.render(area, &mut buf).expect("a caret");
+        assert_eq!(caret.x - view.text_area(area).x, column, "after {text:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The shapes of the screen, with an ASCII set for terminals that cannot show others.
+
+use crate::theme::Role;
+use ratatui::symbols::border;
+use yoi::protocol::{PodInfo, State};
+
+/// Which shapes the terminal can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    #[default]
+    Unicode,
+    Ascii,
+}
+
+/// How a state looks: shape, word and colour, so that none of them is needed alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub shape: &'static str,
+    pub word: &'static str,
+    pub role: Role,
+}
+
+impl Glyphs {
+    /// Reads the locale through `env`: anything that is not UTF-8 gets ASCII.
+    pub fn detect(env: impl Fn(&str) -> Option<String>) -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|name| env(name).filter(|value| !value.is_empty()))
+            .unwrap_or_default()
+            .to_lowercase();
+        if locale.contains("utf-8") || locale.contains("utf8") {
+            Self::Unicode
+        } else {
+            Self::Ascii
+        }
+    }
+
+    /// The one of the two that can be shown.
+    pub fn pick<T>(self, unicode: T, ascii: T) -> T {
+        match self {
+            Self::Unicode => unicode,
+            Self::Ascii => ascii,
+        }
+    }
+
+    /// How the state of a Pod looks.
+    pub fn look(self, info: &PodInfo) -> Look {
+        let (unicode, ascii, word, role) = match info.state {
+            State::Running => ("●", "*", "running", Role::Running),
+            State::NeedsYou => ("▲", "!", "needs you", Role::Needs),
+            State::Paused => ("‖", "\"", "paused", Role::Paused),
+            State::Idle if info.unseen => ("✓", "v", "done", Role::Ok),
+            State::Idle => ("○", "o", "idle", Role::Idle),
+            State::Stopped => ("◌", ".", "stopped", Role::Dim),
+            State::Failed => ("✕", "x", "failed", Role::Error),
+            State::Unknown => ("?", "?", "unknown", Role::Warn),
+        };
+        Look { shape: self.pick(unicode, ascii), word, role }
+    }
+
+    /// The lines of frames.
+    pub fn frame(self) -> border::Set<'static> {
+        self.pick(border::PLAIN, ASCII_FRAME)
+    }
+
+    /// Text with every shape that ASCII lacks replaced.
+    pub fn plain(self, text: &str) -> String {
+        if self == Self::Unicode {
+            return text.to_owned();
+        }
+        let mut plain = String::with_capacity(text.len());
+        for c in text.chars() {
+            match c {
+                '·' => plain.push('-'),
+                '…' => plain.push('~'),
+                '›' => plain.push('>'),
+                '↑' => plain.push_str("Up"),
+                '↓' => plain.push_str("Down"),
+                '←' => plain.push_str("Left"),
+                '→' => plain.push_str("Right"),
+                '↔' => plain.push_str("<->"),
+                '▲' => plain.push('!'),
+                c => plain.push(c),
+            }
+        }
+        plain
+    }
+}
+
+const ASCII_FRAME: border::Set<'static> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_chooses_the_shapes() {
+        let with = |name: &'static str, value: &'static str| {
+            Glyphs::detect(move |key| (key == name).then(|| value.to_owned()))
+        };
+        assert_eq!(with("LANG", "en_US.UTF-8"), Glyphs::Unicode);
+        assert_eq!(with("LC_ALL", "C.utf8"), Glyphs::Unicode);
+        assert_eq!(with("LANG", "C"), Glyphs::Ascii);
+        assert_eq!(with("TERM", "xterm"), Glyphs::Ascii);
+    }
+}

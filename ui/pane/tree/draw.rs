@@ -1,0 +1,232 @@
+//! The tree on screen: a strip of what needs a person, the rows, and a line about other workspaces.
+
+use crate::app::family::Family;
+use crate::pane::age::age;
+use crate::pane::fit::{cut, pad, right, width};
+use crate::pane::tree::{Children, Place, Reach, Row, Tree};
+use crate::theme::Theme;
+use jiff::tz::TimeZone;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Widget;
+use yoi::protocol::{PodInfo, PodName};
+
+/// The fewest columns a longer name gets before the word of its state is left out.
+const NAME: usize = 8;
+/// From this width on a row also says what the Pod does.
+const WIDE: usize = 52;
+/// The columns of names beside what the Pods do.
+const FIELD: usize = 16;
+
+/// The tree as a widget.
+pub struct View<'a> {
+    pub tree: &'a Tree,
+    pub family: &'a Family,
+    pub current: Option<&'a PodName>,
+    pub theme: &'a Theme,
+    pub zone: &'a TimeZone,
+    pub now: u64,
+    pub focused: bool,
+    /// The key that lists all workspaces.
+    pub reach_key: &'a str,
+}
+
+impl View<'_> {
+    /// The Pod, or the fold of stopped ones, at row `y` of the pane, from 0.
+    pub fn place_at(&self, y: u16, height: u16) -> Option<Place> {
+        let plan = self.plan(height);
+        let y = usize::from(y);
+        if let Some(info) = plan.strip.get(y) {
+            return Some(Place::Pod(info.name.clone()));
+        }
+        let at = y.checked_sub(plan.strip_rows())? + plan.first;
+        (y < plan.strip_rows() + plan.shown).then(|| plan.rows.get(at).map(Row::place))?
+    }
+
+    fn plan(&self, height: u16) -> Plan<'_> {
+        let (strip, more) = self.tree.strip(self.family);
+        let rows = self.tree.rows(self.family, self.current);
+        let foot = self.foot();
+        let height = usize::from(height);
+        let mut plan = Plan { strip, more, rows, foot, first: 0, shown: 0 };
+        plan.shown = height.saturating_sub(plan.strip_rows() + usize::from(plan.foot.is_some()));
+        let cursor = self.tree.position(&plan.rows).unwrap_or(0);
+        plan.first = (cursor + 1).saturating_sub(plan.shown);
+        plan
+    }
+
+    fn foot(&self) -> Option<String> {
+        if !self.tree.filter.is_empty() {
+            return Some(format!("/{}", self.tree.filter.text()));
+        }
+        if self.tree.reach == Reach::All {
+            return Some(format!("all workspaces · {}", self.reach_key));
+        }
+        let (pods, places) = self.family.elsewhere(&self.tree.workspace);
+        let places =
+            if places == 1 { "1 workspace".into() } else { format!("{places} workspaces") };
+        (pods > 0).then(|| format!("{pods} more in {places} · {}", self.reach_key))
+    }
+
+    fn line(&self, row: &Row<'_>, room: &Room) -> Line<'static> {
+        match row {
+            Row::Pod { info, lines, children } => self.pod(info, lines, *children, room),
+            Row::Stopped(count) => {
+                let text = format!("{} {count} stopped", self.tree.glyphs.pick("◌", "."));
+                Line::styled(pad(&text, room.columns), self.theme.dim)
+            }
+        }
+    }
+
+    fn pod(&self, info: &PodInfo, lines: &str, children: Children, room: &Room) -> Line<'static> {
+        let glyphs = self.tree.glyphs;
+        let look = glyphs.look(info);
+        let fold = match children {
+            Children::None => "",
+            Children::Shown => glyphs.pick("▾ ", "- "),
+            Children::Folded => glyphs.pick("▸ ", "+ "),
+        };
+        let before = cut(&format!("{lines}{fold}"), room.columns / 3);
+        let left = room.columns.saturating_sub(width(&before) + 2);
+        let ends = room.ends(left, width(info.name.as_str()));
+        let name = left.saturating_sub(ends.columns());
+        let state = self.theme.style(look.role);
+        let mut spans = vec![
+            Span::styled(before, self.theme.border),
+            Span::styled(format!("{} ", look.shape), state),
+            Span::styled(pad(info.name.as_str(), name), self.name_style(info)),
+        ];
+        if ends.word > 0 {
+            spans.push(Span::styled(format!(" {}", pad(look.word, ends.word)), state));
+        }
+        if ends.age > 0 {
+            let age = age(info, self.now, self.zone);
+            spans.push(Span::styled(format!(" {}", right(&age, ends.age)), self.theme.dim));
+        }
+        if ends.activity > 0 {
+            let doing = info.why.as_deref().or(info.activity.as_deref()).unwrap_or("");
+            spans.push(Span::styled(format!("  {}", pad(doing, ends.activity)), self.theme.dim));
+        }
+        Line::from(spans)
+    }
+
+    fn room<'a>(&self, columns: usize, pods: impl Iterator<Item = &'a PodInfo>) -> Room {
+        let (mut word, mut longest) = (0, 0);
+        for info in pods {
+            word = word.max(width(self.tree.glyphs.look(info).word));
+            longest = longest.max(width(&age(info, self.now, self.zone)));
+        }
+        Room { columns, word, age: longest }
+    }
+
+    fn name_style(&self, info: &PodInfo) -> Style {
+        let current = self.current == Some(&info.name);
+        let base = if current { self.theme.agent } else { Style::new() };
+        if info.unseen { base.add_modifier(Modifier::BOLD) } else { base }
+    }
+}
+
+struct Plan<'a> {
+    strip: Vec<&'a PodInfo>,
+    more: usize,
+    rows: Vec<Row<'a>>,
+    foot: Option<String>,
+    /// The first row in view, and how many there is room for.
+    first: usize,
+    shown: usize,
+}
+
+impl Plan<'_> {
+    fn strip_rows(&self) -> usize {
+        let rule = usize::from(!self.strip.is_empty());
+        self.strip.len() + usize::from(self.more > 0) + rule
+    }
+}
+
+/// What all rows have in common.
+struct Room {
+    columns: usize,
+    /// The longest word of a state.
+    word: usize,
+    /// The longest age.
+    age: usize,
+}
+
+/// Columns of what stands right of a name; 0 = left out.
+struct Ends {
+    word: usize,
+    age: usize,
+    activity: usize,
+}
+
+impl Room {
+    /// What fits beside a name of so many columns, `left` columns being left for all of it.
+    fn ends(&self, left: usize, name: usize) -> Ends {
+        let name = name.min(NAME);
+        let age = if left > self.age + name { self.age } else { 0 };
+        let word = if left >= self.word + 1 + self.age + 1 + name { self.word } else { 0 };
+        let taken = 2 + word + 1 + self.age + 1;
+        let activity = if self.columns >= WIDE { left.saturating_sub(taken + FIELD) } else { 0 };
+        Ends { word, age, activity }
+    }
+}
+
+impl Ends {
+    fn columns(&self) -> usize {
+        let column = |columns: usize, gap: usize| if columns > 0 { columns + gap } else { 0 };
+        column(self.word, 1) + column(self.age, 1) + column(self.activity, 2)
+    }
+}
+
+impl Widget for View<'_> {
+    fn render(self, area: Rect, buf: &mut Buffer) {
+        let plan = self.plan(area.height);
+        let columns = usize::from(area.width);
+        let pods = plan.rows.iter().filter_map(|row| match row {
+            Row::Pod { info, .. } => Some(*info),
+            Row::Stopped(_) => None,
+        });
+        let room = self.room(columns, pods.chain(plan.strip.iter().copied()));
+        let mut lines: Vec<Line<'_>> = Vec::new();
+        for info in &plan.strip {
+            lines.push(self.pod(info, "", Children::None, &room));
+        }
+        if plan.more > 0 {
+            lines.push(Line::styled(format!("  +{} more", plan.more), self.theme.needs));
+        }
+        if !plan.strip.is_empty() {
+            let rule = self.tree.glyphs.pick("─", "-").repeat(columns);
+            lines.push(Line::styled(rule, self.theme.border));
+        }
+        let mut chosen = None;
+        for row in plan.rows.iter().skip(plan.first).take(plan.shown) {
+            if self.focused && self.tree.cursor == Some(row.place()) {
+                chosen = Some(lines.len());
+            }
+            lines.push(self.line(row, &room));
+        }
+        lines.truncate(usize::from(area.height));
+        for ((line, y), i) in lines.iter().zip(area.y..).zip(0..) {
+            buf.set_line(area.x, y, line, area.width);
+            if chosen == Some(i) {
+                buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);
+            }
+        }
+        if let Some(foot) = plan.foot.filter(|_| area.height > 0) {
+            let foot = self.tree.glyphs.plain(&pad(&foot, columns));
+            buf.set_stringn(area.x, area.bottom() - 1, foot, columns, self.theme.dim);
+        }
+        self.empty(&plan.rows, area, buf);
+    }
+}
+
+impl View<'_> {
+    fn empty(&self, rows: &[Row<'_>], area: Rect, buf: &mut Buffer) {
+        if rows.is_empty() && area.height > 0 {
+            let text = if self.tree.filter.is_empty() { "no Pod yet" } else { "no Pod matches" };
+            buf.set_stringn(area.x, area.y, text, usize::from(area.width), self.theme.dim);
+        }
+    }
+}

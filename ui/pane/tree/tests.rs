@@ -1,0 +1,105 @@
+use super::*;
+use crate::app::tests::pod;
+
+fn family(pods: Vec<PodInfo>) -> Family {
+    let mut family = Family::default();
+    family.replace(pods);
+    family
+}
+
+fn child(name: &str, parent: &str, state: State) -> PodInfo {
+    let parent = PodName::parse(parent).ok();
+    PodInfo { parent, ..pod(name, state) }
+}
+
+fn tree() -> Tree {
+    Tree { workspace: "/repo".into(), ..Tree::default() }
+}
+
+/// The rows as text: lines, fold mark, name.
+fn shown(tree: &Tree, family: &Family, current: Option<&str>) -> Vec<String> {
+    let current = current.and_then(|name| PodName::parse(name).ok());
+    let rows = tree.rows(family, current.as_ref());
+    rows.iter()
+        .map(|row| match row {
+            Row::Pod { info, lines, children } => {
+                let fold = match children {
+                    Children::None => "",
+                    Children::Shown => "▾ ",
+                    Children::Folded => "▸ ",
+                };
+                format!("{lines}{fold}{}", info.name)
+            }
+            Row::Stopped(count) => format!("{count} stopped"),
+        })
+        .collect()
+}
+
+fn lineage() -> Family {
+    family(vec![
+        pod("alice", State::Running),
+        pod("bob", State::Idle),
+        child("scout", "alice", State::Running),
+        child("deep", "scout", State::Idle),
+        child("tester", "alice", State::NeedsYou),
+        pod("docs", State::Stopped),
+        child("old", "alice", State::Stopped),
+    ])
+}
+
+#[test]
+fn children_hang_below_their_parent_in_the_given_order() {
+    assert_eq!(
+        shown(&tree(), &lineage(), None),
+        ["▾ alice", "├ ▾ scout", "│ └ deep", "└ tester", "bob", "2 stopped"]
+    );
+}
+
+#[test]
+fn a_fold_hides_what_is_below() {
+    let mut tree = tree();
+    tree.fold(PodName::parse("alice").expect("a name"));
+    assert_eq!(shown(&tree, &lineage(), None), ["▸ alice", "bob", "2 stopped"]);
+}
+
+#[test]
+fn stopped_pods_fold_into_one_row_but_the_current_one_stays() {
+    let names = shown(&tree(), &lineage(), Some("docs"));
+    assert_eq!(names[4..], ["bob", "docs", "1 stopped"]);
+    let mut tree = tree();
+    tree.resting = Resting::Listed;
+    assert!(shown(&tree, &lineage(), None).contains(&"docs".to_owned()));
+}
+
+#[test]
+fn other_workspaces_are_listed_only_when_asked() {
+    let far = PodInfo { workspace: "/other".into(), ..pod("far", State::Idle) };
+    let family = family(vec![pod("bob", State::Idle), far]);
+    let mut tree = tree();
+    assert_eq!(shown(&tree, &family, None), ["bob"]);
+    assert_eq!(family.elsewhere(Path::new("/repo")), (1, 1));
+    tree.reach = Reach::All;
+    assert_eq!(shown(&tree, &family, None), ["bob", "far"]);
+}
+
+#[test]
+fn a_filter_lists_what_matches_without_its_lineage() {
+    let mut tree = tree();
+    tree.filter = Input::new("o");
+    assert_eq!(shown(&tree, &lineage(), None), ["bob", "scout", "docs", "old"]);
+}
+
+#[test]
+fn the_strip_shows_three_that_need_a_person_oldest_first() {
+    let waiting = |name: &str, since| PodInfo { since, ..pod(name, State::NeedsYou) };
+    let family = family(vec![
+        waiting("d", 9),
+        waiting("a", 2),
+        waiting("b", 1),
+        waiting("c", 3),
+        pod("x", State::Idle),
+    ]);
+    let (strip, more) = tree().strip(&family);
+    let names: Vec<&str> = strip.iter().map(|info| info.name.as_str()).collect();
+    assert_eq!((names, more), (vec!["b", "a", "c"], 1));
+}

@@ -1,0 +1,161 @@
+//! What the app wishes is done here.
+
+use crate::app::{App, Asked, Effect, Msg};
+use crate::notice::Kind;
+use crate::run::input::Input;
+use crate::run::terminal::give_back;
+use crate::run::{Arrived, Loop};
+use crate::theme::Theme;
+use anyhow::Context as _;
+use crossterm::clipboard::CopyToClipboard;
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{Method, now_ms};
+
+/// The model that plays the tour.
+const TOUR: &str = "rehearsal:builtin:tour";
+
+impl Loop {
+    /// Does what is wished, and what the app wishes when it learns how that went.
+    pub(super) async fn perform_all(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
+        let mut wishes = VecDeque::from(effects);
+        while let Some(effect) = wishes.pop_front() {
+            if let Some(msg) = self.perform(effect).await? {
+                wishes.extend(self.app.update(msg, now_ms()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, effect: Effect) -> anyhow::Result<Option<Msg>> {
+        match effect {
+            Effect::Call { pod, method, asked } => self.call(pod, method, asked),
+            Effect::Copy(text) => {
+                self.screen.command(CopyToClipboard::to_clipboard_from(text))?;
+            }
+            Effect::Edit(text) => return self.edit(text).await.map(Some),
+            Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
+            Effect::Tour => return Ok(self.tour()),
+            Effect::Mouse(capture) => self.screen.capture_mouse(capture)?,
+            Effect::Redraw => self.screen.forget()?,
+            Effect::Suspend => self.suspend().await?,
+            Effect::Reconnect => self.connect_again(),
+            Effect::Quit(reason) => self.over = Some(reason),
+        }
+        Ok(None)
+    }
+
+    /// Loads a theme by name; the names that can be chosen are those the app knows.
+    fn load_theme(&self, name: &str) -> Msg {
+        let known = |app: &App| app.setup.themes.iter().any(|theme| theme == name);
+        if !known(&self.app) {
+            let names = self.app.setup.themes.join(", ");
+            return Msg::Said(Kind::Refused, format!("no theme {name}; there are {names}"));
+        }
+        let (theme, complaints) = Theme::load(name, self.themes.as_deref());
+        Msg::ThemeLoaded(Box::new(theme), complaints)
+    }
+
+    /// Makes a directory for the tour and asks for its Pod; a failure is said.
+    fn tour(&self) -> Option<Msg> {
+        let made = tempfile::Builder::new().prefix("yoi-tour-").tempdir();
+        let cwd = match made {
+            // The Pod lives on in there when the screen is left.
+            Ok(dir) => dir.keep(),
+            Err(error) => {
+                let text = format!("cannot make a directory for the tour: {error}");
+                return Some(Msg::Said(Kind::Refused, text));
+            }
+        };
+        let new = NewPod {
+            name: yoi::protocol::PodName::parse("tour").ok().filter(|name| !self.has(name)),
+            cwd,
+            model: Some(TOUR.into()),
+            env: self.app.setup.env.clone(),
+            ..NewPod::default()
+        };
+        self.call(None, Method::New(new), Asked::NewTour);
+        None
+    }
+
+    fn has(&self, name: &yoi::protocol::PodName) -> bool {
+        self.app.family.get(name).is_some()
+    }
+
+    fn connect_again(&self) {
+        let (Some(reconnect), sender) = (self.reconnect.clone(), self.sender.clone()) else {
+            return;
+        };
+        tokio::spawn(async move {
+            let arrived = match reconnect().await {
+                Ok((client, events)) => Arrived::Host(client, events),
+                Err(error) => Arrived::Msg(Msg::ConnectFailed(format!("{error:#}"))),
+            };
+            // Nobody waits for it when the dashboard is gone.
+            let _ = sender.send(arrived).await;
+        });
+    }
+
+    /// Stops this process as the shell's own key would; comes back when it is continued.
+    async fn suspend(&mut self) -> anyhow::Result<()> {
+        self.pause_input().await;
+        give_back();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
+            .context("cannot suspend")?;
+        self.resume_input()
+    }
+
+    /// Lets the person edit a text in `$VISUAL` or `$EDITOR`.
+    async fn edit(&mut self, text: String) -> anyhow::Result<Msg> {
+        let env = |name: &str| self.app.setup.env.get(name).filter(|v| !v.is_empty()).cloned();
+        let editor = env("VISUAL").or_else(|| env("EDITOR")).unwrap_or_else(|| "vi".into());
+        self.pause_input().await;
+        give_back();
+        let edited = edit_in(&editor, &text).await;
+        self.resume_input()?;
+        Ok(Msg::Edited(edited))
+    }
+
+    async fn pause_input(&mut self) {
+        if let Some(input) = self.input.take() {
+            input.stop().await;
+        }
+    }
+
+    fn resume_input(&mut self) -> anyhow::Result<()> {
+        self.screen.retake().context("cannot take the terminal again")?;
+        self.screen.capture_mouse(self.app.capture)?;
+        self.input = Some(Input::start());
+        self.app.size = self.screen.size()?;
+        Ok(())
+    }
+}
+
+/// Runs the editor over a temporary file; the error is a sentence.
+async fn edit_in(editor: &str, text: &str) -> Result<String, String> {
+    let file = draft_file(text).map_err(|error| format!("cannot write the draft: {error}"))?;
+    let path: &Path = file.path();
+    // The editor may be a command with arguments: the shell takes it apart.
+    let status = tokio::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(path)
+        .status()
+        .await
+        .map_err(|error| format!("cannot start {editor}: {error}"))?;
+    if !status.success() {
+        return Err(format!("{editor} ended with {status}; the draft is as it was"));
+    }
+    let path: PathBuf = path.to_owned();
+    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn draft_file(text: &str) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("yoi-draft-").suffix(".md").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.flush()?;
+    Ok(file)
+}

@@ -1,0 +1,99 @@
+//! What the person types, and the signals: each read in a task of its own, so that neither waits
+//! for the screen.
+
+use crate::run::terminal;
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt as _;
+use std::os::fd::AsFd;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Keys that wait for the loop; when it is full the terminal is not read on.
+const KEYS: usize = 256;
+/// Signals that wait for the loop.
+const SIGNALS: usize = 4;
+/// How long the loop gets to end after a signal.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long the terminal gets to take its last bytes.
+const LAST_BYTES: Duration = Duration::from_millis(300);
+
+/// The terminal's events. The task ends, and with it the channel, when the terminal does.
+pub struct Input {
+    pub events: mpsc::Receiver<Event>,
+    task: JoinHandle<()>,
+}
+
+impl Input {
+    /// Starts to read.
+    pub fn start() -> Self {
+        let (sender, events) = mpsc::channel(KEYS);
+        let task = tokio::spawn(async move {
+            let mut stream = EventStream::new();
+            while let Some(Ok(event)) = stream.next().await {
+                if sender.send(event).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { events, task }
+    }
+
+    /// Stops to read, so that another program can.
+    pub async fn stop(self) {
+        self.task.abort();
+        // Aborted on purpose: there is nothing to learn from how it ended.
+        let _ = self.task.await;
+    }
+}
+
+/// The signals that end the program, and the terminal's end, which counts as SIGHUP.
+pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
+    let (sender, signals) = mpsc::channel(SIGNALS);
+    let mut term = signal(SignalKind::terminate())?;
+    let mut hup = signal(SignalKind::hangup())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut gone = watch_terminal();
+    tokio::spawn(async move {
+        let kind = tokio::select! {
+            _ = term.recv() => SignalKind::terminate(),
+            _ = hup.recv() => SignalKind::hangup(),
+            _ = int.recv() => SignalKind::interrupt(),
+            Some(()) = gone.recv() => SignalKind::hangup(),
+        };
+        let number = kind.as_raw_value();
+        // The loop may hang: then this task ends the program.
+        let _ = sender.try_send(number);
+        tokio::time::sleep(GRACE).await;
+        std::thread::spawn(terminal::give_back);
+        tokio::time::sleep(LAST_BYTES).await;
+        std::process::exit(128 + number);
+    });
+    Ok(signals)
+}
+
+/// Tells once when the terminal hangs up. The thread sleeps until then.
+fn watch_terminal() -> mpsc::Receiver<()> {
+    let (sender, gone) = mpsc::channel(1);
+    let watch = move || {
+        let stdin = std::io::stdin();
+        loop {
+            // No event is asked for: only a hang-up or an error is reported.
+            let mut fds = [rustix::event::PollFd::from_borrowed_fd(
+                stdin.as_fd(),
+                rustix::event::PollFlags::empty(),
+            )];
+            match rustix::event::poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+                Ok(_) => break,
+            }
+        }
+        // Nobody listens any more when the program is ending anyway.
+        let _ = sender.blocking_send(());
+    };
+    // Without the thread a hang-up still comes as SIGHUP.
+    let _ = std::thread::Builder::new().name("terminal".into()).spawn(watch);
+    gone
+}

@@ -1,0 +1,148 @@
+//! The terminal while it is ours: taken once, and given back on every way out.
+
+use crate::app::Capture;
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+    KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute, queue};
+use ratatui::Frame;
+use ratatui::backend::CrosstermBackend;
+use std::io::{self, BufWriter, Stdout, Write as _};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of a frame that are written at once.
+const FRAME: usize = 64 * 1024;
+
+/// Whether the terminal is ours now.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+/// What tasks that panicked behind the screen had to say; printed when the terminal is given back.
+static LATE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The terminal, full screen. Dropping it gives it back.
+pub struct Screen {
+    terminal: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub fn take() -> io::Result<Self> {
+        install_panic_hook();
+        enter()?;
+        let writer = BufWriter::with_capacity(FRAME, io::stdout());
+        let terminal =
+            ratatui::Terminal::new(CrosstermBackend::new(writer)).inspect_err(|_| give_back())?;
+        Ok(Self { terminal })
+    }
+
+    /// Columns and rows.
+    pub fn size(&self) -> io::Result<(u16, u16)> {
+        let size = self.terminal.size()?;
+        Ok((size.width, size.height))
+    }
+
+    /// Paints one frame; the terminal shows it at once or not at all.
+    pub fn paint(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(draw)?;
+        queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+        io::Write::flush(self.terminal.backend_mut())
+    }
+
+    /// Makes the next frame paint every cell. It never asks the terminal where its cursor is.
+    pub fn forget(&mut self) -> io::Result<()> {
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
+    }
+
+    /// Takes or releases the mouse.
+    pub fn capture_mouse(&mut self, capture: Capture) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        match capture {
+            Capture::Ours => execute!(out, EnableMouseCapture),
+            Capture::Terminals => execute!(out, DisableMouseCapture),
+        }
+    }
+
+    /// Writes something that is no part of a frame.
+    pub fn command(&mut self, command: impl crossterm::Command) -> io::Result<()> {
+        execute!(self.terminal.backend_mut(), command)
+    }
+
+    /// Takes the terminal again after [`give_back`].
+    pub fn retake(&mut self) -> io::Result<()> {
+        enter()?;
+        self.forget()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    TAKEN.store(true, Ordering::SeqCst);
+    enable_raw_mode()?;
+    let keys = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES
+        | KeyboardEnhancementFlags::REPORT_EVENT_TYPES;
+    execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        EnableBracketedPaste,
+        EnableMouseCapture,
+        PushKeyboardEnhancementFlags(keys),
+    )
+    .inspect_err(|_| give_back())
+}
+
+/// Gives the terminal back as it was. Does nothing when it is not ours; a terminal that cannot be
+/// written is gone, and nothing more can be done for it.
+pub fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let _ = execute!(
+        io::stdout(),
+        EndSynchronizedUpdate,
+        PopKeyboardEnhancementFlags,
+        DisableMouseCapture,
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        cursor::Show,
+    );
+    let _ = disable_raw_mode();
+    let late = LATE.lock().map(|mut late| std::mem::take(&mut *late)).unwrap_or_default();
+    for text in late {
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// A panic of the screen gives the terminal back before it is reported. A panic of anything else in
+/// this process is no reason to: it is reported when the screen is left.
+fn install_panic_hook() {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    if INSTALLED.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let (thread, task) = (std::thread::current().id(), tokio::task::try_id());
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let same_task = tokio::task::try_id() == task;
+        let ours = same_task && (task.is_some() || std::thread::current().id() == thread);
+        if TAKEN.load(Ordering::SeqCst) && !ours {
+            if let Ok(mut late) = LATE.lock() {
+                late.push(info.to_string());
+            }
+            return;
+        }
+        give_back();
+        before(info);
+    }));
+}

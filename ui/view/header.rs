@@ -1,0 +1,113 @@
+//! The header of a transcript: who it is, on which model and why, in which state since when, what
+//! it has used, and what one should know about it.
+
+use crate::app::App;
+use crate::pane::age::age;
+use crate::pane::fit::{cut, width};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use yoi::protocol::PodInfo;
+
+/// A piece of the header; what matters less is left out first.
+struct Piece {
+    text: String,
+    style: Style,
+    /// The lower, the longer it stays.
+    rank: u8,
+}
+
+/// The header, at most `room` columns wide.
+pub fn title(app: &App, room: u16) -> Line<'static> {
+    let Some(name) = app.shown() else { return Line::styled(" yoi ", app.theme.dim) };
+    let Some(info) = app.family.get(name) else {
+        return Line::styled(format!(" {} ", cut(name.as_str(), usize::from(room))), app.theme.dim);
+    };
+    let mut pieces = pieces(app, info);
+    let room = usize::from(room.saturating_sub(2));
+    let separator = app.setup.glyphs.plain(" · ");
+    let total = |pieces: &[Piece]| {
+        let gaps = width(&separator) * pieces.len().saturating_sub(1);
+        pieces.iter().map(|piece| width(&piece.text)).sum::<usize>() + gaps
+    };
+    while pieces.len() > 1 && total(&pieces) > room {
+        let rank = pieces.iter().map(|piece| piece.rank).max().unwrap_or(0);
+        pieces.retain(|piece| piece.rank != rank);
+    }
+    let mut spans = vec![Span::raw(" ")];
+    for (i, piece) in pieces.iter().enumerate() {
+        if i > 0 {
+            spans.push(Span::styled(separator.clone(), app.theme.dim));
+        }
+        let text = app.setup.glyphs.plain(&cut(&piece.text, room));
+        spans.push(Span::styled(text, piece.style));
+    }
+    spans.push(Span::raw(" "));
+    Line::from(spans)
+}
+
+fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
+    let theme = &app.theme;
+    let look = app.setup.glyphs.look(info);
+    let piece = |text: String, style: Style, rank: u8| Piece { text, style, rank };
+    let state = format!("{} {} {}", look.shape, look.word, age(info, app.now, app.zone()));
+    let mut pieces = vec![piece(info.name.to_string(), theme.agent, 0)];
+    let (provider, model) = info.model.split_once('/').unwrap_or(("", info.model.as_str()));
+    if model.is_empty() {
+        pieces.push(piece("no model".into(), theme.warn, 3));
+    } else {
+        let model = if provider.is_empty() || room_is_tight(app) { model } else { &info.model };
+        pieces.push(piece(model.to_owned(), theme.dim, 3));
+    }
+    if !info.model_why.is_empty() {
+        pieces.push(piece(format!("({})", info.model_why), theme.dim, 6));
+    }
+    pieces.push(piece(state, theme.style(look.role), 1));
+    if info.context_window > 0 && info.context_tokens > 0 {
+        let percent = info.context_tokens.saturating_mul(100) / info.context_window;
+        let style = if percent >= 80 { theme.warn } else { theme.dim };
+        pieces.push(piece(format!("ctx {percent}%"), style, 4));
+    }
+    if let Some(cost) = info.cost {
+        pieces.push(piece(format!("${cost:.2}"), theme.dim, 5));
+    }
+    pieces
+}
+
+fn room_is_tight(app: &App) -> bool {
+    app.size.0 < 100
+}
+
+/// The notes of the Pod on screen, and why it is in its state.
+fn sentences(app: &App) -> Vec<(String, Style)> {
+    let Some(info) = app.shown().and_then(|name| app.family.get(name)) else { return Vec::new() };
+    let look = app.setup.glyphs.look(info);
+    let why = info.why.iter().map(|why| (why.clone(), app.theme.style(look.role)));
+    let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
+    why.chain(notes).collect()
+}
+
+/// Whether the Pod on screen has notes.
+pub fn has_notes(app: &App) -> bool {
+    let info = app.shown().and_then(|name| app.family.get(name));
+    info.is_some_and(|info| info.why.is_some() || !info.notes.is_empty())
+}
+
+/// Paints the notes into one row.
+pub fn notes(app: &App, area: Rect, buf: &mut Buffer) {
+    let mut spans = Vec::new();
+    let mut room = usize::from(area.width.saturating_sub(2));
+    for (i, (text, style)) in sentences(app).into_iter().enumerate() {
+        let between = app.setup.glyphs.plain(if i > 0 { " · " } else { " " });
+        if room <= width(&between) + 1 {
+            break;
+        }
+        room -= width(&between);
+        let text = app.setup.glyphs.plain(&cut(&text, room));
+        room -= width(&text).min(room);
+        spans.push(Span::styled(between, app.theme.dim));
+        spans.push(Span::styled(text, style));
+    }
+    buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+}

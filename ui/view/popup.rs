@@ -1,0 +1,139 @@
+//! What lies over the panes: lists, questions, completions.
+
+use crate::app::{App, Ask, Overlay};
+use crate::palette::Palette;
+use crate::pane::actionbar::{self, POPUP, Prompt};
+use crate::pane::composer::Files;
+use crate::pane::fit::{cut, wrap};
+use crate::view::Areas;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Widget as _};
+
+/// Paints what lies on top, and tells where its caret stands.
+pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
+    match &app.overlay {
+        Some(Overlay::Palette(list)) => Some(palette(app, list, areas, frame)),
+        Some(Overlay::Ask(ask)) => {
+            question(app, ask, areas, frame);
+            None
+        }
+        Some(Overlay::Prompt(prompt)) => {
+            completions(app, prompt, areas, frame);
+            None
+        }
+        None => {
+            if let Some(found) = &app.composer.files {
+                files(app, found, areas, frame);
+            }
+            None
+        }
+    }
+}
+
+/// A frame around `inner`, where the screen has frames, over whatever was there.
+fn sheet(app: &App, inner: Rect, title: &str, frame: &mut Frame<'_>) {
+    let screen = frame.area();
+    let outer = Rect {
+        x: inner.x.saturating_sub(1),
+        y: inner.y.saturating_sub(1),
+        width: inner.width + 2,
+        height: inner.height + 2,
+    }
+    .intersection(screen);
+    Clear.render(outer, frame.buffer_mut());
+    frame.buffer_mut().set_style(outer, app.theme.text);
+    let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
+    Block::bordered()
+        .border_set(app.setup.glyphs.frame())
+        .border_style(app.theme.border_focus)
+        .title(Span::styled(cut(&title, usize::from(inner.width)), app.theme.accent))
+        .render(outer, frame.buffer_mut());
+}
+
+/// On a small screen a popup takes whole rows and has no frame.
+fn plain_sheet(app: &App, inner: Rect, frame: &mut Frame<'_>) {
+    Clear.render(inner, frame.buffer_mut());
+    frame.buffer_mut().set_style(inner, app.theme.text);
+}
+
+fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
+    let inner = areas.popup(list.height());
+    if areas.outer.is_some() {
+        sheet(app, inner, &list.title, frame);
+    } else {
+        plain_sheet(app, inner, frame);
+        let top = Rect { y: 0, height: 1, ..inner };
+        plain_sheet(app, top, frame);
+        let title = Line::styled(format!(" {}", list.title), app.theme.accent);
+        frame.buffer_mut().set_line(top.x, top.y, &title, top.width);
+    }
+    list.render(inner, frame.buffer_mut(), &app.theme, app.setup.glyphs)
+}
+
+fn question(app: &App, ask: &Ask, areas: &Areas, frame: &mut Frame<'_>) {
+    let width = usize::from(areas.above_bar(1).width.saturating_sub(2)).max(1);
+    let text = wrap(&ask.text(), width);
+    let answers = answers(app, ask);
+    let inner = areas.above_bar(text.len() + 1);
+    sheet(app, inner, "", frame);
+    let rows = text.into_iter().map(|line| Line::styled(format!(" {line}"), app.theme.needs));
+    for (line, y) in rows.chain([answers]).zip(inner.y..inner.bottom()) {
+        frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
+    }
+}
+
+fn answers(app: &App, ask: &Ask) -> Line<'static> {
+    let glyphs = app.setup.glyphs;
+    let mut spans = vec![Span::raw(" ")];
+    for (i, hint) in ask.answers().into_iter().enumerate() {
+        if i > 0 {
+            spans.push(Span::styled(glyphs.plain(" · "), app.theme.dim));
+        }
+        spans.push(Span::styled(hint.key, app.theme.accent));
+        spans.push(Span::raw(format!(": {}", hint.does)));
+    }
+    Line::from(spans)
+}
+
+fn completions(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
+    let rows = prompt.completion.candidates.len().min(POPUP);
+    if rows == 0 {
+        return;
+    }
+    let mut area = areas.above_bar(rows);
+    if areas.outer.is_some() {
+        sheet(app, area, "", frame);
+    } else {
+        area.y = area.y.min(areas.bar.y.saturating_sub(area.height));
+        plain_sheet(app, area, frame);
+    }
+    actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+}
+
+fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
+    let rows = files.found.len().min(POPUP);
+    if rows == 0 {
+        return;
+    }
+    let text = crate::view::composer(app).text_area(areas.composer);
+    let longest =
+        files.found.iter().map(|c| crate::pane::fit::columns(&c.value)).max().unwrap_or(0);
+    let height = u16::try_from(rows).unwrap_or(0);
+    let width = longest.saturating_add(2).min(text.width.max(12)).min(areas.bar.width);
+    let x = text.x.min(areas.bar.width.saturating_sub(width));
+    let y = areas.composer.y.saturating_sub(height + 1);
+    let area = Rect { x, y, width, height };
+    sheet(app, area, "", frame);
+    let from = (files.selected + 1).saturating_sub(rows);
+    let shown = files.found.iter().enumerate().skip(from).take(rows);
+    for ((i, found), y) in shown.zip(area.y..) {
+        let name = cut(&found.value, usize::from(width));
+        frame.buffer_mut().set_stringn(area.x, y, name, usize::from(width), app.theme.text);
+        if i == files.selected {
+            let row = Rect { y, height: 1, ..area };
+            frame.buffer_mut().set_style(row, app.theme.selection);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+use crate::app::tests::{Bench, NOON, pod};
+use crate::pane::fit::width;
+use yoi::protocol::{PodInfo, PodName, Queued, State};
+
+fn child(name: &str, parent: &str, state: State) -> PodInfo {
+    PodInfo { parent: PodName::parse(parent).ok(), ..pod(name, state) }
+}
+
+fn family() -> Vec<PodInfo> {
+    let activity = |text: &str| Some(text.to_owned());
+    vec![
+        PodInfo {
+            since: NOON + 108_000,
+            activity: activity("cargo test -p ui flaky"),
+            notes: vec!["shell not confined".into()],
+            ..pod("alice", State::Running)
+        },
+        PodInfo { activity: activity("Read ui/run.rs"), ..child("scout", "alice", State::Running) },
+        PodInfo {
+            since: NOON + 80_000,
+            why: Some("may I run `cargo publish`?".into()),
+            ..child("tester", "alice", State::NeedsYou)
+        },
+        PodInfo { unseen: true, ..pod("bob", State::Idle) },
+        pod("docs", State::Stopped),
+        PodInfo { workspace: "/other".into(), ..pod("far", State::Idle) },
+    ]
+}
+
+fn bench(columns: u16, rows: u16) -> Bench {
+    let mut bench = Bench::new(family());
+    bench.size(columns, rows);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench.type_in("and keep the public API as it is");
+    bench
+}
+
+#[test]
+fn screen_40x12() {
+    insta::assert_snapshot!(bench(40, 12).screen());
+}
+
+#[test]
+fn screen_40x12_tree() {
+    let mut bench = bench(40, 12);
+    bench.press("tab");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_80x24() {
+    insta::assert_snapshot!(bench(80, 24).screen());
+}
+
+#[test]
+fn screen_120x40() {
+    insta::assert_snapshot!(bench(120, 40).screen());
+}
+
+#[test]
+fn screen_200x60() {
+    insta::assert_snapshot!(bench(200, 60).screen());
+}
+
+#[test]
+fn screen_80x24_first_start() {
+    let mut bench = Bench::new(vec![]);
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_80x24_palette() {
+    let mut bench = bench(80, 24);
+    bench.press("ctrl-p");
+    bench.type_in("re");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_80x24_command_line() {
+    let mut bench = bench(80, 24);
+    bench.press("ctrl-c");
+    bench.told(pod("alice", State::Idle));
+    bench.press("ctrl-c");
+    bench.type_in(":st");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_80x24_queue_and_several_lines() {
+    let mut bench = bench(80, 24);
+    let queue = ["then run the tests", "and write it down"];
+    let queue =
+        queue.map(|text| Queued { id: text.into(), input: crate::pane::composer::plain(text) });
+    bench.told(PodInfo { queue: queue.to_vec(), ..pod("alice", State::Running) });
+    bench.press("ctrl-j");
+    bench.type_in("日本語👩‍💻é");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_80x24_question_on_leaving() {
+    let mut bench = bench(80, 24);
+    bench.press("ctrl-x");
+    bench.press("q");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_80x24_ascii() {
+    let mut bench = bench(80, 24);
+    bench.app.setup.glyphs = crate::pane::glyph::Glyphs::Ascii;
+    bench.app.tree.glyphs = crate::pane::glyph::Glyphs::Ascii;
+    let screen = bench.screen();
+    assert!(screen.is_ascii(), "{screen}");
+    insta::assert_snapshot!(screen);
+}
+
+/// Every row of the screen is exactly as wide as the screen, whatever stands in it.
+fn check_rows(bench: &mut Bench) {
+    let buffer = bench.painted();
+    let columns = usize::from(buffer.area.width);
+    for row in buffer.content.chunks(columns) {
+        let mut x = 0;
+        while x < columns {
+            x += width(row[x].symbol()).max(1);
+        }
+        assert_eq!(
+            x,
+            columns,
+            "{:?}",
+            row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>()
+        );
+    }
+}
+
+#[test]
+fn every_row_is_exactly_the_width_at_every_size() {
+    for (columns, rows) in [
+        (40, 12),
+        (41, 13),
+        (63, 30),
+        (64, 14),
+        (65, 13),
+        (80, 24),
+        (120, 40),
+        (200, 60),
+        (300, 100),
+    ] {
+        let mut bench = bench(columns, rows);
+        bench.told(PodInfo {
+            activity: Some("日本語👩‍💻é in the activity of a Pod".into()),
+            why: Some("日本語👩‍💻é ".repeat(20)),
+            ..pod("alice", State::NeedsYou)
+        });
+        bench.type_in("日本語👩‍💻é".repeat(12).as_str());
+        check_rows(&mut bench);
+        for key in ["tab", "ctrl-p", "esc", "f1", "esc", "ctrl-x"] {
+            bench.press(key);
+            bench.wait(400);
+            check_rows(&mut bench);
+        }
+    }
+}
+
+#[test]
+fn no_size_is_too_small_to_paint() {
+    for columns in (1..70).step_by(3) {
+        for rows in 1..20 {
+            let mut bench = bench(columns, rows);
+            bench.screen();
+            for key in ["tab", "ctrl-p", "esc", "ctrl-x", "q", "tab"] {
+                bench.press(key);
+                bench.screen();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_caret_stands_behind_what_was_typed() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("日本語👩‍💻é");
+    bench.app.settle();
+    let (columns, rows) = bench.app.size;
+    let mut terminal =
+        ratatui::Terminal::new(ratatui::backend::TestBackend::new(columns, rows)).expect("one");
+    terminal.draw(|frame| super::draw(&bench.app, frame)).expect("a frame");
+    let caret = terminal.get_cursor_position().expect("a caret");
+    // The frame, `to alice › `, three wide signs, one wide cluster, one letter.
+    assert_eq!((caret.x, caret.y), (1 + 11 + 6 + 2 + 1, 21));
+}
