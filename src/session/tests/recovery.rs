@@ -1,9 +1,9 @@
-use super::bench::{
-    Bench, acts, call, completed, invoke, lines, notified, play, result, rolled_back, said, user,
-};
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::item::{Item, Role};
 use crate::session::line::decode;
+use crate::session::tests::bench::{
+    Bench, acts, call, completed, invoke, lines, notified, play, result, rolled_back, said, user,
+};
 use crate::session::{Journal, Opened, Partial, replay};
 use proptest::prelude::*;
 

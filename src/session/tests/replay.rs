@@ -1,10 +1,10 @@
-use super::bench::{
-    Bench, acts, assistant, call, completed, invoke, lines, notified, play, result, rolled_back,
-    said, user,
-};
 use crate::protocol::entry::{Entry, Fact, FileMark, Origin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role};
 use crate::session::line::decode;
+use crate::session::tests::bench::{
+    Bench, acts, assistant, call, completed, invoke, lines, notified, play, result, rolled_back,
+    said, user,
+};
 use crate::session::{Damaged, LogError, Replay, replay, spans};
 use proptest::prelude::*;
 use serde_json::json;
@@ -247,6 +247,6 @@ proptest! {
             let (start, end) = (usize::try_from(span.start).unwrap(), usize::try_from(span.end).unwrap());
             decode(&content[start..end]).unwrap()
         }).collect();
-        prop_assert_eq!(told, super::bench::without_rolled_back(&entries));
+        prop_assert_eq!(told, crate::session::tests::bench::without_rolled_back(&entries));
     }
 }
