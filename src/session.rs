@@ -12,7 +12,6 @@ mod page;
 mod partial;
 mod replay;
 mod rewind;
-mod rollback;
 mod snapshot;
 
 pub use cut::{CUT_OVER, cut};

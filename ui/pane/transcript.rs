@@ -1,17 +1,56 @@
 //! What was said and done in one Pod: a list of blocks of which only the visible ones cost anything,
 //! loaded page by page from the tail, and live at its end.
 
-use crate::theme::Theme;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::widgets::Widget;
-use yoi::protocol::EntryId;
-use yoi::protocol::event::{Event, InFlight, Line};
+mod block;
+mod clean;
+mod code;
+mod diff;
+mod find;
+mod live;
+mod load;
+mod markdown;
+mod pages;
+mod rows;
+mod scroll;
+mod table;
+mod tool;
+mod view;
+mod wrap;
+
+pub use find::Search;
+pub use view::View;
+
+use block::{Block, Fold, Kind};
+use jiff::tz::TimeZone;
+use pages::{Pages, Pos};
+use scroll::{Seen, Stand};
+use yoi::protocol::{Entry, EntryId};
 
 /// One Pod's transcript.
-#[derive(Default)]
 pub struct Transcript {
-    asked: bool,
+    pages: Pages,
+    load: load::Load,
+    stand: Stand,
+    /// Columns and rows of the pane.
+    size: (u16, u16),
+    /// The time that is shown, in milliseconds.
+    now: u64,
+    zone: TimeZone,
+    detail: Detail,
+    /// Whether everything that folds is open.
+    unfolded: bool,
+    /// Changes that concern every block's rows.
+    turn: u32,
+    /// The rows in view, top down.
+    seen: Vec<Seen>,
+    /// Blocks whose rows are kept.
+    warm: Vec<Pos>,
+    /// A block streams that has no start time yet.
+    unstamped: bool,
+    cursor: Option<Pos>,
+    find: find::Find,
+    /// Blocks that came since the view left the tail.
+    new_below: usize,
 }
 
 /// How far to scroll, and which way: negative is towards the beginning.
@@ -37,83 +76,159 @@ pub enum Detail {
     Full,
 }
 
-#[allow(unused_variables, clippy::unused_self, clippy::needless_pass_by_value)]
+impl Default for Transcript {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Transcript {
+    /// An empty one, which wants its newest page. Clock times are those of this machine.
     pub fn new() -> Self {
-        Self::default()
+        Self::in_zone(TimeZone::system())
     }
-    /// The page to ask for now, if any: `Some(before)`.
-    pub fn wants(&self) -> Option<Option<EntryId>> {
-        (!self.asked).then_some(None)
+
+    /// As [`Transcript::new`], with clock times of this zone.
+    pub fn in_zone(zone: TimeZone) -> Self {
+        Self {
+            pages: Pages::default(),
+            load: load::Load::default(),
+            stand: Stand::Tail,
+            size: (0, 0),
+            now: 0,
+            zone,
+            detail: Detail::Normal,
+            unfolded: false,
+            turn: 0,
+            seen: Vec::new(),
+            warm: Vec::new(),
+            unstamped: false,
+            cursor: None,
+            find: find::Find::default(),
+            new_below: 0,
+        }
     }
-    pub fn asked(&mut self) {
-        self.asked = true;
+
+    /// Opens or shuts the block under the cursor.
+    pub fn toggle_fold(&mut self) {
+        let Some(pos) = self.focus() else { return };
+        let (detail, unfolded) = (self.detail, self.unfolded);
+        let Some(open) = self.pages.get(pos).map(|b| b.shape(detail, unfolded).open) else {
+            return;
+        };
+        self.set_fold(pos, if open { Fold::Shut } else { Fold::Open });
     }
-    pub fn page(
-        &mut self,
-        entries: Vec<Line>,
-        before: Option<EntryId>,
-        in_flight: Vec<InFlight>,
-        seq: u64,
-    ) {
+
+    /// Opens the block under the cursor.
+    pub fn unfold(&mut self) {
+        if let Some(pos) = self.focus() {
+            self.set_fold(pos, Fold::Open);
+        }
     }
-    pub fn page_failed(&mut self, why: String) {}
-    pub fn apply(&mut self, seq: Option<u64>, event: &Event) {}
-    pub fn layout(&mut self, width: u16, height: u16, now_ms: u64) {}
-    pub fn scroll(&mut self, by: Scroll) {}
-    /// One step of the cursor: to the next block that is in view, or a line through a longer one.
-    pub fn step(&mut self, by: i32) {}
-    pub fn move_block(&mut self, by: i32) {}
-    pub fn toggle_fold(&mut self) {}
-    pub fn set_folded(&mut self, folded: bool) {}
-    pub fn toggle_fold_all(&mut self) {}
-    pub fn set_detail(&mut self, detail: Detail) {}
+
+    /// Shuts the block under the cursor.
+    pub fn fold(&mut self) {
+        if let Some(pos) = self.focus() {
+            self.set_fold(pos, Fold::Shut);
+        }
+    }
+
+    fn set_fold(&mut self, pos: Pos, fold: Fold) {
+        let row = self.seen.iter().position(|seen| seen.pos == pos).unwrap_or(0);
+        self.cursor = Some(pos);
+        let Some(block) = self.pages.get_mut(pos) else { return };
+        block.fold = fold;
+        block.cache = None;
+        if fold == Fold::Open && block.cut.is_some() {
+            self.load.want_whole(block.id);
+        }
+        self.hold(pos, row);
+    }
+
+    /// Opens everything that folds, or shuts it again.
+    pub fn toggle_fold_all(&mut self) {
+        self.unfolded = !self.unfolded;
+        self.pages.all_mut().for_each(|block| block.fold = Fold::Auto);
+        self.redraw_all();
+    }
+
+    pub fn set_detail(&mut self, detail: Detail) {
+        self.detail = detail;
+        self.redraw_all();
+    }
+
     pub fn detail(&self) -> Detail {
-        Detail::Normal
+        self.detail
     }
-    /// Puts the cursor on the block at this row of the pane; `false` when there is none.
-    pub fn focus_at(&mut self, row: u16) -> bool {
-        false
+
+    fn redraw_all(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        self.settle();
     }
+
     /// The log entry under the cursor.
     pub fn entry(&self) -> Option<EntryId> {
-        None
+        self.pages.get(self.focus()?)?.id
     }
+
     /// The block under the cursor as text.
     pub fn yank(&self) -> Option<String> {
-        None
+        Some(self.pages.get(self.focus()?)?.plain()).filter(|text| !text.is_empty())
     }
+
+    /// The last block of code under the cursor.
     pub fn yank_code(&self) -> Option<String> {
-        None
+        match &self.pages.get(self.focus()?)?.kind {
+            Kind::Said { text, .. } => markdown::code_blocks(text).pop(),
+            Kind::Tool(tool) => tool.argument("command"),
+            _ => None,
+        }
     }
+
+    /// The last thing that the model said.
     pub fn yank_last_answer(&self) -> Option<String> {
-        None
+        self.pages.newest_first().find_map(|(_, block)| match &block.kind {
+            Kind::Said { text, .. } if !block.gone => Some(text.clone()),
+            _ => None,
+        })
     }
-    pub fn find(&mut self, needle: &str) {}
-    pub fn find_next(&mut self, by: i32) {}
+
+    /// An entry that is to be fetched whole: it was unfolded and only its beginning is here.
+    pub fn wants_whole(&mut self) -> Option<EntryId> {
+        self.load.take_whole()
+    }
+
+    /// Puts a fetched entry in the place of its beginning.
+    pub fn whole(&mut self, entry: Entry) {
+        let Some(pos) = entry.id.and_then(|id| self.pages.find_entry(id)) else { return };
+        let block::Reading::Block(whole) = Block::read(entry, None) else { return };
+        if let Kind::Result { call_id, outcome } = &whole.kind {
+            self.answer(&call_id.clone(), outcome.clone());
+        }
+        if let Some(block) = self.pages.get_mut(pos) {
+            let outcome = block.kind.take_outcome();
+            *block = Block { fold: block.fold, gone: block.gone, ..whole };
+            block.kind.give_outcome(outcome);
+        }
+        self.pages.recount(pos.page);
+        self.settle();
+    }
+
+    /// What came since the view left the tail.
     pub fn new_below(&self) -> usize {
-        0
+        self.new_below
     }
+
     pub fn is_at_tail(&self) -> bool {
-        true
+        self.stand == Stand::Tail
     }
+
+    /// When something in view changes by itself, in milliseconds; later than `now_ms`.
     pub fn wakes_at(&self, now_ms: u64) -> Option<u64> {
-        None
+        let heads = self.seen.iter().filter(|seen| seen.row == 0);
+        heads.filter_map(|seen| self.pages.get(seen.pos)?.changes_at(now_ms)).min()
     }
 }
 
-/// A transcript as a widget; [`Transcript::layout`] with the same size goes before it.
-pub struct View<'a> {
-    pub transcript: &'a Transcript,
-    pub theme: &'a Theme,
-    pub focused: bool,
-    /// The Pod's name, over what it says.
-    pub pod: &'a str,
-}
-
-impl Widget for View<'_> {
-    fn render(self, area: Rect, buf: &mut Buffer) {
-        buf.set_style(area, self.theme.text);
-        let _ = (self.transcript, self.focused, self.pod);
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -182,8 +182,7 @@ fn one_line(text: &str) -> String {
 fn cleaned(who: &Who, said: &str) -> String {
     let said = one_line(said);
     let secret = who.secret.as_ref().map(crate::config::keys::Secret::expose);
-    // What is shorter is no key, and would be cut out of ordinary words.
-    match secret.filter(|secret| secret.len() >= 8) {
+    match secret.filter(|secret| !secret.is_empty()) {
         Some(secret) => said.replace(secret, "…"),
         None => said,
     }

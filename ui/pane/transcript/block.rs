@@ -1,0 +1,312 @@
+//! What the transcript is made of: one block for what one log entry, or one streaming reply, says.
+
+use crate::pane::transcript::clean;
+use crate::pane::transcript::tool::{Outcome, Tool};
+use crate::pane::transcript::wrap::Row;
+use crate::theme::Role;
+use serde_json::Value;
+use std::rc::Rc;
+use yoi::protocol::entry::domain;
+use yoi::protocol::{Entry, EntryId, Fact, Item, Segment, SystemItem};
+
+/// One block.
+pub struct Block {
+    /// Its log entry; absent while it streams.
+    pub id: Option<EntryId>,
+    /// When it was committed, in milliseconds; 0 while it streams.
+    pub ts: u64,
+    pub kind: Kind,
+    pub fold: Fold,
+    /// It streams: its entry is still to come.
+    pub live: bool,
+    /// It takes no row: another block shows it, or it was taken back.
+    pub gone: bool,
+    /// The size of the whole entry when this is only its beginning.
+    pub cut: Option<u64>,
+    pub cache: Option<Box<Cache>>,
+}
+
+/// Its rows at a width, kept while it is near the view.
+#[derive(Default)]
+pub struct Cache {
+    pub cells: u16,
+    /// The transcript's count of changes that concern every block.
+    pub turn: u32,
+    /// The text has grown since.
+    pub stale: bool,
+    pub rows: Vec<Row>,
+    pub finished: crate::pane::transcript::markdown::Finished,
+}
+
+/// Whether a block shows all of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fold {
+    /// As its kind and the level of detail say.
+    #[default]
+    Auto,
+    Open,
+    Shut,
+}
+
+pub enum Kind {
+    /// What a person wrote.
+    User(Vec<Segment>),
+    /// What the model said, as markdown, safe to show.
+    Said {
+        text: String,
+        partial: bool,
+    },
+    Thought(Thought),
+    Tool(Box<Tool>),
+    /// A tool's answer; shown by its call, and by itself only while that is not loaded.
+    Result {
+        call_id: String,
+        outcome: Rc<Outcome>,
+    },
+    /// What the runtime put into the history.
+    System(Box<SystemItem>),
+    /// A line about the run itself.
+    Note {
+        role: Role,
+        text: String,
+    },
+    /// The moment a run was cut off.
+    CutOff {
+        at: u64,
+    },
+    /// A border between two parts of the history.
+    Border(&'static str),
+    /// A model request failed and is made again.
+    Retry {
+        text: String,
+        wait_ms: u64,
+        since: Option<u64>,
+    },
+    /// What a request cost; shown in full detail only.
+    Usage(String),
+}
+
+#[derive(Default)]
+pub struct Thought {
+    pub text: String,
+    /// When it began to stream, as this screen saw it.
+    pub since: Option<u64>,
+    pub took_ms: Option<u64>,
+}
+
+/// What an entry does to the blocks.
+pub enum Reading {
+    Block(Block),
+    /// Everything from this entry on was taken back.
+    TakenBack(EntryId),
+    /// Nothing to show.
+    Nothing,
+}
+
+impl Block {
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            id: None,
+            ts: 0,
+            kind,
+            fold: Fold::Auto,
+            live: false,
+            gone: false,
+            cut: None,
+            cache: None,
+        }
+    }
+
+    /// A block that streams.
+    pub fn live(kind: Kind) -> Self {
+        Self { live: true, ..Self::new(kind) }
+    }
+
+    pub fn note(role: Role, text: impl Into<String>) -> Self {
+        Self::new(Kind::Note { role, text: text.into() })
+    }
+
+    /// Reads one entry of the log.
+    pub fn read(entry: Entry, cut: Option<u64>) -> Reading {
+        let Entry { id, ts, fact } = entry;
+        let kind = match fact {
+            Fact::UserInput { segments, .. } => Kind::User(segments),
+            Fact::AssistantItem { item, partial, .. } => match said(item, ts, partial) {
+                Some(kind) => kind,
+                None => return Reading::Nothing,
+            },
+            Fact::ToolResult { item, .. } => match result(item, ts) {
+                Some(kind) => kind,
+                None => return Reading::Nothing,
+            },
+            Fact::SystemItem { item, .. } => Kind::System(Box::new(item)),
+            Fact::RunCompleted { result, .. } => match ended(&result) {
+                Some(kind) => kind,
+                None => return Reading::Nothing,
+            },
+            Fact::RunErrored { interrupted, message } => errored(interrupted, &message),
+            Fact::Extension { domain, payload } => return extension(id, ts, &domain, &payload),
+            Fact::LlmUsage { .. } => usage(&fact),
+            Fact::SegmentStart { compacted_from: Some(_), .. } => Kind::Border("compacted"),
+            Fact::SegmentStart { forked_from: Some(_), .. } => Kind::Border("rewound"),
+            Fact::Unknown(value) => {
+                let kind = value.get("kind").and_then(Value::as_str).unwrap_or("");
+                let text = format!("an entry of a newer yoi: {}", clean::one_line(kind));
+                Kind::Note { role: Role::Dim, text }
+            }
+            Fact::SegmentStart { .. }
+            | Fact::Invoke { .. }
+            | Fact::TurnEnd { .. }
+            | Fact::ConfigChanged { .. } => return Reading::Nothing,
+        };
+        Reading::Block(Self { id, ts, cut, ..Self::new(kind) })
+    }
+
+    /// A line of the log that could not be read.
+    pub fn damaged(why: &str, byte: u64) -> Self {
+        let why = clean::one_line(why);
+        Self::note(Role::Error, format!("damaged line at byte {byte} of the log: {why}"))
+    }
+
+    /// Roughly what it holds in memory.
+    pub fn bytes(&self) -> usize {
+        let text = match &self.kind {
+            Kind::User(segments) => segments.iter().map(|s| s.flat().len() + 64).sum(),
+            Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.len(),
+            Kind::Thought(thought) => thought.text.len(),
+            Kind::Tool(tool) => tool.bytes(),
+            Kind::Result { outcome, .. } => outcome.bytes(),
+            Kind::System(item) => item.body().len() * 2,
+            Kind::Retry { text, .. } => text.len(),
+            Kind::CutOff { .. } | Kind::Border(_) => 0,
+        };
+        size_of::<Self>() + text
+    }
+
+    /// Its words, for copying and searching.
+    pub fn plain(&self) -> String {
+        match &self.kind {
+            Kind::User(segments) => segments.iter().map(Segment::flat).collect(),
+            Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.clone(),
+            Kind::Thought(thought) => thought.text.clone(),
+            Kind::Tool(tool) => tool.plain(),
+            Kind::Result { outcome, .. } => outcome.plain(),
+            Kind::System(item) => item.body().to_owned(),
+            Kind::Retry { text, .. } => text.clone(),
+            Kind::CutOff { .. } | Kind::Border(_) => String::new(),
+        }
+    }
+
+    /// The text has grown or the block has changed: its rows are drawn anew.
+    pub fn touch(&mut self) {
+        match &mut self.cache {
+            Some(cache) if self.live && matches!(self.kind, Kind::Said { .. }) => {
+                cache.stale = true
+            }
+            _ => self.cache = None,
+        }
+    }
+}
+
+fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
+    match item {
+        Item::Reasoning { text, summary, .. } => {
+            let text = if text.is_empty() { summary.join("\n\n") } else { text };
+            let thought = Thought { text: clean::words(&text).into_owned(), ..Thought::default() };
+            (!thought.text.trim().is_empty()).then_some(Kind::Thought(thought))
+        }
+        Item::ToolCall { call_id, name, arguments } => {
+            Some(Kind::Tool(Box::new(Tool::called(call_id, name, arguments, Some(ts)))))
+        }
+        Item::ToolResult { .. } => result(item, ts),
+        Item::Message { role: yoi::protocol::Role::User, .. } => {
+            let content = item.text().unwrap_or_default();
+            Some(Kind::User(vec![Segment::Text { content }]))
+        }
+        Item::Message { .. } => {
+            let text = clean::words(&item.text().unwrap_or_default()).into_owned();
+            (!text.trim().is_empty()).then_some(Kind::Said { text, partial })
+        }
+        Item::Unknown(value) => {
+            let kind = value.get("kind").or(value.get("type")).and_then(Value::as_str);
+            let text = format!("a block of a kind not known here: {}", clean::one_line(kind?));
+            Some(Kind::Note { role: Role::Dim, text })
+        }
+    }
+}
+
+fn result(item: Item, ts: u64) -> Option<Kind> {
+    let Item::ToolResult { call_id, summary, content, is_error, images } = item else {
+        return None;
+    };
+    let outcome = Outcome { summary, content, is_error, images: images.len(), ts };
+    Some(Kind::Result { call_id, outcome: Rc::new(outcome) })
+}
+
+/// How a run ended, where that is not plain from what was said.
+fn ended(result: &str) -> Option<Kind> {
+    let (role, text) = match result {
+        "finished" | "yielded" => return None,
+        "paused" => (Role::Paused, "paused".to_owned()),
+        "limit_reached" => (Role::Warn, "stopped at the limit of requests; :resume goes on".into()),
+        other => (Role::Dim, format!("ended: {}", clean::one_line(other))),
+    };
+    Some(Kind::Note { role, text })
+}
+
+fn errored(interrupted: bool, message: &str) -> Kind {
+    let message = clean::words(message.trim()).into_owned();
+    match (interrupted, message.as_str()) {
+        (true, "Cancelled") => Kind::Note { role: Role::Warn, text: "cancelled".into() },
+        (true, "") => Kind::Note { role: Role::Warn, text: "interrupted".into() },
+        (true, _) => Kind::Note { role: Role::Warn, text: format!("interrupted: {message}") },
+        (false, _) => Kind::Note { role: Role::Error, text: format!("error: {message}") },
+    }
+}
+
+fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Reading {
+    match name {
+        domain::CUT => {
+            let at = payload.get("at").and_then(Value::as_u64).unwrap_or(ts);
+            Reading::Block(Block { id, ts, ..Block::new(Kind::CutOff { at }) })
+        }
+        domain::ROLLED_BACK => {
+            let from = payload.get("from").and_then(Value::as_str).and_then(|id| id.parse().ok());
+            from.map_or(Reading::Nothing, Reading::TakenBack)
+        }
+        _ => Reading::Nothing,
+    }
+}
+
+fn usage(fact: &Fact) -> Kind {
+    let Fact::LlmUsage { input_total_tokens, cache_read_tokens, output_tokens, cost, .. } = fact
+    else {
+        return Kind::Usage(String::new());
+    };
+    let mut text = format!("{input_total_tokens} tokens in");
+    if *cache_read_tokens > 0 {
+        text.push_str(&format!(" ({cache_read_tokens} cached)"));
+    }
+    text.push_str(&format!(", {output_tokens} out"));
+    if let Some(cost) = cost {
+        text.push_str(&format!(", ${cost:.4}"));
+    }
+    Kind::Usage(text)
+}
+
+impl Kind {
+    /// A call's answer, taken out.
+    pub fn take_outcome(&mut self) -> Option<Rc<Outcome>> {
+        match self {
+            Self::Tool(tool) => tool.outcome.take(),
+            _ => None,
+        }
+    }
+
+    /// Gives a call an answer that it had before.
+    pub fn give_outcome(&mut self, outcome: Option<Rc<Outcome>>) {
+        if let Self::Tool(tool) = self {
+            tool.outcome = tool.outcome.take().or(outcome);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Finding a text, and going to the beginning: both may have to wait for pages to be read.
+
+use crate::pane::transcript::load::Want;
+use crate::pane::transcript::pages::{Beginning, Pos, Step};
+use crate::pane::transcript::scroll::Spot;
+use crate::pane::transcript::{Transcript, block::Fold};
+
+/// How a search stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    #[default]
+    Off,
+    /// The view shows a match.
+    Found,
+    /// Pages are being read.
+    Looking,
+    /// There is no further match.
+    Nothing,
+}
+
+#[derive(Default)]
+pub struct Find {
+    needle: String,
+    state: Search,
+    /// The match that was shown last.
+    at: Option<(Pos, i32)>,
+    seek: Option<Seek>,
+}
+
+#[derive(Clone, Copy)]
+enum Seek {
+    /// The beginning of the transcript.
+    Top,
+    /// The next match from this row on, which is not looked at itself.
+    Match { from: (Pos, i32), back: bool },
+}
+
+impl Find {
+    /// Ends a search that still waits for pages.
+    pub fn stop(&mut self) {
+        self.seek = None;
+        if self.state == Search::Looking {
+            self.state = Search::Off;
+        }
+    }
+
+    pub fn seek_top(&mut self) {
+        self.seek = Some(Seek::Top);
+    }
+
+    pub fn is_seeking(&self) -> bool {
+        self.seek.is_some()
+    }
+
+    /// Where a search is that waits for pages.
+    pub fn from(&self) -> Option<Pos> {
+        match self.seek? {
+            Seek::Top => None,
+            Seek::Match { from, .. } => Some(from.0),
+        }
+    }
+
+    pub fn needle(&self) -> &str {
+        &self.needle
+    }
+}
+
+impl Transcript {
+    /// Looks for a text, upwards from the view; case counts only where the text has capitals. An
+    /// empty one ends the search.
+    pub fn find(&mut self, needle: &str) {
+        needle.clone_into(&mut self.find.needle);
+        self.find.at = None;
+        self.find.stop();
+        self.find.state = Search::Off;
+        if !needle.is_empty() {
+            self.find_next(1);
+        }
+    }
+
+    /// Goes to the next match: further up, or with a negative number back down.
+    pub fn find_next(&mut self, by: i32) {
+        if self.find.needle.is_empty() || by == 0 {
+            return;
+        }
+        let bottom = self.seen.last().map(|seen| (seen.pos, seen.row + 1));
+        let Some(from) = self.find.at.filter(|(pos, _)| self.pages.get(*pos).is_some()).or(bottom)
+        else {
+            return;
+        };
+        self.load.failed = None;
+        self.find.seek = Some(Seek::Match { from, back: by > 0 });
+        self.go_on_seeking();
+        self.settle();
+    }
+
+    /// How the search stands.
+    pub fn search(&self) -> Search {
+        self.find.state
+    }
+
+    /// Goes on with what waits for pages, as far as the loaded ones allow.
+    pub(super) fn go_on_seeking(&mut self) {
+        match self.find.seek {
+            None => {}
+            Some(Seek::Top) => self.go_on_to_top(),
+            Some(Seek::Match { from, back }) => self.go_on_to_match(from, back),
+        }
+    }
+
+    fn go_on_to_top(&mut self) {
+        let Some(mut oldest) = self.pages.oldest() else { return };
+        if let Step::To(pos) = self.next_shown(oldest, true)
+            && self.pages.get(oldest).is_some_and(|block| !block.shown(self.detail))
+        {
+            oldest = pos;
+        }
+        self.stand_at(Spot { pos: oldest, row: i32::MIN / 2, of: 0 });
+        match (self.pages.step(oldest, false), self.pages.beginning) {
+            (Step::Missing(page), _) => self.seek_in(page),
+            (_, Beginning::Before(id)) => self.load.want = Some(Want::Older(id)),
+            (_, Beginning::Here) => self.find.seek = None,
+        }
+    }
+
+    fn seek_in(&mut self, page: i64) {
+        self.load.want = self.pages.missing(page).map(|before| Want::Refill(page, before));
+    }
+
+    fn go_on_to_match(&mut self, from: (Pos, i32), back: bool) {
+        self.find.state = Search::Looking;
+        let (mut at, mut row) = from;
+        loop {
+            if let Some(hit) = self.match_in(at, row, back) {
+                return self.show_match(at, hit);
+            }
+            match self.next_shown(at, !back) {
+                Step::To(next) => at = next,
+                Step::Missing(page) => {
+                    self.find.seek = Some(Seek::Match { from: (at, row), back });
+                    return self.seek_in(page);
+                }
+                Step::End => return self.seek_beyond(at, row, back),
+            }
+            row = if back { i32::MAX } else { -1 };
+        }
+    }
+
+    fn seek_beyond(&mut self, at: Pos, row: i32, back: bool) {
+        if let (true, Beginning::Before(id)) = (back, self.pages.beginning) {
+            self.find.seek = Some(Seek::Match { from: (at, row), back });
+            self.load.want = Some(Want::Older(id));
+            return;
+        }
+        self.find.seek = None;
+        self.find.state = Search::Nothing;
+    }
+
+    /// The row of the next match in a block before or after this row.
+    fn match_in(&mut self, pos: Pos, row: i32, back: bool) -> Option<i32> {
+        let text = self.pages.get(pos)?.plain();
+        if find_in(&text, &self.find.needle).is_none() {
+            return None;
+        }
+        let rows = self.rows_with_match(pos);
+        let next = |rows: &[i32]| {
+            if back {
+                rows.iter().rev().copied().find(|found| *found < row)
+            } else {
+                rows.iter().copied().find(|found| *found > row)
+            }
+        };
+        if !rows.is_empty() {
+            return next(&rows);
+        }
+        // What is folded away is unfolded; a match that a line break divides counts for its block.
+        let fold = std::mem::replace(&mut self.pages.get_mut(pos)?.fold, Fold::Open);
+        self.pages.get_mut(pos)?.cache = None;
+        let rows = self.rows_with_match(pos);
+        if rows.is_empty() {
+            let block = self.pages.get_mut(pos)?;
+            (block.fold, block.cache) = (fold, None);
+            return next(&[0]);
+        }
+        next(&rows)
+    }
+
+    fn rows_with_match(&mut self, pos: Pos) -> Vec<i32> {
+        self.body(pos);
+        let Some(block) = self.pages.get(pos) else { return Vec::new() };
+        let shape = block.shape(self.detail, self.unfolded);
+        let head = shape.head.then(|| block.head(shape, self.now).0);
+        let rows = block.cache.iter().flat_map(|cache| cache.rows.iter());
+        let matches = |row: &Vec<crate::pane::transcript::wrap::Piece>| {
+            let text: String = row.iter().map(|piece| piece.text.as_str()).collect();
+            find_in(&text, &self.find.needle).is_some()
+        };
+        let all = head.iter().chain(rows).enumerate().filter(|(_, row)| matches(row));
+        all.filter_map(|(at, _)| i32::try_from(at).ok()).collect()
+    }
+
+    fn show_match(&mut self, pos: Pos, row: i32) {
+        self.find.seek = None;
+        self.find.state = Search::Found;
+        self.find.at = Some((pos, row));
+        self.cursor = Some(pos);
+        self.reveal_row(pos, row);
+    }
+}
+
+/// Where a text first holds another, in bytes: start and end. Case counts only where the needle has
+/// capitals.
+pub fn find_in(text: &str, needle: &str) -> Option<(usize, usize)> {
+    if needle.is_empty() {
+        return None;
+    }
+    if needle.chars().any(char::is_uppercase) {
+        return text.find(needle).map(|at| (at, at + needle.len()));
+    }
+    text.char_indices().find_map(|(at, _)| Some((at, at + begins_with(&text[at..], needle)?)))
+}
+
+/// How many bytes of a text say the same as the needle, case aside.
+fn begins_with(text: &str, needle: &str) -> Option<usize> {
+    let mut rest = text.char_indices();
+    for wanted in needle.chars() {
+        let (_, found) = rest.next()?;
+        let same = found == wanted || found.to_lowercase().eq(std::iter::once(wanted));
+        if !same {
+            return None;
+        }
+    }
+    Some(text.len() - rest.as_str().len())
+}

@@ -1,0 +1,260 @@
+//! What happens while one looks: entries as they are committed, and the reply that streams.
+
+use crate::pane::transcript::block::{Block, Kind, Reading, Thought};
+use crate::pane::transcript::pages::Pos;
+use crate::pane::transcript::tool::{Outcome, Progress, Tool};
+use crate::pane::transcript::{Transcript, clean};
+use crate::theme::Role;
+use std::rc::Rc;
+use yoi::protocol::Entry;
+use yoi::protocol::event::Event;
+
+/// How far back a streaming block may stand, counted from the end.
+const STREAMING: usize = 64;
+
+impl Transcript {
+    /// Takes an event of this Pod; what the loaded page holds already is passed over.
+    pub fn apply(&mut self, seq: Option<u64>, event: &Event) {
+        if !self.load.news(seq, event) {
+            return;
+        }
+        match event {
+            Event::Entry { entry } => self.committed(entry),
+            Event::TextDelta { text } => self.text(text),
+            Event::ThinkingStart => {
+                self.begin(Kind::Thought(Thought::default()));
+            }
+            Event::ThinkingDelta { text } => self.think(text),
+            Event::ToolCallStart { id, name } => {
+                self.begin(Kind::Tool(Box::new(Tool::asked(id.clone(), name.clone()))));
+            }
+            Event::ToolCallArgsDelta { id, json } => {
+                self.with_call(id, |tool| tool.more_arguments(json));
+            }
+            Event::ToolCallDone { id, name, arguments } => self.call_known(id, name, arguments),
+            Event::ToolOutput { id, text } => {
+                self.with_call(id, |tool| {
+                    tool.progress = Progress::Running;
+                    tool.more_output(text);
+                });
+            }
+            Event::ToolResult { id, summary, output, is_error } => {
+                let (summary, content) = (summary.clone(), output.clone());
+                let is_error = *is_error;
+                // Its entry says when it came; until then the time shown stands in.
+                let outcome = Outcome { summary, content, is_error, images: 0, ts: self.now };
+                if !self.is_answered(id) {
+                    self.answer(id, Rc::new(outcome));
+                }
+            }
+            Event::LlmCallStart { .. } => self.forget_retry(),
+            Event::LlmRetry { failed_attempt, max_attempts, wait_ms, status, error, .. } => {
+                let code = status.map_or(String::new(), |status| format!("HTTP {status}: "));
+                let next = failed_attempt + 1;
+                self.retry(
+                    format!("attempt {next} of {max_attempts} follows; {code}{error}"),
+                    *wait_ms,
+                );
+            }
+            Event::LlmContinuation { attempt, max_attempts, reason, .. } => {
+                let text = format!("stream cut, going on ({attempt} of {max_attempts}): {reason}");
+                self.retry(text, 0);
+            }
+            Event::RunEnd { .. } => self.run_ended(),
+            Event::CompactStart => {
+                self.begin(Kind::Note { role: Role::Dim, text: "compacting …".into() });
+            }
+            Event::CompactFailed { error } => {
+                self.run_ended();
+                self.add(Block::note(Role::Error, format!("compaction failed: {error}")));
+            }
+            Event::SegmentRotated { .. }
+            | Event::CompactDone { .. }
+            | Event::RewindApplied { .. } => self.load.again(),
+            Event::Lagged => self.load.lagged(),
+            _ => {}
+        }
+    }
+
+    /// An entry stands in the log: it takes the place of what streamed.
+    fn committed(&mut self, entry: &Entry) {
+        let block = match Block::read(entry.clone(), None) {
+            Reading::Nothing => return,
+            Reading::TakenBack(from) => {
+                self.pages.take_back(from);
+                return self.settle();
+            }
+            Reading::Block(block) => block,
+        };
+        match &block.kind {
+            Kind::Result { call_id, outcome } => {
+                let answered = self.answer(&call_id.clone(), Rc::clone(outcome));
+                self.add(Block { gone: answered, ..block });
+            }
+            Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),
+            _ => drop(self.add(block)),
+        }
+    }
+
+    fn commit(&mut self, mut block: Block) {
+        self.forget_retry();
+        let same = |streamed: &Block| match (&streamed.kind, &block.kind) {
+            (Kind::Said { .. }, Kind::Said { .. }) | (Kind::Thought(_), Kind::Thought(_)) => true,
+            (Kind::Tool(streamed), Kind::Tool(tool)) => streamed.call_id == tool.call_id,
+            _ => false,
+        };
+        let streamed = self.streaming().filter(|(_, streamed)| same(streamed)).last();
+        let place = streamed.map(|(pos, _)| pos);
+        match &mut block.kind {
+            Kind::Tool(tool) => tool.progress = Progress::Running,
+            Kind::Thought(thought) => {
+                let since = place.and_then(|pos| match &self.pages.get(pos)?.kind {
+                    Kind::Thought(streamed) => streamed.since,
+                    _ => None,
+                });
+                thought.took_ms = since.and_then(|since| block.ts.checked_sub(since));
+            }
+            _ => {}
+        }
+        let Some(pos) = place else {
+            self.add(block);
+            return;
+        };
+        if let Some(streamed) = self.pages.get_mut(pos) {
+            block.fold = streamed.fold;
+            if let (Kind::Tool(old), Kind::Tool(new)) = (&mut streamed.kind, &mut block.kind) {
+                new.output = std::mem::take(&mut old.output);
+                new.outcome = old.outcome.take();
+            }
+            *streamed = block;
+        }
+        self.pages.recount(pos.page);
+    }
+
+    /// Adds a block at the end.
+    fn add(&mut self, block: Block) -> Pos {
+        if !self.is_at_tail() && block.shown(self.detail) {
+            self.new_below += 1;
+        }
+        let pos = self.pages.push(block);
+        if pos.block == 0 {
+            self.shed();
+        }
+        pos
+    }
+
+    /// Begins a block that streams.
+    fn begin(&mut self, kind: Kind) -> Pos {
+        self.forget_retry();
+        self.unstamped = true;
+        self.add(Block::live(kind))
+    }
+
+    /// The blocks that stream, newest first.
+    fn streaming(&self) -> impl Iterator<Item = (Pos, &Block)> {
+        self.pages.newest_first().take(STREAMING).filter(|(_, block)| block.live && !block.gone)
+    }
+
+    fn text(&mut self, delta: &str) {
+        let last = self.streaming().next();
+        let last = last.filter(|(_, block)| matches!(block.kind, Kind::Said { .. }));
+        let pos = match last.map(|(pos, _)| pos) {
+            Some(pos) => pos,
+            None => self.begin(Kind::Said { text: String::new(), partial: false }),
+        };
+        let Some(block) = self.pages.get_mut(pos) else { return };
+        if let Kind::Said { text, .. } = &mut block.kind {
+            text.push_str(&clean::words(delta));
+        }
+        block.touch();
+    }
+
+    fn think(&mut self, delta: &str) {
+        let last = self.streaming().find(|(_, block)| matches!(block.kind, Kind::Thought(_)));
+        let pos = match last.map(|(pos, _)| pos) {
+            Some(pos) => pos,
+            None => self.begin(Kind::Thought(Thought::default())),
+        };
+        let Some(block) = self.pages.get_mut(pos) else { return };
+        if let Kind::Thought(thought) = &mut block.kind {
+            thought.text.push_str(&clean::words(delta));
+        }
+        block.touch();
+    }
+
+    fn with_call(&mut self, id: &str, change: impl FnOnce(&mut Tool)) {
+        let Some(block) = self.pages.find_call(id).and_then(|pos| self.pages.get_mut(pos)) else {
+            return;
+        };
+        if let Kind::Tool(tool) = &mut block.kind {
+            change(tool);
+        }
+        block.touch();
+    }
+
+    fn call_known(&mut self, id: &str, name: &str, arguments: &str) {
+        if self.pages.find_call(id).is_none() {
+            self.begin(Kind::Tool(Box::new(Tool::asked(id.into(), name.into()))));
+        }
+        self.with_call(id, |tool| {
+            if tool.progress == Progress::Asked {
+                let known = Tool::called(id.into(), name.into(), arguments.into(), tool.since);
+                *tool = Tool { progress: Progress::Asked, ..known };
+            }
+        });
+    }
+
+    fn is_answered(&self, call_id: &str) -> bool {
+        let call = self.pages.find_call(call_id).and_then(|pos| self.pages.get(pos));
+        matches!(call.map(|block| &block.kind), Some(Kind::Tool(tool)) if tool.outcome.is_some())
+    }
+
+    /// Gives a call its answer; `false` when the call is not here.
+    pub(super) fn answer(&mut self, call_id: &str, outcome: Rc<Outcome>) -> bool {
+        let Some(pos) = self.pages.find_call(call_id) else { return false };
+        self.with_call(call_id, |tool| {
+            tool.outcome = Some(outcome);
+            tool.progress = Progress::Over;
+            tool.output = String::new();
+        });
+        self.pages.recount(pos.page);
+        true
+    }
+
+    fn retry(&mut self, text: String, wait_ms: u64) {
+        self.forget_retry();
+        let text = clean::words(&text).replace('\n', " ");
+        self.unstamped = true;
+        self.pages.push(Block::live(Kind::Retry { text, wait_ms, since: None }));
+    }
+
+    fn forget_retry(&mut self) {
+        let retry = |block: &Block| block.live && matches!(block.kind, Kind::Retry { .. });
+        let all = self.pages.newest_first().take(STREAMING);
+        let places: Vec<Pos> = all.filter(|(_, b)| retry(b)).map(|(pos, _)| pos).collect();
+        for pos in places {
+            if let Some(block) = self.pages.get_mut(pos) {
+                (block.gone, block.live) = (true, false);
+            }
+        }
+    }
+
+    /// Nothing streams or runs any more; what was not committed is not part of the history.
+    fn run_ended(&mut self) {
+        let recent: Vec<Pos> =
+            self.pages.newest_first().take(STREAMING * 4).map(|(pos, _)| pos).collect();
+        for pos in recent {
+            let Some(block) = self.pages.get_mut(pos) else { continue };
+            if block.live {
+                (block.gone, block.live) = (true, false);
+            }
+            if let Kind::Tool(tool) = &mut block.kind
+                && tool.progress != Progress::Over
+            {
+                tool.progress = Progress::Over;
+                block.cache = None;
+            }
+        }
+        self.settle();
+    }
+}

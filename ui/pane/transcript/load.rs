@@ -1,0 +1,222 @@
+//! Which page is wanted, which is under way, and what happens when it comes.
+
+use crate::pane::transcript::block::{Block, Kind, Thought};
+use crate::pane::transcript::pages::Beginning;
+use crate::pane::transcript::scroll::{Spot, Stand};
+use crate::pane::transcript::tool::{Progress, Tool};
+use crate::pane::transcript::{Transcript, clean};
+use std::collections::VecDeque;
+use yoi::protocol::EntryId;
+use yoi::protocol::event::{Event, InFlight, Line};
+
+/// Events that are kept while the newest page is under way; when more come it is read again.
+const EARLY: usize = 4096;
+
+/// A page to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The newest one.
+    Tail,
+    /// The one before all that is loaded.
+    Older(EntryId),
+    /// A dropped one.
+    Refill(i64, EntryId),
+}
+
+#[derive(Default)]
+pub struct Load {
+    /// Set once the newest page has come.
+    pub ready: bool,
+    stale: bool,
+    /// What is wanted for the view, unless the newest page is.
+    pub want: Option<Want>,
+    under_way: Option<Want>,
+    pub failed: Option<String>,
+    /// A gap is possible: events were lost.
+    lost: bool,
+    early: VecDeque<(Option<u64>, Event)>,
+    overflown: bool,
+    /// The number of the last event that is shown.
+    seq: u64,
+    whole: Vec<EntryId>,
+}
+
+impl Load {
+    fn next(&self) -> Option<Want> {
+        if self.stale || !self.ready { Some(Want::Tail) } else { self.want }
+    }
+
+    /// The newest page is to be read again.
+    pub fn again(&mut self) {
+        self.stale = true;
+        self.failed = None;
+    }
+
+    /// Events were lost, so that what comes may not follow what is here.
+    pub fn lagged(&mut self) {
+        self.lost = true;
+        self.again();
+    }
+
+    pub fn under_way(&self) -> Option<Want> {
+        self.under_way
+    }
+
+    pub fn want_whole(&mut self, id: Option<EntryId>) {
+        self.whole.extend(id);
+    }
+
+    pub fn take_whole(&mut self) -> Option<EntryId> {
+        self.whole.pop()
+    }
+
+    /// Whether an event is news; early ones are kept for when the page is here.
+    pub fn news(&mut self, seq: Option<u64>, event: &Event) -> bool {
+        if self.under_way == Some(Want::Tail) {
+            if self.early.len() == EARLY {
+                self.early.clear();
+                self.overflown = true;
+            }
+            self.early.push_back((seq, event.clone()));
+        }
+        if !self.ready || seq.is_some_and(|seq| seq <= self.seq) {
+            return false;
+        }
+        self.seq = seq.unwrap_or(self.seq);
+        true
+    }
+}
+
+impl Transcript {
+    /// The page to ask for now, if any: `Some(before)`, where no `before` means the newest.
+    pub fn wants(&self) -> Option<Option<EntryId>> {
+        if self.load.under_way.is_some() || self.load.failed.is_some() {
+            return None;
+        }
+        self.load.next().map(|want| match want {
+            Want::Tail => None,
+            Want::Older(before) | Want::Refill(_, before) => Some(before),
+        })
+    }
+
+    /// What [`Transcript::wants`] said was asked for.
+    pub fn asked(&mut self) {
+        self.load.under_way = self.load.next();
+        if self.load.under_way == Some(Want::Tail) {
+            self.load.stale = false;
+            self.load.early.clear();
+            self.load.overflown = false;
+        }
+    }
+
+    /// The page that was asked for could not be had; it is wanted again when the view moves.
+    pub fn page_failed(&mut self, why: String) {
+        self.load.stale |= self.load.under_way.take() == Some(Want::Tail) && self.load.ready;
+        self.load.failed = Some(why);
+    }
+
+    /// The page that was asked for, as of event number `seq`.
+    pub fn page(
+        &mut self,
+        entries: Vec<Line>,
+        before: Option<EntryId>,
+        in_flight: Vec<InFlight>,
+        seq: u64,
+    ) {
+        self.load.failed = None;
+        self.load.want = None;
+        match self.load.under_way.take() {
+            Some(Want::Tail) => self.renew(entries, before, in_flight, seq),
+            Some(Want::Older(asked)) if self.pages.beginning == Beginning::Before(asked) => {
+                self.pages.prepend(entries, before);
+            }
+            Some(Want::Refill(page, asked)) if self.pages.missing(page) == Some(asked) => {
+                self.pages.refill(page, entries, before);
+            }
+            // The answer to a question that a new tail has made void.
+            Some(Want::Older(_) | Want::Refill(..)) | None => {}
+        }
+        self.go_on_seeking();
+        self.settle();
+        self.shed();
+    }
+
+    fn renew(
+        &mut self,
+        entries: Vec<Line>,
+        before: Option<EntryId>,
+        in_flight: Vec<InFlight>,
+        seq: u64,
+    ) {
+        let reading = self.place_read();
+        let keep = self.load.lost && self.stand != Stand::Tail;
+        self.load.lost = false;
+        self.pages.renew(entries, before, keep);
+        self.warm.clear();
+        self.cursor = None;
+        self.pages.all_mut().for_each(|block| block.cache = None);
+        let place = reading.and_then(|(id, row)| {
+            let pos = self.pages.find_entry(id)?;
+            Some(Stand::At(Spot { pos, row, of: 0 }))
+        });
+        self.stand = place.unwrap_or(Stand::Tail);
+        in_flight.into_iter().for_each(|block| self.in_flight(block));
+        (self.load.ready, self.load.seq) = (true, seq);
+        if self.load.overflown {
+            self.load.again();
+        }
+        for (seq, event) in std::mem::take(&mut self.load.early) {
+            self.apply(seq, &event);
+        }
+    }
+
+    /// The entry at the top of the view, when the tail is not being followed.
+    fn place_read(&self) -> Option<(EntryId, i32)> {
+        let Stand::At(spot) = self.stand else { return None };
+        Some((self.pages.get(spot.pos)?.id?, spot.row))
+    }
+
+    fn in_flight(&mut self, block: InFlight) {
+        let kind = match block {
+            InFlight::Text { text } => {
+                Kind::Said { text: clean::words(&text).into_owned(), partial: false }
+            }
+            InFlight::Thinking { text } => Kind::Thought(Thought {
+                text: clean::words(&text).into_owned(),
+                ..Thought::default()
+            }),
+            InFlight::ToolCall { id, name, arguments } => {
+                let mut tool = Tool::asked(id, name);
+                tool.more_arguments(&arguments);
+                Kind::Tool(Box::new(tool))
+            }
+            InFlight::Tool { id, name, output } => return self.running(id, name, &output),
+        };
+        self.unstamped = true;
+        self.pages.push(Block::live(kind));
+    }
+
+    fn running(&mut self, id: String, name: String, output: &str) {
+        let pos = self.pages.find_call(&id).unwrap_or_else(|| {
+            self.pages.push(Block::live(Kind::Tool(Box::new(Tool::asked(id, name)))))
+        });
+        self.unstamped = true;
+        let Some(block) = self.pages.get_mut(pos) else { return };
+        if let Kind::Tool(tool) = &mut block.kind {
+            tool.progress = Progress::Running;
+            tool.output = output.to_owned();
+        }
+        block.cache = None;
+    }
+
+    /// Drops pages that are far from the view and from where a search is.
+    pub(super) fn shed(&mut self) {
+        let mut near: Vec<i64> = self.seen.iter().map(|seen| seen.pos.page).collect();
+        near.dedup();
+        near.extend(self.find.from().map(|pos| pos.page));
+        if near.is_empty() {
+            near.extend(self.pages.last().map(|pos| pos.page));
+        }
+        self.pages.keep_near(&near);
+    }
+}

@@ -1,0 +1,424 @@
+//! How a block looks: whether it is folded, the one line that stands for it, and its rows.
+
+use crate::pane::transcript::Detail;
+use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
+use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value, took_ms};
+use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, shorten};
+use crate::pane::transcript::{clean, code, diff, markdown};
+use crate::theme::Role;
+use ratatui::style::Modifier;
+use yoi::protocol::{PodEvent, Segment, SystemItem};
+
+/// Rows of output that a running command shows while it is folded.
+const LIVE_ROWS: usize = 3;
+/// How far back in a running command's output those rows are looked for, in bytes.
+const LIVE_BYTES: usize = 4096;
+/// Pasted text of more lines than this is folded.
+const PASTE_LINES: u32 = 8;
+
+/// Who a block comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    You,
+    /// The Pod itself.
+    Pod,
+    Other(String),
+}
+
+/// Which parts of a block are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The one line that stands for it.
+    pub head: bool,
+    pub open: bool,
+}
+
+impl Block {
+    /// Who says it; `None` for what nobody says.
+    pub fn speaker(&self) -> Option<Speaker> {
+        match &self.kind {
+            Kind::User(_) => Some(Speaker::You),
+            Kind::Said { .. }
+            | Kind::Thought(_)
+            | Kind::Tool(_)
+            | Kind::Result { .. }
+            | Kind::Retry { .. }
+            | Kind::Usage(_) => Some(Speaker::Pod),
+            Kind::System(item) => system_speaker(item),
+            Kind::Note { .. } | Kind::CutOff { .. } | Kind::Border(_) => None,
+        }
+    }
+
+    /// Whether it takes rows at this level of detail.
+    pub fn shown(&self, detail: Detail) -> bool {
+        !self.gone && (detail == Detail::Full || !matches!(self.kind, Kind::Usage(_)))
+    }
+
+    pub fn shape(&self, detail: Detail, unfolded: bool) -> Shape {
+        let (head, folds) = match &self.kind {
+            Kind::Thought(_) | Kind::Tool(_) | Kind::Result { .. } => (true, true),
+            Kind::System(item) => {
+                let headed = system_speaker(item).is_none();
+                (headed, headed)
+            }
+            _ => (false, false),
+        };
+        let open = match (self.fold, detail) {
+            (Fold::Open, _) => true,
+            (Fold::Shut, _) | (Fold::Auto, Detail::Overview) => false,
+            (Fold::Auto, Detail::Full) => true,
+            (Fold::Auto, Detail::Normal) => unfolded || !folds,
+        };
+        Shape { head: head || !open || detail == Detail::Overview, open }
+    }
+
+    /// Brings its rows up to date; the head is not among them.
+    pub fn draw(&mut self, cells: u16, turn: u32, shape: Shape, detail: Detail) {
+        let cells_at_most = usize::from(cells);
+        let growing = match self.cache.take() {
+            Some(cache) if cache.cells == cells && cache.turn == turn => {
+                if !cache.stale {
+                    self.cache = Some(cache);
+                    return;
+                }
+                cache
+            }
+            _ => Box::new(Cache { cells, turn, ..Cache::default() }),
+        };
+        let mut cache = Box::new(Cache { stale: false, ..*growing });
+        match &self.kind {
+            Kind::Said { text, .. } if shape.open => {
+                markdown::grow(text, cells_at_most, &mut cache.finished, &mut cache.rows);
+            }
+            _ => {
+                cache.rows.clear();
+                if shape.open {
+                    self.body(cells_at_most, detail, &mut cache.rows);
+                } else if let Kind::Tool(tool) = &self.kind
+                    && detail != Detail::Overview
+                {
+                    folded(tool, cells_at_most, &mut cache.rows);
+                }
+            }
+        }
+        if shape.open {
+            self.remarks(cells_at_most, &mut cache.rows);
+        }
+        self.cache = Some(cache);
+    }
+
+    /// What is said about a block under it.
+    fn remarks(&self, cells: usize, out: &mut Vec<Row>) {
+        if let Kind::Said { partial: true, .. } = self.kind {
+            text("(cut off here)", Role::Warn, cells, out);
+        }
+        if let Some(size) = self.cut {
+            let note = format!("(shortened: the whole entry has {} KiB)", size.div_ceil(1024));
+            text(&note, Role::Dim, cells, out);
+        }
+    }
+
+    fn body(&self, cells: usize, detail: Detail, out: &mut Vec<Row>) {
+        match &self.kind {
+            Kind::User(segments) => {
+                user(segments, self.fold == Fold::Open || detail == Detail::Full, cells, out)
+            }
+            Kind::Said { text, .. } => out.extend(markdown::render(text, cells)),
+            Kind::Thought(thought) => {
+                let look = Look { role: Role::Dim, emphasis: Modifier::ITALIC };
+                indented(thought.text.trim(), look, Break::Words, cells, out);
+            }
+            Kind::Tool(tool) => unfolded(tool, cells, out),
+            Kind::Result { outcome, .. } => answer(outcome, cells, out),
+            Kind::System(item) => system(item, cells, out),
+            Kind::Note { role, text: note } => text(note, *role, cells, out),
+            Kind::Usage(usage) => text(usage, Role::Dim, cells, out),
+            // Their only row has a time or a width of its own.
+            Kind::CutOff { .. } | Kind::Border(_) | Kind::Retry { .. } => out.push(Row::new()),
+        }
+    }
+
+    /// The one line that stands for it: what is cut to the width, and what stands at its right.
+    pub fn head(&self, shape: Shape, now: u64) -> (Row, Option<Piece>) {
+        let mark = if shape.open { "▾ " } else { "▸ " };
+        let mut left = vec![Piece::new(mark, Role::Dim)];
+        match &self.kind {
+            Kind::Tool(tool) => {
+                left.push(Piece::new(clean::one_line(&tool.name), bold(Role::Tool)));
+                left.push(Piece::new(format!("  {}", tool.brief), Role::Text));
+                let (role, status) = tool.status(now);
+                return (left, Some(Piece::new(status, role)));
+            }
+            Kind::Thought(thought) => {
+                left.push(Piece::new(thought_title(thought, self.live, now), Role::Dim));
+                if !shape.open {
+                    left.push(Piece::new(format!("  {}", preview(&thought.text)), italic()));
+                }
+            }
+            Kind::Result { outcome, .. } => {
+                left.push(Piece::new("result  ", bold(Role::Tool)));
+                let role = if outcome.is_error { Role::Error } else { Role::Text };
+                left.push(Piece::new(clean::one_line(&outcome.summary), role));
+            }
+            Kind::System(item) if system_speaker(item).is_some() => {
+                left.push(Piece::new(preview(&system_said(item)), Role::Text));
+            }
+            Kind::System(item) => {
+                let (title, about) = system_title(item);
+                left.push(Piece::new(title, Role::Dim));
+                left.push(Piece::new(format!("  {about}"), Role::Dim));
+            }
+            Kind::User(_) | Kind::Said { .. } => {
+                left.push(Piece::new(preview(&self.plain()), Role::Text));
+            }
+            Kind::Note { role, text } => left = vec![Piece::new(clean::one_line(text), *role)],
+            Kind::Retry { text, .. } => left = vec![Piece::new(clean::one_line(text), Role::Warn)],
+            Kind::Usage(text) => left = vec![Piece::new(text.as_str(), Role::Dim)],
+            Kind::CutOff { .. } | Kind::Border(_) => left = Row::new(),
+        }
+        (left, None)
+    }
+
+    /// When its head says something else by itself.
+    pub fn changes_at(&self, now: u64) -> Option<u64> {
+        use crate::pane::transcript::tool::elapsed_changes;
+        match &self.kind {
+            Kind::Tool(tool) if tool.progress == Progress::Running && tool.outcome.is_none() => {
+                Some(elapsed_changes(tool.since.unwrap_or(now), now))
+            }
+            Kind::Thought(thought) if self.live => {
+                Some(elapsed_changes(thought.since.unwrap_or(now), now))
+            }
+            Kind::Retry { wait_ms, since, .. } => {
+                let left =
+                    (since.unwrap_or(now) + wait_ms).checked_sub(now).filter(|ms| *ms > 0)?;
+                Some(now + (left - 1) % 1000 + 1)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn bold(role: Role) -> Look {
+    Look { role, emphasis: Modifier::BOLD }
+}
+
+fn italic() -> Look {
+    Look { role: Role::Dim, emphasis: Modifier::ITALIC }
+}
+
+fn preview(text: &str) -> String {
+    let line = clean::one_line(text);
+    line.trim_start_matches(['#', '*', '>', ' ', '`']).chars().take(400).collect()
+}
+
+fn thought_title(thought: &Thought, live: bool, now: u64) -> String {
+    use crate::pane::transcript::tool::elapsed;
+    match (live, thought.since, thought.took_ms) {
+        (true, since, _) => {
+            format!("Thinking … {}", elapsed(now.saturating_sub(since.unwrap_or(now))))
+        }
+        (false, _, Some(took)) => format!("Thought for {}", took_ms(took)),
+        (false, _, None) => "Thought".to_owned(),
+    }
+}
+
+fn text(words: &str, role: Role, cells: usize, out: &mut Vec<Row>) {
+    let body = [Piece::new(clean::words(words), role)];
+    Paragraph { first: &[], rest: &[], body: &body, at: Break::Words }.wrap(cells, out);
+}
+
+/// Text under a head.
+fn indented(words: &str, look: impl Into<Look>, at: Break, cells: usize, out: &mut Vec<Row>) {
+    let prefix = [Piece::new("  ", Role::Text)];
+    let body = [Piece::new(words, look)];
+    Paragraph { first: &prefix, rest: &prefix, body: &body, at }.wrap(cells, out);
+}
+
+fn user(segments: &[Segment], all: bool, cells: usize, out: &mut Vec<Row>) {
+    let mut body: Vec<Piece> = Vec::new();
+    for segment in segments {
+        match segment {
+            Segment::Paste { chars, lines, .. } if *lines > PASTE_LINES && !all => {
+                let chip = format!("[pasted text: {lines} lines, {chars} characters]");
+                body.push(Piece::new(chip, Role::Accent));
+            }
+            Segment::FileRef { .. }
+            | Segment::KnowledgeRef { .. }
+            | Segment::WorkflowInvoke { .. } => {
+                body.push(Piece::new(clean::words(&segment.flat()), Role::Link));
+            }
+            Segment::Unknown(_) => body.push(Piece::new(segment.flat(), Role::Dim)),
+            Segment::Text { content } | Segment::Paste { content, .. } => {
+                body.push(Piece::new(clean::words(content), Role::Text));
+            }
+        }
+    }
+    if let Some(last) = body.last_mut() {
+        last.text.truncate(last.text.trim_end().len());
+    }
+    Paragraph { first: &[], rest: &[], body: &body, at: Break::Words }.wrap(cells, out);
+}
+
+/// What shows under a tool's folded head: the end of what it prints, or why it failed.
+fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
+    if let Some(outcome) = &tool.outcome {
+        if outcome.is_error {
+            let why = clean::one_line(&outcome.summary).into_owned();
+            let row = [Piece::new("  ", Role::Text), Piece::new(why, Role::Error)];
+            out.push(shorten(&row, cells));
+        }
+        return;
+    }
+    if tool.progress != Progress::Running || tool.output.is_empty() {
+        return;
+    }
+    let mut from = tool.output.len().saturating_sub(LIVE_BYTES);
+    while !tool.output.is_char_boundary(from) {
+        from += 1;
+    }
+    let output = clean::output(&tool.output[from..]);
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in &lines[lines.len().saturating_sub(LIVE_ROWS)..] {
+        let row = [Piece::new("  ", Role::Text), Piece::new(*line, Role::Dim)];
+        out.push(shorten(&row, cells));
+    }
+}
+
+fn unfolded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
+    let failed = tool.outcome.as_ref().is_some_and(|outcome| outcome.is_error);
+    let argument = |name: &str| tool.argument(name).map(|text| clean::words(&text).into_owned());
+    match tool.name.as_str() {
+        "Bash" if argument("command").is_some() => {
+            for (at, line) in argument("command").unwrap_or_default().lines().enumerate() {
+                let mark = if at == 0 { "$ " } else { "  " };
+                code::line(&format!("{mark}{line}"), "sh", &[], cells, out);
+            }
+        }
+        "Edit" if argument("new_string").is_some() => {
+            let old = argument("old_string").unwrap_or_default();
+            diff::rows(&old, &argument("new_string").unwrap_or_default(), cells, out);
+            if !failed {
+                return;
+            }
+        }
+        "Write" if argument("content").is_some() => {
+            diff::rows("", &argument("content").unwrap_or_default(), cells, out);
+        }
+        _ => arguments(tool, cells, out),
+    }
+    match &tool.outcome {
+        Some(outcome) => answer(outcome, cells, out),
+        None if tool.output.is_empty() => {}
+        None => {
+            let output = clean::output(&tool.output);
+            indented(output.trim_end(), Role::Dim, Break::Anywhere, cells, out);
+        }
+    }
+}
+
+fn arguments(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
+    let Some(arguments) = tool.parsed() else {
+        let raw = clean::words(&tool.arguments);
+        return indented(&raw, Role::Dim, Break::Anywhere, cells, out);
+    };
+    let prefix = [Piece::new("  ", Role::Text)];
+    let deeper = [Piece::new("    ", Role::Text)];
+    for (name, value) in &arguments {
+        let name = clean::words(name).replace('\n', " ");
+        let value = plain_value(value);
+        let body = [
+            Piece::new(format!("{name}: "), Role::Dim),
+            Piece::new(clean::words(value.trim_end()), Role::Code),
+        ];
+        Paragraph { first: &prefix, rest: &deeper, body: &body, at: Break::Words }.wrap(cells, out);
+    }
+}
+
+fn answer(outcome: &Outcome, cells: usize, out: &mut Vec<Row>) {
+    let role = if outcome.is_error { Role::Error } else { Role::Dim };
+    indented(clean::words(&outcome.summary).trim_end(), role, Break::Words, cells, out);
+    if let Some(content) = &outcome.content {
+        let content = clean::output(content);
+        indented(content.trim_end(), Role::Text, Break::Anywhere, cells, out);
+    }
+    if outcome.images > 0 {
+        let many = format!("{} image(s), kept beside the log", outcome.images);
+        indented(&many, Role::Dim, Break::Words, cells, out);
+    }
+}
+
+/// Who an item of the runtime speaks for; `None` for what is attached rather than said.
+fn system_speaker(item: &SystemItem) -> Option<Speaker> {
+    match item {
+        SystemItem::Notification { message, .. } => {
+            let peer = peer_of(message).map(|(peer, _)| format!("peer {peer}"));
+            Some(Speaker::Other(peer.unwrap_or_else(|| "notification".into())))
+        }
+        SystemItem::PodEvent { event, .. } => {
+            let child = match event {
+                PodEvent::TurnEnded { pod_name }
+                | PodEvent::Errored { pod_name, .. }
+                | PodEvent::ShutDown { pod_name } => pod_name,
+                PodEvent::ScopeSubDelegated { sub_pod, .. } => sub_pod,
+            };
+            Some(Speaker::Other(format!("child {}", clean::one_line(child))))
+        }
+        SystemItem::FileAttachment { .. }
+        | SystemItem::Knowledge { .. }
+        | SystemItem::Workflow { .. }
+        | SystemItem::TaskReminder { .. }
+        | SystemItem::Interrupt { .. }
+        | SystemItem::Unknown(_) => None,
+    }
+}
+
+/// The peer that a notification comes from, and what it says.
+fn peer_of(message: &str) -> Option<(String, &str)> {
+    let rest = message.strip_prefix("[Peer message from `")?;
+    let (peer, said) = rest.split_once("`]")?;
+    Some((clean::one_line(peer).into_owned(), said.trim_start()))
+}
+
+fn system(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
+    if system_speaker(item).is_some() {
+        text(&system_said(item), Role::Text, cells, out);
+    } else {
+        let body = clean::words(item.body().trim_end());
+        indented(&body, Role::Dim, Break::Words, cells, out);
+    }
+}
+
+/// What its speaker says, without the words around it that are for the model.
+fn system_said(item: &SystemItem) -> String {
+    match item {
+        SystemItem::Notification { message, .. } => {
+            peer_of(message).map_or(message.as_str(), |(_, said)| said).to_owned()
+        }
+        SystemItem::PodEvent { event, body } => event.sentence().unwrap_or_else(|| body.clone()),
+        other => other.body().to_owned(),
+    }
+}
+
+fn system_title(item: &SystemItem) -> (&'static str, String) {
+    let lines = |body: &str| match body.lines().count() {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    };
+    match item {
+        SystemItem::FileAttachment { path, body } => {
+            ("attached", format!("{}  {}", clean::one_line(path), lines(body)))
+        }
+        SystemItem::Knowledge { slug, body } => {
+            ("knowledge", format!("{}  {}", clean::one_line(slug), lines(body)))
+        }
+        SystemItem::Workflow { slug, body } => {
+            ("workflow", format!("{}  {}", clean::one_line(slug), lines(body)))
+        }
+        SystemItem::TaskReminder { body, .. } => ("reminder", preview(body)),
+        SystemItem::Interrupt { body } => ("interrupted", preview(body)),
+        SystemItem::Notification { message, .. } => ("notification", preview(message)),
+        SystemItem::PodEvent { body, .. } => ("child", preview(body)),
+        SystemItem::Unknown(_) => ("system", preview(item.body())),
+    }
+}

@@ -1,0 +1,568 @@
+//! Where the view stands and what is in it. Every step walks rows from block to block, so its cost
+//! follows what is passed and not what there is.
+
+use crate::pane::transcript::block::Kind;
+use crate::pane::transcript::load::Want;
+use crate::pane::transcript::pages::{Beginning, Pos, Step};
+use crate::pane::transcript::rows::{Shape, Speaker};
+use crate::pane::transcript::{Detail, Scroll, Transcript};
+
+/// Screens beyond the view that are to be loaded.
+const AHEAD: usize = 2;
+/// Blocks whose rows are kept although they are out of view.
+const WARM: usize = 256;
+/// How many blocks that nobody says are looked past to find the last speaker.
+const SPEAKER_WITHIN: usize = 64;
+
+/// Where the view stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// At the end, whatever comes.
+    Tail,
+    /// With this row at the top.
+    At(Spot),
+}
+
+/// One row of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    pub pos: Pos,
+    /// Counted from the first row of its body; what stands above that is negative.
+    pub row: i32,
+    /// How many rows the body had; its place is kept in proportion when that changes with the
+    /// width. 0 when that does not matter.
+    pub of: usize,
+}
+
+/// A row in view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub pos: Pos,
+    /// As in [`Spot`].
+    pub row: i32,
+    /// Set in the row that names who speaks.
+    pub speaker: Option<Speaker>,
+}
+
+/// What stands above a block's body.
+#[derive(Default)]
+struct Lead {
+    blank: bool,
+    speaker: Option<Speaker>,
+}
+
+impl Lead {
+    fn len(&self) -> i32 {
+        i32::from(self.blank) + i32::from(self.speaker.is_some())
+    }
+}
+
+/// The first column of names and the first column of what is said.
+pub fn margins(width: u16) -> (u16, u16) {
+    match width {
+        24.. => (1, 3),
+        8..24 => (1, 1),
+        _ => (0, 0),
+    }
+}
+
+impl Transcript {
+    /// Brings the rows in view up to date for a pane of this size, at this time in milliseconds.
+    pub fn layout(&mut self, width: u16, height: u16, now_ms: u64) {
+        self.now = now_ms;
+        let resized = self.size != (width, height);
+        self.size = (width, height);
+        if std::mem::take(&mut self.unstamped) {
+            self.stamp();
+        }
+        if resized && let Stand::At(spot) = &mut self.stand {
+            let before = (spot.of, spot.row);
+            let pos = spot.pos;
+            let body = self.body(pos);
+            if let (Stand::At(spot), (of @ 1.., row @ 1..)) = (&mut self.stand, before) {
+                let row = usize::try_from(row).unwrap_or(0) * body / of;
+                spot.row = i32::try_from(row).unwrap_or(i32::MAX);
+            }
+        }
+        self.settle();
+    }
+
+    /// Gives what streams the time at which it was first shown.
+    fn stamp(&mut self) {
+        let now = self.now;
+        let recent: Vec<Pos> = self.pages.newest_first().take(64).map(|(pos, _)| pos).collect();
+        for pos in recent {
+            let Some(block) = self.pages.get_mut(pos) else { continue };
+            match &mut block.kind {
+                Kind::Thought(thought) if block.live => {
+                    thought.since.get_or_insert(now);
+                }
+                Kind::Tool(tool) => {
+                    tool.since.get_or_insert(now);
+                }
+                Kind::Retry { since, .. } => {
+                    since.get_or_insert(now);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Scrolls; at the end the tail is followed again.
+    pub fn scroll(&mut self, by: Scroll) {
+        self.load.failed = None;
+        self.find.stop();
+        let page = i32::from(self.size.1).max(1);
+        match by {
+            Scroll::Lines(n) => self.scroll_rows(n),
+            Scroll::HalfPage(n) => self.scroll_rows(n.saturating_mul((page / 2).max(1))),
+            Scroll::Page(n) => self.scroll_rows(n.saturating_mul((page - 1).max(1))),
+            Scroll::Turn(n) => self.scroll_turns(n),
+            Scroll::Tail => {
+                self.stand = Stand::Tail;
+                self.cursor = None;
+            }
+            Scroll::Top => {
+                self.find.seek_top();
+                self.go_on_seeking();
+            }
+        }
+        self.settle();
+        self.keep_cursor_in_view();
+    }
+
+    fn scroll_rows(&mut self, by: i32) {
+        let Some(top) = self.top() else { return };
+        let rows = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+        let spot = if by < 0 { self.up(top, rows) } else { self.down(top, rows) };
+        self.stand_at(spot);
+    }
+
+    fn scroll_turns(&mut self, by: i32) {
+        for _ in 0..by.unsigned_abs() {
+            let Some(top) = self.top() else { return };
+            // A turn whose heading is at the top is the one that is being read.
+            let mut pos = top.pos;
+            let begun = top.row >= 0;
+            if by < 0 && begun && self.is_turn(pos) {
+                self.show_turn(pos);
+                continue;
+            }
+            loop {
+                match self.next_shown(pos, by > 0) {
+                    Step::To(next) => pos = next,
+                    Step::Missing(_) | Step::End if by > 0 => {
+                        self.stand = Stand::Tail;
+                        return;
+                    }
+                    Step::Missing(_) | Step::End => {
+                        self.show_turn(pos);
+                        return;
+                    }
+                }
+                if self.is_turn(pos) {
+                    self.show_turn(pos);
+                    break;
+                }
+            }
+            self.settle();
+        }
+    }
+
+    fn is_turn(&self, pos: Pos) -> bool {
+        self.pages.get(pos).is_some_and(|block| matches!(block.kind, Kind::User(_)))
+    }
+
+    fn show_turn(&mut self, pos: Pos) {
+        // The name of who speaks is the first row; the air above it is not.
+        self.stand_at(Spot { pos, row: -1, of: 0 });
+        self.cursor = Some(pos);
+    }
+
+    pub(super) fn stand_at(&mut self, mut spot: Spot) {
+        spot.of = self.body(spot.pos);
+        self.stand = Stand::At(spot);
+    }
+
+    /// Keeps a block at this row of the pane while it folds or unfolds.
+    pub(super) fn hold(&mut self, pos: Pos, row: usize) {
+        let start = Spot { pos, row: -self.lead(pos).len(), of: 0 };
+        let spot = self.up(start, row);
+        self.stand_at(spot);
+        self.settle();
+    }
+
+    /// The row at the top of the view.
+    fn top(&mut self) -> Option<Spot> {
+        match self.stand {
+            Stand::At(spot) if self.pages.get(spot.pos).is_some() => Some(spot),
+            _ => self.tail_top(),
+        }
+    }
+
+    /// The row at the top when the last row is at the bottom.
+    fn tail_top(&mut self) -> Option<Spot> {
+        let last = self.last_shown()?;
+        let row = self.last_row(last);
+        let high = usize::from(self.size.1).saturating_sub(1);
+        Some(self.up(Spot { pos: last, row, of: 0 }, high))
+    }
+
+    fn last_row(&mut self, pos: Pos) -> i32 {
+        i32::try_from(self.body(pos)).unwrap_or(i32::MAX) - 1
+    }
+
+    fn last_shown(&self) -> Option<Pos> {
+        let last = self.pages.last()?;
+        if self.pages.get(last)?.shown(self.detail) {
+            return Some(last);
+        }
+        match self.next_shown(last, false) {
+            Step::To(pos) => Some(pos),
+            Step::Missing(_) | Step::End => None,
+        }
+    }
+
+    /// The next block that takes rows.
+    pub(super) fn next_shown(&self, from: Pos, forward: bool) -> Step {
+        let mut at = from;
+        loop {
+            match self.pages.step(at, forward) {
+                Step::To(pos) if self.pages.get(pos).is_some_and(|b| b.shown(self.detail)) => {
+                    return Step::To(pos);
+                }
+                Step::To(pos) => at = pos,
+                other => return other,
+            }
+        }
+    }
+
+    fn shape(&self, pos: Pos) -> Option<Shape> {
+        Some(self.pages.get(pos)?.shape(self.detail, self.unfolded))
+    }
+
+    /// How many rows the body of a block has, its head included; they are drawn if need be.
+    pub(super) fn body(&mut self, pos: Pos) -> usize {
+        let Some(shape) = self.shape(pos) else { return 0 };
+        let cells = self.size.0.saturating_sub(margins(self.size.0).1);
+        let (turn, detail) = (self.turn, self.detail);
+        let Some(block) = self.pages.get_mut(pos) else { return 0 };
+        if block.cache.is_none() {
+            self.warm.push(pos);
+        }
+        block.draw(cells, turn, shape, detail);
+        let rows = block.cache.as_ref().map_or(0, |cache| cache.rows.len());
+        (rows + usize::from(shape.head)).max(1)
+    }
+
+    /// What stands above a block: who speaks, where that changes, and some air.
+    fn lead(&self, pos: Pos) -> Lead {
+        let Some(block) = self.pages.get(pos) else { return Lead::default() };
+        if self.detail == Detail::Overview {
+            return Lead::default();
+        }
+        let above = match self.next_shown(pos, false) {
+            Step::To(above) => Some(above),
+            Step::Missing(_) | Step::End => None,
+        };
+        let Some(speaker) = block.speaker() else {
+            let blank = above.is_some() && matches!(block.kind, Kind::Border(_));
+            return Lead { blank, speaker: None };
+        };
+        if self.speaker_above(pos).as_ref() == Some(&speaker) && speaker != Speaker::You {
+            let talk = |pos: Pos| {
+                let block = self.pages.get(pos);
+                block.is_some_and(|block| matches!(block.kind, Kind::Said { .. }))
+            };
+            let blank = talk(pos) && above.is_some_and(|above| !talk(above));
+            return Lead { blank, speaker: None };
+        }
+        Lead { blank: above.is_some(), speaker: Some(speaker) }
+    }
+
+    fn speaker_above(&self, pos: Pos) -> Option<Speaker> {
+        let mut at = pos;
+        for _ in 0..SPEAKER_WITHIN {
+            let Step::To(above) = self.next_shown(at, false) else { return None };
+            let block = self.pages.get(above)?;
+            if let Some(speaker) = block.speaker() {
+                return Some(speaker);
+            }
+            if matches!(block.kind, Kind::Border(_)) {
+                return None;
+            }
+            at = above;
+        }
+        None
+    }
+
+    /// The row that many rows above, or the first there is.
+    pub(super) fn up(&mut self, from: Spot, mut rows: usize) -> Spot {
+        let mut at = from;
+        loop {
+            let first = -self.lead(at.pos).len();
+            let above = usize::try_from(at.row - first).unwrap_or(0);
+            if rows <= above {
+                at.row -= i32::try_from(rows).unwrap_or(0);
+                return at;
+            }
+            let Step::To(pos) = self.next_shown(at.pos, false) else {
+                return Spot { row: first, ..at };
+            };
+            rows -= above + 1;
+            at = Spot { pos, row: self.last_row(pos), of: 0 };
+        }
+    }
+
+    /// The row that many rows below, or the last there is.
+    pub(super) fn down(&mut self, from: Spot, mut rows: usize) -> Spot {
+        let mut at = from;
+        loop {
+            let last = self.last_row(at.pos);
+            let below = usize::try_from(last - at.row).unwrap_or(0);
+            if rows <= below {
+                at.row += i32::try_from(rows).unwrap_or(0);
+                return at;
+            }
+            let Step::To(pos) = self.next_shown(at.pos, true) else {
+                return Spot { row: last, ..at };
+            };
+            rows -= below + 1;
+            at = Spot { pos, row: -self.lead(pos).len(), of: 0 };
+        }
+    }
+
+    /// Finds the rows in view, and what is to be loaded around them.
+    pub(super) fn settle(&mut self) {
+        let high = usize::from(self.size.1);
+        if high == 0 || self.size.0 == 0 {
+            self.seen.clear();
+            return;
+        }
+        if let Some(spot) = self.valid_stand() {
+            let end = self.fill(spot, high);
+            if end == Step::End {
+                self.stand = Stand::Tail;
+            }
+        }
+        if self.stand == Stand::Tail {
+            self.new_below = 0;
+            match self.tail_top() {
+                Some(top) => drop(self.fill(top, high)),
+                None => self.seen.clear(),
+            }
+        }
+        self.look_ahead();
+        self.cool();
+    }
+
+    /// Where the view stands, brought to a row that exists; `None` at the tail.
+    fn valid_stand(&mut self) -> Option<Spot> {
+        let Stand::At(mut spot) = self.stand else { return None };
+        let Some(block) = self.pages.get(spot.pos) else {
+            self.stand = Stand::Tail;
+            return None;
+        };
+        if !block.shown(self.detail) {
+            let next = match self.next_shown(spot.pos, true) {
+                Step::To(pos) => Step::To(pos),
+                Step::Missing(_) | Step::End => self.next_shown(spot.pos, false),
+            };
+            let Step::To(pos) = next else {
+                self.stand = Stand::Tail;
+                return None;
+            };
+            spot = Spot { pos, row: i32::MIN, of: 0 };
+        }
+        spot.row = spot.row.clamp(-self.lead(spot.pos).len(), self.last_row(spot.pos).max(0));
+        self.stand_at(spot);
+        Some(spot)
+    }
+
+    /// Lists the rows from this one down. What comes after them: [`Step::End`] also when the last
+    /// row of all is among them.
+    fn fill(&mut self, from: Spot, high: usize) -> Step {
+        self.seen.clear();
+        let mut at = from;
+        loop {
+            let lead = self.lead(at.pos);
+            let last = self.last_row(at.pos);
+            for row in at.row..=last {
+                if self.seen.len() == high {
+                    return Step::To(at.pos);
+                }
+                let names = row == -1 && lead.speaker.is_some();
+                let speaker = if names { lead.speaker.clone() } else { None };
+                self.seen.push(Seen { pos: at.pos, row, speaker });
+            }
+            match self.next_shown(at.pos, true) {
+                Step::To(pos) => at = Spot { pos, row: -self.lead(pos).len(), of: 0 },
+                other => return other,
+            }
+        }
+    }
+
+    /// Says which page is wanted next: one that the view will soon come to.
+    fn look_ahead(&mut self) {
+        if self.load.under_way().is_some() || self.find.is_seeking() {
+            return;
+        }
+        self.load.want = match (self.seen.first(), self.seen.last()) {
+            (Some(first), Some(last)) => {
+                let (first, last) = (first.pos, last.pos);
+                self.missing_within(first, false).or_else(|| self.missing_within(last, true))
+            }
+            _ => match self.pages.beginning {
+                Beginning::Before(id) => Some(Want::Older(id)),
+                Beginning::Here => None,
+            },
+        };
+    }
+
+    /// The page that is missing within a few screens of a block.
+    fn missing_within(&self, from: Pos, forward: bool) -> Option<Want> {
+        let wide = usize::from(self.size.0.max(1));
+        let mut rows = usize::from(self.size.1) * AHEAD;
+        let mut at = from;
+        loop {
+            match self.pages.step(at, forward) {
+                Step::Missing(page) => {
+                    return self.pages.missing(page).map(|before| Want::Refill(page, before));
+                }
+                Step::End if !forward => {
+                    return match self.pages.beginning {
+                        Beginning::Before(id) => Some(Want::Older(id)),
+                        Beginning::Here => None,
+                    };
+                }
+                Step::End => return None,
+                Step::To(pos) => {
+                    let block = self.pages.get(pos)?;
+                    let open = block.shape(self.detail, self.unfolded).open;
+                    let text = if open { block.bytes() / (2 * wide) } else { 0 };
+                    rows = rows.saturating_sub(if block.shown(self.detail) { 1 + text } else { 0 });
+                    if rows == 0 {
+                        return None;
+                    }
+                    at = pos;
+                }
+            }
+        }
+    }
+
+    /// Forgets the rows of blocks that are out of view.
+    fn cool(&mut self) {
+        if self.warm.len() <= WARM + 4 * usize::from(self.size.1) {
+            return;
+        }
+        let view = self.seen.first().zip(self.seen.last()).map(|(a, b)| a.pos..=b.pos);
+        let view = view.unwrap_or(Pos { page: 0, block: 0 }..=Pos { page: 0, block: 0 });
+        let warm = std::mem::take(&mut self.warm);
+        for pos in warm {
+            if view.contains(&pos) {
+                if self.warm.last() != Some(&pos) {
+                    self.warm.push(pos);
+                }
+            } else if let Some(block) = self.pages.get_mut(pos) {
+                block.cache = None;
+            }
+        }
+    }
+
+    /// The block that keys act on: under the cursor, or the one in view that is nearest to it.
+    pub(super) fn focus(&self) -> Option<Pos> {
+        let (first, last) = (self.seen.first()?.pos, self.seen.last()?.pos);
+        Some(self.cursor.map_or(last, |cursor| cursor.clamp(first, last)))
+    }
+
+    fn keep_cursor_in_view(&mut self) {
+        if self.cursor.is_some() {
+            self.cursor = self.focus();
+        }
+    }
+
+    /// Puts the cursor on the block at this row of the pane; `false` when there is none.
+    pub fn focus_at(&mut self, row: u16) -> bool {
+        let Some(seen) = self.seen.get(usize::from(row)) else { return false };
+        self.cursor = Some(seen.pos);
+        true
+    }
+
+    /// Moves the cursor to the next or previous block and shows it.
+    pub fn move_block(&mut self, by: i32) {
+        for _ in 0..by.unsigned_abs() {
+            let Some(at) = self.focus() else { return };
+            if self.cursor.is_none() {
+                self.cursor = Some(at);
+                continue;
+            }
+            if let Step::To(next) = self.next_shown(at, by > 0) {
+                self.cursor = Some(next);
+                self.reveal(next);
+            }
+        }
+    }
+
+    /// Moves a line down or up: the cursor goes from block to block while these are in view, and the
+    /// view moves through what is longer.
+    pub fn step(&mut self, by: i32) {
+        for _ in 0..by.unsigned_abs() {
+            let Some(at) = self.focus() else { return };
+            if self.cursor.is_none() {
+                self.cursor = Some(at);
+                continue;
+            }
+            let down = by > 0;
+            let edge = if down { self.last_row(at) } else { -self.lead(at).len() };
+            let ends_in_view = self.sees(at, edge);
+            let next = match self.next_shown(at, down) {
+                Step::To(next) if ends_in_view => Some(next),
+                _ => None,
+            };
+            if next.is_none_or(|next| !self.sees(next, 0)) {
+                self.load.failed = None;
+                self.scroll_rows(if down { 1 } else { -1 });
+                self.settle();
+            }
+            self.cursor = next.filter(|next| self.sees_any(*next)).or(Some(at));
+            self.keep_cursor_in_view();
+        }
+    }
+
+    fn sees(&self, pos: Pos, row: i32) -> bool {
+        self.seen.iter().any(|seen| seen.pos == pos && seen.row == row)
+    }
+
+    fn sees_any(&self, pos: Pos) -> bool {
+        self.seen.iter().any(|seen| seen.pos == pos)
+    }
+
+    /// Moves the view as little as shows a block, its beginning first.
+    fn reveal(&mut self, pos: Pos) {
+        let (first, last) = (-self.lead(pos).len(), self.last_row(pos));
+        if self.sees(pos, first) && self.sees(pos, last) {
+            return;
+        }
+        let above = self.seen.first().is_none_or(|seen| (seen.pos, seen.row) > (pos, first));
+        let high = usize::from(self.size.1);
+        let tall = usize::try_from(last - first).unwrap_or(0) + 1;
+        let begin = Spot { pos, row: first, of: 0 };
+        let spot = if above || tall >= high {
+            begin
+        } else {
+            self.up(Spot { pos, row: last, of: 0 }, high - 1)
+        };
+        self.stand_at(spot);
+        self.settle();
+    }
+
+    /// Moves the view as little as shows this row, a third from the top.
+    pub(super) fn reveal_row(&mut self, pos: Pos, row: i32) {
+        if !self.sees(pos, row) {
+            let third = usize::from(self.size.1) / 3;
+            let spot = self.up(Spot { pos, row, of: 0 }, third);
+            self.stand_at(spot);
+        }
+        self.settle();
+    }
+}

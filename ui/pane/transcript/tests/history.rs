@@ -1,0 +1,132 @@
+//! Long histories, lost events, rewinds: what is kept, dropped and read again.
+
+use super::*;
+
+fn numbered(count: usize) -> Vec<Entry> {
+    (0..count).map(|n| said(&format!("entry {n} {}", "text ".repeat(10)))).collect()
+}
+
+fn top(bench: &mut Bench) -> String {
+    bench.rows()[0].trim().to_owned()
+}
+
+#[test]
+fn a_hundred_thousand_entries_stay_within_the_budget_and_are_all_reachable() {
+    let mut bench = Bench::new(numbered(100_000)).sized(80, 24).open();
+    bench.transcript.scroll(Scroll::Top);
+    let mut most = 0;
+    bench.layout();
+    while bench.serve() {
+        bench.layout();
+        most = most.max(bench.transcript.pages.bytes());
+    }
+    assert!(most < 9 * 1024 * 1024, "{most} bytes were held");
+    let kept = bench.transcript.pages.newest_first().filter(|(_, block)| block.cache.is_some());
+    assert!(kept.count() < 600, "only rows near the view are kept");
+    assert!(bench.screen().contains("entry 0 text"));
+    bench.transcript.scroll(Scroll::Tail);
+    assert!(bench.screen().contains("entry 99999 text"), "the tail is always here");
+    bench.transcript.scroll(Scroll::Page(-3));
+    bench.settle();
+    assert!(top(&mut bench).starts_with("entry 999"), "{}", top(&mut bench));
+}
+
+#[test]
+fn dropped_pages_come_back_in_their_place() {
+    let mut bench = Bench::new(numbered(2000)).sized(80, 20).paged(8192).open();
+    bench.transcript.scroll(Scroll::Top);
+    bench.settle();
+    let oldest = bench.transcript.pages.oldest().expect("blocks").page;
+    bench.transcript.pages.drop_beyond(&[oldest], 0);
+    assert!(bench.transcript.pages.newest_first().count() < 400);
+    let mut seen = Vec::new();
+    for _ in 0..400 {
+        seen.extend(bench.rows());
+        bench.transcript.scroll(Scroll::Page(1));
+        bench.settle();
+    }
+    for n in 0..2000 {
+        let wanted = format!("entry {n} ");
+        assert!(seen.iter().any(|row| row.contains(&wanted)), "{wanted} is missing");
+    }
+    assert!(bench.transcript.is_at_tail());
+    let all: Vec<Option<EntryId>> =
+        bench.transcript.pages.newest_first().map(|(_, b)| b.id).collect();
+    let log: Vec<Option<EntryId>> = bench.log.iter().rev().map(|entry| entry.id).collect();
+    assert_eq!(all, log, "every entry once, in order");
+}
+
+#[test]
+fn a_call_and_its_answer_find_each_other_over_the_border_of_pages() {
+    let filler = "text ".repeat(100);
+    let log = vec![
+        you("go"),
+        call("a", "Bash", json!({"command": "make"})),
+        result(2000, "a", "exit status 0", Some(&filler), false),
+        said(&filler),
+    ];
+    let mut bench = Bench::new(log).sized(60, 6).paged(700);
+    bench.layout();
+    for _ in 0..2 {
+        bench.serve();
+    }
+    bench.transcript.scroll(Scroll::Lines(-40));
+    assert!(bench.screen().contains("▸ result  exit status 0"), "{}", bench.screen());
+    bench.settle();
+    bench.transcript.scroll(Scroll::Top);
+    let screen = bench.screen();
+    assert!(screen.contains("ok  1.0s") && !screen.contains("result"), "{screen}");
+}
+
+#[test]
+fn lost_events_leave_a_gap_that_is_filled_when_it_is_looked_at() {
+    let mut bench = Bench::new(numbered(100)).sized(80, 10).paged(2000).open();
+    bench.transcript.scroll(Scroll::Lines(-20));
+    bench.settle();
+    let read = bench.rows();
+    bench.log.extend((100..200).map(|n| said(&format!("entry {n} later"))));
+    bench.event(&Event::Lagged);
+    bench.settle();
+    assert_eq!(bench.rows()[..9], read[..9], "the line that is read stays");
+    let mut seen = Vec::new();
+    for _ in 0..60 {
+        bench.transcript.scroll(Scroll::Page(1));
+        bench.settle();
+        seen.extend(bench.rows());
+    }
+    for n in 100..200 {
+        let wanted = format!("entry {n} later");
+        assert!(seen.iter().any(|row| row.contains(&wanted)), "{wanted} is missing");
+    }
+    assert!(bench.transcript.is_at_tail());
+}
+
+#[test]
+fn after_a_rewind_the_rest_is_forgotten_and_nothing_is_shown_twice() {
+    let mut bench = Bench::new(numbered(60)).sized(80, 12).paged(2000).open();
+    bench.transcript.scroll(Scroll::Page(-3));
+    bench.settle();
+    bench.log.truncate(50);
+    bench.log.push(said("another way"));
+    bench.transcript.scroll(Scroll::Tail);
+    bench.event(&Event::CompactDone { new_segment_id: yoi::protocol::SegmentId::new() });
+    bench.settle();
+    let screen = bench.screen();
+    assert!(screen.contains("another way") && !screen.contains("entry 55"), "{screen}");
+    let ids: Vec<_> = bench.transcript.pages.newest_first().filter_map(|(_, b)| b.id).collect();
+    let expected: Vec<_> = bench.log.iter().rev().take(ids.len()).filter_map(|e| e.id).collect();
+    assert_eq!(ids, expected);
+}
+
+#[test]
+fn a_growing_transcript_closes_its_pages_and_drops_them_too() {
+    let mut bench = Bench::new(numbered(3)).sized(80, 12).open();
+    for n in 3..30_000 {
+        bench.commit(said(&format!("entry {n} {}", "text ".repeat(60))));
+    }
+    bench.layout();
+    assert!(bench.transcript.pages.bytes() < 9 * 1024 * 1024);
+    bench.transcript.scroll(Scroll::Top);
+    bench.settle();
+    assert!(bench.screen().contains("entry 0 text"));
+}

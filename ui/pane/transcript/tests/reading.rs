@@ -1,0 +1,302 @@
+//! Scrolling, folding, finding.
+
+use super::*;
+use proptest::prelude::*;
+
+/// A long talk: turns of a question, an answer of several rows, and a call.
+fn talk(turns: usize) -> Vec<Entry> {
+    (0..turns)
+        .flat_map(|n| {
+            let id = format!("call-{n}");
+            [
+                you(&format!("question {n}")),
+                said(&format!("answer {n}, {}\n\nsecond part 日本語👩‍💻é", "word ".repeat(n % 40))),
+                call(&id, "Bash", json!({"command": format!("run {n}")})),
+                result(1500, &id, "exit status 0", Some("output\n"), false),
+                entry(0, Fact::TurnEnd { turn_count: n as u64 }),
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn the_tail_is_followed_until_one_scrolls_and_then_what_is_new_is_counted() {
+    let mut bench = Bench::new(talk(30)).sized(60, 10).open();
+    assert!(bench.transcript.is_at_tail());
+    bench.transcript.scroll(Scroll::Lines(-3));
+    let read = bench.rows();
+    for n in 0..4 {
+        bench.commit(said(&format!("news {n}")));
+    }
+    let now = bench.rows();
+    assert_eq!(read[..9], now[..9], "the line that is read stays");
+    assert!(now[9].ends_with(" ↓ 4 new "), "{:?}", now[9]);
+    bench.transcript.scroll(Scroll::Tail);
+    assert_eq!(bench.transcript.new_below(), 0);
+    assert!(bench.screen().contains("news 3"));
+    bench.transcript.scroll(Scroll::Lines(-5));
+    bench.transcript.scroll(Scroll::Lines(5));
+    assert!(bench.transcript.is_at_tail(), "the end is the tail again");
+}
+
+#[test]
+fn pages_are_read_as_the_view_comes_near_and_the_beginning_is_reached() {
+    let mut bench = Bench::new(talk(200)).sized(60, 20).paged(4096).open();
+    let first = bench.transcript.pages.newest_first().count();
+    assert!(first < 100, "{first} blocks are loaded at once");
+    bench.transcript.scroll(Scroll::Page(-30));
+    bench.settle();
+    assert!(bench.transcript.pages.newest_first().count() > first);
+    bench.transcript.scroll(Scroll::Top);
+    bench.settle();
+    assert!(bench.screen().starts_with(" you\n   question 0\n\n alice\n   answer 0"));
+    assert_eq!(bench.transcript.wants(), None);
+}
+
+#[test]
+fn turns_are_stepped_through() {
+    let mut bench = Bench::new(talk(50)).sized(60, 7).paged(4096).open();
+    bench.transcript.scroll(Scroll::Turn(-1));
+    assert_eq!(bench.rows()[0].trim(), "you");
+    assert_eq!(bench.rows()[1][3..].trim(), "question 49");
+    bench.transcript.scroll(Scroll::Turn(-2));
+    bench.settle();
+    assert_eq!(bench.rows()[1][3..].trim(), "question 47");
+    bench.transcript.scroll(Scroll::Lines(3));
+    bench.transcript.scroll(Scroll::Turn(-1));
+    assert_eq!(bench.rows()[1][3..].trim(), "question 47", "the turn that is read begins first");
+    bench.transcript.scroll(Scroll::Turn(1));
+    assert_eq!(bench.rows()[1][3..].trim(), "question 48");
+    assert_eq!(bench.transcript.entry(), bench.log[48 * 5].id);
+    bench.transcript.scroll(Scroll::Turn(9));
+    assert!(bench.transcript.is_at_tail());
+}
+
+#[test]
+fn a_text_is_found_in_pages_that_are_not_loaded_yet() {
+    let mut bench = Bench::new(talk(300)).sized(60, 12).paged(4096).open();
+    bench.transcript.find("Question 7");
+    bench.settle();
+    assert_eq!(bench.transcript.search(), Search::Nothing, "capitals count");
+    bench.transcript.find("question 7\u{20}");
+    bench.settle();
+    assert_eq!(bench.transcript.search(), Search::Nothing);
+    bench.transcript.find("run 12");
+    bench.settle();
+    assert!(bench.screen().contains("▸ Bash  run 129"), "{}", bench.screen());
+    bench.transcript.find_next(9);
+    bench.settle();
+    assert!(bench.screen().contains("▸ Bash  run 128"));
+    for _ in 0..9 {
+        bench.transcript.find_next(1);
+        bench.settle();
+    }
+    assert!(bench.screen().contains("▸ Bash  run 12 "));
+    assert_eq!(bench.transcript.search(), Search::Found);
+    bench.transcript.find_next(-1);
+    assert!(bench.screen().contains("▸ Bash  run 120"));
+    bench.transcript.find("output");
+    bench.settle();
+    let screen = bench.screen();
+    assert!(screen.contains("▎    output"), "what is folded is unfolded for it: {screen}");
+}
+
+#[test]
+fn a_match_is_marked_where_it_stands() {
+    let mut bench = Bench::new(vec![said("日本語 needle 日本 NEEDLE")]).sized(40, 3).open();
+    bench.transcript.find("needle");
+    bench.layout();
+    let buffer = bench.buffer();
+    let reversed = |x: u16| buffer[(x, 1)].modifier.contains(ratatui::style::Modifier::REVERSED);
+    let marked: Vec<u16> = (0..40).filter(|x| reversed(*x)).collect();
+    assert_eq!(marked, (10..16).chain(22..28).collect::<Vec<u16>>());
+}
+
+#[test]
+fn a_block_unfolds_where_it_stands_and_folds_again() {
+    let mut bench = Bench::new(talk(30)).sized(60, 40).open();
+    let row = bench.rows().iter().position(|row| row.contains("▸ Bash")).expect("a call in view");
+    assert!(bench.transcript.focus_at(u16::try_from(row).expect("a row")));
+    let before = bench.rows();
+    bench.transcript.toggle_fold();
+    let unfolded = bench.rows();
+    assert!(unfolded[row].contains("▾ Bash"), "{unfolded:#?}");
+    assert!(unfolded[row + 1].contains("$ run"));
+    bench.transcript.toggle_fold();
+    assert_eq!(bench.rows(), before);
+    bench.transcript.toggle_fold_all();
+    assert!(bench.screen().matches("▾ Bash").count() > 1);
+}
+
+#[test]
+fn the_cursor_goes_from_block_to_block_and_through_long_ones() {
+    let long = "row\n".repeat(40);
+    let mut bench = Bench::new(vec![you("a"), said(&long), you("b")]).sized(40, 10).open();
+    for _ in 0..2 {
+        bench.transcript.step(-1);
+    }
+    assert_eq!(bench.transcript.entry(), bench.log[1].id);
+    for _ in 0..80 {
+        bench.transcript.step(-1);
+    }
+    assert_eq!(bench.transcript.entry(), bench.log[0].id);
+    assert_eq!(bench.rows()[0].trim(), "you");
+    bench.transcript.move_block(2);
+    assert_eq!(bench.transcript.entry(), bench.log[2].id);
+    assert!(bench.screen().contains(" b\n"));
+}
+
+#[test]
+fn blocks_are_copied_as_they_were_written() {
+    let log = vec![
+        you("**hi**"),
+        said("see\n```sh\nls -l\n```\n"),
+        call("1", "Bash", json!({"command": "ls"})),
+        result(1100, "1", "exit status 0", Some("a\nb"), false),
+    ];
+    let mut bench = Bench::new(log).open();
+    bench.transcript.step(-1);
+    assert_eq!(bench.transcript.yank().as_deref(), Some("$ ls\nexit status 0\na\nb"));
+    bench.transcript.move_block(-1);
+    assert_eq!(bench.transcript.yank_code().as_deref(), Some("ls -l\n"));
+    bench.transcript.move_block(-1);
+    assert_eq!(bench.transcript.yank().as_deref(), Some("**hi**"));
+    let answer = bench.transcript.yank_last_answer();
+    assert_eq!(answer.as_deref(), Some("see\n```sh\nls -l\n```\n"));
+}
+
+#[test]
+fn a_shortened_entry_is_wanted_whole_when_it_is_unfolded() {
+    let whole = said(&"long ".repeat(30));
+    let mut cut = whole.clone();
+    cut.fact = said("long …").fact;
+    let mut bench = Bench::new(Vec::new()).sized(60, 12);
+    bench.transcript.asked();
+    let line = Line::Cut { cut_bytes: 100_000, entry: Box::new(cut) };
+    bench.transcript.page(vec![line], None, Vec::new(), 0);
+    assert!(bench.screen().contains("(shortened: the whole entry has 98 KiB)"));
+    assert_eq!(bench.transcript.wants_whole(), None);
+    bench.transcript.unfold();
+    assert_eq!(bench.transcript.wants_whole(), whole.id);
+    bench.transcript.whole(whole);
+    let screen = bench.screen();
+    assert!(screen.matches("long").count() == 30 && !screen.contains("shortened"), "{screen}");
+}
+
+#[test]
+fn a_page_that_failed_is_said_and_wanted_again_when_one_scrolls() {
+    let mut bench = Bench::new(talk(3)).sized(60, 5);
+    bench.layout();
+    bench.transcript.asked();
+    bench.transcript.page_failed("the connection to the host ended".into());
+    assert_eq!(bench.transcript.wants(), None);
+    assert!(bench.screen().contains("not loaded: the connection to the host ended"));
+    bench.transcript.scroll(Scroll::Lines(-1));
+    assert_eq!(bench.transcript.wants(), Some(None));
+}
+
+/// What a person might do.
+#[derive(Clone, Debug)]
+enum Act {
+    Scroll(Scroll),
+    Step(i32),
+    Fold,
+    FoldAll,
+    Detail(u8),
+    Size(u16, u16),
+    Say(String),
+    Delta(String),
+    End,
+    Serve,
+    Find(String),
+    Lag,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let n = -40i32..40;
+    prop_oneof![
+        n.clone().prop_map(|n| Act::Scroll(Scroll::Lines(n))),
+        (-3i32..3).prop_map(|n| Act::Scroll(Scroll::Page(n))),
+        (-3i32..3).prop_map(|n| Act::Scroll(Scroll::Turn(n))),
+        Just(Act::Scroll(Scroll::Top)),
+        Just(Act::Scroll(Scroll::Tail)),
+        n.prop_map(Act::Step),
+        Just(Act::Fold),
+        Just(Act::FoldAll),
+        (0u8..3).prop_map(Act::Detail),
+        (1u16..90, 1u16..30).prop_map(|(w, h)| Act::Size(w, h)),
+        "[a-z日 \n]{1,60}".prop_map(Act::Say),
+        "[a-z`#*|>\n -]{1,20}".prop_map(Act::Delta),
+        Just(Act::End),
+        Just(Act::Serve),
+        "[a-z]{1,2}".prop_map(Act::Find),
+        Just(Act::Lag),
+    ]
+}
+
+fn perform(bench: &mut Bench, act: Act) {
+    match act {
+        Act::Scroll(by) => bench.transcript.scroll(by),
+        Act::Step(by) => bench.transcript.step(by),
+        Act::Fold => bench.transcript.toggle_fold(),
+        Act::FoldAll => bench.transcript.toggle_fold_all(),
+        Act::Detail(0) => bench.transcript.set_detail(Detail::Overview),
+        Act::Detail(1) => bench.transcript.set_detail(Detail::Normal),
+        Act::Detail(_) => bench.transcript.set_detail(Detail::Full),
+        Act::Size(width, height) => bench.size = (width, height),
+        Act::Say(text) => bench.commit(said(&text)),
+        Act::Delta(text) => bench.event(&delta(&text)),
+        Act::End => bench.event(&Event::RunEnd { result: RunResult::Finished }),
+        Act::Serve => drop(bench.serve()),
+        Act::Find(needle) => bench.transcript.find(&needle),
+        Act::Lag => bench.event(&Event::Lagged),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn whatever_one_does_every_row_fits_and_the_end_is_reached(
+        acts in proptest::collection::vec(act(), 1..40),
+    ) {
+        let mut bench = Bench::new(talk(60)).sized(50, 12).paged(3000).open();
+        for act in acts {
+            perform(&mut bench, act);
+            for row in bench.rows() {
+                prop_assert_eq!(wrap::width(&row), usize::from(bench.size.0));
+            }
+        }
+        bench.size = (50, 12);
+        bench.transcript.set_detail(Detail::Normal);
+        bench.event(&Event::RunEnd { result: RunResult::Finished });
+        bench.commit(said("the very end"));
+        bench.transcript.scroll(Scroll::Tail);
+        bench.settle();
+        prop_assert!(bench.screen().contains("the very end"));
+    }
+
+    #[test]
+    fn older_pages_never_move_the_line_that_is_read(
+        up in proptest::collection::vec(1i32..60, 1..30),
+        page in 500usize..6000,
+        width in 20u16..90,
+    ) {
+        let mut bench = Bench::new(talk(60)).sized(width, 12).paged(page).open();
+        for rows in up {
+            bench.transcript.scroll(Scroll::Lines(-rows));
+            let before = bench.rows();
+            let reads = !bench.transcript.is_at_tail();
+            if bench.serve() && reads {
+                let after = bench.rows();
+                // A name at the top goes when it turns out that what is above says the same, and
+                // an answer goes to its call.
+                let stays = |row: &String| row.starts_with("   ") && !row.contains("▸ result");
+                let top = before.iter().position(|row| stays(row) && !row.trim().is_empty());
+                let Some(top) = top else { continue };
+                let moved = after.iter().position(|row| *row == before[top]);
+                prop_assert!(moved.is_some_and(|at| at <= top), "{before:#?} {after:#?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Whole screens.
+
+use super::*;
+use yoi::protocol::entry::{SegmentOrigin, SystemItem, domain};
+use yoi::protocol::item::RequestConfig;
+use yoi::protocol::{PodEvent, SegmentId, SessionId};
+
+/// A bit of everything that a log holds.
+fn story() -> Vec<Entry> {
+    let system = |item| entry(0, Fact::SystemItem { item, taken: None });
+    let edit = json!({"file_path": "ui/run.rs", "old_string": "one\ntwo\nthree\n",
+        "new_string": "one\n2\nthree\n"});
+    vec![
+        you("fix the flaky test in ui/run.rs, 日本語👩‍💻é too"),
+        system(SystemItem::FileAttachment {
+            path: "ui/run.rs".into(),
+            body: "fn main() {}\nfn other() {}\n".into(),
+        }),
+        thought("The test waits for a *timer*.\nIt should wait for the event."),
+        said("I'll ask scout to **reproduce** it first:\n\n- run it `100` times\n- read the log"),
+        call("1", "SpawnPod", json!({"name": "scout", "task": "reproduce it"})),
+        result(1200, "1", "spawned pod `scout`", None, false),
+        call("2", "Bash", json!({"command": "cargo test -p ui flaky"})),
+        result(
+            13_345,
+            "2",
+            "exit status 101",
+            Some("running 1 test\n\u{1b}[31mFAILED\u{1b}[0m\n"),
+            true,
+        ),
+        call("3", "Edit", edit),
+        result(13_500, "3", "Edited ui/run.rs (1 replacement(s))", Some("   1\tone\n"), false),
+        system(SystemItem::PodEvent {
+            event: PodEvent::TurnEnded { pod_name: "scout".into() },
+            body: "[Notification]\npod `scout` finished a turn".into(),
+        }),
+        system(SystemItem::Notification {
+            message: "[Peer message from `casa:reviewer`]\nlooks good to me".into(),
+            body: "[Notification]\n[Peer message from `casa:reviewer`]\nlooks good to me".into(),
+        }),
+        said(
+            "| test | runs |\n|---|--:|\n| flaky | 100 |\n\n```rust\nfn fixed() {} // 日本\n```\nDone.",
+        ),
+        entry(
+            0,
+            Fact::RunErrored { interrupted: false, message: "anthropic: 529 overloaded".into() },
+        ),
+        Entry::extension(domain::CUT, json!({"at": NOON})),
+        entry(0, Fact::RunErrored { interrupted: true, message: "Cancelled".into() }),
+    ]
+}
+
+#[test]
+fn a_story_on_a_wide_screen() {
+    insta::assert_snapshot!(Bench::new(story()).sized(90, 42).open().screen());
+}
+
+#[test]
+fn a_story_on_a_narrow_screen() {
+    insta::assert_snapshot!(Bench::new(story()).sized(38, 60).open().screen());
+}
+
+#[test]
+fn a_story_on_a_screen_of_twenty_columns() {
+    insta::assert_snapshot!(Bench::new(story()).sized(20, 80).open().screen());
+}
+
+#[test]
+fn the_overview_is_one_line_a_block() {
+    let mut bench = Bench::new(story()).sized(60, 20).open();
+    bench.transcript.set_detail(Detail::Overview);
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn full_detail_unfolds_everything() {
+    let mut story = story();
+    story.push(entry(
+        0,
+        Fact::LlmUsage {
+            history_len: 3,
+            input_total_tokens: 1200,
+            cache_read_tokens: 1000,
+            cache_write_tokens: 0,
+            output_tokens: 45,
+            cost: Some(0.0123),
+        },
+    ));
+    let mut bench = Bench::new(story).sized(70, 64).open();
+    bench.transcript.set_detail(Detail::Full);
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn what_cannot_be_read_is_shown_in_its_place() {
+    let config = RequestConfig::default();
+    let origin = |turn| SegmentOrigin { segment_id: SegmentId::new(), at_turn_index: turn };
+    let start = |compacted, forked| Fact::SegmentStart {
+        session_id: SessionId::new(),
+        system_prompt: None,
+        config: config.clone(),
+        history: Vec::new(),
+        forked_from: forked,
+        compacted_from: compacted,
+    };
+    let lines = vec![
+        Line::Whole(Box::new(you("before"))),
+        Line::Damaged { damaged: "expected value at line 1 column 1".into(), byte: 4711 },
+        Line::Whole(Box::new(entry(0, start(Some(origin(1)), None)))),
+        Line::Cut { cut_bytes: 1_234_567, entry: Box::new(said("the beginning of a long answer")) },
+        Line::Whole(Box::new(entry(0, Fact::Unknown(json!({"kind": "hologram", "x": 1}))))),
+        Line::Whole(Box::new(entry(0, start(None, Some(origin(0)))))),
+        Line::Whole(Box::new(entry(
+            0,
+            Fact::AssistantItem {
+                item: Item::message(Role::Assistant, "this was be"),
+                origin: None,
+                native: None,
+                partial: true,
+            },
+        ))),
+        Line::Whole(Box::new(entry(
+            0,
+            Fact::RunCompleted { interrupted: false, result: "limit_reached".into() },
+        ))),
+    ];
+    let mut bench = Bench::new(Vec::new()).sized(66, 18);
+    bench.transcript.asked();
+    bench.transcript.page(lines, None, Vec::new(), 0);
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn an_unfolded_call_shows_what_was_asked_and_answered() {
+    let mut bench = Bench::new(story()).sized(60, 24).open();
+    bench.transcript.find("flaky\" ");
+    bench.transcript.find("cargo test");
+    bench.transcript.unfold();
+    bench.transcript.find("");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn every_row_of_any_size_is_exactly_as_wide_as_the_pane() {
+    for detail in [Detail::Overview, Detail::Normal, Detail::Full] {
+        for (width, height) in
+            (1..60).map(|w| (w, 30)).chain([(80, 24), (120, 40), (200, 60), (5, 1)])
+        {
+            let mut bench = Bench::new(story()).sized(width, height).open();
+            bench.transcript.set_detail(detail);
+            bench.transcript.step(-1);
+            for row in bench.rows() {
+                assert_eq!(wrap::width(&row), usize::from(width), "{row:?} at {width}x{height}");
+                assert!(!row.chars().any(char::is_control));
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What is seen while a reply streams and tools run.
+
+use super::*;
+
+#[test]
+fn a_reply_streams_and_its_entries_take_its_place() {
+    let mut bench = Bench::new(vec![you("go")]).sized(50, 9).open();
+    bench.event(&Event::ThinkingStart);
+    bench.layout();
+    bench.now += 4000;
+    bench.event(&Event::ThinkingDelta { text: "Let me see".into() });
+    insta::assert_snapshot!(bench.screen(), @r"
+     you
+       go
+
+     alice
+       ▸ Thinking … 0:04  Let me see
+    ");
+    assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 5000));
+    for word in ["It is **bo", "ld** and\u{1b}[31m ", "1. one\n2. two"] {
+        bench.event(&delta(word));
+    }
+    bench.event(&Event::ToolCallStart { id: "a".into(), name: "Bash".into() });
+    bench.event(&Event::ToolCallArgsDelta { id: "a".into(), json: "{\"command\":\"car".into() });
+    insta::assert_snapshot!(bench.screen(), @r"
+     you
+       go
+
+     alice
+       ▸ Thinking … 0:04  Let me see
+
+       It is bold and 1. one
+       2. two
+       ▸ Bash  car                                  …
+    ");
+    let streamed = bench.transcript.pages.newest_first().count();
+    bench.commit(Entry { ts: NOON + 5000, ..thought("Let me see") });
+    bench.commit(said("It is **bold** and 1. one\n2. two"));
+    let call = call("a", "Bash", json!({"command": "cargo test"}));
+    bench.commit(Entry { ts: NOON + 5000, ..call });
+    bench.now += 3000;
+    bench.event(&Event::ToolOutput { id: "a".into(), text: "one\ntwo\nthree\n10%\r20%".into() });
+    assert_eq!(bench.transcript.pages.newest_first().count(), streamed, "nothing is shown twice");
+    bench.size.1 = 12;
+    insta::assert_snapshot!(bench.screen(), @r"
+     you
+       go
+
+     alice
+       ▸ Thought for 5.0s  Let me see
+
+       It is bold and 1. one
+       2. two
+       ▸ Bash  cargo test                      … 0:02
+         two
+         three
+         20%
+    ");
+    assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 8000));
+    bench.commit(result(7500, "a", "exit status 0", Some("all"), false));
+    bench.event(&Event::RunEnd { result: RunResult::Finished });
+    assert_eq!(bench.transcript.wakes_at(bench.now), None);
+    let screen = bench.screen();
+    assert!(screen.contains("▸ Bash  cargo test                    ok  2.5s"), "{screen}");
+}
+
+#[test]
+fn what_was_not_committed_goes_when_the_run_ends() {
+    let mut bench = Bench::new(vec![you("go")]).open();
+    bench.event(&delta("half a "));
+    bench.event(&Event::ToolCallStart { id: "a".into(), name: "Bash".into() });
+    let mut partial = said("half a ");
+    if let Fact::AssistantItem { partial, .. } = &mut partial.fact {
+        *partial = true;
+    }
+    bench.commit(partial);
+    bench.event(&Event::RunEnd { result: RunResult::Paused });
+    let screen = bench.screen();
+    assert!(screen.contains("half a\n   (cut off here)"), "{screen}");
+    assert!(!screen.contains("Bash"), "{screen}");
+}
+
+#[test]
+fn a_call_without_an_answer_is_not_said_to_run_when_nothing_runs() {
+    let log = vec![you("go"), call("a", "Bash", json!({"command": "x"}))];
+    let mut bench = Bench::new(log).sized(40, 8).open();
+    assert!(bench.screen().contains("no result"));
+    assert_eq!(bench.transcript.wakes_at(bench.now), None);
+}
+
+#[test]
+fn what_runs_when_the_page_is_read_goes_on_running() {
+    let log = [you("go"), call("a", "Bash", json!({"command": "make"}))];
+    let mut bench = Bench::new(Vec::new()).sized(40, 8);
+    bench.transcript.asked();
+    let lines = log.into_iter().map(|entry| Line::Whole(Box::new(entry))).collect();
+    let output = "cc main.c\n".to_owned();
+    let running = InFlight::Tool { id: "a".into(), name: "Bash".into(), output };
+    bench.transcript.page(lines, None, vec![running], 7);
+    bench.now += 9000;
+    insta::assert_snapshot!(bench.screen(), @r"
+     you
+       go
+
+     alice
+       ▸ Bash  make                  … 0:08
+         cc main.c
+    ");
+    bench.seq = 7;
+    bench.event(&Event::TextDelta { text: "next".into() });
+    assert!(bench.screen().contains("next"));
+}
+
+#[test]
+fn events_that_the_page_holds_are_passed_over_and_early_ones_wait_for_it() {
+    let mut bench = Bench::new(vec![you("go")]).sized(40, 8);
+    bench.transcript.apply(Some(3), &delta("lost? "));
+    bench.transcript.asked();
+    bench.transcript.apply(Some(4), &delta("in the page "));
+    bench.transcript.apply(Some(5), &delta("after it "));
+    let (lines, before) = bench.page(None);
+    let text = "lost? in the page ".to_owned();
+    bench.transcript.page(lines, before, vec![InFlight::Text { text }], 4);
+    bench.transcript.apply(Some(6), &delta("and on"));
+    bench.transcript.apply(Some(6), &delta("twice"));
+    assert!(bench.screen().contains("  lost? in the page after it and on\n"));
+}
+
+#[test]
+fn a_retry_counts_down_and_goes_when_the_reply_comes() {
+    let mut bench = Bench::new(vec![you("go")]).sized(60, 8).open();
+    bench.event(&Event::LlmRetry {
+        llm_call: 1,
+        failed_attempt: 1,
+        max_attempts: 4,
+        wait_ms: 8000,
+        elapsed_ms: 10,
+        status: Some(429),
+        error: "slow down".into(),
+    });
+    bench.layout();
+    bench.now += 2500;
+    assert!(bench.screen().contains("in 0:06: attempt 2 of 4 follows; HTTP 429: slow down"));
+    assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 3000));
+    bench.event(&delta("here"));
+    assert!(!bench.screen().contains("429"));
+    assert_eq!(bench.transcript.wakes_at(bench.now), None);
+}
+
+#[test]
+fn an_empty_turn_that_was_taken_back_vanishes() {
+    let mut bench = Bench::new(vec![you("first"), said("yes")]).open();
+    let second = you("second");
+    let from = second.id.expect("an id").to_string();
+    bench.commit(second);
+    assert!(bench.screen().contains("second"));
+    bench
+        .commit(Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, json!({"from": from})));
+    assert!(!bench.screen().contains("second") && bench.screen().contains("first"));
+}
+
+#[test]
+fn a_stream_of_twenty_thousand_pieces_draws_what_it_gains() {
+    let mut bench = Bench::new(vec![you("go")]).sized(80, 24).open();
+    for n in 0..20_000 {
+        let text = match n % 40 {
+            0 => "\n\n".to_owned(),
+            20 => "\n- item ".to_owned(),
+            _ => format!("word{n} "),
+        };
+        bench.event(&delta(&text));
+        bench.layout();
+    }
+    let rows = bench.rows();
+    assert!(rows.iter().any(|row| row.contains("word19999")), "{rows:#?}");
+}

@@ -1,0 +1,271 @@
+//! A tool call as the transcript knows it: what was asked, what came back, how it goes meanwhile.
+
+use crate::pane::transcript::clean;
+use crate::theme::Role;
+use serde_json::{Map, Value};
+use std::rc::Rc;
+
+/// How much of a running command's output is kept, in bytes.
+const LIVE_OUTPUT: usize = 64 * 1024;
+/// While arguments stream in, what they are about is looked for this far.
+const BRIEF_WITHIN: usize = 2048;
+/// The longest text of a one-liner, in characters; the screen cuts it further.
+const BRIEF: usize = 400;
+
+pub struct Tool {
+    pub call_id: String,
+    pub name: String,
+    /// A JSON object as text; incomplete while it streams.
+    pub arguments: String,
+    /// What it is about, in one line.
+    pub brief: String,
+    pub outcome: Option<Rc<Outcome>>,
+    /// What it has printed so far.
+    pub output: String,
+    pub progress: Progress,
+    /// When it was called, in milliseconds.
+    pub since: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The model is still writing its arguments.
+    Asked,
+    Running,
+    /// Whatever it does, it does no longer.
+    Over,
+}
+
+/// What a tool answered.
+pub struct Outcome {
+    pub summary: String,
+    pub content: Option<String>,
+    pub is_error: bool,
+    pub images: usize,
+    pub ts: u64,
+}
+
+impl Outcome {
+    pub fn bytes(&self) -> usize {
+        self.summary.len() + self.content.as_ref().map_or(0, String::len) + size_of::<Self>()
+    }
+
+    pub fn plain(&self) -> String {
+        match &self.content {
+            Some(content) => format!("{}\n{content}", self.summary),
+            None => self.summary.clone(),
+        }
+    }
+}
+
+impl Tool {
+    /// A call whose arguments are known.
+    pub fn called(call_id: String, name: String, arguments: String, since: Option<u64>) -> Self {
+        let brief = brief(&name, &arguments).unwrap_or_default();
+        Self {
+            call_id,
+            name,
+            arguments,
+            brief,
+            outcome: None,
+            output: String::new(),
+            progress: Progress::Over,
+            since,
+        }
+    }
+
+    /// A call whose arguments are being written.
+    pub fn asked(call_id: String, name: String) -> Self {
+        let progress = Progress::Asked;
+        Self { progress, ..Self::called(call_id, name, String::new(), None) }
+    }
+
+    pub fn more_arguments(&mut self, json: &str) {
+        self.arguments.push_str(json);
+        if self.arguments.len() <= BRIEF_WITHIN
+            && let Some(brief) = brief(&self.name, &self.arguments)
+        {
+            self.brief = brief;
+        }
+    }
+
+    pub fn more_output(&mut self, text: &str) {
+        self.output.push_str(text);
+        if self.output.len() > LIVE_OUTPUT {
+            let cut = self.output.len() - LIVE_OUTPUT / 2;
+            let line = self.output[..].bytes().skip(cut).position(|b| b == b'\n');
+            let mut at = line.map_or(cut, |line| cut + line + 1);
+            while !self.output.is_char_boundary(at) {
+                at += 1;
+            }
+            self.output.drain(..at);
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let own = self.arguments.len() + self.output.len() + self.brief.len() + size_of::<Self>();
+        own + self.outcome.as_ref().map_or(0, |outcome| outcome.bytes())
+    }
+
+    pub fn plain(&self) -> String {
+        let asked = match self.argument("command") {
+            Some(command) => format!("$ {command}"),
+            None => format!("{} {}", self.name, self.arguments),
+        };
+        let answered = self.outcome.as_ref().map_or(self.output.clone(), |o| o.plain());
+        format!("{asked}\n{answered}").trim_end().to_owned()
+    }
+
+    /// The arguments, once they are whole.
+    pub fn parsed(&self) -> Option<Map<String, Value>> {
+        serde_json::from_str(&self.arguments).ok()
+    }
+
+    /// One argument that is a text.
+    pub fn argument(&self, name: &str) -> Option<String> {
+        self.parsed()?.get(name)?.as_str().map(String::from)
+    }
+
+    /// Its state in a word, with the time it took or has been taking.
+    pub fn status(&self, now: u64) -> (Role, String) {
+        match (&self.outcome, self.progress) {
+            (Some(outcome), _) => {
+                let (role, word) =
+                    if outcome.is_error { (Role::Error, "error") } else { (Role::Ok, "ok") };
+                let took = self.since.filter(|since| *since > 0 && outcome.ts >= *since);
+                let took = took.map(|since| format!("  {}", took_ms(outcome.ts - since)));
+                (role, format!("{word}{}", took.unwrap_or_default()))
+            }
+            (None, Progress::Asked) => (Role::Dim, "…".into()),
+            (None, Progress::Running) => {
+                let since = self.since.unwrap_or(now);
+                (Role::Running, format!("… {}", elapsed(now.saturating_sub(since))))
+            }
+            (None, Progress::Over) => (Role::Warn, "no result".into()),
+        }
+    }
+}
+
+/// What a call is about, or `None` when its arguments do not say so yet.
+fn brief(name: &str, arguments: &str) -> Option<String> {
+    let parsed: Map<String, Value> = serde_json::from_str(arguments)
+        .or_else(|_| serde_json::from_str(&format!("{arguments}\"}}")))
+        .ok()?;
+    let text = |key: &str| parsed.get(key).and_then(Value::as_str).unwrap_or("");
+    let brief = match name {
+        "Bash" => one_line_of_all(text("command")),
+        "Read" => format!("{}{}", text("file_path"), lines_of(&parsed)),
+        "Write" | "Edit" => text("file_path").to_owned(),
+        "Glob" | "Grep" => match text("path") {
+            "" => text("pattern").to_owned(),
+            path => format!("{}  in {path}", text("pattern")),
+        },
+        "TaskCreate" => text("subject").to_owned(),
+        _ => all(&parsed),
+    };
+    Some(clean::words(&brief).replace('\n', " ").chars().take(BRIEF).collect())
+}
+
+fn lines_of(arguments: &Map<String, Value>) -> String {
+    let number = |key: &str| arguments.get(key).and_then(Value::as_u64);
+    match (number("offset"), number("limit")) {
+        (None, None) => String::new(),
+        (from, None) => format!(":{}-", from.unwrap_or(0) + 1),
+        (from, Some(many)) => {
+            let from = from.unwrap_or(0);
+            format!(":{}-{}", from + 1, from + many)
+        }
+    }
+}
+
+/// A command of several lines on one: its first line, and that there is more.
+fn one_line_of_all(command: &str) -> String {
+    let mut lines = command.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("").to_owned();
+    if lines.next().is_some() { first + " …" } else { first }
+}
+
+/// Every argument; the values of the first ones say enough without their names.
+fn all(arguments: &Map<String, Value>) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for key in ["name", "taskid"] {
+        words.extend(arguments.get(key).map(plain_value));
+    }
+    for (key, value) in arguments.iter().filter(|(key, _)| !["name", "taskid"].contains(&&***key)) {
+        let value = plain_value(value);
+        words.push(format!("{key}: {}", clean::one_line(&value)));
+    }
+    words.join("  ")
+}
+
+/// A JSON value as a person would write it.
+pub fn plain_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// How long something took.
+pub fn took_ms(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
+        10_000..60_000 => format!("{}s", ms / 1000),
+        _ => format!("{}m {:02}s", ms / 60_000, ms / 1000 % 60),
+    }
+}
+
+/// How long something has been going on: to the second, beyond ten minutes to the minute.
+pub fn elapsed(ms: u64) -> String {
+    match ms / 60_000 {
+        0..10 => format!("{}:{:02}", ms / 60_000, ms / 1000 % 60),
+        minutes @ 10..60 => format!("{minutes} min"),
+        minutes => format!("{}h {:02}m", minutes / 60, minutes % 60),
+    }
+}
+
+/// When [`elapsed`] of something that began at `since` says something else.
+pub fn elapsed_changes(since: u64, now: u64) -> u64 {
+    let gone = now.saturating_sub(since);
+    let step = if gone < 600_000 { 1000 } else { 60_000 };
+    since + (gone / step + 1) * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_says_what_it_is_about_in_one_line() {
+        let said = |name: &str, arguments: &str| brief(name, arguments);
+        assert_eq!(said("Bash", r#"{"command":"cd x\nmake"}"#).as_deref(), Some("cd x …"));
+        let read = r#"{"file_path":"/a","offset":9,"limit":10}"#;
+        assert_eq!(said("Read", read).as_deref(), Some("/a:10-19"));
+        let grep = r#"{"pattern":"fn x","path":"/src"}"#;
+        assert_eq!(said("Grep", grep).as_deref(), Some("fn x  in /src"));
+        let spawn = r#"{"cwd":"/r","name":"scout"}"#;
+        assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  cwd: /r"));
+        assert_eq!(said("Bash", r#"{"command":"car"#).as_deref(), Some("car"));
+        assert_eq!(said("Bash", r#"{"com"#), None);
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!([took_ms(240), took_ms(12_345), took_ms(125_000)], ["0.2s", "12s", "2m 05s"]);
+        let long = [elapsed(8_000), elapsed(599_999), elapsed(600_000), elapsed(3_720_000)];
+        assert_eq!(long, ["0:08", "9:59", "10 min", "1h 02m"]);
+        assert_eq!(elapsed_changes(1000, 1000), 2000);
+        assert_eq!(elapsed_changes(1000, 2500), 3000);
+        assert_eq!(elapsed_changes(0, 600_000), 660_000);
+    }
+
+    #[test]
+    fn the_output_of_a_running_command_stays_bounded() {
+        let mut tool = Tool::asked("1".into(), "Bash".into());
+        for n in 0..20_000 {
+            tool.more_output(&format!("line {n} 日本\n"));
+        }
+        assert!(tool.output.len() <= LIVE_OUTPUT);
+        assert!(tool.output.ends_with("line 19999 日本\n") && tool.output.starts_with("line "));
+    }
+}

@@ -1,0 +1,239 @@
+//! A transcript on the screen: the rows that its layout found, the cursor, what a search found, and
+//! how much is new below.
+
+use crate::pane::transcript::block::Kind;
+use crate::pane::transcript::find::find_in;
+use crate::pane::transcript::rows::Speaker;
+use crate::pane::transcript::scroll::{Seen, margins};
+use crate::pane::transcript::tool::elapsed;
+use crate::pane::transcript::wrap::{Piece, Row, row_width, shorten, width};
+use crate::pane::transcript::{Detail, Search, Transcript, clean};
+use crate::theme::{Role, Theme};
+use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::Widget;
+
+/// The widest border between two parts of the history.
+const BORDER: usize = 60;
+
+/// A transcript as a widget; [`Transcript::layout`] with the same size goes before it.
+pub struct View<'a> {
+    pub transcript: &'a Transcript,
+    pub theme: &'a Theme,
+    pub focused: bool,
+    /// The Pod's name, over what it says.
+    pub pod: &'a str,
+}
+
+impl Widget for View<'_> {
+    fn render(self, area: Rect, buf: &mut Buffer) {
+        buf.set_style(area, self.theme.text);
+        let cursor = self.transcript.cursor.filter(|_| self.focused);
+        for (seen, y) in self.transcript.seen.iter().zip(area.top()..area.bottom()) {
+            let line = Rect { y, height: 1, ..area };
+            self.row(seen, line, buf);
+            if cursor == Some(seen.pos) && seen.row >= 0 {
+                self.cursor(line, buf);
+            }
+            self.highlight(line, buf);
+        }
+        self.corner(area, buf);
+    }
+}
+
+impl View<'_> {
+    fn row(&self, seen: &Seen, line: Rect, buf: &mut Buffer) {
+        let (names, words) = margins(line.width);
+        if let Some(speaker) = &seen.speaker {
+            return self.put(&self.name(speaker), line, names, buf);
+        }
+        let Some(block) = self.transcript.pages.get(seen.pos) else { return };
+        let Ok(row) = usize::try_from(seen.row) else { return };
+        let shape = block.shape(self.transcript.detail, self.transcript.unfolded);
+        let cells = usize::from(line.width.saturating_sub(words));
+        if shape.head && row == 0 {
+            return self.head(seen, line, buf);
+        }
+        match &block.kind {
+            Kind::CutOff { .. } | Kind::Border(_) | Kind::Retry { .. } => {
+                if let Some(own) = self.own_row(seen, cells) {
+                    return self.put(&own, line, words, buf);
+                }
+            }
+            _ => {}
+        }
+        let row = row - usize::from(shape.head);
+        if let Some(pieces) = block.cache.as_ref().and_then(|cache| cache.rows.get(row)) {
+            self.put(pieces, line, words, buf);
+        }
+    }
+
+    fn name(&self, speaker: &Speaker) -> Row {
+        vec![match speaker {
+            Speaker::You => Piece::new("you", Role::You),
+            Speaker::Pod => Piece::new(clean::one_line(self.pod), Role::Agent),
+            Speaker::Other(name) => Piece::new(name.as_str(), Role::Accent),
+        }]
+    }
+
+    /// The one line of a block: as much as fits beside its state.
+    fn head(&self, seen: &Seen, line: Rect, buf: &mut Buffer) {
+        let transcript = self.transcript;
+        let Some(block) = transcript.pages.get(seen.pos) else { return };
+        let shape = block.shape(transcript.detail, transcript.unfolded);
+        let (mut left, right) = block.head(shape, transcript.now);
+        let cells = usize::from(line.width.saturating_sub(margins(line.width).1));
+        if let Some(own) = self.own_row(seen, cells) {
+            left = own;
+        }
+        if transcript.detail == Detail::Overview
+            && let (Kind::User(_) | Kind::Said { .. } | Kind::System(_), Some(speaker)) =
+                (&block.kind, block.speaker())
+        {
+            left.splice(
+                1..1,
+                self.name(&speaker).into_iter().chain([Piece::new("  ", Role::Text)]),
+            );
+        }
+        let Some(right) = right.map(|piece| brief_enough(piece, cells)) else {
+            return self.put(&left, line, margins(line.width).1, buf);
+        };
+        let wide = width(&right.text);
+        let margin = usize::from(cells > wide + 8);
+        let left = shorten(&left, cells.saturating_sub(wide + margin + 1));
+        self.put(&left, line, margins(line.width).1, buf);
+        let taken = u16::try_from(wide + margin).unwrap_or(line.width);
+        self.put(&[right], line, line.width.saturating_sub(taken), buf);
+    }
+
+    /// A row that says the time, or is as wide as the pane.
+    fn own_row(&self, seen: &Seen, cells: usize) -> Option<Row> {
+        match &self.transcript.pages.get(seen.pos)?.kind {
+            Kind::CutOff { at } => {
+                let text = format!("cut off {}; :resume goes on", self.clock(*at));
+                Some(vec![Piece::new(text, Role::Paused)])
+            }
+            Kind::Border(word) => {
+                let long = BORDER.min(cells).saturating_sub(width(word) + 2);
+                let (left, right) = (long / 2, long - long / 2);
+                let text = format!("{} {word} {}", "─".repeat(left), "─".repeat(right));
+                Some(vec![Piece::new(text, Role::Dim)])
+            }
+            Kind::Retry { text, wait_ms, since } if seen.row == 0 => {
+                let end = since.unwrap_or(self.transcript.now) + wait_ms;
+                let left = end.saturating_sub(self.transcript.now);
+                let wait =
+                    if left == 0 { String::new() } else { format!("in {}: ", elapsed(left + 999)) };
+                Some(vec![Piece::new(format!("{wait}{text}"), Role::Warn)])
+            }
+            _ => None,
+        }
+    }
+
+    /// The time of day, with the day when it is not today's.
+    fn clock(&self, ms: u64) -> String {
+        let zoned = |ms: u64| {
+            let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+            time.unwrap_or_default().to_zoned(self.transcript.zone.clone())
+        };
+        let (then, now) = (zoned(ms), zoned(self.transcript.now));
+        let form = if then.date() == now.date() { "%H:%M" } else { "%b %-d %H:%M" };
+        then.strftime(form).to_string()
+    }
+
+    fn put(&self, row: &[Piece], line: Rect, from: u16, buf: &mut Buffer) {
+        let cells = usize::from(line.width.saturating_sub(from));
+        let cut;
+        let row = if row_width(row) <= cells {
+            row
+        } else {
+            cut = shorten(row, cells);
+            &cut
+        };
+        let mut x = line.x + from.min(line.width);
+        for piece in row {
+            let style = self.theme.style(piece.look.role).add_modifier(piece.look.emphasis);
+            let left = usize::from(line.right().saturating_sub(x));
+            (x, _) = buf.set_stringn(x, line.y, &piece.text, left, style);
+        }
+    }
+
+    fn cursor(&self, line: Rect, buf: &mut Buffer) {
+        if margins(line.width).0 > 0 {
+            buf.set_stringn(line.x, line.y, "▎", 1, self.theme.border_focus);
+        } else {
+            buf.set_style(line, self.theme.selection);
+        }
+    }
+
+    /// Marks what a search found in a row that is drawn.
+    fn highlight(&self, line: Rect, buf: &mut Buffer) {
+        let needle = self.transcript.find.needle();
+        if needle.is_empty() {
+            return;
+        }
+        let mut text = String::new();
+        let mut columns: Vec<(usize, u16)> = Vec::new();
+        let mut hidden = 0;
+        for x in line.left()..line.right() {
+            if hidden > 0 {
+                hidden -= 1;
+                continue;
+            }
+            let symbol = buf[(x, line.y)].symbol();
+            columns.push((text.len(), x));
+            text.push_str(symbol);
+            hidden = width(symbol).saturating_sub(1);
+        }
+        let mut from = 0;
+        while let Some((start, end)) = text.get(from..).and_then(|rest| find_in(rest, needle)) {
+            let (start, end) = (from + start, from + end);
+            for (_, x) in columns.iter().filter(|(at, _)| (start..end).contains(at)) {
+                buf[(*x, line.y)].set_style(self.theme.found);
+            }
+            from = end;
+        }
+    }
+
+    /// What is new below, what is being read, what could not be.
+    fn corner(&self, area: Rect, buf: &mut Buffer) {
+        let transcript = self.transcript;
+        let new = transcript.new_below();
+        let (text, style): (String, Style) = if let Some(why) = &transcript.load.failed {
+            (format!("not loaded: {}", clean::one_line(why)), self.theme.error)
+        } else if transcript.search() == Search::Looking {
+            ("searching older pages …".into(), self.theme.running)
+        } else if transcript.find.is_seeking() || !transcript.load.ready {
+            ("loading …".into(), self.theme.dim)
+        } else if new > 0 {
+            (format!("↓ {new} new"), self.theme.accent)
+        } else {
+            return;
+        };
+        let row = shorten(&[Piece::new(format!(" {text} "), Role::Text)], usize::from(area.width));
+        let text: String = row.into_iter().map(|piece| piece.text).collect();
+        let wide = u16::try_from(width(&text)).unwrap_or(area.width).min(area.width);
+        if area.height > 0 {
+            let (x, y) = (area.right() - wide, area.bottom() - 1);
+            buf.set_stringn(x, y, text, usize::from(wide), self.theme.text.patch(style));
+        }
+    }
+}
+
+/// The state of a block, down to a sign where there is little room.
+fn brief_enough(piece: Piece, cells: usize) -> Piece {
+    if cells >= 40 {
+        return piece;
+    }
+    let word = piece.text.split("  ").next().unwrap_or("").to_owned();
+    let sign = match (cells, piece.look.role) {
+        (24.., _) => word,
+        (_, Role::Ok) => "✓".into(),
+        (_, Role::Error) => "✕".into(),
+        (_, Role::Warn) => "?".into(),
+        (_, _) => "…".into(),
+    };
+    Piece::new(sign, piece.look)
+}

@@ -1,0 +1,405 @@
+//! Rows: styled text brought to a width, measured as the terminal draws it, one grapheme cluster
+//! after the other.
+
+use crate::theme::Role;
+use ratatui::buffer::CellWidth;
+use ratatui::style::Modifier;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// How a piece of text looks: a role of the theme, and emphasis of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    pub role: Role,
+    pub emphasis: Modifier,
+}
+
+impl From<Role> for Look {
+    fn from(role: Role) -> Self {
+        Self { role, emphasis: Modifier::empty() }
+    }
+}
+
+/// Text of one look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub text: String,
+    pub look: Look,
+}
+
+impl Piece {
+    pub fn new(text: impl Into<String>, look: impl Into<Look>) -> Self {
+        Self { text: text.into(), look: look.into() }
+    }
+}
+
+/// One line of the screen.
+pub type Row = Vec<Piece>;
+
+/// Where a line may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// Between words, and inside a word only where it is wider than the line.
+    Words,
+    /// Anywhere, keeping every space: for code and output.
+    Anywhere,
+}
+
+/// What stands for a cluster that is wider than the whole line.
+const TOO_WIDE: &str = "·";
+/// What says that a line goes on beyond its end.
+const ELLIPSIS: &str = "…";
+/// Punctuation that does not begin a line.
+const NOT_FIRST: &str =
+    "、。，．・：；！？）」』】〉》〕｝…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ";
+
+/// The grapheme clusters of a text with their byte offsets.
+pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let bytes = rest.as_bytes();
+        // Between two ASCII bytes there is always a border, the cleaned text having no returns.
+        let plain = bytes[0].is_ascii() && bytes.get(1).is_none_or(u8::is_ascii);
+        let cluster = if plain { &rest[..1] } else { rest.graphemes(true).next()? };
+        let start = at;
+        at += cluster.len();
+        Some((start, cluster))
+    })
+}
+
+/// Cells that one cluster takes; none when it cannot be drawn.
+pub fn cells(cluster: &str) -> usize {
+    if cluster.contains(char::is_control) { 0 } else { usize::from(cluster.cell_width()) }
+}
+
+/// Cells that a text takes on one line.
+pub fn width(text: &str) -> usize {
+    clusters(text).map(|(_, cluster)| cells(cluster)).sum()
+}
+
+/// Cells that a row takes.
+pub fn row_width(row: &[Piece]) -> usize {
+    row.iter().map(|piece| width(&piece.text)).sum()
+}
+
+/// The longest beginning of a text that fits, and the cells it takes.
+pub fn head_of(text: &str, cells_at_most: usize) -> (&str, usize) {
+    let mut used = 0;
+    for (at, cluster) in clusters(text) {
+        let wide = cells(cluster);
+        if used + wide > cells_at_most {
+            return (&text[..at], used);
+        }
+        used += wide;
+    }
+    (text, used)
+}
+
+/// A row of at most this many cells; an ellipsis says that something is missing.
+pub fn shorten(row: &[Piece], cells_at_most: usize) -> Row {
+    if row_width(row) <= cells_at_most {
+        return row.to_vec();
+    }
+    let mut left = cells_at_most.saturating_sub(1);
+    let mut out = Row::new();
+    for piece in row {
+        let (head, used) = head_of(&piece.text, left);
+        out.push(Piece::new(head, piece.look));
+        left -= used;
+        if head.len() < piece.text.len() {
+            break;
+        }
+    }
+    if cells_at_most > 0 {
+        let look = out.last().map_or(Look::default(), |piece| piece.look);
+        out.push(Piece::new(ELLIPSIS, look));
+    }
+    out
+}
+
+/// Text to wrap: what stands before its first row, before the others, and how it may break.
+pub struct Paragraph<'a> {
+    pub first: &'a [Piece],
+    pub rest: &'a [Piece],
+    pub body: &'a [Piece],
+    pub at: Break,
+}
+
+/// Wraps a text with nothing before its rows.
+pub fn wrap(body: &[Piece], cells: usize, at: Break, out: &mut Vec<Row>) {
+    Paragraph { first: &[], rest: &[], body, at }.wrap(cells, out);
+}
+
+impl Paragraph<'_> {
+    /// Appends the rows of this text, none wider than `cells`; at least one.
+    pub fn wrap(&self, cells: usize, out: &mut Vec<Row>) {
+        let mut filler = Filler::new(self, cells);
+        for (index, piece) in self.body.iter().enumerate() {
+            for (start, cluster) in clusters(&piece.text) {
+                filler.put(index, start, cluster, out);
+            }
+        }
+        filler.end_line(out);
+    }
+}
+
+/// One cluster of the line under way.
+#[derive(Clone, Copy)]
+struct Cell {
+    piece: usize,
+    start: usize,
+    end: usize,
+    wide: usize,
+    kind: CellKind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum CellKind {
+    Space,
+    Ink,
+    TooWide,
+}
+
+struct Filler<'a> {
+    text: &'a Paragraph<'a>,
+    cells: usize,
+    first: Row,
+    rest: Row,
+    /// Whether the row under way is the first.
+    at_first: bool,
+    line: Vec<Cell>,
+    used: usize,
+    /// How much of `line` may stand alone.
+    may_break: Option<usize>,
+    /// The same, before the last such place.
+    earlier: Option<usize>,
+    /// Spaces after a break do not begin the next line.
+    swallow: bool,
+}
+
+impl<'a> Filler<'a> {
+    fn new(text: &'a Paragraph<'a>, cells: usize) -> Self {
+        let (first, rest) = (half(text.first, cells), half(text.rest, cells));
+        let mut filler = Self {
+            text,
+            cells,
+            first,
+            rest,
+            at_first: true,
+            line: Vec::new(),
+            used: 0,
+            may_break: None,
+            earlier: None,
+            swallow: false,
+        };
+        filler.used = row_width(filler.prefix());
+        filler
+    }
+
+    fn prefix(&self) -> &Row {
+        if self.at_first { &self.first } else { &self.rest }
+    }
+
+    fn put(&mut self, piece: usize, start: usize, cluster: &str, out: &mut Vec<Row>) {
+        if cluster == "\n" {
+            self.end_line(out);
+            self.swallow = false;
+            return;
+        }
+        let space = cluster.chars().all(|c| c.is_whitespace() && c != '\u{a0}' && c != '\u{202f}');
+        let (mut wide, mut kind) = (cells(cluster), CellKind::Ink);
+        if wide > self.cells.saturating_sub(row_width(self.prefix())) {
+            (wide, kind) = (usize::from(self.cells > 0), CellKind::TooWide);
+        }
+        let words = self.text.at == Break::Words;
+        if words && space {
+            if self.swallow {
+                return;
+            }
+            if self.used + wide > self.cells {
+                self.end_line(out);
+                self.swallow = true;
+                return;
+            }
+            kind = CellKind::Space;
+        } else {
+            self.swallow = false;
+            self.make_room(wide, cluster, out);
+        }
+        let end = start + cluster.len();
+        self.line.push(Cell { piece, start, end, wide, kind });
+        self.used += wide;
+        if kind == CellKind::Space || (words && wide == 2) {
+            self.allow_break();
+        }
+    }
+
+    fn allow_break(&mut self) {
+        let here = Some(self.line.len());
+        if self.may_break != here {
+            self.earlier = self.may_break;
+            self.may_break = here;
+        }
+    }
+
+    /// Breaks the line until a cluster of this width fits, and notes whether it may begin a line.
+    fn make_room(&mut self, wide: usize, cluster: &str, out: &mut Vec<Row>) {
+        let words = self.text.at == Break::Words;
+        if NOT_FIRST.contains(cluster) && self.may_break == Some(self.line.len()) {
+            let spaced = self.line.last().is_some_and(|cell| cell.kind == CellKind::Space);
+            if !spaced {
+                self.may_break = self.earlier;
+            }
+        } else if words && wide == 2 && !self.line.is_empty() {
+            self.allow_break();
+        }
+        while self.used + wide > self.cells && !self.line.is_empty() {
+            let keep = self.may_break.filter(|at| words && *at > 0).unwrap_or(self.line.len());
+            let next = self.line.split_off(keep);
+            self.end_line(out);
+            self.used += next.iter().map(|cell| cell.wide).sum::<usize>();
+            self.line = next;
+        }
+    }
+
+    fn end_line(&mut self, out: &mut Vec<Row>) {
+        while self.text.at == Break::Words
+            && self.line.last().is_some_and(|cell| cell.kind == CellKind::Space)
+        {
+            self.line.pop();
+        }
+        let mut row = self.prefix().clone();
+        let mut last = None;
+        for cell in self.line.drain(..) {
+            let source = &self.text.body[cell.piece];
+            let text = match cell.kind {
+                CellKind::TooWide if cell.wide == 0 => "",
+                CellKind::TooWide => TOO_WIDE,
+                CellKind::Space | CellKind::Ink => &source.text[cell.start..cell.end],
+            };
+            match row.last_mut() {
+                Some(piece) if last == Some(cell.piece) => piece.text.push_str(text),
+                _ => row.push(Piece::new(text, source.look)),
+            }
+            last = Some(cell.piece);
+        }
+        out.push(row);
+        self.at_first = false;
+        self.used = row_width(&self.rest);
+        self.may_break = None;
+        self.earlier = None;
+    }
+}
+
+/// As much of a prefix as leaves half of the line for the text.
+pub fn half(prefix: &[Piece], cells: usize) -> Row {
+    if row_width(prefix) <= cells / 2 {
+        return prefix.to_vec();
+    }
+    let mut left = cells / 2;
+    let mut out = Row::new();
+    for piece in prefix {
+        let (head, used) = head_of(&piece.text, left);
+        out.push(Piece::new(head, piece.look));
+        left -= used;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(text: &str, cells: usize, at: Break) -> Vec<String> {
+        let mut out = Vec::new();
+        wrap(&[Piece::new(text, Role::Text)], cells, at, &mut out);
+        out.iter().map(|row| row.iter().map(|piece| piece.text.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn lines_break_between_words_and_inside_words_only_when_they_must() {
+        assert_eq!(rows("the quick brown fox", 10, Break::Words), ["the quick", "brown fox"]);
+        assert_eq!(rows("abcdefghij kl", 4, Break::Words), ["abcd", "efgh", "ij", "kl"]);
+        assert_eq!(rows("a  b\n\n  c", 9, Break::Words), ["a  b", "", "  c"]);
+        assert_eq!(rows("ab  cd", 4, Break::Anywhere), ["ab  ", "cd"]);
+    }
+
+    #[test]
+    fn wide_characters_break_anywhere_but_not_before_closing_punctuation() {
+        assert_eq!(rows("日本語テスト", 6, Break::Words), ["日本語", "テスト"]);
+        assert_eq!(rows("日本語。次", 6, Break::Words), ["日本", "語。次"]);
+        assert_eq!(rows("👩‍💻é日", 4, Break::Words), ["👩‍💻é", "日"]);
+        assert_eq!(rows("日本", 1, Break::Words), ["·", "·"]);
+    }
+
+    #[test]
+    fn a_row_is_shortened_with_an_ellipsis() {
+        let row = [Piece::new("abc", Role::Text), Piece::new("日本語", Role::Dim)];
+        let short =
+            |cells| -> String { shorten(&row, cells).into_iter().map(|p| p.text).collect() };
+        assert_eq!(short(9), "abc日本語");
+        assert_eq!(short(8), "abc日本…");
+        assert_eq!(short(7), "abc日…");
+        assert_eq!((short(1).as_str(), short(0).as_str()), ("…", ""));
+    }
+
+    /// Words, wide characters, joined emoji, marks, spaces, anything.
+    fn text() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            "[a-z]{1,12}",
+            Just(" ".to_owned()),
+            Just("日本語".to_owned()),
+            Just("👩‍💻".to_owned()),
+            Just("❤️".to_owned()),
+            Just("e\u{301}".to_owned()),
+            Just("ｶﾞ".to_owned()),
+            Just("\n".to_owned()),
+            any::<String>(),
+        ];
+        proptest::collection::vec(part, 0..24).prop_map(|parts| parts.concat())
+    }
+
+    fn ink(text: &str) -> String {
+        clusters(text)
+            .map(|(_, cluster)| cluster)
+            .filter(|cluster| !cluster.chars().all(char::is_whitespace))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_is_wider_than_the_width_and_no_ink_is_lost(
+            text in text(),
+            cells in 1usize..200,
+            anywhere in any::<bool>(),
+        ) {
+            let text = crate::pane::transcript::clean::words(&text).into_owned();
+            let at = if anywhere { Break::Anywhere } else { Break::Words };
+            let rows = rows(&text, cells, at);
+            for row in &rows {
+                prop_assert!(width(row) <= cells, "{row:?} is wider than {cells}");
+            }
+            let widest = clusters(&text).map(|(_, cluster)| super::cells(cluster)).max();
+            if widest.unwrap_or(0) <= cells {
+                prop_assert_eq!(ink(&text), rows.iter().map(|row| ink(row)).collect::<String>());
+            }
+        }
+
+        #[test]
+        fn prefixes_never_push_a_row_over_the_width(text in text(), cells in 1usize..40, deep in 0usize..30) {
+            let text = crate::pane::transcript::clean::words(&text).into_owned();
+            let prefix = [Piece::new("│ ".repeat(deep), Role::Quote)];
+            let body = [Piece::new(text, Role::Text)];
+            let mut out = Vec::new();
+            Paragraph { first: &prefix, rest: &prefix, body: &body, at: Break::Words }.wrap(cells, &mut out);
+            prop_assert!(out.iter().all(|row| row_width(row) <= cells));
+        }
+
+        #[test]
+        fn a_shortened_row_fits(text in text(), cells in 0usize..60) {
+            let text = crate::pane::transcript::clean::words(&text).replace('\n', " ");
+            prop_assert!(row_width(&shorten(&[Piece::new(text, Role::Text)], cells)) <= cells);
+        }
+    }
+}
