@@ -15,7 +15,7 @@ use yoi::protocol::method::NewPod;
 use yoi::protocol::{Method, now_ms};
 
 /// The model that plays the tour.
-const TOUR: &str = "rehearsal:builtin:tour";
+const TOUR: &str = "rehearsal:@tour";
 
 impl Loop {
     /// Does what is wished, and what the app wishes when it learns how that went.
