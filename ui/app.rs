@@ -102,6 +102,8 @@ pub enum Asked {
     /// The subscription.
     Watch,
     Page(PodName),
+    /// An entry that came cut.
+    Whole(PodName),
     /// A message to a Pod; it is given back when it is refused.
     Send(PodName, Message),
     /// The Pod for the first message.
@@ -268,14 +270,15 @@ impl App {
         if let Some(area) = areas.transcript {
             transcript.layout(area.width, area.height, now);
         }
+        let pod = Some(name.clone());
+        if let Some(entry) = transcript.wants_whole() {
+            let asked = Asked::Whole(name.clone());
+            effects.push(Effect::Call { pod: pod.clone(), method: Method::Fetch { entry }, asked });
+        }
         if let Some(before) = transcript.wants() {
             transcript.asked();
             let method = Method::Page { before, max_bytes: PAGE };
-            effects.push(Effect::Call {
-                pod: Some(name.clone()),
-                method,
-                asked: Asked::Page(name),
-            });
+            effects.push(Effect::Call { pod, method, asked: Asked::Page(name) });
         }
         effects
     }
@@ -332,9 +335,9 @@ impl App {
             let keep = [self.current.clone(), self.before.clone()];
             self.transcripts.retain(|name, _| keep.contains(&Some(name.clone())));
         }
-        let detail = self.detail;
+        let (detail, zone) = (self.detail, self.zone().clone());
         self.transcripts.entry(name.clone()).or_insert_with(|| {
-            let mut transcript = Transcript::new();
+            let mut transcript = Transcript::in_zone(zone);
             transcript.set_detail(detail);
             transcript
         })

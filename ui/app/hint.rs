@@ -3,6 +3,7 @@
 use crate::app::{App, Focus, Link};
 use crate::keys::{Action, Binding, Context, label};
 use crate::pane::actionbar::{Count, Hint};
+use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
 use yoi::protocol::{PodInfo, State};
 
@@ -30,19 +31,33 @@ impl App {
                     (Action::Keys, "keys"),
                 ],
             ),
-            Focus::Transcript => self.list_hints(
-                Context::Transcript,
-                &[
-                    (Action::UnfoldHere, "unfold"),
-                    (Action::Find, "find"),
-                    (Action::Copy, "copy"),
-                    (Action::PreviousTurn, "turn"),
-                    (Action::Tail, "tail"),
-                    (Action::Composer, "write"),
-                    (Action::Keys, "keys"),
-                ],
-            ),
+            Focus::Transcript => self.transcript_hints(),
         }
+    }
+
+    fn transcript_hints(&self) -> Vec<Hint> {
+        let mut hints = match self.transcript().map(Transcript::search) {
+            Some(Search::Looking) => vec![Hint::new("", "looking …")],
+            Some(Search::Nothing) => vec![Hint::new("", "no further match")],
+            Some(Search::Found) => {
+                let next = self.keymap.label(Context::Transcript, Action::FindNext);
+                vec![Hint::new(next, "next match")]
+            }
+            Some(Search::Off) | None => Vec::new(),
+        };
+        hints.extend(self.list_hints(
+            Context::Transcript,
+            &[
+                (Action::UnfoldHere, "unfold"),
+                (Action::Find, "find"),
+                (Action::Copy, "copy"),
+                (Action::PreviousTurn, "turn"),
+                (Action::Tail, "tail"),
+                (Action::Composer, "write"),
+                (Action::Keys, "keys"),
+            ],
+        ));
+        hints
     }
 
     fn leader_hints(&self) -> Vec<Hint> {

@@ -145,6 +145,14 @@ impl App {
                 self.page(&pod, reply);
                 Vec::new()
             }
+            Asked::Whole(pod) => {
+                if let (Event::Fetched { entry }, Some(transcript)) =
+                    (reply, self.transcripts.get_mut(&pod))
+                {
+                    transcript.whole(*entry);
+                }
+                Vec::new()
+            }
             Asked::NewFor(message) => match reply {
                 Event::Created { info } => self.created_for(*info, message),
                 _ => Vec::new(),
@@ -189,6 +197,7 @@ impl App {
             Asked::Files(_) => self.composer.files = None,
             Asked::Verb(..)
             | Asked::Watch
+            | Asked::Whole(_)
             | Asked::NewTour
             | Asked::RewindTargets(..)
             | Asked::Unqueue(..)

@@ -5,7 +5,7 @@ use crate::command::{self, Call, Verb};
 use crate::notice::Kind;
 use crate::pane::actionbar::{Prompt, Purpose};
 use crate::run::ExitReason;
-use yoi::protocol::{Method, PodName, RewindTarget, State};
+use yoi::protocol::{Method, PodInfo, PodName, RewindTarget, State};
 
 impl App {
     /// Opens the command line with `text` in it.
@@ -19,7 +19,7 @@ impl App {
 
     /// Enter in the command line. A line that cannot be run stays there.
     pub(super) fn enter_line(&mut self, prompt: Prompt) -> Vec<Effect> {
-        let text = prompt.input.text().trim().to_owned();
+        let text = prompt.input.text().trim().trim_start_matches(':').to_owned();
         if text.is_empty() {
             self.closed();
             return Vec::new();
@@ -149,23 +149,31 @@ impl App {
 
     /// What the shell shows afterwards: what goes on, how to come back, how to end it.
     fn farewell(&self) -> Vec<String> {
-        let live = |info: &&yoi::protocol::PodInfo| info.state != State::Stopped;
+        let live = |info: &&PodInfo| info.state != State::Stopped;
         let pods: Vec<_> = self.family.all().iter().filter(live).collect();
-        let working = self.family.running().count();
         let Some(one) = self.info().filter(live).or(pods.first().copied()) else {
             return Vec::new();
         };
-        let count = match pods.len() {
-            1 => format!("{} stays", one.name),
-            n => format!("{n} Pods stay"),
+        let verb = match (pods.len(), self.setup.reconnects) {
+            (1, true) => "stays",
+            (_, true) => "stay",
+            (1, false) => "is kept",
+            (_, false) => "are kept",
         };
-        let working = match working {
+        let who = match pods.len() {
+            1 => one.name.to_string(),
+            n => format!("{n} Pods"),
+        };
+        if !self.setup.reconnects {
+            return vec![format!("{who} {verb}; yoi shows it again")];
+        }
+        let working = match self.family.running().count() {
             0 => "nothing is running".to_owned(),
             1 => "1 turn goes on".to_owned(),
             n => format!("{n} turns go on"),
         };
         vec![
-            format!("{count}; {working}"),
+            format!("{who} {verb}; {working}"),
             format!("come back: yoi · end it: yoi stop {} · end all: yoi stop --all", one.name),
         ]
     }

@@ -94,30 +94,14 @@ impl Bench {
 
     /// What the screen shows, one line a row, without trailing spaces.
     pub fn screen(&mut self) -> String {
-        let backend = self.painted();
-        let rows = backend.content.chunks(usize::from(backend.area.width)).map(|row| {
-            let mut text = String::new();
-            let mut skip = 0;
-            for cell in row {
-                if skip == 0 {
-                    text.push_str(cell.symbol());
-                    skip = crate::pane::fit::width(cell.symbol()).max(1);
-                }
-                skip -= 1;
-            }
-            text.trim_end().to_owned()
-        });
-        rows.collect::<Vec<_>>().join("\n")
+        self.app.settle();
+        painted(&self.app)
     }
 
     /// The cells of a frame.
     pub fn painted(&mut self) -> ratatui::buffer::Buffer {
         self.app.settle();
-        let (width, height) = self.app.size;
-        let backend = ratatui::backend::TestBackend::new(width, height);
-        let mut terminal = ratatui::Terminal::new(backend).expect("a terminal");
-        terminal.draw(|frame| crate::view::draw(&self.app, frame)).expect("a frame");
-        terminal.backend().buffer().clone()
+        buffer(&self.app)
     }
 
     pub fn notice(&self) -> &str {
@@ -127,6 +111,31 @@ impl Bench {
     pub fn draft(&self) -> String {
         self.app.composer.draft().message().text
     }
+}
+
+fn buffer(app: &App) -> ratatui::buffer::Buffer {
+    let backend = ratatui::backend::TestBackend::new(app.size.0, app.size.1);
+    let mut terminal = ratatui::Terminal::new(backend).expect("a terminal");
+    terminal.draw(|frame| crate::view::draw(app, frame)).expect("a frame");
+    terminal.backend().buffer().clone()
+}
+
+/// A frame as text.
+fn painted(app: &App) -> String {
+    let buffer = buffer(app);
+    let rows = buffer.content.chunks(usize::from(buffer.area.width)).map(|row| {
+        let mut text = String::new();
+        let mut skip = 0;
+        for cell in row {
+            if skip == 0 {
+                text.push_str(cell.symbol());
+                skip = crate::pane::fit::width(cell.symbol()).max(1);
+            }
+            skip -= 1;
+        }
+        text.trim_end().to_owned()
+    });
+    rows.collect::<Vec<_>>().join("\n")
 }
 
 /// The calls among the wishes, as whom and what.
@@ -166,4 +175,5 @@ fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
 }
 
 mod keys;
+mod live;
 mod sending;

@@ -1,0 +1,247 @@
+//! The dashboard over a real host in this process, with a script as the model.
+
+use super::*;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use yoi::client::{Client, Events};
+use yoi::host::{Host, IdleExit, Options};
+
+/// How long a test waits for the screen to show something.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const SCRIPT: &str = r#"
+chunk = 8
+otherwise = "I only know my lines."
+
+[[when]]
+says = "change the file*"
+
+[[when.step]]
+think = "The file wants another word."
+text = "I'll write it."
+call = [{ name = "Write", args = { file_path = "{cwd}/note.txt", content = "new words\n" } }]
+
+[[when.step]]
+text = "Done: `note.txt` says **new words**."
+
+[[when]]
+says = "take your time*"
+
+[[when.step]]
+text = "slowly now "
+delay_ms = 60000
+"#;
+
+struct Live {
+    app: App,
+    host: Option<Host>,
+    client: Client,
+    events: Events,
+    sender: mpsc::UnboundedSender<Msg>,
+    answers: mpsc::UnboundedReceiver<Msg>,
+    dir: tempfile::TempDir,
+}
+
+impl Live {
+    async fn start(columns: u16, rows: u16) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let repo = dir.path().join("repo");
+        std::fs::create_dir_all(repo.join(".git")).expect("a workspace");
+        std::fs::write(dir.path().join("script.toml"), SCRIPT).expect("a script");
+        let home = dir.path().join("home");
+        let env: BTreeMap<String, String> = [
+            ("YOI_HOME".to_owned(), home.display().to_string()),
+            ("HOME".to_owned(), home.display().to_string()),
+        ]
+        .into();
+        let (host, client, events) = host(&env).await;
+        let setup = Setup {
+            cwd: repo.clone(),
+            workspace: repo,
+            env,
+            themes: vec!["night".into()],
+            reconnects: true,
+            ..Setup::default()
+        };
+        let theme = crate::theme::Theme::default();
+        let mut app = App::new(setup, crate::keys::default_keymap(), theme, None);
+        app.size = (columns, rows);
+        app.model = Some(format!("rehearsal:{}", dir.path().join("script.toml").display()));
+        let (sender, answers) = mpsc::unbounded_channel();
+        let mut live = Self { app, host: Some(host), client, events, sender, answers, dir };
+        live.call(None, Method::Watch, Asked::Watch);
+        live.until("Pods").await;
+        live
+    }
+
+    fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
+        let (client, sender) = (self.client.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            let reply = client.call(pod.as_ref(), method).await;
+            let _ = sender.send(Msg::Answered(asked, reply));
+        });
+    }
+
+    fn msg(&mut self, msg: Msg) {
+        let effects = self.app.update(msg, yoi::protocol::now_ms());
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if let Effect::Call { pod, method, asked } = effect {
+                self.call(pod, method, asked);
+            }
+        }
+    }
+
+    fn press(&mut self, key: &str) {
+        let key = crate::keys::parse(key).expect("a key");
+        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
+        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)));
+    }
+
+    fn type_in(&mut self, text: &str) {
+        for c in text.chars() {
+            self.msg(Msg::Key(KeyEvent::from(crossterm::event::KeyCode::Char(c))));
+        }
+    }
+
+    /// What the screen shows, clock times as `00:00`.
+    fn screen(&mut self) -> String {
+        let effects = self.app.settle();
+        self.perform(effects);
+        without_times(&painted(&self.app))
+    }
+
+    /// Lets things happen until the screen shows `text`.
+    async fn until(&mut self, text: &str) -> String {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let screen = self.screen();
+            if screen.contains(text) {
+                return screen;
+            }
+            let msg = tokio::select! {
+                Some(msg) = self.answers.recv() => msg,
+                event = self.events.recv() => event.map_or(Msg::HostEnded, Msg::Host),
+                () = tokio::time::sleep_until(deadline) => panic!("no {text:?} on\n{screen}"),
+            };
+            self.msg(msg);
+        }
+    }
+
+    async fn end(mut self) {
+        if let Some(host) = self.host.take() {
+            host.end().await;
+        }
+    }
+}
+
+async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
+    let dirs = yoi::config::Dirs::find(env).expect("directories");
+    let options = Options {
+        dirs,
+        env: env.clone(),
+        helper: "/bin/false".into(),
+        old_nofile: None,
+        idle_exit: IdleExit::Never,
+    };
+    let (host, _) = Host::start(options).await.expect("a host");
+    let (client, events) = host.client().await.expect("a client");
+    (host, client, events)
+}
+
+/// A time of day, and a duration, differ from run to run.
+fn without_times(screen: &str) -> String {
+    let chars: Vec<char> = screen.chars().collect();
+    let digit = |i: usize| chars.get(i).is_some_and(char::is_ascii_digit);
+    (0..chars.len())
+        .map(|i| {
+            let minutes =
+                digit(i) && (i > 0 && chars[i - 1] == ':' || i > 1 && chars[i - 2] == ':');
+            let hours = digit(i)
+                && (chars.get(i + 1) == Some(&':')
+                    || digit(i + 1) && chars.get(i + 2) == Some(&':'));
+            if minutes || hours { '0' } else { chars[i] }
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_message_makes_a_pod_that_really_changes_a_file() {
+    let mut live = Live::start(100, 30).await;
+    live.type_in("change the file, please");
+    live.press("enter");
+    live.until("says new words").await;
+    let screen = live.until("done").await;
+    let file = live.dir.path().join("repo/note.txt");
+    assert_eq!(std::fs::read_to_string(file).expect("the file"), "new words\n");
+    insta::assert_snapshot!(screen);
+    live.end().await;
+}
+
+#[tokio::test]
+async fn a_running_turn_is_paused_by_escape_and_queued_messages_are_shown() {
+    let mut live = Live::start(100, 30).await;
+    live.type_in("take your time");
+    live.press("enter");
+    live.until("running").await;
+    live.type_in("and then this");
+    live.press("enter");
+    live.until("queued 1: and then this").await;
+    live.press("esc");
+    let screen = live.until("‖ paused").await;
+    assert!(screen.contains("goes on"), "{screen}");
+    live.end().await;
+}
+
+#[tokio::test]
+async fn without_a_model_the_answer_says_what_is_missing() {
+    let mut live = Live::start(100, 40).await;
+    live.app.model = None;
+    live.type_in("hello");
+    live.press("enter");
+    live.until("No model is connected").await;
+    live.end().await;
+}
+
+#[tokio::test]
+async fn a_stopped_pod_comes_back_with_a_message_and_its_transcript() {
+    let mut live = Live::start(100, 30).await;
+    live.type_in("hello there");
+    live.press("enter");
+    live.until("I only know my lines").await;
+    live.type_in(":stop");
+    live.press("enter");
+    live.until("◌ stopped").await;
+    live.type_in("change the file");
+    live.press("enter");
+    let screen = live.until("says new words").await;
+    assert!(screen.contains("hello there"), "{screen}");
+    live.end().await;
+}
+
+#[tokio::test]
+async fn two_screens_over_one_host_show_the_same() {
+    let mut one = Live::start(100, 30).await;
+    let (client, events) = one.host.as_ref().expect("a host").client().await.expect("a client");
+    let theme = crate::theme::Theme::default();
+    let mut app = App::new(one.app.setup.clone(), crate::keys::default_keymap(), theme, None);
+    app.size = (100, 30);
+    let (sender, answers) = mpsc::unbounded_channel();
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut two = Live { app, host: None, client, events, sender, answers, dir };
+    two.call(None, Method::Watch, Asked::Watch);
+    two.until("No Pod works here").await;
+    one.type_in("change the file");
+    one.press("enter");
+    one.until("says new words").await;
+    one.until("done").await;
+    two.until("1 ").await;
+    two.type_in(":open repo");
+    two.press("enter");
+    let seen = two.until("says new words").await;
+    assert!(seen.contains("change the file"), "{seen}");
+    one.end().await;
+}
