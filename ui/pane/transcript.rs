@@ -119,10 +119,17 @@ impl Transcript {
         self.set_fold(pos, if open { Fold::Shut } else { Fold::Open });
     }
 
-    /// Shuts or opens the block under the cursor.
-    pub fn set_folded(&mut self, folded: bool) {
+    /// Opens the block under the cursor.
+    pub fn unfold(&mut self) {
         if let Some(pos) = self.focus() {
-            self.set_fold(pos, if folded { Fold::Shut } else { Fold::Open });
+            self.set_fold(pos, Fold::Open);
+        }
+    }
+
+    /// Shuts the block under the cursor.
+    pub fn fold(&mut self) {
+        if let Some(pos) = self.focus() {
+            self.set_fold(pos, Fold::Shut);
         }
     }
 

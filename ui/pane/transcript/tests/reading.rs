@@ -176,7 +176,7 @@ fn a_shortened_entry_is_wanted_whole_when_it_is_unfolded() {
     bench.transcript.page(vec![line], None, Vec::new(), 0);
     assert!(bench.screen().contains("(shortened: the whole entry has 98 KiB)"));
     assert_eq!(bench.transcript.wants_whole(), None);
-    bench.transcript.set_folded(false);
+    bench.transcript.unfold();
     assert_eq!(bench.transcript.wants_whole(), whole.id);
     bench.transcript.whole(whole);
     let screen = bench.screen();

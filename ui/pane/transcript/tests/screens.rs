@@ -135,7 +135,7 @@ fn an_unfolded_call_shows_what_was_asked_and_answered() {
     let mut bench = Bench::new(story()).sized(60, 24).open();
     bench.transcript.find("flaky\" ");
     bench.transcript.find("cargo test");
-    bench.transcript.set_folded(false);
+    bench.transcript.unfold();
     bench.transcript.find("");
     insta::assert_snapshot!(bench.screen());
 }
