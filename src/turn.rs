@@ -142,6 +142,8 @@ pub(crate) struct Run {
     pub(crate) ports: Ports,
     /// The first entry of this run, from which an empty one is rolled back.
     first: Option<crate::protocol::EntryId>,
+    /// Why this run began; `None` while it only compacts.
+    pub(crate) trigger: Option<Trigger>,
     /// Whether a model said or a tool did anything yet.
     pub(crate) acted: bool,
     requests: u32,
@@ -168,7 +170,7 @@ pub async fn run(
             return (None, End::Failed(refusal));
         }
     };
-    let mut run = Run { setup, mind, ports, first: None, acted: false, requests: 0 };
+    let mut run = Run { setup, mind, ports, first: None, trigger: None, acted: false, requests: 0 };
     let end = run.all(start).await;
     let healthy = !matches!(&end, End::Failed(r) if r.code == ErrorCode::Internal);
     (healthy.then_some(run.mind), end)
@@ -214,6 +216,7 @@ impl Run {
     /// Commits why this run begins.
     async fn begin(&mut self, start: Start) -> Result<(), Stopped> {
         let fresh = matches!(start, Start::User { .. });
+        self.trigger = Some(Trigger::UserSend);
         self.close_open_calls(fresh).await?;
         match start {
             Start::User { segments, taken, accepted } => {
@@ -250,6 +253,7 @@ impl Run {
         let waiting = self.waiting().await?;
         let child = waiting.first().is_some_and(|mail| mail.kind == MailKind::PodEvent);
         let trigger = if child { Trigger::PodEvent } else { Trigger::Notify };
+        self.trigger = Some(trigger);
         self.commit(vec![Entry::new(Fact::Invoke { trigger })]).await?;
         for mail in waiting.into_iter().filter(|mail| mail.kind != MailKind::Input) {
             self.take(mail).await?;

@@ -76,10 +76,11 @@ impl Run {
                 segment_id: self.mind.segment,
                 at_turn_index: turn_count,
             }),
+            under_way: self.trigger,
         };
         let session = self.mind.state.session_id;
         if let Some(cost) = cost {
-            self.setup.identity["cost"] = cost.into();
+            self.setup.identity[mind::COST] = cost.into();
         }
         let mut next = mind::begin(&self.setup, session, start, &self.ports.out)
             .await

@@ -2,13 +2,15 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, now_ms,
+    AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
 use crate::session::{Journal, Replay, replay};
 use crate::tools::tasks::Tasks;
 use crate::turn::{Out, Setup, prompt};
-use serde_json::json;
 use tokio::sync::mpsc;
+
+/// What a Pod cost in the segments before this one, in its `yoi.pod` record.
+pub(crate) const COST: &str = "cost";
 
 /// An open log and what it says.
 pub struct Mind {
@@ -46,9 +48,15 @@ async fn reopen(
     out: &mpsc::Sender<Out>,
 ) -> Result<Mind, Refusal> {
     let (journal, opened) = Journal::open(&setup.files, segment).await.map_err(internal)?;
-    let state = fold(setup, segment).await?;
+    let mut state = fold(setup, segment).await?;
+    let mut end = opened.end;
+    if changed(state.pod.as_ref(), &setup.identity) {
+        let entry = Entry::extension(domain::POD, setup.identity.clone());
+        end = journal.commit(vec![entry.clone()]).await.map_err(internal)?;
+        state.apply(&entry);
+    }
     // Everything up to here is durable and may be shown.
-    let _ = out.send(Out::Rotated { segment, end: opened.end }).await;
+    let _ = out.send(Out::Rotated { segment, end }).await;
     let taken: Vec<String> = state.taken.iter().cloned().collect();
     // Rows whose id the log holds were delivered; the mark was lost with the last host.
     let _ = setup.store.take_mail(&setup.pod, taken).await;
@@ -69,7 +77,7 @@ async fn first(setup: &Setup, out: &mpsc::Sender<Out>) -> Result<Mind, Refusal> 
         let event = crate::turn::attach::alert(AlertSource::AgentsMd, complaint);
         let _ = out.send(Out::Event(event)).await;
     }
-    let start = Start { system, history: Vec::new(), compacted_from: None };
+    let start = Start { system, history: Vec::new(), compacted_from: None, under_way: None };
     begin(setup, setup.session, start, out).await
 }
 
@@ -78,6 +86,8 @@ pub(crate) struct Start {
     pub(crate) system: String,
     pub(crate) history: Vec<crate::protocol::entry::Kept>,
     pub(crate) compacted_from: Option<SegmentOrigin>,
+    /// Set when a run goes on in the new segment: a host that dies now cut that run off.
+    pub(crate) under_way: Option<Trigger>,
 }
 
 /// Creates a segment, makes it the Pod's, and tells. The store is told before anything is said in
@@ -102,9 +112,12 @@ pub(crate) async fn begin(
             forked_from: None,
             compacted_from: start.compacted_from,
         }),
-        Entry::extension(domain::POD, identity(setup)),
+        Entry::extension(domain::POD, setup.identity.clone()),
     ];
-    let created = Journal::create(&setup.files, segment, entries.clone()).await;
+    let mut written = entries.clone();
+    // Clients heard of this run when it began; only the log needs to hear it again.
+    written.extend(start.under_way.map(|trigger| Entry::new(Fact::Invoke { trigger })));
+    let created = Journal::create(&setup.files, segment, written).await;
     let (journal, end) = created.map_err(internal)?;
     setup.store.set_segment(&setup.pod, Some(segment)).await.map_err(internal)?;
     let state = fold(setup, segment).await?;
@@ -122,11 +135,23 @@ fn internal(error: impl ToString) -> Refusal {
 async fn fold(setup: &Setup, segment: SegmentId) -> Result<Replay, Refusal> {
     let path = setup.files.segment(segment);
     let state = tokio::task::spawn_blocking(move || replay(&path, None)).await;
-    state.map_err(internal)?.map_err(internal)
+    let mut state = state.map_err(internal)?.map_err(internal)?;
+    let earlier = state.pod.as_ref().and_then(|pod| pod.get(COST)?.as_f64());
+    if let Some(earlier) = earlier {
+        *state.cost.get_or_insert_default() += earlier;
+    }
+    Ok(state)
 }
 
-fn identity(setup: &Setup) -> serde_json::Value {
-    let mut payload = setup.identity.clone();
-    payload["at"] = json!(now_ms());
-    payload
+/// Whether the log's record of the Pod is another one than the store's; what the Pod cost in
+/// earlier segments is no part of it.
+fn changed(recorded: Option<&serde_json::Value>, identity: &serde_json::Value) -> bool {
+    let mut recorded = recorded.cloned().unwrap_or_default();
+    let mut identity = identity.clone();
+    for value in [&mut recorded, &mut identity] {
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove(COST);
+        }
+    }
+    recorded != identity
 }

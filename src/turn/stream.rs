@@ -207,9 +207,9 @@ impl Run {
         crate::crash_point!("block-received");
         let done = done(&item);
         answer.said |= matches!(item, Item::Message { .. });
-        self.mind.journal.stream_done();
         let entry = self.said(item, native, false);
         self.commit(vec![entry]).await?;
+        self.mind.journal.stream_done();
         crate::crash_point!("block-committed");
         if let Some(event) = done {
             self.tell(event).await;
@@ -242,12 +242,12 @@ impl Run {
         for (item, native) in std::mem::take(&mut answer.held) {
             entries.push(self.said(item, native, false));
         }
-        self.mind.journal.stream_done();
         entries.extend(self.cost(answer.usage, asked));
         crate::crash_point!("reply-received");
         if !entries.is_empty() {
             self.commit(entries).await?;
         }
+        self.mind.journal.stream_done();
         crate::crash_point!("reply-committed");
         for event in events {
             self.tell(event).await;
@@ -308,9 +308,12 @@ impl Run {
             let item = Item::message(Role::Assistant, answer.text);
             entries.push(self.said(item, None, true));
         }
-        self.mind.journal.stream_done();
         self.tell_usage(answer.usage).await;
-        if entries.is_empty() { Ok(()) } else { self.commit(entries).await }
+        if !entries.is_empty() {
+            self.commit(entries).await?;
+        }
+        self.mind.journal.stream_done();
+        Ok(())
     }
 }
 
