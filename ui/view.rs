@@ -3,6 +3,7 @@
 use crate::app::{App, Focus, Link, Overlay};
 use crate::pane::composer;
 use crate::pane::fit::{columns, cut, wrap};
+use crate::pane::glyph::Glyphs;
 use crate::pane::{actionbar, transcript, tree};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -32,9 +33,21 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     let caret = composer(app).render(areas.composer, frame.buffer_mut());
     let typed = bar(app, areas.bar, frame);
     let above = popup::draw(app, &areas, frame);
+    if app.setup.glyphs == Glyphs::Ascii {
+        plain(frame);
+    }
     let caret = caret.filter(|_| app.focus == Focus::Composer && app.overlay.is_none());
     if let Some(position) = above.or(typed).or(caret) {
         frame.set_cursor_position(position);
+    }
+}
+
+/// Replaces every shape that a terminal without UTF-8 cannot show.
+fn plain(frame: &mut Frame<'_>) {
+    for cell in &mut frame.buffer_mut().content {
+        if let Some(sign) = Glyphs::sign(cell.symbol()) {
+            cell.set_symbol(sign);
+        }
     }
 }
 

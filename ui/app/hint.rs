@@ -120,6 +120,10 @@ impl App {
             }
             (State::Stopped, true) => vec![Hint::new(send, "restores and sends")],
             (State::Stopped, false) => vec![Hint::new(":restore", "brings it back")],
+            (_, false) if queued => vec![
+                Hint::new(send, "sends the first queued"),
+                Hint::new(self.keymap.label(Context::Composer, Action::Up), "edits the last"),
+            ],
             (_, true) => vec![
                 Hint::new(send, "sends"),
                 Hint::new(self.keymap.label(Context::Composer, Action::Newline), "newline"),

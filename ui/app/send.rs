@@ -28,16 +28,12 @@ impl App {
     fn enter_on_nothing(&mut self) -> Vec<Effect> {
         let Some(info) = self.info() else { return Vec::new() };
         let pod = info.name.clone();
-        match (info.state, info.queue.first()) {
-            (State::Running | State::NeedsYou, Some(queued)) => {
-                let method = Method::Steer { id: Some(queued.id.clone()), input: Vec::new() };
-                vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
-            }
-            (State::Paused, _) => {
-                vec![Effect::Call { pod: Some(pod), method: Method::Resume, asked: Asked::Quietly }]
-            }
-            _ => Vec::new(),
-        }
+        let method = match (info.state, info.queue.first()) {
+            (State::Paused, _) => Method::Resume,
+            (State::Stopped, _) | (_, None) => return Vec::new(),
+            (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
+        };
+        vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
     }
 
     /// Sends what is written to the current Pod, or to a new one when there is none.

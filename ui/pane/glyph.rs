@@ -63,6 +63,29 @@ impl Glyphs {
         self.pick(border::PLAIN, ASCII_FRAME)
     }
 
+    /// The ASCII sign for a shape of one column; `None` for text, which is shown as it is.
+    pub fn sign(symbol: &str) -> Option<&'static str> {
+        Some(match symbol {
+            "·" | "─" | "━" | "╌" => "-",
+            "│" | "┃" | "▏" | "▎" | "▌" => "|",
+            "┌" | "┐" | "└" | "┘" | "├" | "┤" | "┬" | "┴" | "┼" => "+",
+            "…" => "~",
+            "›" | "▸" | "❯" => ">",
+            "▾" | "↓" => "v",
+            "↑" => "^",
+            "←" => "<",
+            "→" => ">",
+            "•" | "●" => "*",
+            "○" => "o",
+            "✓" => "v",
+            "✕" | "✗" => "x",
+            "▲" => "!",
+            "“" | "”" => "\"",
+            "‘" | "’" => "'",
+            _ => return None,
+        })
+    }
+
     /// Text with every shape that ASCII lacks replaced.
     pub fn plain(self, text: &str) -> String {
         if self == Self::Unicode {

@@ -10,6 +10,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use yoi::protocol::PodInfo;
 
+/// From this many columns on the provider of a model is named too.
+const ROOMY: u16 = 100;
+
 /// A piece of the header; what matters less is left out first.
 struct Piece {
     text: String,
@@ -53,12 +56,9 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let piece = |text: String, style: Style, rank: u8| Piece { text, style, rank };
     let state = format!("{} {} {}", look.shape, look.word, age(info, app.now, app.zone()));
     let mut pieces = vec![piece(info.name.to_string(), theme.agent, 0)];
-    let (provider, model) = info.model.split_once('/').unwrap_or(("", info.model.as_str()));
-    if model.is_empty() {
-        pieces.push(piece("no model".into(), theme.warn, 3));
-    } else {
-        let model = if provider.is_empty() || room_is_tight(app) { model } else { &info.model };
-        pieces.push(piece(model.to_owned(), theme.dim, 3));
+    match model(app, info) {
+        Some(model) => pieces.push(piece(model, theme.dim, 3)),
+        None => pieces.push(piece("no model".into(), theme.warn, 3)),
     }
     if !info.model_why.is_empty() {
         pieces.push(piece(format!("({})", info.model_why), theme.dim, 6));
@@ -75,8 +75,16 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     pieces
 }
 
-fn room_is_tight(app: &App) -> bool {
-    app.size.0 < 100
+/// The model as the header names it: without its provider where room is scarce, a script without
+/// its directory.
+fn model(app: &App, info: &PodInfo) -> Option<String> {
+    if let Some(script) = info.model.strip_prefix("rehearsal:") {
+        let name = script.rsplit('/').next().unwrap_or(script);
+        return Some(format!("rehearsal:{name}"));
+    }
+    let short = info.model.split_once('/').map_or(info.model.as_str(), |(_, model)| model);
+    let shown = if app.size.0 < ROOMY { short } else { &info.model };
+    (!shown.is_empty()).then(|| shown.to_owned())
 }
 
 /// The notes of the Pod on screen, and why it is in its state.

@@ -9,6 +9,9 @@ use yoi::host::{Host, IdleExit, Options};
 /// How long a test waits for the screen to show something.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How the directories of these tests are called.
+const PREFIX: &str = "yoi-live-";
+
 const SCRIPT: &str = r#"
 chunk = 8
 otherwise = "I only know my lines."
@@ -28,8 +31,8 @@ text = "Done: `note.txt` says **new words**."
 says = "take your time*"
 
 [[when.step]]
-text = "slowly now "
-delay_ms = 60000
+text = "slowly now, one word after the other, and there are more of them than anybody waits for"
+delay_ms = 300
 "#;
 
 struct Live {
@@ -44,7 +47,7 @@ struct Live {
 
 impl Live {
     async fn start(columns: u16, rows: u16) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in("/tmp").expect("a directory");
         let repo = dir.path().join("repo");
         std::fs::create_dir_all(repo.join(".git")).expect("a workspace");
         std::fs::write(dir.path().join("script.toml"), SCRIPT).expect("a script");
@@ -107,11 +110,11 @@ impl Live {
         }
     }
 
-    /// What the screen shows, clock times as `00:00`.
+    /// What the screen shows, times as zeros.
     fn screen(&mut self) -> String {
         let effects = self.app.settle();
         self.perform(effects);
-        without_times(&painted(&self.app))
+        steady(&painted(&self.app))
     }
 
     /// Lets things happen until the screen shows `text`.
@@ -152,20 +155,26 @@ async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
     (host, client, events)
 }
 
-/// A time of day, and a duration, differ from run to run.
-fn without_times(screen: &str) -> String {
+/// Times, durations and the names of temporary directories differ from run to run.
+fn steady(screen: &str) -> String {
     let chars: Vec<char> = screen.chars().collect();
     let digit = |i: usize| chars.get(i).is_some_and(char::is_ascii_digit);
-    (0..chars.len())
-        .map(|i| {
-            let minutes =
-                digit(i) && (i > 0 && chars[i - 1] == ':' || i > 1 && chars[i - 2] == ':');
-            let hours = digit(i)
-                && (chars.get(i + 1) == Some(&':')
-                    || digit(i + 1) && chars.get(i + 2) == Some(&':'));
-            if minutes || hours { '0' } else { chars[i] }
-        })
-        .collect()
+    let clock = |i: usize| {
+        chars.get(i) == Some(&':') && i > 0 && digit(i - 1) && digit(i + 1) && digit(i + 2)
+    };
+    let point = |i: usize| chars.get(i) == Some(&'.') && i > 0 && digit(i - 1) && digit(i + 1);
+    let near = |i: usize, is: &dyn Fn(usize) -> bool| (i.saturating_sub(2)..=i + 2).any(is);
+    let masked = |i: usize| digit(i) && (near(i, &clock) || near(i, &point));
+    let text: String = (0..chars.len()).map(|i| if masked(i) { '0' } else { chars[i] }).collect();
+    let mut parts = text.split(PREFIX);
+    let mut steady = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        let named = part.chars().take_while(char::is_ascii_alphanumeric).count();
+        steady += PREFIX;
+        steady.extend(std::iter::repeat_n('x', named));
+        steady += &part[named..];
+    }
+    steady
 }
 
 #[tokio::test]
@@ -174,7 +183,7 @@ async fn a_message_makes_a_pod_that_really_changes_a_file() {
     live.type_in("change the file, please");
     live.press("enter");
     live.until("says new words").await;
-    let screen = live.until("done").await;
+    let screen = live.until("○ idle").await;
     let file = live.dir.path().join("repo/note.txt");
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "new words\n");
     insta::assert_snapshot!(screen);
@@ -186,7 +195,7 @@ async fn a_running_turn_is_paused_by_escape_and_queued_messages_are_shown() {
     let mut live = Live::start(100, 30).await;
     live.type_in("take your time");
     live.press("enter");
-    live.until("running").await;
+    live.until("slowly").await;
     live.type_in("and then this");
     live.press("enter");
     live.until("queued 1: and then this").await;
@@ -237,8 +246,8 @@ async fn two_screens_over_one_host_show_the_same() {
     one.type_in("change the file");
     one.press("enter");
     one.until("says new words").await;
-    one.until("done").await;
-    two.until("1 ").await;
+    one.until("○ idle").await;
+    two.until("○ repo").await;
     two.type_in(":open repo");
     two.press("enter");
     let seen = two.until("says new words").await;
