@@ -12,6 +12,7 @@ mod page;
 mod partial;
 mod replay;
 mod rewind;
+mod rollback;
 mod snapshot;
 
 pub use cut::{CUT_OVER, cut};

@@ -203,7 +203,10 @@ async fn of_pod(
         Method::Remove => ask(orders, |answer| supervisor::Order::Remove { name, answer }).await,
         Method::Page { before, max_bytes } => page(&handle, before, max_bytes).await,
         Method::Fetch { entry } => fetch(&handle, entry).await,
-        method => handle.call(method).await,
+        method => {
+            let event = handle.call(method).await?;
+            Ok(crate::host::told::screen(&event).unwrap_or(event))
+        }
     }
 }
 

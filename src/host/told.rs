@@ -62,7 +62,7 @@ impl Teller {
             self.alerts.push_back(alert.clone());
         }
         self.seq += 1;
-        self.shared.feed(Some(&self.name), Some(self.seq), event);
+        self.shared.feed(Some(&self.name), Some(self.seq), screen(event).as_ref().unwrap_or(event));
         self.tell_readers(event);
     }
 
@@ -169,6 +169,14 @@ impl Teller {
             output.drain(..from);
         }
     }
+}
+
+/// The form of an event for screens, where it is another one: they page through a transcript and
+/// are never sent a whole log.
+pub(crate) fn screen(event: &Event) -> Option<Event> {
+    let Event::RewindApplied { input, summary, .. } = event else { return None };
+    let (input, summary) = (input.clone(), summary.clone());
+    Some(Event::RewindApplied { entries: Vec::new(), input, summary })
 }
 
 /// The event of the frozen vocabulary that a committed entry means.

@@ -3,12 +3,14 @@
 
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::name::EntryId;
+use crate::session::LogError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// A line that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,6 +201,23 @@ impl<'f> Backward<'f> {
         self.start = from;
         Ok(true)
     }
+}
+
+/// The first line of a segment, which must be its start.
+pub fn first_line(path: &Path) -> Result<(Entry, u64), LogError> {
+    let read = || -> std::io::Result<_> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Forward::new(file, 0, length)?.next_line()
+    };
+    let line = read().map_err(LogError::reading(path))?;
+    let Some(line) = line else { return Err(LogError::Empty(path.to_owned())) };
+    let damaged = |reason| LogError::Damaged { path: path.to_owned(), byte: 0, reason };
+    let entry = decode(&line.bytes).map_err(damaged)?;
+    if !matches!(entry.fact, Fact::SegmentStart { .. }) {
+        return Err(damaged("it does not begin with segment_start".into()));
+    }
+    Ok((entry, line.end()))
 }
 
 #[cfg(test)]

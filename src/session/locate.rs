@@ -3,8 +3,7 @@
 
 use crate::protocol::entry::Fact;
 use crate::protocol::name::{EntryId, SegmentId};
-use crate::session::line::{self, Forward, Raw};
-use crate::session::replay::first_line;
+use crate::session::line::{self, Forward, Raw, first_line};
 use crate::session::{Files, LogError};
 use std::fs::File;
 use std::io;

@@ -7,7 +7,7 @@ use crate::protocol::item::{Item, Role};
 use crate::protocol::name::EntryId;
 use crate::session::line::{Backward, Forward, Head, decode};
 use crate::session::partial::{self, Left, Partial, Section};
-use crate::session::{LogError, journal};
+use crate::session::{LogError, journal, rollback};
 use serde_json::json;
 use std::fs::File;
 use std::io;
@@ -119,25 +119,17 @@ enum Sign {
 
 fn sign(fact: &Fact) -> Sign {
     match fact {
-        Fact::Invoke { .. }
-        | Fact::AssistantItem { .. }
-        | Fact::ToolResult { .. }
-        | Fact::TurnEnd { .. } => Sign::Open,
+        Fact::Invoke { .. } | Fact::AssistantItem { .. } | Fact::ToolResult { .. } => Sign::Open,
         Fact::RunCompleted { .. } | Fact::RunErrored { .. } | Fact::SegmentStart { .. } => {
             Sign::Closed
         }
-        Fact::Extension { domain, payload } => rolled_back(domain, payload),
-        Fact::UserInput { .. }
+        Fact::Extension { .. } => rollback::from(fact).map_or(Sign::None, Sign::RolledBack),
+        // A compaction says the count of turns without being a run.
+        Fact::TurnEnd { .. }
+        | Fact::UserInput { .. }
         | Fact::SystemItem { .. }
         | Fact::ConfigChanged { .. }
         | Fact::LlmUsage { .. }
         | Fact::Unknown(_) => Sign::None,
-    }
-}
-
-fn rolled_back(domain: &str, payload: &serde_json::Value) -> Sign {
-    match crate::session::replay::rolled_back_from(domain, payload) {
-        Some(from) => Sign::RolledBack(from),
-        None => Sign::None,
     }
 }

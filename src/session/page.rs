@@ -7,7 +7,7 @@ use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::cut::{CUT_OVER, shorten};
 use crate::session::line::{Backward, Forward, Raw, decode};
 use crate::session::locate::{Place, by_halves, compacted_from, locate, place_id};
-use crate::session::replay::rollback;
+use crate::session::rollback;
 use crate::session::{Files, LogError};
 use std::fs::File;
 
@@ -125,7 +125,7 @@ impl Draft<'_> {
 
 /// Where the transcript goes on before a line, when that line is a rollback.
 fn before_rollback(file: &File, line: &Raw) -> std::io::Result<Option<u64>> {
-    match rollback(&line.bytes) {
+    match rollback::from_line(&line.bytes) {
         Some(from) => by_halves(file, line.start, from),
         None => Ok(None),
     }

@@ -7,6 +7,7 @@ use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, SessionId};
 use crate::session::LogError;
 use crate::session::line::{Damaged, Forward, decode};
+use crate::session::rollback::{self, Skip};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -47,138 +48,70 @@ pub struct Replay {
     pub user_inputs: Vec<(usize, u64, Vec<Segment>)>,
     pub forked_from: Option<SegmentOrigin>,
     pub compacted_from: Option<SegmentOrigin>,
+    /// Whether a run has begun and not ended.
+    run_is_open: bool,
 }
 
 /// Folds a segment, or its first `upto` bytes. Blocking. Damaged lines are skipped and listed; a
 /// torn tail is not a line.
 pub fn replay(path: &Path, upto: Option<u64>) -> Result<Replay, LogError> {
-    let read = || -> std::io::Result<Fold> {
+    let read = || -> std::io::Result<Replay> {
         let length = File::open(path)?.metadata()?.len();
         let end = upto.map_or(length, |upto| upto.min(length));
-        let rolled_back = rolled_back(path, end)?;
-        let mut fold = Fold::new(path, rolled_back);
+        let mut skip = Skip::read(path, end)?;
+        let mut replay = empty(path);
         let mut lines = Forward::new(File::open(path)?, 0, end)?;
         let mut line = Vec::new();
         while let Some(start) = lines.next_into(&mut line)? {
-            fold.line(start, &line);
+            replay.line(&mut skip, start, &line);
         }
-        Ok(fold)
+        replay.interrupted |= replay.run_is_open;
+        Ok(replay)
     };
-    let fold = read().map_err(LogError::reading(path))?;
-    if fold.replay.entries == 0 {
-        return Err(LogError::Empty(path.to_owned()));
-    }
-    Ok(fold.finish())
-}
-
-/// Which entry a rollback goes back to, when this extension is one.
-pub fn rolled_back_from(name: &str, payload: &Value) -> Option<EntryId> {
-    if name != domain::ROLLED_BACK {
-        return None;
-    }
-    payload.get("from")?.as_str()?.parse().ok()
-}
-
-/// Every rollback of a segment: where it goes back to, and where its own line begins.
-pub fn rolled_back(path: &Path, end: u64) -> std::io::Result<BTreeMap<EntryId, u64>> {
-    let mut found = BTreeMap::new();
-    let mut lines = Forward::new(File::open(path)?, 0, end)?;
-    let mut line = Vec::new();
-    while let Some(start) = lines.next_into(&mut line)? {
-        if let Some(from) = rollback(&line) {
-            found.insert(from, start);
-        }
-    }
-    Ok(found)
-}
-
-/// Reads a rollback line; any other line is left after a glance.
-pub fn rollback(line: &[u8]) -> Option<EntryId> {
-    const LONGEST: usize = 512;
-    let text = std::str::from_utf8(line).ok().filter(|text| text.len() < LONGEST)?;
-    if !text.contains(domain::ROLLED_BACK) {
-        return None;
-    }
-    match decode(line).ok()?.fact {
-        Fact::Extension { domain, payload } => rolled_back_from(&domain, &payload),
-        _ => None,
-    }
+    let replay = read().map_err(LogError::reading(path))?;
+    if replay.entries == 0 { Err(LogError::Empty(path.to_owned())) } else { Ok(replay) }
 }
 
 impl Replay {
-    /// Takes in an entry that was just committed, as the next replay would.
+    /// Takes in an entry that was just committed, as a replay of the longer log would.
     pub fn apply(&mut self, entry: &Entry) {
-        let (replay, skip) = (std::mem::replace(self, empty(Path::new(""))), BTreeMap::new());
-        let mut fold = Fold { replay, skip: Skip::new(skip), run_is_open: false };
-        let index = fold.replay.entries;
-        fold.replay.entries += 1;
-        fold.taken(&entry.fact);
-        fold.entry(index, entry.clone());
-        *self = fold.replay;
-        if let Fact::Extension { domain, payload } = &entry.fact
-            && let Some(from) = rolled_back_from(domain, payload)
-        {
-            self.history.retain(|kept| kept.id.is_none_or(|id| id < from));
-            self.usage = self.usage.filter(|(at, _)| *at <= self.history.len() as u64);
+        let index = self.entries;
+        self.entries += 1;
+        self.note_taken(&entry.fact);
+        if let Some(from) = rollback::from(&entry.fact) {
+            self.roll_back(from);
         }
-    }
-}
-
-/// Skips what was rolled back, when it is fed every line in order.
-pub struct Skip {
-    rolled_back: BTreeMap<EntryId, u64>,
-    until: Option<u64>,
-}
-
-impl Skip {
-    pub fn new(rolled_back: BTreeMap<EntryId, u64>) -> Self {
-        Self { rolled_back, until: None }
+        self.take(index, entry.clone());
     }
 
-    /// Whether the line at `start`, with this id, was rolled back.
-    pub fn skips(&mut self, start: u64, id: Option<EntryId>) -> bool {
-        let back_from = id.and_then(|id| self.rolled_back.get(&id)).copied();
-        self.until = self.until.max(back_from.filter(|until| *until > start));
-        if self.until.is_some_and(|until| start >= until) {
-            self.until = None;
+    fn line(&mut self, skip: &mut Skip, start: u64, line: &[u8]) {
+        let index = self.entries;
+        self.entries += 1;
+        self.end = start + line.len() as u64 + 1;
+        let entry = decode(line);
+        if let Ok(entry) = &entry {
+            self.note_taken(&entry.fact);
         }
-        self.until.is_some()
-    }
-}
-
-/// A replay under construction.
-struct Fold {
-    replay: Replay,
-    skip: Skip,
-    run_is_open: bool,
-}
-
-impl Fold {
-    fn new(path: &Path, rolled_back: BTreeMap<EntryId, u64>) -> Self {
-        Self { replay: empty(path), skip: Skip::new(rolled_back), run_is_open: false }
-    }
-
-    fn line(&mut self, start: u64, line: &[u8]) {
-        self.replay.end = start + line.len() as u64 + 1;
-        let index = self.replay.entries;
-        self.replay.entries += 1;
-        match decode(line) {
+        if skip.skips(start, entry.as_ref().ok().and_then(|entry| entry.id)) {
+            return;
+        }
+        match entry {
             Ok(entry) => {
-                self.taken(&entry.fact);
-                if !self.skip.skips(start, entry.id) {
-                    self.entry(index, entry);
+                if let Some(from) = rollback::from(&entry.fact)
+                    && !skip.has_met(from)
+                {
+                    self.roll_back(from);
                 }
+                self.take(index, entry);
             }
-            Err(reason) if self.skip.skips(start, None) => drop(reason),
             Err(reason) => {
-                let line = Some(index + 1);
-                self.replay.damaged.push(Damaged { byte: start, line, reason });
+                self.damaged.push(Damaged { byte: start, line: Some(index + 1), reason });
             }
         }
     }
 
     /// A row that was taken stays taken when its entry is rolled back.
-    fn taken(&mut self, fact: &Fact) {
+    fn note_taken(&mut self, fact: &Fact) {
         let id = match fact {
             Fact::UserInput { taken, .. } | Fact::SystemItem { taken, .. } => taken.as_deref(),
             Fact::Extension { domain, payload } if domain == domain::TAKEN => {
@@ -186,45 +119,54 @@ impl Fold {
             }
             _ => None,
         };
-        self.replay.taken.extend(id.map(str::to_owned));
+        self.taken.extend(id.map(str::to_owned));
     }
 
-    fn entry(&mut self, index: usize, Entry { id, ts, fact }: Entry) {
-        let replay = &mut self.replay;
+    /// Takes back what is in the history from an entry on. The entry itself may lie in an older
+    /// segment, so what came after it is told by the ids.
+    fn roll_back(&mut self, from: EntryId) {
+        let stays = |kept: &Kept| kept.id.is_none_or(|id| id < from);
+        self.history.truncate(self.history.iter().rposition(stays).map_or(0, |last| last + 1));
+        self.usage = self.usage.filter(|(measured, _)| *measured <= self.history.len() as u64);
+        self.open_calls = open_calls(&self.history);
+        self.run_is_open = false;
+    }
+
+    fn take(&mut self, index: usize, Entry { id, ts, fact }: Entry) {
         match fact {
             Fact::SegmentStart { .. } => self.segment_start(fact),
             Fact::Invoke { .. } => self.under_way(),
             Fact::UserInput { segments, .. } => {
+                self.cut_at = None;
                 self.keep(id, Item::message(Role::User, flatten(&segments)));
-                self.replay.cut_at = None;
-                self.replay.user_inputs.push((index, ts, segments));
+                self.user_inputs.push((index, ts, segments));
             }
             Fact::AssistantItem { item, origin, native, partial } => {
                 self.under_way();
                 let native = native.filter(|_| !partial);
                 if !partial || is_text(&item) {
-                    self.replay.history.push(Kept { id, origin, native, item });
+                    self.remember(Kept { id, origin, native, item });
                 }
             }
             Fact::ToolResult { item, files } => {
                 self.under_way();
                 self.keep(id, item);
                 let marks = files.into_iter().map(|FileMark { path, hash, .. }| (path, hash));
-                self.replay.files.extend(marks);
+                self.files.extend(marks);
             }
             Fact::SystemItem { item, .. } => {
-                self.keep(id, Item::message(Role::System, item.body()))
+                self.keep(id, Item::message(Role::System, item.body()));
             }
-            Fact::TurnEnd { turn_count } => replay.turn_count = turn_count,
+            Fact::TurnEnd { turn_count } => self.turn_count = turn_count,
             Fact::RunCompleted { interrupted, .. } | Fact::RunErrored { interrupted, .. } => {
-                replay.interrupted = interrupted;
+                self.interrupted = interrupted;
                 self.run_is_open = false;
             }
-            Fact::ConfigChanged { config } => replay.config = config,
+            Fact::ConfigChanged { config } => self.config = config,
             Fact::LlmUsage { history_len, input_total_tokens, cost, .. } => {
-                replay.usage = Some((history_len, input_total_tokens));
+                self.usage = Some((history_len, input_total_tokens));
                 if let Some(cost) = cost {
-                    *replay.cost.get_or_insert_default() += cost;
+                    *self.cost.get_or_insert_default() += cost;
                 }
             }
             Fact::Extension { domain, payload } => self.extension(&domain, payload),
@@ -244,36 +186,35 @@ impl Fold {
         else {
             return;
         };
-        let replay = &mut self.replay;
-        replay.session_id = session_id;
-        replay.system_prompt = system_prompt;
-        replay.config = config;
-        replay.history = history;
-        replay.forked_from = forked_from;
-        replay.compacted_from = compacted_from;
+        self.session_id = session_id;
+        self.system_prompt = system_prompt;
+        self.config = config;
+        self.open_calls = open_calls(&history);
+        self.history = history;
+        self.forked_from = forked_from;
+        self.compacted_from = compacted_from;
     }
 
     fn extension(&mut self, name: &str, payload: Value) {
         match name {
-            domain::POD => self.replay.pod = Some(payload),
-            domain::CUT => self.replay.cut_at = payload.get("at").and_then(Value::as_u64),
+            domain::POD => self.pod = Some(payload),
+            domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
             _ => {}
         }
     }
 
     fn under_way(&mut self) {
         self.run_is_open = true;
-        self.replay.cut_at = None;
+        self.cut_at = None;
     }
 
     fn keep(&mut self, id: Option<EntryId>, item: Item) {
-        self.replay.history.push(Kept { id, origin: None, native: None, item });
+        self.remember(Kept { id, origin: None, native: None, item });
     }
 
-    fn finish(mut self) -> Replay {
-        self.replay.open_calls = open_calls(&self.replay.history);
-        self.replay.interrupted |= self.run_is_open;
-        self.replay
+    fn remember(&mut self, kept: Kept) {
+        note_call(&mut self.open_calls, &kept.item);
+        self.history.push(kept);
     }
 }
 
@@ -283,15 +224,17 @@ fn is_text(item: &Item) -> bool {
 
 /// Calls that have no result.
 fn open_calls(history: &[Kept]) -> Vec<(String, String)> {
-    let mut open: Vec<(String, String)> = Vec::new();
-    for kept in history {
-        match &kept.item {
-            Item::ToolCall { call_id, name, .. } => open.push((call_id.clone(), name.clone())),
-            Item::ToolResult { call_id, .. } => open.retain(|(id, _)| id != call_id),
-            Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown(_) => {}
-        }
-    }
+    let mut open = Vec::new();
+    history.iter().for_each(|kept| note_call(&mut open, &kept.item));
     open
+}
+
+fn note_call(open: &mut Vec<(String, String)>, item: &Item) {
+    match item {
+        Item::ToolCall { call_id, name, .. } => open.push((call_id.clone(), name.clone())),
+        Item::ToolResult { call_id, .. } => open.retain(|(id, _)| id != call_id),
+        Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown(_) => {}
+    }
 }
 
 /// What is known of a segment before its first line: the directory it lies in names the session.
@@ -318,22 +261,6 @@ fn empty(path: &Path) -> Replay {
         user_inputs: Vec::new(),
         forked_from: None,
         compacted_from: None,
+        run_is_open: false,
     }
-}
-
-/// The first line of a segment, which must be its start.
-pub fn first_line(path: &Path) -> Result<(Entry, u64), LogError> {
-    let read = || -> std::io::Result<_> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        Forward::new(file, 0, length)?.next_line()
-    };
-    let line = read().map_err(LogError::reading(path))?;
-    let Some(line) = line else { return Err(LogError::Empty(path.to_owned())) };
-    let damaged = |reason| LogError::Damaged { path: path.to_owned(), byte: 0, reason };
-    let entry = decode(&line.bytes).map_err(damaged)?;
-    if !matches!(entry.fact, Fact::SegmentStart { .. }) {
-        return Err(damaged("it does not begin with segment_start".into()));
-    }
-    Ok((entry, line.end()))
 }

@@ -6,7 +6,7 @@ use crate::protocol::item::flatten;
 use crate::protocol::name::SegmentId;
 use crate::session::line::{Forward, Head, decode};
 use crate::session::locate::chain;
-use crate::session::replay::{Skip, rolled_back};
+use crate::session::rollback::Skip;
 use crate::session::{Files, LogError};
 use std::fs::File;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Inputs {
     fn read(path: &Path) -> Result<Self, LogError> {
         let read = || -> std::io::Result<Self> {
             let end = File::open(path)?.metadata()?.len();
-            let mut skip = Skip::new(rolled_back(path, end)?);
+            let mut skip = Skip::read(path, end)?;
             let mut lines = Forward::new(File::open(path)?, 0, end)?;
             let mut found = Self::default();
             let mut line = Vec::new();

@@ -4,7 +4,7 @@
 use crate::protocol::entry::{Entry, Fact};
 use crate::session::LogError;
 use crate::session::line::{Forward, decode, id};
-use crate::session::replay::{Skip, rolled_back};
+use crate::session::rollback::Skip;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// lines and what was rolled back are left out. Blocking.
 pub fn spans(path: &Path, end: u64) -> Result<Vec<Range<u64>>, LogError> {
     let read = || -> std::io::Result<_> {
-        let mut skip = Skip::new(rolled_back(path, end)?);
+        let mut skip = Skip::read(path, end)?;
         let mut lines = Forward::new(File::open(path)?, 0, end)?;
         let mut spans = Vec::new();
         let mut line = Vec::new();

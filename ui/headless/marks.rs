@@ -21,8 +21,36 @@ pub struct Marks {
 
 #[derive(Debug)]
 enum Mark {
-    Input(EntryId),
+    Input { id: EntryId, taken: Option<String> },
     End(End),
+}
+
+/// An input as its acknowledgement names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is in the log.
+    Entry(EntryId),
+    /// It waits in the queue, under this id.
+    Queued(String),
+}
+
+impl Begun {
+    /// What a reply says was begun, if it says so.
+    pub fn of(reply: &Event) -> Option<Self> {
+        match reply {
+            Event::Accepted { queued: Some(row), .. } => Some(Self::Queued(row.clone())),
+            Event::Accepted { entry: Some(entry), .. } => Some(Self::Entry(*entry)),
+            _ => None,
+        }
+    }
+
+    fn is(&self, mark: &Mark) -> bool {
+        match (self, mark) {
+            (Self::Entry(entry), Mark::Input { id, .. }) => entry == id,
+            (Self::Queued(row), Mark::Input { taken, .. }) => taken.as_ref() == Some(row),
+            (_, Mark::End(_)) => false,
+        }
+    }
 }
 
 impl Marks {
@@ -65,29 +93,32 @@ impl Marks {
     }
 
     fn note_entry(&mut self, entry: &Entry) {
-        let (Fact::UserInput { .. }, Some(id)) = (&entry.fact, entry.id) else { return };
-        if !self.seen.iter().any(|mark| matches!(mark, Mark::Input(seen) if *seen == id)) {
-            self.seen.push(Mark::Input(id));
+        let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
+        if !self.seen.iter().any(|mark| Begun::Entry(id).is(mark)) {
+            self.seen.push(Mark::Input { id, taken: taken.clone() });
         }
     }
 
     /// How the run ended that took this input, once it has.
-    pub fn end_of(&self, input: EntryId) -> Option<&End> {
-        let found =
-            self.seen.iter().position(|mark| matches!(mark, Mark::Input(id) if *id == input));
-        let at = found.or(self.tail.then_some(0))?;
-        self.seen[at..].iter().find_map(|mark| match mark {
-            Mark::End(end) => Some(end),
-            Mark::Input(_) => None,
-        })
+    pub fn end_of(&self, begun: &Begun) -> Option<&End> {
+        let found = self.seen.iter().position(|mark| begun.is(mark));
+        let before = self.tail && matches!(begun, Begun::Entry(_));
+        let at = found.or(before.then_some(0))?;
+        self.seen[at..].iter().find_map(Mark::end)
     }
 
     /// The last end that was seen.
     pub fn last_end(&self) -> Option<&End> {
-        self.seen.iter().rev().find_map(|mark| match mark {
-            Mark::End(end) => Some(end),
-            Mark::Input(_) => None,
-        })
+        self.seen.iter().rev().find_map(Mark::end)
+    }
+}
+
+impl Mark {
+    fn end(&self) -> Option<&End> {
+        match self {
+            Self::End(end) => Some(end),
+            Self::Input { .. } => None,
+        }
     }
 }
 
@@ -129,11 +160,23 @@ mod tests {
         marks.note(&entry(&first));
         marks.note(&Event::RunEnd { result: RunResult::Paused });
         marks.note(&entry(&second));
-        let id = |entry: &Entry| entry.id.expect("a new entry has an id");
-        assert_eq!(marks.end_of(id(&first)).map(|end| end.exit), Some(Exit::StoppedShort));
-        assert_eq!(marks.end_of(id(&second)), None);
+        let id = |entry: &Entry| Begun::Entry(entry.id.expect("a new entry has an id"));
+        assert_eq!(marks.end_of(&id(&first)).map(|end| end.exit), Some(Exit::StoppedShort));
+        assert_eq!(marks.end_of(&id(&second)), None);
         marks.note(&Event::RunEnd { result: RunResult::Finished });
-        assert_eq!(marks.end_of(id(&second)).map(|end| end.exit), Some(Exit::Finished));
+        assert_eq!(marks.end_of(&id(&second)).map(|end| end.exit), Some(Exit::Finished));
+    }
+
+    #[test]
+    fn a_queued_input_is_known_by_its_row() {
+        let taken = Entry::new(Fact::UserInput { segments: vec![], taken: Some("q1".into()) });
+        let mut marks = Marks::default();
+        marks.note(&Event::RunEnd { result: RunResult::Finished });
+        let queued = Begun::Queued("q1".into());
+        assert_eq!(marks.end_of(&queued), None);
+        marks.note(&entry(&taken));
+        marks.note(&Event::RunEnd { result: RunResult::LimitReached });
+        assert_eq!(marks.end_of(&queued).map(|end| end.exit), Some(Exit::StoppedShort));
     }
 
     #[test]
@@ -143,7 +186,7 @@ mod tests {
         marks.note(&entry(&first));
         let message = "anthropic at 127.0.0.1: connection refused".to_owned();
         marks.note(&Event::Error { code: ErrorCode::ProviderError, message: message.clone() });
-        let end = marks.end_of(first.id.expect("an id")).expect("an end");
+        let end = marks.end_of(&Begun::Entry(first.id.expect("an id"))).expect("an end");
         assert_eq!(*end, End { exit: Exit::Failed, why: Some(message) });
     }
 
@@ -154,6 +197,6 @@ mod tests {
         let mut marks = Marks::default();
         marks.reread([&first, &done].into_iter());
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
-        assert!(marks.end_of(first.id.expect("an id")).is_some());
+        assert!(marks.end_of(&Begun::Entry(first.id.expect("an id"))).is_some());
     }
 }

@@ -1,11 +1,12 @@
 //! `-p`: one message, run to its end.
 
 use crate::headless::exit::{Exit, Failure};
+use crate::headless::marks::Begun;
 use crate::headless::talk::{Talk, View, stuck};
 use crate::headless::{Unanswered, Work};
 use crate::start::Opening;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{EntryId, Event, Method, PodInfo, PodName, Segment, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 
 /// Who is spoken to, and in which state to leave it.
 struct Partner {
@@ -92,11 +93,11 @@ async fn converse(
     input: Vec<Segment>,
     unanswered: Unanswered,
 ) -> Result<(), Failure> {
-    let reply = talk.call(Some(name), Method::Send { input, queue: false }).await?;
-    let Event::Accepted { entry: Some(entry), .. } = reply else {
-        return Err(Failure::new(Exit::Failed, "the host did not say what it recorded"));
-    };
-    wait_for_end(talk, name, entry, unanswered).await?;
+    let reply = talk.call(Some(name), Method::Send { input, queue: true }).await?;
+    let begun = Begun::of(&reply);
+    let begun =
+        begun.ok_or_else(|| Failure::new(Exit::Failed, "the host did not say what it recorded"))?;
+    wait_for_end(talk, name, &begun, unanswered).await?;
     let info = talk.find(name)?;
     if info.model.is_empty() {
         return Err(Failure::new(Exit::NoModel, "no model: set a provider's key, or give --model"));
@@ -104,15 +105,15 @@ async fn converse(
     Ok(())
 }
 
-/// Waits until the run of `entry` is over; its failure is the result.
-pub async fn wait_for_end(
+/// Waits until the run of an input is over; its failure is the result.
+async fn wait_for_end(
     talk: &mut Talk,
     name: &PodName,
-    entry: EntryId,
+    begun: &Begun,
     unanswered: Unanswered,
 ) -> Result<(), Failure> {
     loop {
-        if let Some(end) = talk.end_of(name, entry) {
+        if let Some(end) = talk.end_of(name, begun) {
             return match end.exit {
                 Exit::Finished => Ok(()),
                 exit => Err(Failure::new(exit, end.why.clone().unwrap_or_default())),

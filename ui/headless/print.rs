@@ -85,6 +85,13 @@ impl Printer {
         }
     }
 
+    /// Ends a line that was begun, so that what follows stands on its own.
+    pub fn finish(&mut self) {
+        if self.answer.inside_a_line() {
+            self.write(b"\n");
+        }
+    }
+
     fn plain(&mut self, event: &Event) {
         match event {
             Event::TextDelta { text } => {

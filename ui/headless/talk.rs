@@ -2,7 +2,7 @@
 //! are shown and noted.
 
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::marks::{End, Marks};
+use crate::headless::marks::{Begun, End, Marks};
 use crate::headless::print::Printer;
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use yoi::client::{Client, Events};
 use yoi::host::Host;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, EntryId, Event, Method, Outgoing, PodInfo, PodName, State};
+use yoi::protocol::{Entry, Event, Method, Outgoing, PodInfo, PodName, State};
 
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
@@ -231,8 +231,8 @@ impl Talk {
     }
 
     /// How the run of an input ended, once it has.
-    pub fn end_of(&self, pod: &PodName, input: EntryId) -> Option<&End> {
-        self.pods.get(pod)?.marks.end_of(input)
+    pub fn end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
+        self.pods.get(pod)?.marks.end_of(begun)
     }
 
     /// How the last run that was seen ended.
@@ -271,6 +271,7 @@ impl Talk {
     /// Ends the conversation. A host that is this process ends with it, once it is idle and nobody
     /// else is attached; after a signal at once.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
+        self.printer.finish();
         let Some(host) = self.host.take() else { return Ok(()) };
         let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
         let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
@@ -341,9 +342,6 @@ pub fn stuck(info: &PodInfo) -> Option<Failure> {
     let why = |otherwise: &str| info.why.clone().unwrap_or_else(|| otherwise.to_owned());
     match info.state {
         State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),
-        State::NeedsYou if info.why.as_deref().is_some_and(|why| why.contains("no key")) => {
-            Some(Failure::new(Exit::NoModel, why("no key")))
-        }
         State::NeedsYou => Some(Failure::new(Exit::Refused, why("it needs an answer"))),
         State::Stopped => Some(Failure::new(
             Exit::StoppedShort,

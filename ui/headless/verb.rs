@@ -2,12 +2,13 @@
 
 use crate::command::{self, Call, Here, Verb};
 use crate::headless::exit::{Exit, Failure};
+use crate::headless::marks::Begun;
 use crate::headless::talk::{Talk, View, stuck};
 use crate::headless::{Unanswered, Work};
 use crate::start::Opening;
 use std::collections::BTreeMap;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{EntryId, Event, Method, PodName, RewindTarget, Segment, State};
+use yoi::protocol::{Event, Method, PodName, RewindTarget, Segment, State};
 
 /// Whether there is more to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Desk<'a> {
     work: &'a Work,
     current: Option<PodName>,
     /// Pods that were given something to do, and the last input whose end is waited for.
-    busy: BTreeMap<PodName, Option<EntryId>>,
+    busy: BTreeMap<PodName, Option<Begun>>,
 }
 
 impl<'a> Desk<'a> {
@@ -49,7 +50,7 @@ impl<'a> Desk<'a> {
         if let Event::Accepted { queued: Some(_), .. } = reply {
             talk.printer.note(&format!("queued for {pod}: it is sent when the turn ends"));
         }
-        self.busy.insert(pod, begun(&reply));
+        self.busy.insert(pod, Begun::of(&reply));
         Ok(())
     }
 
@@ -140,7 +141,7 @@ impl<'a> Desk<'a> {
                 self.go_to(talk, &name).await?;
             }
             (Verb::Send { .. } | Verb::Resume(_) | Verb::Compact(_), reply) => {
-                self.busy.extend(pod.map(|pod| (pod, begun(&reply))));
+                self.busy.extend(pod.map(|pod| (pod, Begun::of(&reply))));
             }
             _ => {}
         }
@@ -206,14 +207,14 @@ impl<'a> Desk<'a> {
     async fn wait(&mut self, talk: &mut Talk) -> Result<(), Failure> {
         let mut failure = Ok(());
         while let Some((pod, input)) = self.busy.first_key_value() {
-            let (pod, input) = (pod.clone(), *input);
+            let (pod, input) = (pod.clone(), input.clone());
             let Ok(info) = talk.find(&pod) else {
                 self.busy.remove(&pod);
                 continue;
             };
             let waits = self.work.unanswered == Unanswered::Wait && info.state == State::NeedsYou;
             let stuck = stuck(info).filter(|_| !waits);
-            let over = input.is_none_or(|input| talk.end_of(&pod, input).is_some());
+            let over = input.is_none_or(|input| talk.end_of(&pod, &input).is_some());
             let resting = info.state != State::Running && info.queue.is_empty() && !waits && over;
             if !resting && stuck.is_none() {
                 talk.step().await?;
@@ -228,14 +229,6 @@ impl<'a> Desk<'a> {
             }
         }
         failure
-    }
-}
-
-/// The input that a reply says was recorded, when it runs at once.
-fn begun(reply: &Event) -> Option<EntryId> {
-    match reply {
-        Event::Accepted { entry, queued: None } => *entry,
-        _ => None,
     }
 }
 

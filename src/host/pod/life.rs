@@ -68,7 +68,6 @@ pub(crate) fn choose(
 /// Shows a choice of model.
 pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&Choice>) {
     let Some(choice) = choice else {
-        info.model_why = "no model is known here".into();
         return;
     };
     info.model = choice.model.spec();

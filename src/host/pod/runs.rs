@@ -88,10 +88,13 @@ impl Pod {
 
     fn tools(&self) -> tools::Context {
         let pass = &self.shared.settings.shell.pass;
+        let mut env = crate::sandbox::command_env(&self.env, pass);
+        let keys = crate::config::catalogue::Catalogue::with(&self.shared.settings).key_variables();
+        env.retain(|name, _| pass.contains(name) || !keys.contains(name));
         tools::Context {
             cwd: self.row.cwd.clone(),
             scope: self.row.scope.clone(),
-            env: crate::sandbox::command_env(&self.env, pass),
+            env,
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
             outputs: self.files.outputs(),

@@ -182,7 +182,8 @@ fn one_line(text: &str) -> String {
 fn cleaned(who: &Who, said: &str) -> String {
     let said = one_line(said);
     let secret = who.secret.as_ref().map(crate::config::keys::Secret::expose);
-    match secret.filter(|secret| !secret.is_empty()) {
+    // What is shorter is no key, and would be cut out of ordinary words.
+    match secret.filter(|secret| secret.len() >= 8) {
         Some(secret) => said.replace(secret, "…"),
         None => said,
     }

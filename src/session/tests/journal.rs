@@ -1,6 +1,6 @@
-use super::bench::{Bench, lines, notified, said};
 use crate::disk::small::on_small_disk;
 use crate::protocol::entry::Entry;
+use crate::session::tests::bench::{Bench, lines, notified, said};
 use crate::session::{Journal, LogError, Partial};
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,11 +1,11 @@
-use super::bench::{
-    Bench, acts, completed, invoke, lines, notified, play, said, start, user, without_rolled_back,
-};
 use crate::protocol::entry::Entry;
 use crate::protocol::event::Line;
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::cut::CUT_OVER;
 use crate::session::locate::place_id;
+use crate::session::tests::bench::{
+    Bench, acts, completed, invoke, lines, notified, play, said, start, user, without_rolled_back,
+};
 use crate::session::{LogError, cut, fetch, page};
 use proptest::prelude::*;
 

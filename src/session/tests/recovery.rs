@@ -1,9 +1,9 @@
-use super::bench::{
-    Bench, acts, call, completed, invoke, lines, notified, play, result, rolled_back, said, user,
-};
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::item::{Item, Role};
 use crate::session::line::decode;
+use crate::session::tests::bench::{
+    Bench, acts, call, completed, invoke, lines, notified, play, result, rolled_back, said, user,
+};
 use crate::session::{Journal, Opened, Partial, replay};
 use proptest::prelude::*;
 
@@ -97,6 +97,7 @@ async fn a_run_without_an_end_is_closed_and_one_with_an_end_is_left_alone() {
         (vec![invoke(), user("x"), call("c", "Bash")], true),
         (vec![invoke(), user("x"), call("c", "Bash"), result("c", "")], true),
         (back, false),
+        (vec![Entry::new(Fact::TurnEnd { turn_count: 3 })], false),
     ];
     for (run, cut) in cases {
         let bench = Bench::new();

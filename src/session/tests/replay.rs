@@ -1,10 +1,11 @@
-use super::bench::{
+use crate::protocol::entry::{Entry, Fact, FileMark, Origin, domain};
+use crate::protocol::item::{Item, RequestConfig, Role};
+use crate::protocol::name::EntryId;
+use crate::session::line::decode;
+use crate::session::tests::bench::{
     Bench, acts, assistant, call, completed, invoke, lines, notified, play, result, rolled_back,
     said, user,
 };
-use crate::protocol::entry::{Entry, Fact, FileMark, Origin, domain};
-use crate::protocol::item::{Item, RequestConfig, Role};
-use crate::session::line::decode;
 use crate::session::{Damaged, LogError, Replay, replay, spans};
 use proptest::prelude::*;
 use serde_json::json;
@@ -209,8 +210,47 @@ fn the_recorded_logs_fold_into_the_history_they_tell_of() {
     assert_eq!(folded, [(19, 6, 3, Some((5, 10))), (57, 22, 9, Some((21, 10)))]);
 }
 
+#[test]
+fn a_rollback_right_after_a_compaction_takes_back_what_the_new_segment_kept() {
+    let (run, input) = (invoke(), user("nobody answers"));
+    let bench = Bench::new();
+    let mut begin = bench.start();
+    let Fact::SegmentStart { history, .. } = &mut begin.fact else { unreachable!() };
+    let kept = |entry: &Entry, text: &str| crate::protocol::entry::Kept {
+        id: entry.id,
+        origin: None,
+        native: None,
+        item: Item::message(Role::User, text),
+    };
+    let earlier = Entry { id: Some(EntryId(uuid::Uuid::nil())), ..user("earlier") };
+    history.push(kept(&earlier, "earlier"));
+    history.push(kept(&input, "nobody answers"));
+    bench.write(&[begin, rolled_back(&run)]);
+    let replayed = replay(&bench.path(), None).unwrap();
+    assert_eq!(items(&replayed), [Item::message(Role::User, "earlier")]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn entries_applied_one_by_one_give_the_same_as_a_replay(
+        acts in acts(),
+        from in any::<prop::sample::Index>(),
+    ) {
+        let bench = Bench::new();
+        let entries: Vec<Entry> = [bench.start()].into_iter().chain(play(&acts)).collect();
+        let from = 1 + from.index(entries.len());
+        bench.write(&entries[..from]);
+        let mut applied = replay(&bench.path(), None).unwrap();
+        entries[from..].iter().for_each(|entry| applied.apply(entry));
+        bench.write(&entries);
+        let replayed = replay(&bench.path(), None).unwrap();
+        prop_assert_eq!(&applied.history, &replayed.history);
+        prop_assert_eq!(&applied.open_calls, &replayed.open_calls);
+        prop_assert_eq!(applied.turn_count, replayed.turn_count);
+        prop_assert_eq!(applied.entries, replayed.entries);
+    }
 
     #[test]
     fn damaged_lines_anywhere_are_named_and_hide_nothing_else(
@@ -247,6 +287,6 @@ proptest! {
             let (start, end) = (usize::try_from(span.start).unwrap(), usize::try_from(span.end).unwrap());
             decode(&content[start..end]).unwrap()
         }).collect();
-        prop_assert_eq!(told, super::bench::without_rolled_back(&entries));
+        prop_assert_eq!(told, crate::session::tests::bench::without_rolled_back(&entries));
     }
 }

@@ -1,8 +1,8 @@
-use super::bench::{
-    Bench, call, completed, invoke, lines, notified, result, rolled_back, said, start, user,
-};
 use crate::protocol::entry::SegmentOrigin;
 use crate::protocol::name::SegmentId;
+use crate::session::tests::bench::{
+    Bench, call, completed, invoke, lines, notified, result, rolled_back, said, start, user,
+};
 use crate::session::{fork, page, replay, rewind_targets};
 
 fn origin(segment_id: SegmentId) -> SegmentOrigin {

@@ -1,0 +1,20 @@
+//! The real binary, started as a person or a program would start it.
+
+#[path = "program/auth.rs"]
+mod auth;
+#[path = "program/bench.rs"]
+mod bench;
+#[path = "program/classic.rs"]
+mod classic;
+#[path = "program/exits.rs"]
+mod exits;
+#[path = "program/headless.rs"]
+mod headless;
+#[path = "program/host.rs"]
+mod host;
+#[path = "program/secrets.rs"]
+mod secrets;
+#[path = "program/signals.rs"]
+mod signals;
+#[path = "program/torture.rs"]
+mod torture;

@@ -1,0 +1,133 @@
+//! Every exit code of the program without a screen, brought about.
+
+use crate::bench::{Bench, SCRIPT};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+
+/// Longer than the program may take to find that nobody listens: the connect timeout plus 2 s.
+const CONNECT: Duration = Duration::from_secs(12);
+
+#[test]
+fn finished_is_0() {
+    assert_eq!(Bench::new().say("hi").code, Some(0));
+}
+
+#[test]
+fn failed_is_1_and_says_why_last() {
+    let done = Bench::new().say("fail now");
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.last_words().contains("the model is ill"), "{done:?}");
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let bench = Bench::new();
+    for args in [&["--flying"] as &[&str], &["alice"], &["-p", ""], &["-c", "fly"], &["--json"]] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
+        assert!(!done.err.is_empty());
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_3() {
+    let bench = Bench::new();
+    // The key that the model needs is set nowhere: the pod waits for a person.
+    let done = bench.yoi(&["--no-ui", "--model", "anthropic/", "-p", "hi"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.last_words().contains("ANTHROPIC_API_KEY"), "{done:?}");
+}
+
+#[test]
+fn stopped_short_is_4() {
+    let bench = Bench::new();
+    let script = format!("{SCRIPT}\n");
+    let endless = script.replace(
+        "[[when]]\nsays = \"run *\"",
+        "[[when]]\nsays = \"forever\"\n[[when.step]]\ncall = [{ name = \"Bash\", args = { command = \"true\" } }]\n[[when.step]]\ncall = [{ name = \"Bash\", args = { command = \"true\" } }]\n[[when.step]]\ntext = \"done\"\n\n[[when]]\nsays = \"run *\"",
+    );
+    bench.play(&endless);
+    let config = bench.path("home/config");
+    std::fs::create_dir_all(&config).expect("a writable home");
+    std::fs::write(config.join("config.toml"), "[limits]\nmax_turns = 1\n").expect("a new file");
+    let done = bench.say("forever");
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert!(done.last_words().contains("limit"), "{done:?}");
+}
+
+#[test]
+fn no_such_pod_is_5() {
+    let bench = Bench::new();
+    for args in [
+        &["--pod", "nobody", "-p", "hi"] as &[&str],
+        &["log", "nobody"],
+        &["stop", "nobody"],
+        &["rm", "nobody"],
+    ] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(5), "{args:?}: {done:?}");
+        assert!(done.last_words().contains("there is no pod `nobody`"), "{done:?}");
+    }
+}
+
+#[test]
+fn a_host_of_another_version_is_5_and_both_are_named() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.data()).expect("a writable home");
+    let socket = bench.path("sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let mut lock = File::create(bench.data().join("host.lock")).expect("a new file");
+    lock.lock().expect("a file that nobody else locks");
+    let holder = serde_json::json!({
+        "pid": std::process::id(), "version": "99.0.0", "socket": socket
+    });
+    writeln!(lock, "{holder}").expect("a writable file");
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let hello = "{\"hello\":{\"protocol\":99,\"version\":\"99.0.0\"}}\n";
+        stream.write_all(hello.as_bytes()).expect("a client that reads");
+        let mut line = String::new();
+        let _ = BufReader::new(stream).read_line(&mut line);
+        line
+    });
+    let done = bench.yoi(&["ls"]);
+    assert_eq!(done.code, Some(5), "{done:?}");
+    let words = done.last_words();
+    assert!(words.contains("protocol 99") && words.contains("99.0.0"), "{words}");
+    assert!(words.contains("this program speaks 1"), "{words}");
+    let hello = answering.join().expect("the answering thread");
+    assert!(hello.contains("\"protocol\":1"), "{hello}");
+    // It is this test's own lock: nobody is to be ended.
+    drop(lock);
+    std::fs::remove_file(bench.data().join("host.lock")).expect("the file made above");
+}
+
+#[test]
+fn no_model_is_69_and_says_how_to_connect_one() {
+    let done = Bench::new().yoi(&["--no-ui", "-p", "hi"]);
+    assert_eq!(done.code, Some(69), "{done:?}");
+    assert!(done.out.contains("ANTHROPIC_API_KEY"), "{done:?}");
+    assert!(done.last_words().contains("--model"), "{done:?}");
+}
+
+#[test]
+fn a_dead_provider_ends_in_time_with_a_sentence_that_names_it() {
+    let bench = Bench::new();
+    // A port that was free a moment ago: nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("its address");
+    drop(free);
+    let mut command = bench.command(&["--no-ui", "--model", "anthropic/claude-x", "-p", "hi"]);
+    command
+        .env("ANTHROPIC_API_KEY", "sk-test")
+        .env("ANTHROPIC_BASE_URL", format!("http://{address}"));
+    let started = Instant::now();
+    let done = bench.finish(command.spawn().expect("the program starts"));
+    assert!(started.elapsed() < CONNECT, "{:?}", started.elapsed());
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let words = done.last_words();
+    assert!(words.contains("anthropic") && words.contains("127.0.0.1"), "{words}");
+    assert!(words.to_lowercase().contains("refused") || words.contains("connect"), "{words}");
+}

@@ -1,0 +1,174 @@
+//! One message, verbs, and lines, without a screen.
+
+use crate::bench::Bench;
+use serde_json::{Value, json};
+use std::fs;
+
+#[test]
+fn a_message_changes_a_file_through_tool_calls() {
+    let bench = Bench::new();
+    let done = bench.say("greet world");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.out, "I write a greeting for world.\nDone: world\n");
+    let written = fs::read_to_string(bench.ws().join("hello.txt")).expect("a new file");
+    assert_eq!(written, "Hello, world!\n");
+    assert!(done.err.contains("▸ Write"), "{}", done.err);
+}
+
+#[test]
+fn the_pod_of_a_message_is_named_after_the_workspace_and_left_stopped() {
+    let bench = Bench::new();
+    bench.say("hi");
+    bench.say("hi again");
+    for name in ["ws", "ws-2"] {
+        let info = bench.pod(name).expect("a pod of this name");
+        assert_eq!(info["state"], "stopped");
+    }
+}
+
+#[test]
+fn a_named_pod_goes_on_where_it_was() {
+    let bench = Bench::new();
+    bench.say("first");
+    let done = bench.yoi(&["--no-ui", "--pod", "ws", "-p", "second"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: second\n"), "{done:?}");
+    let inputs: Vec<Value> = bench
+        .log("ws")
+        .into_iter()
+        .filter(|entry| entry["kind"] == "user_input")
+        .map(|entry| entry["segments"][0]["content"].clone())
+        .collect();
+    assert_eq!(inputs, [json!("first"), json!("second")]);
+    assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped");
+}
+
+#[test]
+fn as_json_every_line_is_an_event_of_the_protocol_with_its_pod() {
+    let bench = Bench::new();
+    let model = bench.model();
+    let done = bench.yoi(&["--no-ui", "--json", "--model", &model, "-p", "greet world"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let events = done.events();
+    for event in &events {
+        assert_eq!(event["pod"], "ws", "{event}");
+        let line = event.to_string();
+        let known = yoi::protocol::Outgoing::decode(line.as_bytes()).expect("an event");
+        assert!(!matches!(known.event, yoi::protocol::Event::Unknown(_)), "{event}");
+    }
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    for kind in ["created", "user_message", "text_delta", "tool_call_done", "tool_result"] {
+        assert!(kinds.contains(&kind), "{kind} is missing: {kinds:?}");
+    }
+    let end = events.iter().find(|event| event["event"] == "run_end").expect("an end");
+    assert_eq!(end["data"]["result"], "finished");
+    let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    let first = numbers.first().copied().unwrap_or(0);
+    let expected: Vec<u64> = (first..first + numbers.len() as u64).collect();
+    assert_eq!(numbers, expected, "the events of a pod are counted without gaps");
+}
+
+#[test]
+fn piped_input_is_appended_as_one_block_and_never_read_as_verbs() {
+    let bench = Bench::new();
+    let args = ["--no-ui", "--model", &bench.model(), "-p", "look at this:"];
+    let done = bench.yoi_reading(&args, ":quit\nlast line\n");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let log = bench.log("ws");
+    let input = log.iter().find(|entry| entry["kind"] == "user_input").expect("an input");
+    assert_eq!(input["segments"].as_array().map(Vec::len), Some(2));
+    assert_eq!(input["segments"][1]["content"], ":quit\nlast line\n");
+    assert_eq!(input["segments"][1]["lines"], 2);
+}
+
+#[test]
+fn a_dash_reads_the_whole_prompt_from_standard_input() {
+    let bench = Bench::new();
+    let done = bench.yoi_reading(&["--model", &bench.model(), "-p", "-"], "one\ntwo");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: one\ntwo\n"), "{done:?}");
+}
+
+#[test]
+fn lines_are_messages_and_verbs_and_the_end_waits_for_what_runs() {
+    let bench = Bench::new();
+    let input = "hi\n\n:new other\nrun echo from-a-tool\n";
+    let done = bench.yoi_reading(&["--no-ui", "--model", &bench.model()], input);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("It said: from-a-tool"), "{done:?}");
+    assert_eq!(bench.pod("ws").expect("the first pod")["state"], "idle");
+    assert_eq!(bench.pod("other").expect("the second pod")["state"], "idle");
+}
+
+#[test]
+fn a_refused_line_is_said_and_the_next_one_is_read() {
+    let bench = Bench::new();
+    let input = ":opne x\nhi\n";
+    let done = bench.yoi_reading(&["--no-ui", "--model", &bench.model()], input);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.err.contains("did you mean :open?"), "{}", done.err);
+    assert_eq!(done.out, "heard: hi\n");
+}
+
+#[test]
+fn verbs_are_carried_out_in_order_and_the_first_failure_ends_them() {
+    let bench = Bench::new();
+    let model = bench.model();
+    let done = bench.yoi(&[
+        "--model",
+        &model,
+        "-c",
+        "new a",
+        "-c",
+        "send a greet you",
+        "-c",
+        "stop b",
+        "-c",
+        "new c",
+    ]);
+    assert_eq!(done.code, Some(5), "{done:?}");
+    assert!(done.last_words().contains("there is no pod `b`"), "{done:?}");
+    assert!(bench.pod("a").is_some() && bench.pod("c").is_none());
+}
+
+#[test]
+fn a_verb_that_starts_a_turn_is_waited_for() {
+    let bench = Bench::new();
+    let done = bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a greet you"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(bench.ws().join("hello.txt").exists());
+}
+
+#[test]
+fn help_prints_the_table_of_verbs() {
+    let bench = Bench::new();
+    let done = bench.yoi(&["-c", "help"]);
+    assert_eq!(done.code, Some(0));
+    for verb in [":new", ":stop", ":restore", ":pause", ":rewind", ":quit"] {
+        assert!(done.out.contains(verb), "{}", done.out);
+    }
+}
+
+#[test]
+fn a_transcript_is_printed_from_its_beginning() {
+    let bench = Bench::new();
+    bench.say("greet world");
+    let done = bench.yoi(&["log", "ws"]);
+    assert_eq!(done.code, Some(0));
+    let order = ["you\n  greet world", "I write a greeting", "▸ Write", "Created", "Done: world"];
+    let places: Vec<_> = order.iter().map(|part| done.out.find(part)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", done.out);
+}
+
+#[test]
+fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    assert_eq!(bench.yoi(&["rm", "a"]).code, Some(1), "a live pod is not removed");
+    assert_eq!(bench.yoi(&["stop", "a"]).code, Some(0));
+    assert_eq!(bench.pod("a").expect("the pod")["state"], "stopped");
+    assert_eq!(bench.yoi(&["send", "a", "hi"]).code, Some(1), "a stopped pod takes no message");
+    assert_eq!(bench.yoi(&["restore", "a"]).code, Some(0));
+    assert_eq!(bench.pod("a").expect("the pod")["state"], "idle");
+    assert_eq!(bench.yoi(&["stop", "--all"]).code, Some(0));
+    assert_eq!(bench.yoi(&["rm", "a"]).code, Some(0));
+    assert!(bench.pod("a").is_none());
+}

@@ -1,0 +1,65 @@
+//! The host in the background: one for all, found by everyone, and back after it was killed.
+
+use crate::bench::{Bench, alive, eventually, signal};
+
+#[test]
+fn a_message_sent_from_the_shell_runs_in_the_background() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    let done = bench.yoi(&["send", "a", "greet", "you"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(bench.host_pid().is_some(), "a host runs in the background");
+    eventually("the turn is done", || bench.pod("a").is_some_and(|p| p["state"] == "idle"));
+    eventually("the file is there", || bench.ws().join("hello.txt").exists());
+    let host = bench.yoi(&["host"]);
+    assert!(host.out.contains(&bench.data().display().to_string()), "{host:?}");
+    assert_eq!(bench.yoi(&["host", "stop"]).code, Some(0));
+    eventually("the host is gone", || bench.host_pid().is_none());
+    assert_eq!(bench.pod("a").expect("the pod")["state"], "idle", "its end stopped nobody");
+}
+
+#[test]
+fn many_starters_find_one_host() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    let starters: Vec<_> = (0..8)
+        .map(|_| bench.command(&["restore", "a"]).spawn().expect("the program starts"))
+        .collect();
+    for starter in starters {
+        let done = bench.finish(starter);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    let first = bench.host_pid();
+    assert!(first.is_some());
+    bench.yoi(&["restore", "a"]);
+    assert_eq!(bench.host_pid(), first);
+}
+
+#[test]
+fn a_killed_host_comes_back_with_everything_and_its_run_paused() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a greet you"]);
+    let before = bench.log("a");
+    assert_eq!(bench.yoi(&["send", "a", "slow"]).code, Some(0));
+    eventually("the turn runs", || bench.pod("a").is_some_and(|p| p["state"] == "running"));
+    let pid = bench.host_pid().expect("a host in the background");
+    signal(pid, "KILL");
+    eventually("the host is gone", || !alive(pid));
+    let info = bench.pod("a").expect("the pod");
+    assert_eq!(info["state"], "paused", "{info}");
+    assert!(info["why"].as_str().is_some_and(|why| why.contains("cut off")), "{info}");
+    let after = bench.log("a");
+    assert_eq!(after[..before.len()], before[..], "what was told is there, unchanged");
+    let inputs = after.iter().filter(|entry| entry["kind"] == "user_input").count();
+    assert_eq!(inputs, 2, "the message that was acknowledged is there, once");
+}
+
+#[test]
+fn two_data_directories_are_two_hosts() {
+    let (one, two) = (Bench::new(), Bench::new());
+    for bench in [&one, &two] {
+        bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+        bench.yoi(&["restore", "a"]);
+    }
+    assert!(one.host_pid().is_some() && one.host_pid() != two.host_pid());
+}

@@ -1,0 +1,65 @@
+//! Signals: what runs is paused, and nothing is left behind.
+
+use crate::bench::{Bench, Done, alive, eventually, files, signal};
+use std::fs;
+use std::path::Path;
+
+/// Starts a message whose tool writes its process id and sleeps, sends a signal to the program,
+/// and waits for its end.
+fn interrupted(bench: &Bench, name: &str) -> (Done, u32) {
+    let prompt = "run echo $$ > pid; sleep 1000";
+    let args = ["--no-ui", "--model", &bench.model(), "-p", prompt];
+    let child = bench.command(&args).spawn().expect("the program starts");
+    let file = bench.ws().join("pid");
+    let written = |file: &Path| fs::read_to_string(file).is_ok_and(|t| t.ends_with('\n'));
+    eventually("the command runs", || written(&file));
+    let tool = fs::read_to_string(&file).expect("the process id");
+    signal(child.id(), name);
+    (bench.finish(child), tool.trim().parse().expect("a number"))
+}
+
+fn sockets(bench: &Bench) -> Vec<std::path::PathBuf> {
+    files(&bench.runtime()).into_iter().filter(|path| path.ends_with("sock")).collect()
+}
+
+#[test]
+fn a_signal_leaves_no_socket_lock_or_child_and_the_pod_stopped() {
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        let bench = Bench::new();
+        let (done, tool) = interrupted(&bench, name);
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.last_words().contains(name), "{done:?}");
+        eventually("the command is gone", || !alive(tool));
+        assert_eq!(sockets(&bench), [] as [std::path::PathBuf; 0]);
+        let lock = bench.data().join("host.lock");
+        let unlocked = fs::File::open(&lock).is_ok_and(|f| f.try_lock().is_ok());
+        assert!(!lock.exists() || unlocked, "the lock is free");
+        assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped");
+    }
+}
+
+#[test]
+fn an_interrupted_turn_goes_on_after_restore_and_repeats_no_tool() {
+    let bench = Bench::new();
+    interrupted(&bench, "TERM");
+    fs::remove_file(bench.ws().join("pid")).expect("the file of the first run");
+    let done = bench.yoi(&["-c", "restore ws", "-c", "resume ws"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!bench.ws().join("pid").exists(), "the command did not run again");
+    let calls = bench.log("ws").iter().filter(|e| e["item"]["kind"] == "tool_call").count();
+    assert_eq!(calls, 1);
+}
+
+#[test]
+fn a_serving_host_ends_on_sigterm_and_leaves_nothing() {
+    let bench = Bench::new();
+    let mut host = bench.serve();
+    assert_eq!(bench.yoi(&["ls"]).code, Some(0));
+    let second = bench.yoi(&["--no-ui", "--serve"]);
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.last_words().contains("a host runs already"), "{second:?}");
+    signal(host.child.id(), "TERM");
+    let status = host.child.wait().expect("a program that ran");
+    assert_eq!(status.code(), Some(143));
+    assert_eq!(sockets(&bench), [] as [std::path::PathBuf; 0]);
+}
