@@ -22,6 +22,8 @@ macro_rules! roles {
     ($($(#[$doc:meta])* $field:ident $variant:ident),* $(,)?) => {
         /// What a piece of the screen means.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        // Some are only ever used as fields of a theme.
+        #[allow(dead_code)]
         pub enum Role { #[default] $($(#[$doc])* $variant),* }
 
         /// A look for every role. `text` alone says what the ground of the screen is: it is laid

@@ -1,9 +1,11 @@
 //! What was said and done in one Pod: a list of blocks of which only the visible ones cost anything,
 //! loaded page by page from the tail, and live at its end.
 
+mod ahead;
 mod block;
 mod clean;
 mod code;
+mod cursor;
 mod diff;
 mod find;
 mod live;
@@ -157,16 +159,13 @@ impl Transcript {
         self.redraw_all();
     }
 
-    pub fn detail(&self) -> Detail {
-        self.detail
-    }
-
     fn redraw_all(&mut self) {
         self.turn = self.turn.wrapping_add(1);
         self.settle();
     }
 
     /// The log entry under the cursor.
+    #[cfg(test)]
     pub fn entry(&self) -> Option<EntryId> {
         self.pages.get(self.focus()?)?.id
     }
@@ -174,6 +173,16 @@ impl Transcript {
     /// The block under the cursor as text.
     pub fn yank(&self) -> Option<String> {
         Some(self.pages.get(self.focus()?)?.plain()).filter(|text| !text.is_empty())
+    }
+
+    /// The message that the block under the cursor belongs to: what was said last above it.
+    pub fn yank_message(&self) -> Option<String> {
+        let focus = self.focus()?;
+        let above = self.pages.newest_first().skip_while(|(pos, _)| *pos > focus);
+        let mut said = above.map(|(_, block)| block).filter(|block| {
+            !block.gone && matches!(block.kind, Kind::Said { .. } | Kind::User(_))
+        });
+        said.next().map(Block::plain)
     }
 
     /// The last block of code under the cursor.

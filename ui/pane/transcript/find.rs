@@ -3,6 +3,7 @@
 use crate::pane::transcript::load::Want;
 use crate::pane::transcript::pages::{Beginning, Pos, Step};
 use crate::pane::transcript::scroll::Spot;
+use crate::pane::transcript::wrap::Row;
 use crate::pane::transcript::{Transcript, block::Fold};
 
 /// How a search stands.
@@ -159,9 +160,7 @@ impl Transcript {
     /// The row of the next match in a block before or after this row.
     fn match_in(&mut self, pos: Pos, row: i32, back: bool) -> Option<i32> {
         let text = self.pages.get(pos)?.plain();
-        if find_in(&text, &self.find.needle).is_none() {
-            return None;
-        }
+        find_in(&text, &self.find.needle)?;
         let rows = self.rows_with_match(pos);
         let next = |rows: &[i32]| {
             if back {
@@ -191,7 +190,7 @@ impl Transcript {
         let shape = block.shape(self.detail, self.unfolded);
         let head = shape.head.then(|| block.head(shape, self.now).0);
         let rows = block.cache.iter().flat_map(|cache| cache.rows.iter());
-        let matches = |row: &Vec<crate::pane::transcript::wrap::Piece>| {
+        let matches = |row: &Row| {
             let text: String = row.iter().map(|piece| piece.text.as_str()).collect();
             find_in(&text, &self.find.needle).is_some()
         };

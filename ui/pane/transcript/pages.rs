@@ -78,10 +78,6 @@ pub struct Pages {
 }
 
 impl Pages {
-    pub fn is_empty(&self) -> bool {
-        self.list.iter().all(|page| page.blocks.is_empty())
-    }
-
     fn index(&self, page: i64) -> Option<usize> {
         usize::try_from(page - self.first).ok().filter(|at| *at < self.list.len())
     }

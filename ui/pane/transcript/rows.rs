@@ -168,9 +168,8 @@ impl Block {
                 left.push(Piece::new(title, Role::Dim));
                 left.push(Piece::new(format!("  {about}"), Role::Dim));
             }
-            Kind::User(_) | Kind::Said { .. } => {
-                left.push(Piece::new(preview(&self.plain()), Role::Text));
-            }
+            Kind::Said { text, .. } => left.push(Piece::new(preview(text), Role::Text)),
+            Kind::User(_) => left.push(Piece::new(preview(&self.plain()), Role::Text)),
             Kind::Note { role, text } => left = vec![Piece::new(clean::one_line(text), *role)],
             Kind::Retry { text, .. } => left = vec![Piece::new(clean::one_line(text), Role::Warn)],
             Kind::Usage(text) => left = vec![Piece::new(text.as_str(), Role::Dim)],

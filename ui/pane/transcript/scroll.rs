@@ -2,15 +2,10 @@
 //! follows what is passed and not what there is.
 
 use crate::pane::transcript::block::Kind;
-use crate::pane::transcript::load::Want;
-use crate::pane::transcript::pages::{Beginning, Pos, Step};
+use crate::pane::transcript::pages::{Pos, Step};
 use crate::pane::transcript::rows::{Shape, Speaker};
 use crate::pane::transcript::{Detail, Scroll, Transcript};
 
-/// Screens beyond the view that are to be loaded.
-const AHEAD: usize = 2;
-/// Blocks whose rows are kept although they are out of view.
-const WARM: usize = 256;
 /// How many blocks that nobody says are looked past to find the last speaker.
 const SPEAKER_WITHIN: usize = 64;
 
@@ -46,13 +41,13 @@ pub struct Seen {
 
 /// What stands above a block's body.
 #[derive(Default)]
-struct Lead {
+pub struct Lead {
     blank: bool,
     speaker: Option<Speaker>,
 }
 
 impl Lead {
-    fn len(&self) -> i32 {
+    pub fn len(&self) -> i32 {
         i32::from(self.blank) + i32::from(self.speaker.is_some())
     }
 }
@@ -131,7 +126,7 @@ impl Transcript {
         self.keep_cursor_in_view();
     }
 
-    fn scroll_rows(&mut self, by: i32) {
+    pub(super) fn scroll_rows(&mut self, by: i32) {
         let Some(top) = self.top() else { return };
         let rows = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
         let spot = if by < 0 { self.up(top, rows) } else { self.down(top, rows) };
@@ -208,7 +203,7 @@ impl Transcript {
         Some(self.up(Spot { pos: last, row, of: 0 }, high))
     }
 
-    fn last_row(&mut self, pos: Pos) -> i32 {
+    pub(super) fn last_row(&mut self, pos: Pos) -> i32 {
         i32::try_from(self.body(pos)).unwrap_or(i32::MAX) - 1
     }
 
@@ -256,7 +251,7 @@ impl Transcript {
     }
 
     /// What stands above a block: who speaks, where that changes, and some air.
-    fn lead(&self, pos: Pos) -> Lead {
+    pub(super) fn lead(&self, pos: Pos) -> Lead {
         let Some(block) = self.pages.get(pos) else { return Lead::default() };
         if self.detail == Detail::Overview {
             return Lead::default();
@@ -400,169 +395,5 @@ impl Transcript {
                 other => return other,
             }
         }
-    }
-
-    /// Says which page is wanted next: one that the view will soon come to.
-    fn look_ahead(&mut self) {
-        if self.load.under_way().is_some() || self.find.is_seeking() {
-            return;
-        }
-        self.load.want = match (self.seen.first(), self.seen.last()) {
-            (Some(first), Some(last)) => {
-                let (first, last) = (first.pos, last.pos);
-                self.missing_within(first, false).or_else(|| self.missing_within(last, true))
-            }
-            _ => match self.pages.beginning {
-                Beginning::Before(id) => Some(Want::Older(id)),
-                Beginning::Here => None,
-            },
-        };
-    }
-
-    /// The page that is missing within a few screens of a block.
-    fn missing_within(&self, from: Pos, forward: bool) -> Option<Want> {
-        let wide = usize::from(self.size.0.max(1));
-        let mut rows = usize::from(self.size.1) * AHEAD;
-        let mut at = from;
-        loop {
-            match self.pages.step(at, forward) {
-                Step::Missing(page) => {
-                    return self.pages.missing(page).map(|before| Want::Refill(page, before));
-                }
-                Step::End if !forward => {
-                    return match self.pages.beginning {
-                        Beginning::Before(id) => Some(Want::Older(id)),
-                        Beginning::Here => None,
-                    };
-                }
-                Step::End => return None,
-                Step::To(pos) => {
-                    let block = self.pages.get(pos)?;
-                    let open = block.shape(self.detail, self.unfolded).open;
-                    let text = if open { block.bytes() / (2 * wide) } else { 0 };
-                    rows = rows.saturating_sub(if block.shown(self.detail) { 1 + text } else { 0 });
-                    if rows == 0 {
-                        return None;
-                    }
-                    at = pos;
-                }
-            }
-        }
-    }
-
-    /// Forgets the rows of blocks that are out of view.
-    fn cool(&mut self) {
-        if self.warm.len() <= WARM + 4 * usize::from(self.size.1) {
-            return;
-        }
-        let view = self.seen.first().zip(self.seen.last()).map(|(a, b)| a.pos..=b.pos);
-        let view = view.unwrap_or(Pos { page: 0, block: 0 }..=Pos { page: 0, block: 0 });
-        let warm = std::mem::take(&mut self.warm);
-        for pos in warm {
-            if view.contains(&pos) {
-                if self.warm.last() != Some(&pos) {
-                    self.warm.push(pos);
-                }
-            } else if let Some(block) = self.pages.get_mut(pos) {
-                block.cache = None;
-            }
-        }
-    }
-
-    /// The block that keys act on: under the cursor, or the one in view that is nearest to it.
-    pub(super) fn focus(&self) -> Option<Pos> {
-        let (first, last) = (self.seen.first()?.pos, self.seen.last()?.pos);
-        Some(self.cursor.map_or(last, |cursor| cursor.clamp(first, last)))
-    }
-
-    fn keep_cursor_in_view(&mut self) {
-        if self.cursor.is_some() {
-            self.cursor = self.focus();
-        }
-    }
-
-    /// Puts the cursor on the block at this row of the pane; `false` when there is none.
-    pub fn focus_at(&mut self, row: u16) -> bool {
-        let Some(seen) = self.seen.get(usize::from(row)) else { return false };
-        self.cursor = Some(seen.pos);
-        true
-    }
-
-    /// Moves the cursor to the next or previous block and shows it.
-    pub fn move_block(&mut self, by: i32) {
-        for _ in 0..by.unsigned_abs() {
-            let Some(at) = self.focus() else { return };
-            if self.cursor.is_none() {
-                self.cursor = Some(at);
-                continue;
-            }
-            if let Step::To(next) = self.next_shown(at, by > 0) {
-                self.cursor = Some(next);
-                self.reveal(next);
-            }
-        }
-    }
-
-    /// Moves a line down or up: the cursor goes from block to block while these are in view, and the
-    /// view moves through what is longer.
-    pub fn step(&mut self, by: i32) {
-        for _ in 0..by.unsigned_abs() {
-            let Some(at) = self.focus() else { return };
-            if self.cursor.is_none() {
-                self.cursor = Some(at);
-                continue;
-            }
-            let down = by > 0;
-            let edge = if down { self.last_row(at) } else { -self.lead(at).len() };
-            let ends_in_view = self.sees(at, edge);
-            let next = match self.next_shown(at, down) {
-                Step::To(next) if ends_in_view => Some(next),
-                _ => None,
-            };
-            if next.is_none_or(|next| !self.sees(next, 0)) {
-                self.load.failed = None;
-                self.scroll_rows(if down { 1 } else { -1 });
-                self.settle();
-            }
-            self.cursor = next.filter(|next| self.sees_any(*next)).or(Some(at));
-            self.keep_cursor_in_view();
-        }
-    }
-
-    fn sees(&self, pos: Pos, row: i32) -> bool {
-        self.seen.iter().any(|seen| seen.pos == pos && seen.row == row)
-    }
-
-    fn sees_any(&self, pos: Pos) -> bool {
-        self.seen.iter().any(|seen| seen.pos == pos)
-    }
-
-    /// Moves the view as little as shows a block, its beginning first.
-    fn reveal(&mut self, pos: Pos) {
-        let (first, last) = (-self.lead(pos).len(), self.last_row(pos));
-        if self.sees(pos, first) && self.sees(pos, last) {
-            return;
-        }
-        let above = self.seen.first().is_none_or(|seen| (seen.pos, seen.row) > (pos, first));
-        let high = usize::from(self.size.1);
-        let tall = usize::try_from(last - first).unwrap_or(0) + 1;
-        let begin = Spot { pos, row: first, of: 0 };
-        let spot = if above || tall >= high {
-            begin
-        } else {
-            self.up(Spot { pos, row: last, of: 0 }, high - 1)
-        };
-        self.stand_at(spot);
-        self.settle();
-    }
-
-    /// Moves the view as little as shows this row, a third from the top.
-    pub(super) fn reveal_row(&mut self, pos: Pos, row: i32) {
-        if !self.sees(pos, row) {
-            let third = usize::from(self.size.1) / 3;
-            let spot = self.up(Spot { pos, row, of: 0 }, third);
-            self.stand_at(spot);
-        }
-        self.settle();
     }
 }

@@ -1,0 +1,413 @@
+//! Walks the parts of a markdown text and writes their rows.
+
+use crate::pane::transcript::code;
+use crate::pane::transcript::markdown::{Fence, Finished, grow_code};
+use crate::pane::transcript::table::Table;
+use crate::pane::transcript::wrap::{
+    Break, Look, Paragraph, Piece, Row, half, row_width, wrap,
+};
+use crate::theme::Role;
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
+use ratatui::style::Modifier;
+use std::ops::Range;
+
+/// The widest rule.
+const RULE: usize = 40;
+/// From this length on, in bytes, a growing paragraph is finished line by line.
+const LONG_PARAGRAPH: usize = 2048;
+
+/// A list or quote that a line stands in.
+struct Indent {
+    /// Before its first row: taken by the first paragraph.
+    first: Option<Piece>,
+    rest: Piece,
+}
+
+pub struct Writer<'a> {
+    text: &'a str,
+    cells: usize,
+    out: &'a mut Vec<Row>,
+    /// Where this drawing began.
+    from: usize,
+    start_rows: usize,
+    indents: Vec<Indent>,
+    line: Vec<Piece>,
+    looks: Vec<Look>,
+    /// The next number of each open list; `None` for bullets.
+    lists: Vec<Option<u64>>,
+    /// What the first list goes on with.
+    pub number: Option<u64>,
+    links: Vec<String>,
+    depth: usize,
+    code: Option<Code>,
+    table: Option<Table>,
+    finished: Option<Finished>,
+}
+
+struct Code {
+    text: String,
+    language: String,
+    /// Set when it can be gone on with from its inside.
+    fence: Option<Fence>,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(text: &'a str, from: usize, cells: usize, out: &'a mut Vec<Row>) -> Self {
+        Self {
+            text,
+            cells,
+            start_rows: out.len(),
+            out,
+            from,
+            indents: Vec::new(),
+            line: Vec::new(),
+            looks: Vec::new(),
+            lists: Vec::new(),
+            number: None,
+            links: Vec::new(),
+            depth: 0,
+            code: None,
+            table: None,
+            finished: None,
+        }
+    }
+
+    /// The rest is written; how far the text is finished, if it got further.
+    pub fn finish(mut self) -> Option<Finished> {
+        self.end_paragraph();
+        self.finished
+    }
+
+    fn look(&self) -> Look {
+        self.looks.last().copied().unwrap_or_default()
+    }
+
+    pub fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => {
+                self.mark(&tag, &range);
+                self.depth += 1;
+                self.start(tag, &range);
+            }
+            Event::End(tag) => {
+                self.depth -= 1;
+                self.end(tag, &range);
+            }
+            Event::Text(text) => self.text(&text),
+            Event::Code(code) => self.push(&code, Look { role: Role::Code, ..self.look() }),
+            Event::Html(html) | Event::InlineHtml(html) => self.push(&html, Role::Dim.into()),
+            Event::SoftBreak | Event::HardBreak => self.push("\n", Look::default()),
+            Event::Rule => self.rule(&range),
+            Event::TaskListMarker(done) => {
+                self.push(if done { "[x] " } else { "[ ] " }, Role::Accent.into());
+            }
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text);
+            }
+        }
+    }
+
+    /// Notes the starts of top-level blocks, and of items of a top-level list: what lies before the
+    /// last of them is finished.
+    fn mark(&mut self, tag: &Tag<'_>, range: &Range<usize>) {
+        let item = matches!(tag, Tag::Item) && self.depth == 1 && self.lists.len() == 1;
+        if self.depth > 0 && !item {
+            return;
+        }
+        self.end_paragraph();
+        let line = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        // A line that is not whole yet may turn out to belong to what stands above it.
+        let whole = self.text[range.start..].contains('\n');
+        let alone = self.text[line..range.start].trim().is_empty();
+        if whole && alone && line >= self.from {
+            let number = self.lists.first().copied().flatten();
+            let rows = self.out.len();
+            self.finished = Some(Finished { byte: line, rows, fence: None, number });
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Paragraph => self.begin_block(range),
+            Tag::Heading { level, .. } => {
+                self.begin_block(range);
+                let mut look = Look { role: Role::Accent, emphasis: Modifier::BOLD };
+                if level == HeadingLevel::H1 {
+                    look.emphasis |= Modifier::UNDERLINED;
+                }
+                self.looks.push(look);
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block(range);
+                let bar = Piece::new("│ ", Role::Quote);
+                self.indents.push(Indent { first: None, rest: bar });
+                self.looks.push(Look { role: Role::Quote, ..self.look() });
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block(range);
+                self.code = Some(self.code_of(&kind, range));
+            }
+            Tag::List(first) => {
+                self.end_paragraph();
+                if self.lists.is_empty() {
+                    self.blank_before(range);
+                }
+                let went_on = self.number.take();
+                self.lists.push(first.map(|first| went_on.unwrap_or(first)));
+            }
+            Tag::Item => self.item(range),
+            Tag::Table(alignments) => {
+                self.begin_block(range);
+                self.table = Some(Table::new(alignments));
+            }
+            Tag::TableHead => self.emphasise(Modifier::BOLD),
+            Tag::Emphasis => self.emphasise(Modifier::ITALIC),
+            Tag::Strong => self.emphasise(Modifier::BOLD),
+            Tag::Strikethrough => self.emphasise(Modifier::CROSSED_OUT),
+            Tag::Link { dest_url, .. } => {
+                self.links.push(dest_url.into_string());
+                self.looks.push(Look { role: Role::Link, ..self.look() });
+            }
+            Tag::Image { dest_url, .. } => {
+                self.links.push(dest_url.into_string());
+                self.push("image: ", Role::Dim.into());
+                self.looks.push(Look { role: Role::Link, ..self.look() });
+            }
+            Tag::HtmlBlock => self.begin_block(range),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
+        match tag {
+            TagEnd::Paragraph => {
+                self.end_paragraph();
+                self.finish_lines(range);
+            }
+            TagEnd::Heading(_) => {
+                self.end_paragraph();
+                self.looks.pop();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_paragraph();
+                self.looks.pop();
+                self.indents.pop();
+            }
+            TagEnd::CodeBlock => self.end_code(range),
+            TagEnd::List(_) => {
+                self.end_paragraph();
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                self.end_item();
+                self.indents.pop();
+            }
+            TagEnd::Table => self.end_table(),
+            TagEnd::TableHead => {
+                self.looks.pop();
+                self.end_table_row();
+            }
+            TagEnd::TableRow => self.end_table_row(),
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.line);
+                if let Some(table) = &mut self.table {
+                    table.cell(cell);
+                }
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.looks.pop()),
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            TagEnd::HtmlBlock => self.end_paragraph(),
+            _ => {}
+        }
+    }
+
+    fn emphasise(&mut self, more: Modifier) {
+        let look = self.look();
+        self.looks.push(Look { emphasis: look.emphasis | more, ..look });
+    }
+
+    fn text(&mut self, text: &str) {
+        match &mut self.code {
+            Some(code) => code.text.push_str(text),
+            None => self.push(text, self.look()),
+        }
+    }
+
+    fn push(&mut self, text: &str, look: Look) {
+        match self.line.last_mut() {
+            Some(piece) if piece.look == look => piece.text.push_str(text),
+            _ => self.line.push(Piece::new(text, look)),
+        }
+    }
+
+    fn end_link(&mut self) {
+        self.looks.pop();
+        let Some(url) = self.links.pop() else { return };
+        let shown = self.line.last().is_some_and(|piece| piece.text.ends_with(&url));
+        let bare = url.strip_prefix("mailto:").unwrap_or(&url);
+        if !shown && !self.line.last().is_some_and(|piece| piece.text.ends_with(bare)) {
+            self.push(&format!(" ({url})"), Role::Dim.into());
+        }
+    }
+
+    fn begin_block(&mut self, range: &Range<usize>) {
+        self.end_paragraph();
+        self.blank_before(range);
+    }
+
+    /// An empty row where the source has one.
+    fn blank_before(&mut self, range: &Range<usize>) {
+        let above = self.out.len() > self.start_rows || self.from > 0;
+        if above && blank_line_before(self.text, range.start) && !self.ends_blank() {
+            let row = self.rest_prefix();
+            self.out.push(half(&row, self.cells));
+        }
+    }
+
+    fn ends_blank(&self) -> bool {
+        let empty = |piece: &Piece| piece.text.trim_matches([' ', '│']).is_empty();
+        self.out.last().is_none_or(|row| row.iter().all(empty))
+    }
+
+    fn rest_prefix(&self) -> Row {
+        self.indents.iter().map(|indent| indent.rest.clone()).collect()
+    }
+
+    fn first_prefix(&mut self) -> Row {
+        let take = |indent: &mut Indent| indent.first.take().unwrap_or(indent.rest.clone());
+        self.indents.iter_mut().map(take).collect()
+    }
+
+    fn item(&mut self, range: &Range<usize>) {
+        self.end_paragraph();
+        self.blank_before(range);
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                *number += 1;
+                format!("{}. ", *number - 1)
+            }
+            _ => "• ".to_owned(),
+        };
+        let rest = Piece::new(" ".repeat(mark.chars().count()), Role::Text);
+        self.indents.push(Indent { first: Some(Piece::new(mark, Role::Accent)), rest });
+    }
+
+    /// An item without a word still shows its mark.
+    fn end_item(&mut self) {
+        self.end_paragraph();
+        if self.indents.last().is_some_and(|indent| indent.first.is_some()) {
+            let row = self.first_prefix();
+            self.out.push(half(&row, self.cells));
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        let mut body = std::mem::take(&mut self.line);
+        while body.last().is_some_and(|piece| piece.text.trim_end_matches('\n').is_empty()) {
+            body.pop();
+        }
+        let Some(last) = body.last_mut() else { return };
+        last.text.truncate(last.text.trim_end_matches('\n').len());
+        let rest = self.rest_prefix();
+        let first = self.first_prefix();
+        Paragraph { first: &first, rest: &rest, body: &body, at: Break::Words }
+            .wrap(self.cells, self.out);
+    }
+
+    /// A long paragraph at the top level is finished up to its last line break.
+    fn finish_lines(&mut self, range: &Range<usize>) {
+        if self.depth > 0 || range.len() < LONG_PARAGRAPH || range.end < self.text.len() {
+            return;
+        }
+        let Some(cut) = self.text[range.clone()].trim_end().rfind('\n') else { return };
+        let byte = range.start + cut + 1;
+        let mut last = Vec::new();
+        // The rows of the last line alone: what it adds is not finished.
+        let tail = Piece::new(&self.text[byte..range.end], Role::Text);
+        wrap(&[tail], self.cells, Break::Words, &mut last);
+        let rows = self.out.len().saturating_sub(last.len()).max(self.start_rows);
+        self.finished = Some(Finished { byte, rows, ..Finished::default() });
+    }
+
+    fn rule(&mut self, range: &Range<usize>) {
+        self.mark(&Tag::Paragraph, range);
+        self.begin_block(range);
+        let mut row = self.first_prefix();
+        let taken = row_width(&row);
+        let long = RULE.min(self.cells.saturating_sub(taken));
+        row.push(Piece::new("─".repeat(long), Role::Dim));
+        wrap_once(row, self.cells, self.out);
+    }
+
+    fn code_of(&self, kind: &CodeBlockKind<'_>, range: &Range<usize>) -> Code {
+        let CodeBlockKind::Fenced(info) = kind else {
+            return Code { text: String::new(), language: String::new(), fence: None };
+        };
+        let language = info.split([' ', ',', '{']).next().unwrap_or("").to_owned();
+        let opening = self.text[range.clone()].lines().next().unwrap_or("");
+        let fence = (self.depth == 1).then(|| Fence::opened_by(opening, &language)).flatten();
+        Code { text: String::new(), language, fence }
+    }
+
+    fn end_code(&mut self, range: &Range<usize>) {
+        let Some(code) = self.code.take() else { return };
+        let source = &self.text[range.clone()];
+        let closing = source.trim_end_matches('\n').lines().skip(1).last();
+        let open = code.fence.filter(|fence| {
+            range.end == self.text.len() && !closing.is_some_and(|line| fence.closed_by(line))
+        });
+        if let Some(fence) = open {
+            self.open_code(fence, range);
+            return;
+        }
+        for line in code.text.lines() {
+            let prefix = self.first_prefix();
+            code::line(line, &code.language, &prefix, self.cells, self.out);
+        }
+    }
+
+    /// A block of code that has not ended is drawn line by line, and each whole line is finished.
+    fn open_code(&mut self, fence: Fence, range: &Range<usize>) {
+        let Some(first) = self.text[range.clone()].find('\n') else { return };
+        let byte = range.start + first + 1;
+        let (rows, inside) = (self.out.len(), Some(fence.clone()));
+        let mut finished = Finished { byte, rows, fence: inside, number: None };
+        grow_code(self.text, self.cells, &fence, &mut finished, self.out);
+        self.finished = Some(finished);
+    }
+
+    fn end_table_row(&mut self) {
+        if let Some(table) = &mut self.table {
+            table.end_row();
+        }
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        let rest = self.rest_prefix();
+        let taken = row_width(&rest);
+        let mut rows = Vec::new();
+        table.render(self.cells.saturating_sub(taken).max(1), &mut rows);
+        for row in rows {
+            let mut whole = self.first_prefix();
+            whole.extend(row);
+            wrap_once(whole, self.cells, self.out);
+        }
+    }
+}
+
+/// A row that was laid out already, brought to the width where even its prefix is too wide.
+fn wrap_once(row: Row, cells: usize, out: &mut Vec<Row>) {
+    if row_width(&row) <= cells {
+        out.push(row);
+    } else {
+        wrap(&row, cells, Break::Anywhere, out);
+    }
+}
+
+/// Whether the line above the one with this byte is empty, quote marks aside.
+fn blank_line_before(text: &str, byte: usize) -> bool {
+    let Some(end) = text[..byte].rfind('\n') else { return false };
+    let start = text[..end].rfind('\n').map_or(0, |at| at + 1);
+    text[start..end].trim_matches([' ', '>', '\t']).is_empty()
+}
