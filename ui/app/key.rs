@@ -119,7 +119,7 @@ impl App {
     fn transcript_action(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Copy => return self.copy_from(|transcript| transcript.yank()),
-            Action::CopyMessage => return self.copy_from(|transcript| transcript.yank()),
+            Action::CopyMessage => return self.copy_from(|transcript| transcript.yank_message()),
             Action::CopyCode => return self.copy_from(|transcript| transcript.yank_code()),
             _ => {}
         }

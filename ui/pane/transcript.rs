@@ -179,9 +179,9 @@ impl Transcript {
     pub fn yank_message(&self) -> Option<String> {
         let focus = self.focus()?;
         let above = self.pages.newest_first().skip_while(|(pos, _)| *pos > focus);
-        let mut said = above.map(|(_, block)| block).filter(|block| {
-            !block.gone && matches!(block.kind, Kind::Said { .. } | Kind::User(_))
-        });
+        let mut said = above
+            .map(|(_, block)| block)
+            .filter(|block| !block.gone && matches!(block.kind, Kind::Said { .. } | Kind::User(_)));
         said.next().map(Block::plain)
     }
 

@@ -3,9 +3,7 @@
 use crate::pane::transcript::code;
 use crate::pane::transcript::markdown::{Fence, Finished, grow_code};
 use crate::pane::transcript::table::Table;
-use crate::pane::transcript::wrap::{
-    Break, Look, Paragraph, Piece, Row, half, row_width, wrap,
-};
+use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, half, row_width, wrap};
 use crate::theme::Role;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 use ratatui::style::Modifier;
