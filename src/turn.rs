@@ -269,11 +269,12 @@ impl Run {
     /// Calls that nothing answered get the word that they were interrupted: they never run again.
     async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
         let interrupted = self.mind.state.interrupted;
+        let cut = self.mind.state.cut_at.is_some();
         let open = std::mem::take(&mut self.mind.state.open_calls);
         let mut entries: Vec<Entry> = open
             .iter()
             .map(|(id, _)| {
-                let item = context::interrupted(id);
+                let item = if cut { context::cut_off(id) } else { context::interrupted(id) };
                 Entry::new(Fact::ToolResult { item, files: Vec::new() })
             })
             .collect();

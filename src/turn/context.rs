@@ -84,11 +84,20 @@ fn close(
     }
 }
 
-/// The result of a call that nothing answered.
+/// The result of a call that nothing answered, because a person interrupted it.
 pub fn interrupted(call_id: &str) -> Item {
+    unanswered(call_id, "[Interrupted by user]")
+}
+
+/// The result of a call during which the host ended.
+pub fn cut_off(call_id: &str) -> Item {
+    unanswered(call_id, "[Cut off: the host ended during this call; it is not run again]")
+}
+
+fn unanswered(call_id: &str, why: &str) -> Item {
     Item::ToolResult {
         call_id: call_id.to_owned(),
-        summary: "[Interrupted by user]".into(),
+        summary: why.into(),
         content: None,
         is_error: true,
         images: Vec::new(),
