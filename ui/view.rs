@@ -1,13 +1,14 @@
 //! The one reader of the state: where things stand on the screen, and how they are painted.
 
 use crate::app::{App, Focus, Link, Overlay};
+use crate::keys::{Action, Context};
 use crate::pane::composer;
 use crate::pane::fit::{columns, cut, wrap};
 use crate::pane::glyph::Glyphs;
 use crate::pane::{actionbar, transcript, tree};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Widget as _};
@@ -111,7 +112,7 @@ fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
             .merge_borders(MergeStrategy::Exact)
             .border_style(style)
             .title(title)
-            .title_style(Style::new())
+            .title_style(Style::new().remove_modifier(Modifier::BOLD))
             .render(area, frame.buffer_mut());
     }
 }
@@ -166,25 +167,19 @@ fn draw_transcript(app: &App, areas: &Areas, area: Rect, frame: &mut Frame<'_>) 
     new_below(app, transcript, area, frame);
 }
 
-/// How much is below what is in view.
+/// How much is below what is in view, said on the line below the transcript.
 fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: &mut Frame<'_>) {
-    let new = transcript.new_below();
-    if transcript.is_at_tail() || area.height == 0 {
+    if transcript.is_at_tail() || area.bottom() >= frame.area().bottom() {
         return;
     }
-    let tail = app.keymap.label(crate::keys::Context::Everywhere, crate::keys::Action::Tail);
-    let text = if new > 0 { format!(" ↓ {new} new ") } else { format!(" ↓ {tail}: tail ") };
+    let new = transcript.new_below();
+    let tail = app.keymap.label(Context::Everywhere, Action::Tail);
+    let text = if new > 0 { format!(" ↓ {new} new ") } else { format!(" ↓ {tail} tail ") };
     let text = app.setup.glyphs.plain(&text);
     let width = columns(&text);
-    if width < area.width {
-        let x = area.right() - width;
-        frame.buffer_mut().set_stringn(
-            x,
-            area.bottom() - 1,
-            text,
-            usize::from(width),
-            app.theme.selection.patch(app.theme.accent),
-        );
+    if width + 2 < area.width {
+        let (x, room) = (area.right() - width - 1, usize::from(width));
+        frame.buffer_mut().set_stringn(x, area.bottom(), text, room, app.theme.accent);
     }
 }
 

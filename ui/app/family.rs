@@ -60,9 +60,10 @@ impl Family {
         self.pods.iter().filter(|pod| pod.state == State::Running)
     }
 
-    /// How many Pods other workspaces have, and in how many they are.
-    pub fn elsewhere(&self, workspace: &Path) -> (usize, usize) {
-        let others = self.pods.iter().filter(|pod| pod.workspace != workspace);
+    /// How many Pods besides `current` other workspaces have, and in how many they are.
+    pub fn elsewhere(&self, workspace: &Path, current: Option<&PodName>) -> (usize, usize) {
+        let others =
+            self.pods.iter().filter(|pod| pod.workspace != workspace && current != Some(&pod.name));
         let (count, places) = others.fold((0, BTreeSet::<&PathBuf>::new()), |(n, mut set), pod| {
             set.insert(&pod.workspace);
             (n + 1, set)

@@ -4,7 +4,7 @@ use crate::app::family::Family;
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use yoi::protocol::{PodInfo, PodName, State};
 
 mod draw;
@@ -138,8 +138,8 @@ impl Tree {
         self.folded.remove(name);
     }
 
-    fn lists(&self, info: &PodInfo, workspace: &Path) -> bool {
-        self.reach == Reach::All || info.workspace == workspace
+    fn lists(&self, info: &PodInfo) -> bool {
+        self.reach == Reach::All || info.workspace == self.workspace
     }
 }
 
@@ -164,8 +164,9 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// The current Pod is listed wherever it works.
     fn listed(&self, info: &PodInfo) -> bool {
-        self.tree.lists(info, &self.tree.workspace)
+        self.tree.lists(info) || self.current == Some(&info.name)
     }
 
     fn matches(&mut self) {

@@ -64,7 +64,7 @@ impl View<'_> {
         if self.tree.reach == Reach::All {
             return Some(format!("all workspaces · {}", self.reach_key));
         }
-        let (pods, places) = self.family.elsewhere(&self.tree.workspace);
+        let (pods, places) = self.family.elsewhere(&self.tree.workspace, self.current);
         let places =
             if places == 1 { "1 workspace".into() } else { format!("{places} workspaces") };
         (pods > 0).then(|| format!("{pods} more in {places} · {}", self.reach_key))

@@ -1,5 +1,6 @@
 use super::*;
 use crate::app::tests::pod;
+use std::path::Path;
 
 fn family(pods: Vec<PodInfo>) -> Family {
     let mut family = Family::default();
@@ -77,7 +78,8 @@ fn other_workspaces_are_listed_only_when_asked() {
     let family = family(vec![pod("bob", State::Idle), far]);
     let mut tree = tree();
     assert_eq!(shown(&tree, &family, None), ["bob"]);
-    assert_eq!(family.elsewhere(Path::new("/repo")), (1, 1));
+    assert_eq!(shown(&tree, &family, Some("far")), ["bob", "far"]);
+    assert_eq!(family.elsewhere(Path::new("/repo"), None), (1, 1));
     tree.reach = Reach::All;
     assert_eq!(shown(&tree, &family, None), ["bob", "far"]);
 }
