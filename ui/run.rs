@@ -40,6 +40,9 @@ pub type Reconnect = Box<
         + Sync,
 >;
 
+/// Sentences that may be said once the first frame stands, such as which models answer nearby.
+pub type Offers = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
+
 /// What the dashboard is opened with.
 #[derive(Default)]
 pub struct Options {
@@ -61,6 +64,8 @@ pub struct Options {
     pub notice: Option<String>,
     /// Called when the host ended and the person wants it back; without it the dashboard ends.
     pub reconnect: Option<Reconnect>,
+    /// Looked for after the first frame.
+    pub offers: Option<Offers>,
 }
 
 /// Why the dashboard ended. The terminal is as it was before.
@@ -100,6 +105,7 @@ pub async fn dashboard(
         sender,
         answers,
         reconnect: options.reconnect.map(std::sync::Arc::new),
+        offers: options.offers,
         themes,
         painted: None,
         over: None,
@@ -178,6 +184,7 @@ struct Loop {
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
     reconnect: Option<std::sync::Arc<Reconnect>>,
+    offers: Option<Offers>,
     themes: Option<PathBuf>,
     painted: Option<Instant>,
     over: Option<ExitReason>,
@@ -187,6 +194,7 @@ impl Loop {
     async fn run(&mut self) -> anyhow::Result<ExitReason> {
         self.call(None, Method::Watch, Asked::Watch);
         self.paint().await?;
+        self.look_for_offers();
         loop {
             let first = self.next().await;
             let mut urgent = self.take_in(first).await?;
@@ -201,6 +209,17 @@ impl Loop {
                 self.paint().await?;
             }
         }
+    }
+
+    fn look_for_offers(&mut self) {
+        let Some(offers) = self.offers.take() else { return };
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            for offer in offers.await {
+                // A loop that is over needs no offers.
+                let _ = sender.send(Arrived::Msg(Msg::Said(Kind::Told, offer))).await;
+            }
+        });
     }
 
     /// Waits for the next thing to happen; sleeps when nothing will by itself.

@@ -2,11 +2,13 @@
 
 use crate::cli::args::Args;
 use crate::headless::{Exit, Failure};
-use crate::run::{self, ExitReason, Options, Reconnect};
+use crate::run::{self, ExitReason, Offers, Options, Reconnect};
 use crate::start::{self, Opening};
 use std::io::IsTerminal as _;
 use yoi::client::{Client, Events};
-use yoi::config::{Catalogue, Settings};
+use yoi::config::choice::{Place, choose, probe_local};
+use yoi::config::settings::WorkspaceSettings;
+use yoi::config::{Catalogue, Keys, Settings};
 use yoi::host::Host;
 
 /// Shows the dashboard until it is left.
@@ -19,6 +21,7 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         return Err(Failure::usage(message));
     }
     let reached = reach(opening, args.inside).await?;
+    let model_is_asked = model.is_some();
     let (settings, _) = Settings::load(&opening.dirs.config);
     let options = Options {
         cwd: opening.cwd.clone(),
@@ -30,12 +33,37 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         models: Catalogue::with(&settings).specs(),
         notice: reached.notice,
         reconnect: reached.host.is_none().then(|| reconnect(opening)),
+        offers: offers(opening, settings, model_is_asked),
     };
     let ended = run::dashboard(reached.client, reached.events, options).await;
     if let Some(host) = reached.host {
         host.end().await;
     }
     left(ended?)
+}
+
+/// Where no model is known, the servers on this machine are asked what they have; a person takes one
+/// with `:model`.
+fn offers(opening: &Opening, settings: Settings, asked: bool) -> Option<Offers> {
+    let workspace = WorkspaceSettings::default();
+    let keys = Keys::at(&opening.dirs.config);
+    let (env, cwd) = (opening.env.clone(), opening.cwd.clone());
+    let place =
+        Place { settings: &settings, workspace: &workspace, env: &env, keys: &keys, cwd: &cwd };
+    if asked || !matches!(choose(None, &place), Ok(None)) {
+        return None;
+    }
+    Some(Box::pin(async move {
+        yoi::llm::install_crypto();
+        let Ok(http) = reqwest::Client::builder().no_proxy().build() else { return Vec::new() };
+        let place =
+            Place { settings: &settings, workspace: &workspace, env: &env, keys: &keys, cwd: &cwd };
+        let found = probe_local(&http, &place).await;
+        let models = found.iter().map(|choice| choice.model.spec());
+        models
+            .map(|spec| format!("{spec} answers on this machine: :model {spec} takes it"))
+            .collect()
+    }))
 }
 
 struct Reached {
