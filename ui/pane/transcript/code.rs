@@ -172,12 +172,12 @@ fn tokens(text: &str, language: &str) -> Vec<Piece> {
         } else if matches!(c, '"' | '\'' | '`') && !after_word {
             match string(rest, c) {
                 Some(len) => (len, Role::Ok.into()),
-                None => (c.len_utf8(), Role::Code.into()),
+                None => (c.len_utf8(), Role::Text.into()),
             }
         } else if c.is_alphanumeric() || c == '_' {
             word(rest)
         } else {
-            (c.len_utf8(), Role::Code.into())
+            (c.len_utf8(), Role::Text.into())
         };
         after_word = c.is_alphanumeric() || c == '_';
         let (token, tail) = rest.split_at(len);
@@ -212,7 +212,7 @@ fn word(text: &str) -> (usize, Look) {
     } else if KEYWORDS.contains(&word) {
         Look { role: Role::Accent, emphasis: ratatui::style::Modifier::empty() }
     } else {
-        Role::Code.into()
+        Role::Text.into()
     };
     (end, look)
 }
@@ -229,9 +229,9 @@ mod tests {
     fn strings_comments_numbers_and_keywords_stand_out() {
         let expected = [
             ("let", Role::Accent),
-            (" x: &'a = ", Role::Code),
+            (" x: &'a = ", Role::Text),
             ("42", Role::Warn),
-            ("; ", Role::Code),
+            ("; ", Role::Text),
             ("// \"y\"", Role::Dim),
         ];
         let expected: Vec<_> = expected.iter().map(|(t, r)| ((*t).to_owned(), *r)).collect();

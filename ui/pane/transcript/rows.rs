@@ -217,8 +217,8 @@ fn thought_title(thought: &Thought, live: bool, now: u64) -> String {
         (true, since, _) => {
             format!("Thinking … {}", elapsed(now.saturating_sub(since.unwrap_or(now))))
         }
-        (false, _, Some(took)) => format!("Thought for {}", took_ms(took)),
-        (false, _, None) => "Thought".to_owned(),
+        (false, _, Some(took @ 1000..)) => format!("Thought for {}", took_ms(took)),
+        (false, _, _) => "Thought".to_owned(),
     }
 }
 

@@ -50,6 +50,19 @@ impl Outcome {
         self.summary.len() + self.content.as_ref().map_or(0, String::len) + size_of::<Self>()
     }
 
+    /// How it went, in a word. A command that ends with another status than 0 has not failed as a
+    /// tool, but it did not go well either.
+    fn verdict(&self) -> (Role, String) {
+        let status = self.summary.strip_prefix("Exit ").and_then(|rest| rest.split(' ').next());
+        match (self.is_error, status) {
+            (true, _) => (Role::Error, "error".into()),
+            (false, Some(status)) if status != "0" => {
+                (Role::Warn, format!("exit {}", clean::one_line(status)))
+            }
+            (false, _) => (Role::Ok, "ok".into()),
+        }
+    }
+
     pub fn plain(&self) -> String {
         match &self.content {
             Some(content) => format!("{}\n{content}", self.summary),
@@ -130,8 +143,7 @@ impl Tool {
     pub fn status(&self, now: u64) -> (Role, String) {
         match (&self.outcome, self.progress) {
             (Some(outcome), _) => {
-                let (role, word) =
-                    if outcome.is_error { (Role::Error, "error") } else { (Role::Ok, "ok") };
+                let (role, word) = outcome.verdict();
                 let took = self.since.filter(|since| *since > 0 && outcome.ts >= *since);
                 let took = took.map(|since| format!("  {}", took_ms(outcome.ts - since)));
                 (role, format!("{word}{}", took.unwrap_or_default()))
@@ -247,6 +259,18 @@ mod tests {
         assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  cwd: /r"));
         assert_eq!(said("Bash", r#"{"command":"car"#).as_deref(), Some("car"));
         assert_eq!(said("Bash", r#"{"com"#), None);
+    }
+
+    #[test]
+    fn a_command_that_did_not_end_well_says_so() {
+        let verdict = |summary: &str, is_error| {
+            let summary = summary.to_owned();
+            Outcome { summary, content: None, is_error, images: 0, ts: 0 }.verdict()
+        };
+        assert_eq!(verdict("Exit 0 after 1.0 s", false), (Role::Ok, "ok".into()));
+        assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Warn, "exit 101".into()));
+        assert_eq!(verdict("Read 3 line(s)", false), (Role::Ok, "ok".into()));
+        assert_eq!(verdict("path is read-only", true), (Role::Error, "error".into()));
     }
 
     #[test]

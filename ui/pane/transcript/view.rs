@@ -232,7 +232,7 @@ fn brief_enough(piece: Piece, cells: usize) -> Piece {
         (24.., _) => word,
         (_, Role::Ok) => "✓".into(),
         (_, Role::Error) => "✕".into(),
-        (_, Role::Warn) => "?".into(),
+        (_, Role::Warn) => "!".into(),
         (_, _) => "…".into(),
     };
     Piece::new(sign, piece.look)

@@ -24,10 +24,12 @@ fn story() -> Vec<Entry> {
         result(
             13_345,
             "2",
-            "exit status 101",
+            "Exit 101 after 12.3 s",
             Some("running 1 test\n\u{1b}[31mFAILED\u{1b}[0m\n"),
-            true,
+            false,
         ),
+        call("2b", "Read", json!({"file_path": "/etc/shadow"})),
+        result(12_400, "2b", "path is outside allowed scope: /etc/shadow", None, true),
         call("3", "Edit", edit),
         result(13_500, "3", "Edited ui/run.rs (1 replacement(s))", Some("   1\tone\n"), false),
         system(SystemItem::PodEvent {
