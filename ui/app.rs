@@ -35,7 +35,8 @@ mod send;
 
 pub use ask::Ask;
 
-/// Something that happened.
+/// Something that happened. It is moved into `update` and gone.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Msg {
     Key(KeyEvent),
@@ -60,7 +61,8 @@ pub enum Msg {
     Wake,
 }
 
-/// Something to be done.
+/// Something to be done, once.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Effect {
     /// Calls the host; the reply comes back as [`Msg::Answered`].
@@ -295,17 +297,12 @@ impl App {
             .shown()
             .and_then(|name| self.transcripts.get(name))
             .and_then(|transcript| transcript.wakes_at(self.now));
+        let tree = crate::view::Areas::of(self).tree.is_some();
+        let in_view =
+            |info: &&PodInfo| self.shown() == Some(&info.name) || tree && self.tree.may_show(info);
         let age = |info: &PodInfo| age::changes_at(info, self.now);
-        let ages = self.family.all().iter().filter(|info| self.in_view(info)).filter_map(age).min();
+        let ages = self.family.all().iter().filter(in_view).filter_map(age).min();
         [notice, transcript, ages].into_iter().flatten().min()
-    }
-
-    fn in_view(&self, info: &PodInfo) -> bool {
-        let listed = crate::view::Areas::of(self).tree.is_some()
-            && (info.workspace == self.setup.workspace
-                || self.tree.reach == crate::pane::tree::Reach::All
-                || info.state == yoi::protocol::State::NeedsYou);
-        listed || self.shown() == Some(&info.name)
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor, else the current one.

@@ -8,7 +8,7 @@ pub mod action;
 mod load;
 
 pub use action::Action;
-pub use load::{Problem, default_keymap, read};
+pub use load::{default_keymap, read};
 
 /// Where a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

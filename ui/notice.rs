@@ -79,11 +79,6 @@ impl Notices {
         self.shown.as_ref()
     }
 
-    /// Takes the notice off the screen, before its time.
-    pub fn hide(&mut self) {
-        self.shown = None;
-    }
-
     /// Takes the notice off the screen when its time is over.
     pub fn expire(&mut self, now: u64) {
         if self.ends().is_some_and(|end| end <= now) {

@@ -158,7 +158,8 @@ fn open(options: &Options) -> App {
     app
 }
 
-/// What reached the loop.
+/// What reached the loop; it is moved into the app and gone.
+#[allow(clippy::large_enum_variant)]
 enum Arrived {
     Terminal(Terminal),
     Msg(Msg),
@@ -299,6 +300,8 @@ impl Loop {
     async fn paint(&mut self) -> anyhow::Result<()> {
         let effects = self.app.settle();
         self.perform_all(effects).await?;
+        #[cfg(feature = "crash-points")]
+        panic_point(&self.app);
         let app = &self.app;
         self.screen
             .paint(|frame| view::draw(app, frame))
@@ -316,6 +319,12 @@ impl Loop {
             let _ = sender.send(Arrived::Msg(Msg::Answered(asked, reply))).await;
         });
     }
+}
+
+/// Lets a test see what a panic of the screen leaves behind.
+#[cfg(feature = "crash-points")]
+fn panic_point(app: &App) {
+    assert!(app.composer.draft().message().text != "panic!", "the panic that was asked for");
 }
 
 /// The number of SIGHUP.

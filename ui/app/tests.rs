@@ -150,7 +150,7 @@ pub fn calls(effects: &[Effect]) -> Vec<(Option<&str>, &Method)> {
 }
 
 fn message(text: &str) -> Method {
-    Method::Send { input: crate::pane::composer::plain(text), queue: true }
+    Method::Send { input: crate::pane::composer::tests::plain(text), queue: true }
 }
 
 /// Answers the call among `effects` with this event.
@@ -171,7 +171,7 @@ fn refuse(bench: &mut Bench, effects: Vec<Effect>, why: &str) -> Vec<Effect> {
 }
 
 fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
-    yoi::protocol::Queued { id: id.into(), input: crate::pane::composer::plain(text) }
+    yoi::protocol::Queued { id: id.into(), input: crate::pane::composer::tests::plain(text) }
 }
 
 mod keys;

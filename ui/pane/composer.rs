@@ -3,7 +3,7 @@
 use crate::keys::Action;
 use std::collections::HashMap;
 use tui_textarea::{CursorMove, TextArea};
-use yoi::protocol::{PodName, Segment};
+use yoi::protocol::PodName;
 
 mod complete;
 mod draft;
@@ -173,10 +173,5 @@ impl Composer {
     }
 }
 
-/// A message of plain text.
-pub fn plain(text: impl Into<String>) -> Vec<Segment> {
-    vec![Segment::Text { content: text.into() }]
-}
-
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -138,6 +138,11 @@ impl Tree {
         self.folded.remove(name);
     }
 
+    /// Whether a Pod can have a row, in the tree or in the strip above it.
+    pub fn may_show(&self, info: &PodInfo) -> bool {
+        self.lists(info) || info.state == State::NeedsYou
+    }
+
     fn lists(&self, info: &PodInfo) -> bool {
         self.reach == Reach::All || info.workspace == self.workspace
     }

@@ -91,8 +91,8 @@ fn screen_80x24_command_line() {
 fn screen_80x24_queue_and_several_lines() {
     let mut bench = bench(80, 24);
     let queue = ["then run the tests", "and write it down"];
-    let queue =
-        queue.map(|text| Queued { id: text.into(), input: crate::pane::composer::plain(text) });
+    let queue = queue
+        .map(|text| Queued { id: text.into(), input: crate::pane::composer::tests::plain(text) });
     bench.told(PodInfo { queue: queue.to_vec(), ..pod("alice", State::Running) });
     bench.press("ctrl-j");
     bench.type_in("日本語👩‍💻é");

@@ -61,10 +61,6 @@ impl Message {
         }
         draft.message()
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty()
-    }
 }
 
 impl Default for Draft {

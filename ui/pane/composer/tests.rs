@@ -1,6 +1,12 @@
 use super::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use yoi::protocol::Segment;
+
+/// A message of plain text.
+pub fn plain(text: &str) -> Vec<Segment> {
+    vec![Segment::Text { content: text.into() }]
+}
 
 fn type_in(composer: &mut Composer, text: &str) {
     text.chars().for_each(|c| composer.insert(c));
