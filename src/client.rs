@@ -41,6 +41,8 @@ pub enum ConnectError {
         "the host speaks protocol {theirs} (version {version}), this program speaks {ours}; end it with the program that started it (`yoi host stop`), then start again"
     )]
     OtherVersion { theirs: u32, ours: u32, version: String },
+    #[error("a host is starting here and cannot be reached yet; try again in a moment")]
+    NotReady,
     #[error("what answers on the host socket is no yoi host: {0}")]
     NotAHost(String),
     #[error("cannot talk to the host: {0}")]

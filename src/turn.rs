@@ -200,6 +200,11 @@ impl Run {
         let rollable = matches!(start, Start::User { .. });
         let outcome = match start {
             Start::Compact { accepted } => return self.compact_now(accepted).await,
+            Start::User { taken: Some(row), accepted, .. } if self.has_taken(&row) => {
+                self.taken(Some(row)).await;
+                answer(accepted, None);
+                return End::Finished;
+            }
             start => self.begin(start).await,
         };
         let outcome = match outcome {
@@ -224,13 +229,17 @@ impl Run {
                 self.first = invoke.id;
                 let input = Entry::new(Fact::UserInput { segments: segments.clone(), taken });
                 let (id, row) = (input.id, taken_id(&input));
+                crate::crash_point!("input-received");
                 self.commit(vec![invoke, input]).await?;
+                crate::crash_point!("input-committed");
                 self.taken(row).await;
                 answer(accepted, id);
                 crate::turn::attach::references(self, &segments).await
             }
             Start::Mail => self.commit_invoke_for_mail().await,
             Start::Resume { accepted } => {
+                self.commit(vec![Entry::extension(domain::RESUMED, json!({}))]).await?;
+                crate::crash_point!("resume-committed");
                 answer(accepted, None);
                 self.ask_to_go_on().await
             }
@@ -322,7 +331,7 @@ impl Run {
 
     /// One row becomes one entry that carries the row's id; then the row is marked.
     async fn take(&mut self, mail: Mail) -> Result<bool, Stopped> {
-        if self.mind.state.taken.contains(&mail.id) {
+        if self.has_taken(&mail.id) {
             self.taken(Some(mail.id)).await;
             return Ok(false);
         }
@@ -346,9 +355,17 @@ impl Run {
                 Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
             }
         };
+        crate::crash_point!("mail-received");
         self.commit(vec![Entry::new(fact)]).await?;
+        crate::crash_point!("mail-taken");
         self.taken(Some(mail.id)).await;
+        crate::crash_point!("mail-marked");
         Ok(true)
+    }
+
+    /// Whether the log holds this row already.
+    fn has_taken(&self, id: &str) -> bool {
+        self.mind.state.taken.contains(id)
     }
 
     /// Marks a row as delivered. The log holds its id already, so a failure here only means that
@@ -393,10 +410,12 @@ impl Run {
             Entry::new(Fact::TurnEnd { turn_count: self.mind.state.turn_count }),
             Entry::new(Fact::RunCompleted { interrupted: false, result: result.into() }),
         ];
+        crate::crash_point!("run-ending");
         match self.commit(entries).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
             Ok(()) | Err(Stopped::Halted) => {}
         }
+        crate::crash_point!("run-ended");
         let result = match end {
             End::LimitReached => RunResult::LimitReached,
             _ => RunResult::Finished,
@@ -407,12 +426,14 @@ impl Run {
 
     /// A person interrupted. What nothing had come of is taken back.
     async fn halted(&mut self, rollable: bool) -> End {
+        crate::crash_point!("halt-received");
         let cancel = *self.ports.halt.borrow() == Halt::Cancel;
         if let (true, false, Some(from)) = (rollable, self.acted, self.first) {
             let entry = Entry::extension(domain::ROLLED_BACK, json!({ "from": from }));
             if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
                 return self.failed(refusal).await;
             }
+            crate::crash_point!("halt-committed");
             self.mind.state.interrupted = false;
             self.tell(Event::RunEnd { result: RunResult::RolledBack }).await;
             return End::RolledBack;
@@ -427,6 +448,7 @@ impl Run {
         if let Err(Stopped::Failed(refusal)) = self.commit(entries).await {
             return self.failed(refusal).await;
         }
+        crate::crash_point!("halt-committed");
         let result = if cancel { RunResult::Cancelled } else { RunResult::Paused };
         self.tell(Event::RunEnd { result }).await;
         if cancel { End::Cancelled } else { End::Paused }

@@ -9,6 +9,8 @@ use tokio::net::UnixStream;
 
 /// How long a host may take to make a vanished socket again.
 const REMAKE: Duration = Duration::from_secs(2);
+/// How long a host may take from its lock to its socket.
+const START: Duration = Duration::from_secs(10);
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -25,24 +27,43 @@ pub fn lock_file(data: &Path) -> PathBuf {
     data.join("host.lock")
 }
 
-/// The host that runs for this data directory; `None` when there is none.
-pub fn holder(data: &Path) -> Option<Holder> {
-    let path = lock_file(data);
-    let file = File::open(&path).ok()?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => {}
-        Ok(()) | Err(TryLockError::Error(_)) => return None,
-    }
-    serde_json::from_str(&std::fs::read_to_string(&path).ok()?).ok()
+/// Whether a host runs for a data directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    Nobody,
+    /// It has the lock and does not say yet where it is reached.
+    Starting,
+    By(Holder),
 }
 
-/// Connects to the running host; `None` when there is none. A host whose socket vanished is asked
-/// to make it again.
+/// The host that runs for this data directory.
+pub fn held(data: &Path) -> Held {
+    let path = lock_file(data);
+    let Ok(file) = File::open(&path) else { return Held::Nobody };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {}
+        Ok(()) | Err(TryLockError::Error(_)) => return Held::Nobody,
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    serde_json::from_str(&text).map_or(Held::Starting, Held::By)
+}
+
+/// Connects to the running host; `None` when there is none. One that starts is waited for, one
+/// whose socket vanished is asked to make it again.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
-    let deadline = tokio::time::Instant::now() + REMAKE;
+    let begun = tokio::time::Instant::now();
+    let deadline = begun + REMAKE;
     let mut asked = false;
     loop {
-        let Some(holder) = holder(data) else { return Ok(None) };
+        let holder = match held(data) {
+            Held::Nobody => return Ok(None),
+            Held::By(holder) => holder,
+            Held::Starting if begun.elapsed() > START => return Err(ConnectError::NotReady),
+            Held::Starting => {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+        };
         match UnixStream::connect(&holder.socket).await {
             Ok(stream) => return Client::over(stream).await.map(Some),
             Err(error) if tokio::time::Instant::now() >= deadline => return Err(error.into()),
@@ -60,5 +81,23 @@ fn remake(holder: &Holder) {
     let pid = i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::USR1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_without_a_name_in_it_is_a_host_that_starts() {
+        let temp = tempfile::tempdir().unwrap();
+        assert_eq!(held(temp.path()), Held::Nobody);
+        let file = File::create(lock_file(temp.path())).unwrap();
+        assert_eq!(held(temp.path()), Held::Nobody);
+        file.lock().unwrap();
+        assert_eq!(held(temp.path()), Held::Starting);
+        let holder = Holder { pid: 7, version: "1".into(), socket: "/s".into() };
+        std::fs::write(lock_file(temp.path()), serde_json::to_vec(&holder).unwrap()).unwrap();
+        assert_eq!(held(temp.path()), Held::By(holder));
     }
 }

@@ -36,7 +36,11 @@ impl Place {
             let file = open(&path).map_err(|e| io("open", e))?;
             match file.try_lock() {
                 // The one before removes its file when it leaves: a lock on that one is worth nothing.
-                Ok(()) if same(&file, &path) => return Ok(Self { file, path }),
+                Ok(()) if same(&file, &path) => {
+                    // Who died here may have left its name; clients must not look for it.
+                    file.set_len(0).map_err(|e| io("empty", e))?;
+                    return Ok(Self { file, path });
+                }
                 Ok(()) => {}
                 // A client that looks whether the lock is held holds it for a moment.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),

@@ -11,6 +11,7 @@ use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
 use crate::turn::{End, Halt, Mind, Out};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -121,6 +122,10 @@ struct Running {
     out: mpsc::Receiver<Out>,
     halt: watch::Sender<Halt>,
     mail: mpsc::Sender<crate::store::Mail>,
+    /// Queued inputs that the run was given and may take at any moment.
+    handed: BTreeSet<String>,
+    /// Who waits for the run to have halted.
+    halting: Vec<Answer>,
 }
 
 impl Handle {

@@ -209,10 +209,12 @@ async fn create(
         Err(StoreError::Taken(_)) => return Err(taken(&name)),
         Err(error) => return Err(Refusal::internal(error.to_string())),
     }
+    crate::crash_point!("pod-stored");
     let handle = pod::spawn(shared, orders.clone(), row).await;
     insert(shared, handle.clone());
     handle.call(crate::protocol::Method::Open { env }).await?;
     handle.live(granted(shared, &name, scope, notes)).await?;
+    crate::crash_point!("pod-live");
     let info = Box::new(handle.info.borrow().clone());
     Ok(Event::Created { info })
 }

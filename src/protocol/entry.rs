@@ -210,6 +210,8 @@ pub mod domain {
     pub const POD: &str = "yoi.pod";
     /// `{id}`: a mailbox or queue row that was taken without becoming an entry of its own.
     pub const TAKEN: &str = "yoi.taken";
+    /// An interrupted run goes on.
+    pub const RESUMED: &str = "yoi.resumed";
     /// A run was cut off by the end of its host; `{at}` in milliseconds.
     pub const CUT: &str = "yoi.cut";
     /// `{from}`: entries from this id on are not part of the history.

@@ -39,6 +39,7 @@ pub fn open(path: &Path, open_block: &Path) -> Result<(Appender, Opened), LogErr
     if cut_run {
         let lines = journal::encode(&closing(left, tail.last_ts), path)?;
         appender.append(&lines)?;
+        crate::crash_point!("log-closed");
     }
     partial::clear(open_block).map_err(DiskError::at("empty", open_block))?;
     let torn_bytes = (torn > 0).then_some(torn);
@@ -123,6 +124,7 @@ fn sign(fact: &Fact) -> Sign {
         Fact::RunCompleted { .. } | Fact::RunErrored { .. } | Fact::SegmentStart { .. } => {
             Sign::Closed
         }
+        Fact::Extension { domain, .. } if domain == domain::RESUMED => Sign::Open,
         Fact::Extension { .. } => rollback::from(fact).map_or(Sign::None, Sign::RolledBack),
         // A compaction says the count of turns without being a run.
         Fact::TurnEnd { .. }

@@ -54,6 +54,7 @@ impl Run {
         let (live, mut shown) = mpsc::channel::<(String, String)>(LIVE);
         let first = &group[0];
         self.doing(label(&first.name, &first.arguments)).await;
+        crate::crash_point!("tool-starting");
         let mut running: FuturesUnordered<_> =
             group.iter().map(|call| one(call, &ctx, &cancel, live.clone())).collect();
         let mut halt = self.ports.halt.clone();

@@ -82,11 +82,16 @@ impl Run {
         if let Some(cost) = cost {
             self.setup.identity[mind::COST] = cost.into();
         }
+        crate::crash_point!("compact-summarised");
         let mut next = mind::begin(&self.setup, session, start, &self.ports.out)
             .await
             .map_err(Stopped::Failed)?;
         next.compacted = true;
+        // A row may be handed over once more after its entry fell behind the compaction.
+        next.state.taken.clone_from(&self.mind.state.taken);
+        crate::crash_point!("compact-switched");
         std::mem::replace(&mut self.mind, next).close().await;
+        crate::crash_point!("compact-closed");
         // The count goes on where it was, also for who reads only the new segment.
         self.commit(vec![Entry::new(Fact::TurnEnd { turn_count })]).await?;
         self.tell(Event::CompactDone { new_segment_id: self.mind.segment }).await;

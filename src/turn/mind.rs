@@ -24,6 +24,11 @@ pub struct Mind {
 }
 
 impl Mind {
+    /// Whether the history holds this mailbox row.
+    pub fn has_taken(&self, row: &str) -> bool {
+        self.state.taken.contains(row)
+    }
+
     /// Ends the log's writer; everything committed is on disk already.
     pub async fn close(self) {
         self.journal.close().await;
@@ -119,7 +124,9 @@ pub(crate) async fn begin(
     written.extend(start.under_way.map(|trigger| Entry::new(Fact::Invoke { trigger })));
     let created = Journal::create(&setup.files, segment, written).await;
     let (journal, end) = created.map_err(internal)?;
+    crate::crash_point!("segment-created");
     setup.store.set_segment(&setup.pod, Some(segment)).await.map_err(internal)?;
+    crate::crash_point!("segment-stored");
     let state = fold(setup, segment).await?;
     let _ = out.send(Out::Rotated { segment, end }).await;
     let _ = out.send(Out::Committed { entries, end }).await;

@@ -22,8 +22,8 @@ impl Pod {
             }
             Method::PodEvent(event) => self.pod_event(event, answer).await,
             Method::Resume => self.resume(answer).await,
-            Method::Cancel => self.interrupt(Halt::Cancel, answer),
-            Method::Pause => self.interrupt(Halt::Pause, answer),
+            Method::Cancel => self.interrupt(Halt::Cancel, answer).await,
+            Method::Pause => self.interrupt(Halt::Pause, answer).await,
             Method::Compact => self.compact(answer).await,
             Method::ListRewindTargets => self.list_rewind_targets(answer),
             Method::Rewind { target, expected_head_entries } => {
@@ -88,6 +88,7 @@ impl Pod {
         let row = Mail { id, kind, payload, created: crate::protocol::now_ms() };
         let stored = self.shared.store.add_mail(&self.row.name, row.clone()).await;
         stored.map_err(|e| Refusal::internal(e.to_string()))?;
+        crate::crash_point!("mail-stored");
         Ok(row)
     }
 
@@ -128,17 +129,14 @@ impl Pod {
         self.start(Start::Resume { accepted: Some(accepted(answer)) }).await;
     }
 
-    fn interrupt(&mut self, how: Halt, answer: Answer) {
+    /// The running turn is asked to halt, and the asker hears when it has.
+    async fn interrupt(&mut self, how: Halt, answer: Answer) {
         if self.run.is_some() {
-            self.halt(how);
-            return reply(answer, Ok(done()));
-        }
-        if self.info.borrow().state == State::Paused && how == Halt::Cancel {
-            self.enter(State::Idle, None);
-            return reply(answer, Ok(done()));
+            return self.halt(how, Some(answer));
         }
         if self.info.borrow().state == State::Paused {
-            return reply(answer, Ok(done()));
+            let dropped = if how == Halt::Cancel { self.drop_turn().await } else { Ok(done()) };
+            return reply(answer, dropped);
         }
         reply(answer, Err(Refusal::new(ErrorCode::NotRunning, "Pod is not running")));
     }
@@ -250,6 +248,9 @@ impl Pod {
     }
 
     async fn edit_queued(&mut self, id: &str, input: Option<Vec<Segment>>, answer: Answer) {
+        if self.run.as_ref().is_some_and(|run| run.handed.contains(id)) {
+            return reply(answer, Err(not_queued()));
+        }
         let (store, name) = (&self.shared.store, &self.row.name);
         let edited = match input {
             Some(input) => {
@@ -263,7 +264,7 @@ impl Pod {
             answer,
             match edited {
                 Ok(true) => Ok(done()),
-                Ok(false) => Err(Refusal::invalid("that message is not in the queue any more")),
+                Ok(false) => Err(not_queued()),
                 Err(error) => Err(Refusal::internal(error.to_string())),
             },
         );
@@ -294,11 +295,14 @@ impl Pod {
     }
 
     async fn queued(&self, id: &str) -> Result<Mail, Refusal> {
-        let rows = self.shared.store.mail(&self.row.name).await;
-        let rows = rows.map_err(|e| Refusal::internal(e.to_string()))?;
+        let rows = self.waiting().await.map_err(|e| Refusal::internal(e.to_string()))?;
         let found = rows.into_iter().find(|row| row.id == id && row.kind == MailKind::Input);
-        found.ok_or_else(|| Refusal::invalid("that message is not in the queue any more"))
+        found.ok_or_else(not_queued)
     }
+}
+
+fn not_queued() -> Refusal {
+    Refusal::invalid("that message is not in the queue any more")
 }
 
 /// Answers; an asker that is gone wants no answer.

@@ -8,7 +8,7 @@ use crate::host::pod::calls::{done, reply};
 use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Grant, Handle, Pod};
 use crate::host::{Answer, Shared, door};
-use crate::protocol::{Event, PodInfo, Queued, Refusal, State};
+use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
 use crate::session::Journal;
 use crate::store::{Mail, MailKind, PodRow, Wanted};
 use crate::turn::Halt;
@@ -127,6 +127,10 @@ impl Pod {
     async fn become_live(&mut self, grant: Grant) -> Result<Event, Refusal> {
         let internal = |e: String| Refusal::internal(e);
         let tail = self.look_back().await.map_err(internal)?;
+        if !tail.taken.is_empty() {
+            // Where this fails the marks are made when the log is opened for the next run.
+            let _ = self.shared.store.take_mail(&self.row.name, tail.taken).await;
+        }
         if self.door.is_none() {
             self.door = Some(self.open_door().map_err(|e| internal(e.to_string()))?);
         }
@@ -193,6 +197,24 @@ impl Pod {
         Ok(tail)
     }
 
+    /// Gives the paused turn up; the log says so before anyone is told.
+    pub(super) async fn drop_turn(&mut self) -> Result<Event, Refusal> {
+        if let Some(segment) = self.row.segment {
+            self.close_log().await;
+            let internal = |e: crate::session::LogError| Refusal::internal(e.to_string());
+            let (journal, _) = Journal::open(&self.files, segment).await.map_err(internal)?;
+            let fact = Fact::RunErrored { interrupted: true, message: "Cancelled".into() };
+            let entries = vec![Entry::new(fact)];
+            let end = journal.commit(entries.clone()).await.map_err(internal)?;
+            crate::crash_point!("drop-committed");
+            journal.close().await;
+            self.end = Some(end);
+            self.teller.committed(&entries);
+        }
+        self.enter(State::Idle, None);
+        Ok(done())
+    }
+
     /// Stops the Pod: the running turn first, then its socket; it is restorable afterwards.
     pub(super) async fn stop(&mut self, answer: Answer) {
         if !self.is_live() {
@@ -203,7 +225,7 @@ impl Pod {
         }
         self.stopping.push(answer);
         if self.run.is_some() {
-            self.halt(Halt::Pause);
+            self.halt(Halt::Pause, None);
         } else {
             self.finish_stopping().await;
         }
@@ -213,7 +235,7 @@ impl Pod {
     pub(super) async fn leave(&mut self, answer: oneshot::Sender<()>) {
         self.leaving = Some(answer);
         if self.run.is_some() {
-            self.halt(Halt::Pause);
+            self.halt(Halt::Pause, None);
         } else {
             self.finish_stopping().await;
         }
@@ -231,6 +253,7 @@ impl Pod {
                 }
                 return;
             }
+            crate::crash_point!("stop-stored");
             self.row.wanted = Wanted::Stopped;
             self.teller.tell(&Event::Stopped);
             self.enter(State::Stopped, None);

@@ -52,8 +52,10 @@ impl Pod {
         let forked = session::fork(&self.files, target.segment_id, plan.keep, origin).await;
         let (journal, segment, end) = forked.map_err(|e| Refusal::internal(e.to_string()))?;
         journal.close().await;
+        crate::crash_point!("rewind-forked");
         let stored = self.shared.store.set_segment(&self.row.name, Some(segment)).await;
         stored.map_err(|e| Refusal::internal(e.to_string()))?;
+        crate::crash_point!("rewind-stored");
         self.row.segment = Some(segment);
         self.end = Some(end);
         self.change(|info| info.segment = Some(segment));

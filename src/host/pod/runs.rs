@@ -1,13 +1,15 @@
 //! How a Pod's runs start, are followed, and end.
 
 use crate::config::keys::MissingKey;
+use crate::host::pod::calls::{done, reply};
 use crate::host::pod::{CLOSE_AFTER, Pod, Running};
 use crate::host::{Answer, pod::life};
 use crate::llm::Provider;
 use crate::protocol::{Entry, Event, Fact, Item, Refusal, Role, State};
-use crate::store::{Mail, MailKind};
+use crate::store::{Mail, MailKind, StoreError};
 use crate::tools;
 use crate::turn::{self, Accepted, End, Halt, Limits, Out, Ports, Setup, Start};
+use std::collections::BTreeSet;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -35,6 +37,10 @@ impl Pod {
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
         };
+        let row = match &start {
+            Start::User { taken, .. } => taken.clone(),
+            Start::Mail | Start::Resume { .. } | Start::Compact { .. } => None,
+        };
         let (out_tx, out) = mpsc::channel(OUT);
         let (halt, halted) = watch::channel(Halt::Go);
         let (mail, inbox) = mpsc::channel(MAIL);
@@ -44,7 +50,8 @@ impl Pod {
         let ports = Ports { out: out_tx, halt: halted, mail: inbox };
         self.close_at = None;
         let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
-        self.run = Some(Running { task, out, halt, mail });
+        let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
+        self.run = Some(Running { task, out, halt, mail, handed, halting });
         self.enter(State::Running, None);
     }
 
@@ -165,6 +172,9 @@ impl Pod {
         };
         let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
         self.enter(state, why);
+        for answer in run.halting {
+            reply(answer, Ok(done()));
+        }
         if news {
             self.set_seen(false).await;
         }
@@ -183,7 +193,7 @@ impl Pod {
         if self.run.is_some() || !self.is_live() {
             return;
         }
-        let rows = self.shared.store.mail(&self.row.name).await.unwrap_or_default();
+        let rows = self.waiting().await.unwrap_or_default();
         if rows.iter().any(|row| row.kind != MailKind::Input) {
             return self.start(Start::Mail).await;
         }
@@ -206,8 +216,9 @@ impl Pod {
     }
 
     /// Asks the running turn to halt.
-    pub(super) fn halt(&mut self, how: Halt) {
-        if let Some(run) = &self.run {
+    pub(super) fn halt(&mut self, how: Halt, asker: Option<Answer>) {
+        if let Some(run) = &mut self.run {
+            run.halting.extend(asker);
             run.halt.send_if_modified(|halt| {
                 let first = *halt == Halt::Go;
                 if first {
@@ -219,14 +230,25 @@ impl Pod {
     }
 
     /// Hands a stored row to the running turn; when that is full, the row wakes the Pod later.
-    pub(super) fn hand_over(&self, row: Mail) {
-        if let Some(run) = &self.run {
-            let _ = run.mail.try_send(row);
+    pub(super) fn hand_over(&mut self, row: Mail) {
+        if let Some(run) = &mut self.run {
+            let id = row.id.clone();
+            if run.mail.try_send(row).is_ok() {
+                run.handed.insert(id);
+            }
         }
     }
 
+    /// What waits in the mailbox. A row that the history holds does not, even when the store
+    /// could not mark it.
+    pub(super) async fn waiting(&self) -> Result<Vec<Mail>, StoreError> {
+        let mut rows = self.shared.store.mail(&self.row.name).await?;
+        rows.retain(|row| !self.mind.as_ref().is_some_and(|mind| mind.has_taken(&row.id)));
+        Ok(rows)
+    }
+
     pub(super) async fn load_queue(&mut self) {
-        let rows = self.shared.store.mail(&self.row.name).await.unwrap_or_default();
+        let rows = self.waiting().await.unwrap_or_default();
         let queue = life::queue(rows);
         self.change(|info| info.queue = queue);
     }

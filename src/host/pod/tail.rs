@@ -1,5 +1,6 @@
 //! How a Pod's last run ended, read from the end of its log.
 
+use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
 use crate::protocol::{Fact, SegmentId};
 use crate::session::{Files, page};
@@ -18,33 +19,67 @@ pub(super) struct Tail {
     pub(super) interrupted: Option<String>,
     /// Tokens of the last request.
     pub(super) context_tokens: u64,
+    /// Mailbox rows that the newest entries took; the host may have died before it marked them.
+    pub(super) taken: Vec<String>,
 }
 
 /// Reads backwards until the last run's end or beginning.
 pub(super) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
     let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
-    let (mut before, mut decided, mut last) = (None, false, None);
+    let (mut before, mut decided, mut last, mut cut_may_follow) = (None, false, None, false);
     for _ in 0..MAX_PIECES {
         let page = page(files, segment, None, before, PIECE).map_err(|e| e.to_string())?;
         for line in page.entries.iter().rev() {
             let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
             last = last.or(Some(entry.ts));
             if !decided {
+                tail.taken.extend(taken(&entry.fact));
                 decided = decide(&mut tail, &entry.fact, entry.ts, last.unwrap_or(entry.ts));
+                cut_may_follow = decided;
+            } else if std::mem::take(&mut cut_may_follow) && tail.interrupted.is_some() {
+                tail.interrupted = cut_at(&entry.fact).map(cut_off).or(tail.interrupted);
             }
             if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
                 tail.context_tokens = input_total_tokens + output_tokens;
             }
-            if decided && tail.context_tokens > 0 {
+            if decided && !cut_may_follow && tail.context_tokens > 0 {
                 return Ok(tail);
             }
         }
         before = page.before;
         if before.is_none() {
-            break;
+            return Ok(tail);
         }
     }
+    if !decided {
+        tail.open = true;
+        tail.interrupted = last.map(cut_off);
+    }
     Ok(tail)
+}
+
+/// The mailbox row that an entry took.
+fn taken(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::UserInput { taken, .. } | Fact::SystemItem { taken, .. } => taken.clone(),
+        _ => None,
+    }
+}
+
+/// When the run was cut off, as the entry before its end says.
+fn cut_at(fact: &Fact) -> Option<u64> {
+    match fact {
+        Fact::Extension { domain, payload } if domain == domain::CUT => payload.get("at")?.as_u64(),
+        _ => None,
+    }
+}
+
+impl Tail {
+    fn cut_off(&mut self, last: u64) -> bool {
+        self.open = true;
+        self.interrupted = Some(cut_off(last));
+        true
+    }
 }
 
 /// Whether this entry settles how the last run ended.
@@ -59,14 +94,11 @@ fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
             true
         }
         Fact::RunCompleted { .. } | Fact::RunErrored { .. } => true,
-        Fact::Invoke { .. } => {
-            tail.open = true;
-            tail.interrupted = Some(cut_off(last));
-            true
+        Fact::Invoke { .. } | Fact::AssistantItem { .. } | Fact::ToolResult { .. } => {
+            tail.cut_off(last)
         }
-        Fact::Extension { domain, .. } if domain == crate::protocol::entry::domain::ROLLED_BACK => {
-            true
-        }
+        Fact::Extension { domain, .. } if domain == domain::RESUMED => tail.cut_off(last),
+        Fact::Extension { domain, .. } => domain == domain::ROLLED_BACK,
         _ => false,
     }
 }
