@@ -1,0 +1,47 @@
+//! The real program is killed: at every named point of what it does, and at random moments under
+//! load. What clients were told, what tools did and what models were asked is written down outside
+//! and held against what is there afterwards.
+//!
+//! Both take their time from the environment: `YOI_TORTURE_ROUNDS` is how often every point is
+//! passed, `YOI_TORTURE_KILLS` how many random kills there are, `YOI_TORTURE_SEED` repeats one.
+
+#[path = "torture/bench.rs"]
+mod bench;
+#[path = "torture/check.rs"]
+mod check;
+#[path = "torture/hub.rs"]
+mod hub;
+#[path = "torture/kills.rs"]
+mod kills;
+#[path = "torture/ledger.rs"]
+mod ledger;
+#[cfg(feature = "crash-points")]
+#[path = "torture/points.rs"]
+mod points;
+#[path = "torture/provider.rs"]
+mod provider;
+#[cfg(not(feature = "crash-points"))]
+#[path = "torture/shipped.rs"]
+mod shipped;
+
+/// A number from the environment, or another one.
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// A small generator of random numbers: the seed makes a failure repeatable.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        // No state may be zero, and near seeds shall give far numbers.
+        Self((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}

@@ -1,0 +1,45 @@
+//! What clients were told: the truth that a killed host is held to.
+
+use crate::hub::Note;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub struct Told {
+    /// Committed entries by their id, as they were sent.
+    pub entries: BTreeMap<String, Value>,
+    /// What was acknowledged, by the id that its text holds.
+    pub accepted: BTreeMap<String, Accepted>,
+}
+
+/// An acknowledged message or piece of news.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    pub pod: String,
+    /// The entry it became, when the reply said so.
+    pub entry: Option<String>,
+    /// The row it waits in, when the reply said so.
+    pub row: Option<String>,
+}
+
+impl Told {
+    /// Notes an event that was sent to everyone.
+    pub fn note(&mut self, event: &Value) {
+        let entry = &event["data"]["entry"];
+        if event["event"] == "entry"
+            && event["re"].is_null()
+            && let Some(id) = entry["id"].as_str()
+        {
+            self.entries.insert(id.to_owned(), entry.clone());
+        }
+    }
+
+    /// Notes an acknowledgement.
+    pub fn accepted(&mut self, note: &Note, data: &Value) {
+        let text = |key: &str| data[key].as_str().map(str::to_owned);
+        let accepted =
+            Accepted { pod: note.pod.clone(), entry: text("entry"), row: text("queued") };
+        let before = self.accepted.insert(note.id.clone(), accepted);
+        assert!(before.is_none(), "{} was acknowledged twice", note.id);
+    }
+}
