@@ -15,9 +15,6 @@ mod orders;
 mod prompt;
 mod screen;
 
-/// Threads of the runtime; the work is waiting, not computing.
-const WORKERS: usize = 2;
-
 /// The whole program.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
@@ -29,9 +26,7 @@ pub fn main() -> ExitCode {
     }
     yoi::llm::install_crypto();
     let args = Args::parse();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
-    let runtime = match runtime {
+    let runtime = match start::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("yoi: cannot start: {error}");

@@ -5,6 +5,7 @@ use anyhow::{Context as _, bail};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
 use yoi::config::dirs::{Dirs, Env};
@@ -16,6 +17,10 @@ pub const HOST_ARG: &str = "__host";
 const READY: &str = "ready";
 /// How often a host that lost the race for the directory is looked for again.
 const TRIES: u32 = 3;
+/// Threads of the runtime; the work is waiting, not computing.
+const WORKERS: usize = 2;
+/// How long a thread that did file work waits for more: who rests has no such thread.
+const KEEP: Duration = Duration::from_secs(2);
 
 /// What a way in needs to know.
 #[derive(Clone, Debug)]
@@ -108,15 +113,23 @@ pub async fn serve(opening: &Opening) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The runtime of a screen or a host.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_keep_alive(KEEP)
+        .enable_all()
+        .build()
+}
+
 /// The background host: its own session, no terminal, its output in `host.log`.
 pub fn host_main() -> ExitCode {
     // A process that leads a session already keeps it.
     let _ = rustix::process::setsid();
-    let runtime =
-        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return answer(&format!("cannot start the host: {error}")),
-        };
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return answer(&format!("cannot start the host: {error}")),
+    };
     runtime.block_on(background())
 }
 

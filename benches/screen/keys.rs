@@ -100,9 +100,12 @@ fn warm_up(terminals: &[&Terminal]) {
 
 fn typed(long: &Terminal, empty: &Terminal, round: usize) -> Sides {
     let key = |n: usize| if n / LINE % 2 == 0 { "x" } else { BACKSPACE };
-    let sides = turn_by_turn(round, |n, side| {
-        if side == 0 { long.echo(key(n)) } else { empty.echo(key(n)) }
-    });
+    let sides = turn_by_turn(
+        round,
+        |n, side| {
+            if side == 0 { long.echo(key(n)) } else { empty.echo(key(n)) }
+        },
+    );
     // What is left of the line goes.
     for terminal in [long, empty] {
         for _ in 0..KEYS % (2 * LINE) {

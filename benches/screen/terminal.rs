@@ -97,12 +97,8 @@ impl Seen {
 impl Terminal {
     /// Starts the program in a home's workspace.
     pub fn open(home: &Home, args: &[&str]) -> Self {
-        let size = PtySize {
-            rows: ROWS.get(),
-            cols: COLUMNS.get(),
-            pixel_width: 0,
-            pixel_height: 0,
-        };
+        let size =
+            PtySize { rows: ROWS.get(), cols: COLUMNS.get(), pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let mut reader = pair.master.try_clone_reader().expect("its reader");
         let writer = pair.master.take_writer().expect("its writer");
@@ -112,7 +108,8 @@ impl Terminal {
         let shared = Arc::new(Shared { seen, changed: Condvar::new() });
         let (screen, answers) = (Arc::clone(&shared), Arc::clone(&writer));
         let started = Instant::now();
-        let child = pair.slave.spawn_command(home.screen_command(args)).expect("the program starts");
+        let child =
+            pair.slave.spawn_command(home.screen_command(args)).expect("the program starts");
         drop(pair.slave);
         std::thread::spawn(move || watch(&mut reader, &screen, &answers));
         Self { child, writer, shared, started, _master: pair.master }
@@ -125,7 +122,10 @@ impl Terminal {
     /// Sends keys.
     pub fn send(&self, keys: &str) {
         let mut writer = lock(&self.writer);
-        writer.write_all(keys.as_bytes()).and_then(|()| writer.flush()).expect("the terminal is open");
+        writer
+            .write_all(keys.as_bytes())
+            .and_then(|()| writer.flush())
+            .expect("the terminal is open");
     }
 
     pub fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
