@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -161,8 +162,12 @@ impl Bench {
     /// A host in the foreground, once it serves.
     pub fn serve(&self) -> Host {
         let child = self.command(&["--no-ui", "--serve"]).spawn().expect("the program starts");
+        let pid = child.id();
         let host = Host { child };
-        eventually("the host serves", || self.socket().is_some());
+        eventually("the host serves", || {
+            self.host_pid() == Some(pid)
+                && self.socket().is_some_and(|s| UnixStream::connect(s).is_ok())
+        });
         host
     }
 

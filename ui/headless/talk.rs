@@ -9,12 +9,14 @@ use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use yoi::client::{Client, Events};
-use yoi::host::Host;
+use yoi::host::{Host, HostError, PlaceError};
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, Event, Method, Outgoing, PodInfo, PodName, State};
 
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
+/// How often the running host is looked for again after another process was faster.
+const TRIES: u32 = 5;
 /// How often it is looked whether the other clients of a host in this process have left.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long a turn may take to be paused when a signal ends the program.
@@ -305,11 +307,22 @@ async fn connect(
         let (client, events) = start::attach_or_start(opening).await?;
         return Ok((client, events, None));
     }
-    if let Some((client, events)) = start::attach(opening).await? {
-        return Ok((client, events, None));
+    let mut tries = TRIES;
+    loop {
+        if let Some((client, events)) = start::attach(opening).await? {
+            return Ok((client, events, None));
+        }
+        match start::inside(opening).await {
+            Ok((host, client, events)) => return Ok((client, events, Some(host))),
+            Err(error) if tries > 0 && is_taken(&error) => tries -= 1,
+            Err(error) => return Err(error.into()),
+        }
     }
-    let (host, client, events) = start::inside(opening).await?;
-    Ok((client, events, Some(host)))
+}
+
+/// Another process became the host in the meantime.
+fn is_taken(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(HostError::Place(PlaceError::Taken { .. })))
 }
 
 /// The Pod that an order to the host is about.
