@@ -20,5 +20,7 @@ mod provider;
 mod secrets;
 #[path = "program/signals.rs"]
 mod signals;
+#[path = "program/terminal.rs"]
+mod terminal;
 #[path = "program/torture.rs"]
 mod torture;

@@ -1,7 +1,7 @@
 //! Lists: the Pods a Pod may see, those of the whole host, and the files a name may be completed to.
 
 use crate::host::Shared;
-use crate::protocol::{Completion, Event, PodInfo, State};
+use crate::protocol::{Completion, Event, PodInfo, SessionId, State};
 use crate::scope::{Permission, Scope};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -10,8 +10,10 @@ use std::path::Path;
 const MAX_COMPLETIONS: usize = 100;
 
 /// The Pods that a Pod may see: itself.
-pub(crate) fn of_pod(me: &PodInfo, shared: &Shared) -> Event {
-    Event::PodsListed { pods: vec![entry(me, "self_pod", shared)] }
+pub(crate) fn of_pod(me: &PodInfo, session: SessionId, shared: &Shared) -> Event {
+    let mut own = entry(me, "self_pod", shared);
+    own["active"]["session_id"] = json!(session);
+    Event::PodsListed { pods: vec![own] }
 }
 
 /// Every Pod of the host.

@@ -2,7 +2,7 @@
 
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::event::{RewindTarget, RewindTargetId};
-use crate::protocol::item::flatten;
+use crate::protocol::method::Segment;
 use crate::protocol::name::SegmentId;
 use crate::session::line::{Forward, Head, decode};
 use crate::session::locate::chain;
@@ -92,7 +92,7 @@ impl Inputs {
             "user_input" => {
                 let keep = self.invoke.take();
                 if let Ok(Entry { ts, fact: Fact::UserInput { segments, .. }, .. }) = decode(line) {
-                    let preview = flatten(&segments).chars().take(PREVIEW).collect();
+                    let preview = preview(&segments);
                     self.inputs.push(Input { index, keep, ts, preview });
                 }
             }
@@ -124,4 +124,10 @@ impl Inputs {
         };
         self.inputs.iter().rev().map(target).collect()
     }
+}
+/// The beginning of an input, on one line.
+fn preview(segments: &[Segment]) -> String {
+    let text: Vec<String> = segments.iter().map(Segment::flat).collect();
+    let words: Vec<&str> = text.iter().flat_map(|flat| flat.split_whitespace()).collect();
+    words.join(" ").chars().take(PREVIEW).collect()
 }

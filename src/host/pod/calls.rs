@@ -31,9 +31,10 @@ impl Pod {
             }
             Method::Stop => self.stop(answer).await,
             Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
-            Method::ListPods => {
-                reply(answer, Ok(listing::of_pod(&self.info.borrow(), &self.shared)))
-            }
+            Method::ListPods => reply(
+                answer,
+                Ok(listing::of_pod(&self.info.borrow(), self.row.session, &self.shared)),
+            ),
             Method::Restore { name } => self.restore(name, answer),
             Method::Peer { name } => reply(answer, self.peer(&name)),
             Method::Open { env } => self.offer(env, answer).await,

@@ -69,7 +69,12 @@ impl Pod {
         };
         let applied = Event::RewindApplied { entries, input, summary };
         self.teller.tell(&applied);
+        let before = self.status();
         self.enter(State::Idle, None);
+        if before == self.status() {
+            // The protocol has it after every rewind, changed or not.
+            self.teller.tell(&Event::Status { status: before });
+        }
         Ok(applied)
     }
 }
