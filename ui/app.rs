@@ -31,6 +31,7 @@ mod line;
 mod list;
 mod mouse;
 mod pods;
+mod prompt;
 mod send;
 
 pub use ask::Ask;

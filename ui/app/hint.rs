@@ -11,7 +11,9 @@ impl App {
     /// The hints, the most useful first.
     pub fn hints(&self) -> Vec<Hint> {
         if self.leader {
-            return self.leader_hints();
+            let leader = self.keymap.label(Context::Everywhere, Action::Leader);
+            let back = self.keymap.label(Context::Leader, Action::Back);
+            return vec![Hint::new(leader, "and then …"), Hint::new(back, "leaves")];
         }
         match self.link {
             Link::Ended => return self.ended_hints(),
@@ -60,10 +62,11 @@ impl App {
         hints
     }
 
-    fn leader_hints(&self) -> Vec<Hint> {
+    /// What the second key after the leader does.
+    pub fn leader_hints(&self) -> Vec<Hint> {
         let short = |binding: &Binding| match binding {
-            Binding::Do(Action::Slot(1)) => Some("1-9 Pods".to_owned()),
-            Binding::Do(Action::Slot(_)) => None,
+            Binding::Do(Action::Slot(2..) | Action::Back) => None,
+            Binding::Do(Action::Slot(_)) => Some("to 9: go to that Pod".to_owned()),
             Binding::Do(action) => Some(action.help().to_owned()),
             Binding::Prefill(line) | Binding::Run(line) => Some(format!(":{}", line.trim())),
         };

@@ -4,8 +4,8 @@ use crate::app::{App, Asked, Capture, Effect, Focus, Link, Overlay};
 use crate::command::Verb;
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
-use crate::palette::{Outcome, Palette};
-use crate::pane::actionbar::{Prompt, Purpose};
+
+use crate::pane::actionbar::Purpose;
 use crate::pane::transcript::{Detail, Scroll};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use yoi::protocol::{Method, State};
@@ -300,129 +300,6 @@ impl App {
         vec![Effect::Copy(text)]
     }
 
-    fn open_prompt(&mut self, purpose: Purpose) -> Vec<Effect> {
-        let text = if purpose == Purpose::Filter {
-            self.tree.filter.text().to_owned()
-        } else {
-            String::new()
-        };
-        let prompt = Prompt::new(purpose, &text, &self.sources());
-        self.overlay = Some(Overlay::Prompt(prompt));
-        Vec::new()
-    }
-
-    fn prompt_key(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
-        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
-        let action = match binding {
-            Some(Binding::Do(action)) => action,
-            _ => return self.prompt_types(prompt, key),
-        };
-        match action {
-            Action::Choose if key.kind == KeyEventKind::Repeat => {}
-            Action::Choose => return self.prompt_enter(prompt),
-            Action::Back | Action::Interrupt => return self.prompt_left(prompt.purpose),
-            Action::DeleteBack if prompt.input.is_empty() => {
-                return self.prompt_left(prompt.purpose);
-            }
-            Action::Complete | Action::CompleteBack => prompt.cycle(action),
-            Action::Up | Action::Down if prompt.walks() => prompt.history(&self.lines, action),
-            Action::Up => prompt.cycle(Action::CompleteBack),
-            Action::Down => prompt.cycle(Action::Complete),
-            Action::PageUp | Action::PageDown => {
-                self.everywhere(action);
-            }
-            other => {
-                prompt.input.edit(other);
-                prompt.changed(&self.sources());
-                self.prompt_follows(&prompt);
-            }
-        }
-        self.overlay = Some(Overlay::Prompt(prompt));
-        Vec::new()
-    }
-
-    fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
-        let Some(c) = typed(key) else {
-            self.overlay = Some(Overlay::Prompt(prompt));
-            return Vec::new();
-        };
-        if c == ':' && prompt.purpose == Purpose::Verb && prompt.input.is_empty() {
-            self.composer.insert(':');
-            return self.focus(Focus::Composer);
-        }
-        prompt.input.insert(c.encode_utf8(&mut [0; 4]));
-        prompt.changed(&self.sources());
-        self.prompt_follows(&prompt);
-        self.overlay = Some(Overlay::Prompt(prompt));
-        Vec::new()
-    }
-
-    /// A search and a filter show what they find while they are typed.
-    pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
-        match prompt.purpose {
-            Purpose::Verb => {}
-            Purpose::Filter => self.tree.filter = prompt.input.clone(),
-            Purpose::Find => {
-                let text = prompt.input.text().to_owned();
-                if let Some(transcript) = self.transcript_mut() {
-                    transcript.find(&text);
-                }
-            }
-        }
-    }
-
-    fn prompt_enter(&mut self, prompt: Prompt) -> Vec<Effect> {
-        match prompt.purpose {
-            Purpose::Verb => self.enter_line(prompt),
-            Purpose::Filter => self.focus(Focus::Tree),
-            Purpose::Find => self.focus(Focus::Transcript),
-        }
-    }
-
-    fn prompt_left(&mut self, purpose: Purpose) -> Vec<Effect> {
-        self.closed();
-        match purpose {
-            Purpose::Verb => {}
-            Purpose::Filter => self.tree.filter = crate::pane::input::Input::default(),
-            Purpose::Find => {
-                if let Some(transcript) = self.transcript_mut() {
-                    transcript.find("");
-                }
-            }
-        }
-        Vec::new()
-    }
-
-    fn palette_key(&mut self, mut palette: Palette, key: KeyEvent) -> Vec<Effect> {
-        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
-        let outcome = match (binding, typed(key)) {
-            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => {
-                self.closed();
-                return Vec::new();
-            }
-            (Some(Binding::Do(Action::DeleteBack)), _) if palette.query.is_empty() => {
-                self.closed();
-                return Vec::new();
-            }
-            (Some(Binding::Do(Action::Choose)), _) if key.kind == KeyEventKind::Repeat => {
-                Outcome::Stays
-            }
-            (Some(Binding::Do(action)), _) => palette.act(action),
-            (_, Some(c)) => {
-                palette.insert(c.encode_utf8(&mut [0; 4]));
-                Outcome::Stays
-            }
-            _ => Outcome::Stays,
-        };
-        match outcome {
-            Outcome::Chose(choice) => self.chose(choice),
-            Outcome::Stays => {
-                self.overlay = Some(Overlay::Palette(palette));
-                Vec::new()
-            }
-        }
-    }
-
     /// Enter when the host is gone.
     pub(super) fn bring_back(&mut self) -> Vec<Effect> {
         if !self.setup.reconnects {
@@ -434,7 +311,7 @@ impl App {
 }
 
 /// The character a key types, if it types one.
-fn typed(key: KeyEvent) -> Option<char> {
+pub(super) fn typed(key: KeyEvent) -> Option<char> {
     let plain = (key.modifiers - KeyModifiers::SHIFT).is_empty();
     match key.code {
         KeyCode::Char(c) if plain => Some(c),

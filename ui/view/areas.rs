@@ -56,7 +56,7 @@ impl Areas {
             let height = rows.min(screen.height.saturating_sub(3));
             return Rect { y: screen.y + 1, height, ..screen }.intersection(screen);
         }
-        let width = (screen.width * 3 / 4).clamp(50, 100).min(screen.width - 4);
+        let width = (screen.width - 4).min(100);
         let height = rows.min(screen.height * 3 / 4);
         Rect {
             x: screen.x + (screen.width - width) / 2,

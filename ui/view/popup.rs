@@ -4,12 +4,16 @@ use crate::app::{App, Ask, Overlay};
 use crate::palette::Palette;
 use crate::pane::actionbar::{self, POPUP, Prompt};
 use crate::pane::composer::Files;
-use crate::pane::fit::{cut, wrap};
+use crate::pane::fit::{cut, width, wrap};
 use crate::view::Areas;
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget as _};
+
+/// Columns of one key of the leader and what it does.
+const LEADER: u16 = 26;
 
 /// Paints what lies on top, and tells where its caret stands.
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
@@ -24,7 +28,9 @@ pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position>
             None
         }
         None => {
-            if let Some(found) = &app.composer.files {
+            if app.leader {
+                leader(app, areas, frame);
+            } else if let Some(found) = &app.composer.files {
                 files(app, found, areas, frame);
             }
             None
@@ -42,8 +48,7 @@ fn sheet(app: &App, inner: Rect, title: &str, frame: &mut Frame<'_>) {
         height: inner.height + 2,
     }
     .intersection(screen);
-    Clear.render(outer, frame.buffer_mut());
-    frame.buffer_mut().set_style(outer, app.theme.text);
+    clear(app, outer, frame.buffer_mut());
     let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
     Block::bordered()
         .border_set(app.setup.glyphs.frame())
@@ -54,8 +59,20 @@ fn sheet(app: &App, inner: Rect, title: &str, frame: &mut Frame<'_>) {
 
 /// On a small screen a popup takes whole rows and has no frame.
 fn plain_sheet(app: &App, inner: Rect, frame: &mut Frame<'_>) {
-    Clear.render(inner, frame.buffer_mut());
-    frame.buffer_mut().set_style(inner, app.theme.text);
+    clear(app, inner, frame.buffer_mut());
+}
+
+/// Empties an area. A wide sign of which it takes the right half goes whole.
+fn clear(app: &App, area: Rect, buf: &mut Buffer) {
+    Clear.render(area, buf);
+    buf.set_style(area, app.theme.text);
+    let Some(x) = area.x.checked_sub(1) else { return };
+    for y in area.y..area.bottom() {
+        let cell = &mut buf[(x, y)];
+        if width(cell.symbol()) > 1 {
+            cell.set_symbol(" ");
+        }
+    }
 }
 
 fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
@@ -110,6 +127,35 @@ fn completions(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>)
         plain_sheet(app, area, frame);
     }
     actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+}
+
+/// What the second key after the leader does, in as many columns as fit.
+fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
+    let hints = app.leader_hints();
+    let columns = usize::from(areas.above_bar(1).width / LEADER).max(1);
+    let rows = hints.len().div_ceil(columns);
+    let area = areas.above_bar(rows);
+    if areas.outer.is_some() {
+        sheet(app, area, "", frame);
+    } else {
+        plain_sheet(app, area, frame);
+    }
+    let glyphs = app.setup.glyphs;
+    for (i, hint) in hints.into_iter().enumerate() {
+        let (column, row) = (i / rows, i % rows);
+        let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else { break };
+        let (x, y) = (area.x + x * LEADER, area.y + y);
+        let key = glyphs.plain(&hint.key);
+        let room = usize::from(LEADER - 2).saturating_sub(width(&key) + 1);
+        let does = glyphs.plain(&cut(&hint.does, room));
+        let line = Line::from(vec![
+            Span::styled(format!(" {key}"), app.theme.accent),
+            Span::raw(format!(" {does}")),
+        ]);
+        if y < area.bottom() {
+            frame.buffer_mut().set_line(x, y, &line, LEADER);
+        }
+    }
 }
 
 fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {

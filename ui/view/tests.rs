@@ -108,6 +108,13 @@ fn screen_80x24_question_on_leaving() {
 }
 
 #[test]
+fn screen_80x24_leader() {
+    let mut bench = bench(80, 24);
+    bench.press("ctrl-x");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
 fn screen_80x24_ascii() {
     let mut bench = bench(80, 24);
     bench.app.setup.glyphs = crate::pane::glyph::Glyphs::Ascii;
@@ -124,7 +131,10 @@ fn check_rows(bench: &mut Bench) {
     for row in buffer.content.chunks(columns) {
         let mut x = 0;
         while x < columns {
-            x += width(row[x].symbol()).max(1);
+            let wide = width(row[x].symbol()).max(1);
+            let covered = row.iter().skip(x + 1).take(wide - 1);
+            assert!(covered.into_iter().all(|cell| cell.symbol() == " "), "column {x}");
+            x += wide;
         }
         assert_eq!(
             x,

@@ -164,6 +164,7 @@ fn the_leader_lists_its_keys_and_escape_leaves_it() {
     let mut bench = alice(State::Idle);
     bench.press("ctrl-x");
     assert!(bench.screen().contains("Ctrl+X last two Pods"));
+    assert!(bench.screen().contains("a :new"));
     bench.press("esc");
     assert!(!bench.app.leader);
     bench.press("ctrl-x");

@@ -1,0 +1,134 @@
+//! Keys in the lines and lists that lie on top: the command line, a search, a filter, the palette.
+
+use crate::app::key::typed;
+use crate::app::{App, Effect, Focus, Overlay};
+use crate::keys::{Action, Binding, Context, pressed};
+use crate::palette::{Outcome, Palette};
+use crate::pane::actionbar::{Prompt, Purpose};
+use crate::pane::input::Input;
+use crossterm::event::{KeyEvent, KeyEventKind};
+
+impl App {
+    pub(super) fn open_prompt(&mut self, purpose: Purpose) -> Vec<Effect> {
+        let text = if purpose == Purpose::Filter {
+            self.tree.filter.text().to_owned()
+        } else {
+            String::new()
+        };
+        let prompt = Prompt::new(purpose, &text, &self.sources());
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let action = match binding {
+            Some(Binding::Do(action)) => action,
+            _ => return self.prompt_types(prompt, key),
+        };
+        match action {
+            Action::Choose if key.kind == KeyEventKind::Repeat => {}
+            Action::Choose => return self.prompt_enter(prompt),
+            Action::Back | Action::Interrupt => return self.prompt_left(prompt.purpose),
+            Action::DeleteBack if prompt.input.is_empty() => {
+                return self.prompt_left(prompt.purpose);
+            }
+            Action::Complete | Action::CompleteBack => prompt.cycle(action),
+            Action::Up | Action::Down if prompt.walks() => prompt.history(&self.lines, action),
+            Action::Up => prompt.cycle(Action::CompleteBack),
+            Action::Down => prompt.cycle(Action::Complete),
+            Action::PageUp | Action::PageDown => {
+                self.everywhere(action);
+            }
+            other => {
+                prompt.input.edit(other);
+                prompt.changed(&self.sources());
+                self.prompt_follows(&prompt);
+            }
+        }
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
+        let Some(c) = typed(key) else {
+            self.overlay = Some(Overlay::Prompt(prompt));
+            return Vec::new();
+        };
+        if c == ':' && prompt.purpose == Purpose::Verb && prompt.input.is_empty() {
+            self.composer.insert(':');
+            return self.focus(Focus::Composer);
+        }
+        prompt.input.insert(c.encode_utf8(&mut [0; 4]));
+        prompt.changed(&self.sources());
+        self.prompt_follows(&prompt);
+        self.overlay = Some(Overlay::Prompt(prompt));
+        Vec::new()
+    }
+
+    /// A search and a filter show what they find while they are typed.
+    pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
+        match prompt.purpose {
+            Purpose::Verb => {}
+            Purpose::Filter => self.tree.filter = prompt.input.clone(),
+            Purpose::Find => {
+                let text = prompt.input.text().to_owned();
+                if let Some(transcript) = self.transcript_mut() {
+                    transcript.find(&text);
+                }
+            }
+        }
+    }
+
+    fn prompt_enter(&mut self, prompt: Prompt) -> Vec<Effect> {
+        match prompt.purpose {
+            Purpose::Verb => self.enter_line(prompt),
+            Purpose::Filter => self.focus(Focus::Tree),
+            Purpose::Find => self.focus(Focus::Transcript),
+        }
+    }
+
+    fn prompt_left(&mut self, purpose: Purpose) -> Vec<Effect> {
+        self.closed();
+        match purpose {
+            Purpose::Verb => {}
+            Purpose::Filter => self.tree.filter = Input::default(),
+            Purpose::Find => {
+                if let Some(transcript) = self.transcript_mut() {
+                    transcript.find("");
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn palette_key(&mut self, mut palette: Palette, key: KeyEvent) -> Vec<Effect> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let outcome = match (binding, typed(key)) {
+            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => {
+                self.closed();
+                return Vec::new();
+            }
+            (Some(Binding::Do(Action::DeleteBack)), _) if palette.query.is_empty() => {
+                self.closed();
+                return Vec::new();
+            }
+            (Some(Binding::Do(Action::Choose)), _) if key.kind == KeyEventKind::Repeat => {
+                Outcome::Stays
+            }
+            (Some(Binding::Do(action)), _) => palette.act(action),
+            (_, Some(c)) => {
+                palette.insert(c.encode_utf8(&mut [0; 4]));
+                Outcome::Stays
+            }
+            _ => Outcome::Stays,
+        };
+        match outcome {
+            Outcome::Chose(choice) => self.chose(choice),
+            Outcome::Stays => {
+                self.overlay = Some(Overlay::Palette(palette));
+                Vec::new()
+            }
+        }
+    }
+}
