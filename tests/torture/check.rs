@@ -264,7 +264,7 @@ fn messages(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<S
 
 fn call_of(entry: &Value) -> Option<&str> {
     let item = &entry["item"];
-    (entry["kind"] == "assistant_item" && item["type"] == "tool_call")
+    (entry["kind"] == "assistant_item" && item["kind"] == "tool_call")
         .then(|| item["call_id"].as_str())?
 }
 

@@ -80,7 +80,9 @@ impl Hub {
         tokio::spawn(listen(reader, heard.clone(), told));
         let hub = Self { orders, heard };
         hub.send(&json!({"hello": {"protocol": 1, "version": "test"}}));
+        let mut family = hub.events("*");
         hub.call(None, "watch", Value::Null).await?;
+        family.until("family").await?;
         Some(hub)
     }
 

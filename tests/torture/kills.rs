@@ -157,7 +157,8 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
     let mut flushed = false;
     loop {
         let info = hub.is(pod, |info| info["state"] != "running").await?;
-        let queued = info["queue"].as_array().is_some_and(|queue| !queue.is_empty());
+        let queue = info["queue"].clone();
+        let queued = queue.as_array().is_some_and(|queue| !queue.is_empty());
         match info["state"].as_str() {
             Some("paused") => {
                 hub.call(Some(pod), "resume", Value::Null).await?;
@@ -172,7 +173,9 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
                 }
             }
             Some("idle") if queued => {
-                hub.is(pod, |info| info["state"] == "running").await?;
+                // The queue is told when its run has begun, or when it is over already.
+                let began = |info: &Value| info["state"] == "running" || info["queue"] != queue;
+                hub.is(pod, began).await?;
             }
             Some("idle") => return Some(()),
             _ => panic!("{info}"),

@@ -230,7 +230,7 @@ async fn a_host_that_dies_while_it_closes_a_cut_run_closes_it_once() {
         let shown = cut_in_the_middle(&bench).await;
         let env = [("YOI_CRASH_AT", AT_START.to_owned())];
         let died = bench.try_serve(&env).await.err().expect("the host dies while it starts");
-        assert!(died.contains("signal: 9"), "{died}");
+        assert!(died.contains("wait_status(9)"), "{died}");
         go_on(&bench, AT_START).await;
         let logs: Vec<String> =
             bench.files(".jsonl").iter().filter_map(|f| std::fs::read_to_string(f).ok()).collect();
