@@ -48,6 +48,14 @@ pub fn held(data: &Path) -> Held {
     serde_json::from_str(&text).map_or(Held::Starting, Held::By)
 }
 
+/// Who can be reached for this data directory.
+pub fn holder(data: &Path) -> Option<Holder> {
+    match held(data) {
+        Held::By(holder) => Some(holder),
+        Held::Nobody | Held::Starting => None,
+    }
+}
+
 /// Connects to the running host; `None` when there is none. One that starts is waited for, one
 /// whose socket vanished is asked to make it again.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
