@@ -211,7 +211,8 @@ impl Host {
         self.refresh.abort();
         let members = self.shared.members.borrow().clone();
         let mut leaving = tokio::task::JoinSet::new();
-        for handle in members.0.values().cloned() {
+        for handle in members.0.values() {
+            let handle = handle.clone();
             leaving.spawn(async move { handle.leave().await });
         }
         // A Pod that does not pause in time is cut off; the next start says so.

@@ -18,7 +18,6 @@ mod verb;
 pub use exit::{Exit, Failure};
 pub use print::{Form, Printer};
 pub use serve::serve;
-pub use signal::Signals;
 pub use talk::{Reach, Talk};
 
 /// What to do without a screen.

@@ -101,27 +101,6 @@ fn raise_nofile() -> Option<u64> {
     setrlimit(Resource::Nofile, raised).ok().and(current)
 }
 
-/// `yoi --no-ui --serve`: a host in the foreground until SIGTERM.
-pub async fn serve(opening: &Opening) -> anyhow::Result<()> {
-    let (host, notices) = Host::start(options(opening, IdleExit::Never)).await?;
-    for notice in notices {
-        eprintln!("{notice}");
-    }
-    eprintln!("serving {}", opening.dirs.data.display());
-    until_told(&host).await?;
-    host.end().await;
-    Ok(())
-}
-
-/// The runtime of a screen or a host.
-pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .thread_keep_alive(KEEP)
-        .enable_all()
-        .build()
-}
-
 /// The background host: its own session, no terminal, its output in `host.log`.
 pub fn host_main() -> ExitCode {
     // A process that leads a session already keeps it.

@@ -97,12 +97,15 @@ impl Home {
 
     /// The process id of the running host, whoever started it.
     pub fn host(&self) -> u32 {
-        find::holder(&self.data()).expect("a host runs").pid
+        match find::held(&self.data()) {
+            find::Held::By(holder) => holder.pid,
+            other => panic!("no host runs: {other:?}"),
+        }
     }
 
     /// Ends the host; its Pods are live again at the next start.
     pub fn stop_host(&mut self) {
-        let Some(holder) = find::holder(&self.data()) else { return };
+        let find::Held::By(holder) = find::held(&self.data()) else { return };
         let pid = i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw);
         // One that has just ended is what is asked for.
         let _ = rustix::process::kill_process(

@@ -46,20 +46,18 @@ fn serve(stream: TcpStream, asked: &Mutex<Vec<Value>>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
-    loop {
-        let Some(body) = request(&mut reader)? else { return Ok(()) };
-        let body: Value = serde_json::from_slice(&body)?;
-        asked.lock().expect("no thread panics with it").push(body["messages"].clone());
-        writer.write_all(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
-        )?;
-        for chunk in answer(&body["messages"]) {
-            writer.write_all(format!("data: {chunk}\n\n").as_bytes())?;
-            writer.flush()?;
-        }
-        writer.write_all(b"data: [DONE]\n\n")?;
-        return writer.shutdown(std::net::Shutdown::Both);
+    let Some(body) = request(&mut reader)? else { return Ok(()) };
+    let body: Value = serde_json::from_slice(&body)?;
+    asked.lock().expect("no thread panics with it").push(body["messages"].clone());
+    writer.write_all(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+    )?;
+    for chunk in answer(&body["messages"]) {
+        writer.write_all(format!("data: {chunk}\n\n").as_bytes())?;
+        writer.flush()?;
     }
+    writer.write_all(b"data: [DONE]\n\n")?;
+    writer.shutdown(std::net::Shutdown::Both)
 }
 
 /// The body of the next request.

@@ -131,6 +131,7 @@ impl Host {
     }
 
     /// Waits until it is gone by itself; whether it was killed.
+    #[cfg(feature = "crash-points")]
     pub async fn died(mut self) -> bool {
         use std::os::unix::process::ExitStatusExt as _;
         let status = within("the end of the host", self.child.wait()).await;
@@ -138,6 +139,7 @@ impl Host {
     }
 
     /// Whether it still runs.
+    #[cfg(feature = "crash-points")]
     pub fn lives(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }

@@ -2,7 +2,6 @@
 
 use crate::headless::{Exit, Failure, Form, Printer, Reach, Talk, close};
 use crate::start::{self, Opening};
-use std::path::Path;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 
 async fn talk(opening: &Opening, reach: Reach) -> Result<Talk, Failure> {

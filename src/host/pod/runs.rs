@@ -254,7 +254,7 @@ impl Pod {
     }
 
     pub(super) async fn set_seen(&mut self, seen: bool) {
-        if self.info.borrow().unseen == !seen {
+        if self.info.borrow().unseen != seen {
             return;
         }
         // The mark is a convenience: without it the Pod is shown as unseen once more.
