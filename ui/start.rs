@@ -101,6 +101,15 @@ fn raise_nofile() -> Option<u64> {
     setrlimit(Resource::Nofile, raised).ok().and(current)
 }
 
+/// The runtime of a screen or a host.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_keep_alive(KEEP)
+        .enable_all()
+        .build()
+}
+
 /// The background host: its own session, no terminal, its output in `host.log`.
 pub fn host_main() -> ExitCode {
     // A process that leads a session already keeps it.
