@@ -16,6 +16,7 @@ use ratatui::widgets::{Block, Borders, Widget as _};
 mod areas;
 mod header;
 mod popup;
+mod wide;
 
 pub use areas::Areas;
 
@@ -37,6 +38,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     if app.setup.glyphs == Glyphs::Ascii {
         plain(frame);
     }
+    wide::settle(frame.buffer_mut());
     let caret = caret.filter(|_| app.focus == Focus::Composer && app.overlay.is_none());
     if let Some(position) = above.or(typed).or(caret) {
         frame.set_cursor_position(position);

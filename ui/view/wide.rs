@@ -1,0 +1,57 @@
+//! Wide characters, at the end of a frame: none reaches under what was painted over its second half,
+//! and the cell it covers is written again once it is gone.
+
+use ratatui::buffer::{Buffer, CellWidth};
+use ratatui::style::Modifier;
+
+/// Goes over every cell of a frame that is otherwise done.
+pub fn settle(buffer: &mut Buffer) {
+    let area = buffer.area;
+    for y in area.top()..area.bottom() {
+        let mut x = area.left();
+        while x < area.right() {
+            let end = x.saturating_add(buffer[(x, y)].symbol().cell_width().max(1));
+            let covered = x + 1..end;
+            if end > area.right() || covered.clone().any(|x| buffer[(x, y)].symbol() != " ") {
+                buffer[(x, y)].set_symbol(" ");
+                x += 1;
+                continue;
+            }
+            for x in covered {
+                // Never seen; but it differs from every cell that may follow it there.
+                buffer[(x, y)].modifier.insert(Modifier::HIDDEN);
+            }
+            x = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    fn painted(texts: &[(u16, &str)]) -> Buffer {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 6, 1));
+        for (x, text) in texts {
+            buffer.set_string(*x, 0, text, Style::new());
+        }
+        settle(&mut buffer);
+        buffer
+    }
+
+    #[test]
+    fn a_cell_that_a_wide_character_covered_is_written_again() {
+        let (before, after) = (painted(&[(0, "日本")]), painted(&[(0, "a b")]));
+        let written: Vec<u16> = before.diff(&after).iter().map(|(x, _, _)| *x).collect();
+        assert_eq!(written, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_wide_character_gives_way_to_what_is_painted_over_its_second_half() {
+        let buffer = painted(&[(0, "日本"), (1, "│x")]);
+        let symbols: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        assert_eq!(symbols, [" ", "│", "x", " ", " ", " "]);
+    }
+}
