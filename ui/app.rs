@@ -113,7 +113,9 @@ pub enum Asked {
     NewFor(Message),
     /// The Pod of the tour.
     NewTour,
-    /// A step before the message can be sent.
+    /// The model is chosen; then the message can be sent.
+    ChosenFor(PodName, Message),
+    /// The Pod is back; then the message can be sent.
     ReadyFor(PodName, Message),
     /// Files whose names begin so.
     Files(String),
@@ -198,13 +200,14 @@ pub struct App {
     wanted: Option<PodName>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
-    /// The notice whose end nobody waits for: the host is gone.
     guard: Guard,
     /// Since when a Pod's last state is known to have been seen.
     seen: HashMap<PodName, u64>,
     /// Pods that were offered this environment.
     opened: HashSet<PodName>,
     tour: Option<Tour>,
+    /// A Pod is being made for a message.
+    creating: bool,
     changed: bool,
 }
 

@@ -9,6 +9,7 @@ use crate::theme::Theme;
 use crate::view;
 use anyhow::Context as _;
 use crossterm::event::Event as Terminal;
+use futures_util::FutureExt as _;
 use input::Input;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -313,8 +314,14 @@ impl Loop {
     /// Calls the host in a task of its own; the reply comes back as a message.
     fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
         let (client, sender) = (self.client.clone(), self.sender.clone());
+        let mut call = Box::pin(async move { client.call(pod.as_ref(), method).await });
+        // Begun here, so that orders reach the host in the order in which they were wished for.
+        let early = (&mut call).now_or_never();
         tokio::spawn(async move {
-            let reply = client.call(pod.as_ref(), method).await;
+            let reply = match early {
+                Some(reply) => reply,
+                None => call.await,
+            };
             // The loop is gone when the dashboard is: nobody waits for the reply.
             let _ = sender.send(Arrived::Msg(Msg::Answered(asked, reply))).await;
         });

@@ -101,7 +101,10 @@ impl App {
                 self.run_line(&line)
             }
             Ask::FirstMessage { pod, model, message, .. } => {
-                self.choose_and_send(&pod, model, message)
+                // Sending takes the model as chosen.
+                let asked = Asked::ChosenFor(pod.clone(), message);
+                let method = Method::SetModel { model };
+                vec![Effect::Call { pod: Some(pod), method, asked }]
             }
             Ask::Leave { .. } => self.leave_now(),
             Ask::Remove { pod } => {

@@ -125,6 +125,9 @@ impl App {
     }
 
     pub(super) fn answered(&mut self, asked: Asked, reply: Result<Event, Refusal>) -> Vec<Effect> {
+        if matches!(asked, Asked::NewFor(_)) {
+            self.creating = false;
+        }
         match reply {
             Ok(event) => self.granted(asked, event),
             Err(refusal) => self.refused(asked, &refusal),
@@ -161,6 +164,7 @@ impl App {
                 Event::Created { info } => self.tour_begins(*info),
                 _ => Vec::new(),
             },
+            Asked::ChosenFor(pod, message) => self.restore_and_send(&pod, message),
             Asked::ReadyFor(pod, message) => self.send_now(&pod, message),
             Asked::Files(prefix) => {
                 if let Event::Completions { entries, .. } = reply {
@@ -190,7 +194,9 @@ impl App {
                     transcript.page_failed(refusal.message.clone());
                 }
             }
-            Asked::Send(pod, message) | Asked::ReadyFor(pod, message) => {
+            Asked::Send(pod, message)
+            | Asked::ChosenFor(pod, message)
+            | Asked::ReadyFor(pod, message) => {
                 self.composer.give_back(Some(&pod), &message);
             }
             Asked::NewFor(message) => self.composer.give_back(None, &message),

@@ -42,6 +42,9 @@ impl App {
             return self.say(Kind::Told, "not connected to the host yet");
         }
         let Some(name) = self.current.clone() else {
+            if self.creating {
+                return self.say(Kind::Told, "the Pod for the message before is being made");
+            }
             let message = self.take();
             return self.create_for(message);
         };
@@ -59,6 +62,7 @@ impl App {
     }
 
     fn create_for(&mut self, message: Message) -> Vec<Effect> {
+        self.creating = true;
         let method = Method::New(NewPod {
             cwd: self.setup.cwd.clone(),
             model: self.model.clone(),
@@ -78,12 +82,18 @@ impl App {
             self.overlay = Some(Overlay::Ask(Ask::FirstMessage { pod, model, sends, message }));
             return Vec::new();
         }
-        if info.state == State::Stopped {
-            let method = Method::Restore { name: name.to_string() };
-            let asked = Asked::ReadyFor(name.clone(), message);
-            return vec![Effect::Call { pod: None, method, asked }];
+        self.restore_and_send(name, message)
+    }
+
+    /// Brings the Pod back first, when it is stopped.
+    pub(super) fn restore_and_send(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
+        let state = self.family.get(name).map(|info| info.state);
+        if state != Some(State::Stopped) {
+            return self.send_now(name, message);
         }
-        self.send_now(name, message)
+        let method = Method::Restore { name: name.to_string() };
+        let asked = Asked::ReadyFor(name.clone(), message);
+        vec![Effect::Call { pod: None, method, asked }]
     }
 
     /// Sends a message as it is; while the Pod works it waits in its queue.
@@ -91,26 +101,6 @@ impl App {
         let method = Method::Send { input: message.segments.clone(), queue: true };
         let asked = Asked::Send(name.clone(), message);
         vec![Effect::Call { pod: Some(name.clone()), method, asked }]
-    }
-
-    /// The model is taken as chosen; then the message goes.
-    pub(super) fn choose_and_send(
-        &mut self,
-        pod: &PodName,
-        model: String,
-        message: Message,
-    ) -> Vec<Effect> {
-        let stopped = self.family.get(pod).is_some_and(|info| info.state == State::Stopped);
-        let method = Method::SetModel { model };
-        if stopped {
-            // The choice is kept with the Pod; the message goes when it is back.
-            let choose = Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Quietly };
-            let method = Method::Restore { name: pod.to_string() };
-            let asked = Asked::ReadyFor(pod.clone(), message);
-            return vec![choose, Effect::Call { pod: None, method, asked }];
-        }
-        let asked = Asked::ReadyFor(pod.clone(), message);
-        vec![Effect::Call { pod: Some(pod.clone()), method, asked }]
     }
 
     /// The draft goes into the running turn.

@@ -170,3 +170,16 @@ fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
     bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
     assert_eq!(bench.draft(), "Show me what an error looks like.");
 }
+
+#[test]
+fn a_second_message_while_the_pod_is_being_made_stays_in_the_composer() {
+    let mut bench = Bench::new(vec![]);
+    bench.type_in("first");
+    let made = bench.press("enter");
+    bench.type_in("second");
+    assert!(bench.press("enter").is_empty());
+    let info = Box::new(pod("repo", State::Idle));
+    let sent = answer(&mut bench, made, Event::Created { info });
+    assert_eq!(calls(&sent), [(Some("repo"), &message("first"))]);
+    assert_eq!(bench.draft(), "second");
+}
