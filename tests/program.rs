@@ -12,15 +12,9 @@ mod exits;
 mod headless;
 #[path = "program/host.rs"]
 mod host;
-#[path = "program/oracle.rs"]
-mod oracle;
-#[path = "program/provider.rs"]
-mod provider;
 #[path = "program/secrets.rs"]
 mod secrets;
 #[path = "program/signals.rs"]
 mod signals;
 #[path = "program/terminal.rs"]
 mod terminal;
-#[path = "program/torture.rs"]
-mod torture;

@@ -111,7 +111,12 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
     match command {
         Command::Ls { json } => orders::list(opening, json).await,
         Command::Log { pod, json } => log::log(opening, &pod, json).await,
-        Command::Send { pod, text } => orders::send(opening, &pod, prompt::joined(&text)?).await,
+        Command::Send { pod, text, socket: Some(socket) } => {
+            orders::send_to_socket(&socket, &pod, prompt::joined(&text)?).await
+        }
+        Command::Send { pod, text, socket: None } => {
+            orders::send(opening, &pod, prompt::joined(&text)?).await
+        }
         Command::Stop { pod: Some(pod), .. } => orders::stop(opening, &pod).await,
         Command::Stop { pod: None, .. } => orders::stop_all(opening).await,
         Command::Restore { pod } => orders::restore(opening, &pod).await,

@@ -63,3 +63,16 @@ fn two_data_directories_are_two_hosts() {
     }
     assert!(one.host_pid().is_some() && one.host_pid() != two.host_pid());
 }
+
+#[test]
+fn a_message_can_be_sent_over_a_pods_own_socket() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    let _host = bench.serve();
+    let socket = bench.runtime().join("a/sock").display().to_string();
+    let done = bench.yoi(&["send", "--socket", &socket, "a", "greet", "you"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    eventually("the file is there", || bench.ws().join("hello.txt").exists());
+    let other = bench.yoi(&["send", "--socket", &socket, "b", "hi"]);
+    assert_eq!(other.code, Some(5), "{other:?}");
+}

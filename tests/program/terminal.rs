@@ -29,10 +29,6 @@ struct Shown {
 
 impl Terminal {
     fn open(bench: &Bench, args: &[&str]) -> Self {
-        Self::open_with(bench, args, &[])
-    }
-
-    fn open_with(bench: &Bench, args: &[&str], env: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: ROWS, cols: COLS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_yoi"));
@@ -44,9 +40,6 @@ impl Terminal {
         command.env("YOI_HOME", bench.path("home"));
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
-        for (name, value) in env {
-            command.env(name, value);
-        }
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
         let sized = |n: u16| NonZeroU16::new(n).expect("a size above zero");
@@ -296,9 +289,11 @@ fn a_key_is_typed_unseen() {
 #[cfg(feature = "crash-points")]
 fn a_panic_restores_the_terminal_before_it_is_told() {
     let bench = bench();
-    let mut terminal = Terminal::open_with(&bench, &[], &[("YOI_PANIC", "screen")]);
+    let mut terminal = Terminal::open(&bench, &[]);
+    terminal.waits_for("No Pod works here");
+    terminal.press("panic!");
     assert_ne!(terminal.ends(), 0);
     eventually("the terminal is as before", || terminal.is_as_before());
     assert!(terminal.is_cooked());
-    assert!(terminal.text().contains("panicked"), "{}", terminal.text());
+    terminal.waits_for("the panic that was asked for");
 }

@@ -108,6 +108,10 @@ pub enum Command {
         /// The message; `-` reads it from standard input
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         text: Vec<String>,
+        /// The pod's own socket, also one of another program that speaks the pod protocol; stands
+        /// before the pod
+        #[arg(long, value_name = "PATH")]
+        socket: Option<PathBuf>,
     },
     /// Stop a pod; `yoi restore` brings it back
     Stop {

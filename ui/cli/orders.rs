@@ -2,6 +2,8 @@
 
 use crate::headless::{Exit, Failure, Form, Printer, Reach, Talk, close};
 use crate::start::{self, Opening};
+use std::path::Path;
+use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 
 async fn talk(opening: &Opening, reach: Reach) -> Result<Talk, Failure> {
@@ -110,6 +112,24 @@ async fn say(talk: &mut Talk, pod: &PodName, input: Vec<Segment>) -> Result<(), 
         }
         _ => talk.printer.note(&format!("sent to {pod}")),
     }
+    Ok(())
+}
+
+/// `yoi send --socket`: over the Pod's own socket, whichever program it belongs to.
+pub async fn send_to_socket(
+    socket: &Path,
+    pod: &PodName,
+    input: Vec<Segment>,
+) -> Result<(), Failure> {
+    let failed = |error: SocketError| Failure::new(Exit::Failed, error.to_string());
+    let mut there = PodSocket::open(socket).await.map_err(failed)?;
+    if there.greeting.pod_name != pod.as_str() {
+        let message =
+            format!("{} is the socket of `{}`", socket.display(), there.greeting.pod_name);
+        return Err(Failure::new(Exit::NotThere, message));
+    }
+    there.send(input).await.map_err(failed)?;
+    eprintln!("sent to {pod}");
     Ok(())
 }
 

@@ -145,7 +145,7 @@ fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
 
 /// Takes the top row for notes when there are any and the pane can spare it.
 fn split_notes(app: &App, area: Rect) -> (Option<Rect>, Rect) {
-    let noted = super::header::has_notes(app);
+    let noted = crate::view::header::has_notes(app);
     if !noted || area.height < 4 {
         return (None, area);
     }
