@@ -94,6 +94,8 @@ pub(crate) struct Subscription {
 pub(crate) struct Pod {
     shared: Shared,
     row: PodRow,
+    /// What it got of the scope it wants.
+    granted: Scope,
     files: Files,
     info: watch::Sender<PodInfo>,
     teller: Teller,
@@ -186,6 +188,7 @@ pub(crate) async fn spawn(
         info,
         model: resolved.model,
         max_turns: resolved.max_turns,
+        granted: row.scope.clone(),
         env,
         row,
         run: None,
@@ -266,7 +269,7 @@ impl Pod {
                 cwd: self.row.cwd.display().to_string(),
                 provider: wire,
                 model,
-                scope_summary: self.row.scope.summary(),
+                scope_summary: self.granted.summary(),
                 tools,
                 context_window: info.context_window,
                 context_tokens: info.context_tokens,

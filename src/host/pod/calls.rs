@@ -172,7 +172,7 @@ impl Pod {
     }
 
     fn complete(&self, kind: CompletionKind, prefix: String, answer: Answer) {
-        let (cwd, scope) = (self.row.cwd.clone(), self.row.scope.clone());
+        let (cwd, scope) = (self.row.cwd.clone(), self.granted.clone());
         tokio::task::spawn_blocking(move || {
             let entries = match kind {
                 CompletionKind::File => listing::files(&cwd, &scope, &prefix),

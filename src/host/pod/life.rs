@@ -134,7 +134,8 @@ impl Pod {
         if self.door.is_none() {
             self.door = Some(self.open_door().map_err(|e| internal(e.to_string()))?);
         }
-        if self.row.wanted != Wanted::Live {
+        let was_live = self.row.wanted == Wanted::Live;
+        if !was_live {
             let stored = self.shared.store.set_wanted(&self.row.name, Wanted::Live).await;
             stored.map_err(|e| internal(e.to_string()))?;
             self.row.wanted = Wanted::Live;
@@ -142,7 +143,7 @@ impl Pod {
         let mut notes = grant.notes;
         notes.push(NOT_CONFINED.into());
         let allow = grant.scope.allow.clone();
-        self.row.scope = grant.scope;
+        self.granted = grant.scope;
         self.change(|info| {
             info.notes = notes;
             info.scope = allow;
@@ -154,6 +155,11 @@ impl Pod {
             None => (State::Idle, None),
         };
         self.enter(state, why);
+        if was_live {
+            // The end of a host changes nothing about how long a Pod has been resting.
+            let since = self.row.since;
+            self.change(|info| info.since = since);
+        }
         Ok(Event::PodRestored {
             result: json!({
                 "action": "restored", "pod_name": self.row.name,

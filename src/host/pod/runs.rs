@@ -100,7 +100,7 @@ impl Pod {
         env.retain(|name, _| pass.contains(name) || !keys.contains(name));
         tools::Context {
             cwd: self.row.cwd.clone(),
-            scope: self.row.scope.clone(),
+            scope: self.granted.clone(),
             env,
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
@@ -172,6 +172,9 @@ impl Pod {
         };
         let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
         self.enter(state, why);
+        self.row.since = self.info.borrow().since;
+        // Only shown, like what it did last.
+        let _ = self.shared.store.set_since(&self.row.name, self.row.since).await;
         for answer in run.halting {
             reply(answer, Ok(done()));
         }
