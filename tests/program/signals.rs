@@ -63,3 +63,14 @@ fn a_serving_host_ends_on_sigterm_and_leaves_nothing() {
     assert_eq!(status.code(), Some(143));
     assert_eq!(sockets(&bench), [] as [std::path::PathBuf; 0]);
 }
+
+#[test]
+fn a_signal_ends_the_message_and_not_the_host_that_runs_it() {
+    let bench = Bench::new();
+    let host = bench.serve();
+    let (done, tool) = interrupted(&bench, "TERM");
+    assert_eq!(done.code, Some(143), "{done:?}");
+    eventually("the command is gone", || !alive(tool));
+    assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped");
+    assert_eq!(bench.host_pid(), Some(host.child.id()), "the host goes on");
+}

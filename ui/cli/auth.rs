@@ -77,7 +77,7 @@ fn typed(provider: &str) -> Result<String, Failure> {
 }
 
 /// What was typed up to Enter; `None` after Ctrl+C or Ctrl+D.
-fn read_keys(input: &mut impl io::Read) -> io::Result<Option<String>> {
+fn read_keys(input: &mut impl io::BufRead) -> io::Result<Option<String>> {
     let mut typed = Vec::new();
     for byte in input.take(LONGEST).bytes() {
         match byte? {
