@@ -1,5 +1,5 @@
-//! What a model may do: files, shell, tasks. A tool is a row in [`TABLE`] and a function from its
-//! arguments and a [`Context`] to an [`Output`]; it changes nothing else of the Pod.
+//! What a model may do: files, shell, tasks. A tool is a row in `TABLE` and a function from its
+//! arguments and a `Context` to an `Output`; it changes nothing else of the Pod.
 
 mod bash;
 mod edit;

@@ -1,5 +1,5 @@
-//! One run: model, tools, model, until the model is done. A run owns the Pod's [`Mind`] while it
-//! lasts; it commits to the log first and tells the Pod's actor second, through [`Out`].
+//! One run: model, tools, model, until the model is done. A run owns the Pod's `Mind` while it
+//! lasts; it commits to the log first and tells the Pod's actor second, through `Out`.
 
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
