@@ -125,6 +125,7 @@ async fn die_at(bench: &Bench, point: &str, nth: usize) {
 
 /// The Pod goes on after a crash, whatever is left of it, and everything comes to its end.
 async fn go_on(bench: &Bench, when: &str) {
+    bench.provider.release();
     let expected = check::expected(bench);
     let (host, hub) = start(bench, &expected).await;
     match expected.get(POD) {
@@ -173,24 +174,36 @@ async fn a_host_that_dies_at_any_point_of_a_turn_loses_and_repeats_nothing() {
     }
     let rounds = number("YOI_TORTURE_ROUNDS", 2);
     let mut running = tokio::task::JoinSet::new();
+    let mut names = BTreeMap::new();
     for round in 0..rounds {
         for (point, times) in &passings {
             if running.len() == AT_ONCE {
-                running.join_next().await.expect("one is there").expect("a round without fault");
+                let ended = running.join_next_with_id().await.expect("one is there");
+                without_fault(ended, &names);
             }
             let nth = 1 + usize::try_from(round).expect("a small number") % times;
-            let point = point.clone();
-            running.spawn(async move {
+            let (point, name) = (point.clone(), format!("{point}:{nth}"));
+            let round = running.spawn(async move {
                 let bench = bench().await;
                 die_at(&bench, &point, nth).await;
                 go_on(&bench, &format!("{point}:{nth}")).await;
             });
+            names.insert(round.id(), name);
         }
     }
-    while let Some(ended) = running.join_next().await {
-        ended.expect("a round without fault");
+    while let Some(ended) = running.join_next_with_id().await {
+        without_fault(ended, &names);
     }
     println!("{} points, {rounds} rounds: {passings:?}", passings.len());
+}
+
+fn without_fault(
+    ended: Result<(tokio::task::Id, ()), tokio::task::JoinError>,
+    names: &BTreeMap<tokio::task::Id, String>,
+) {
+    if let Err(error) = ended {
+        panic!("{:?}: {error}", names.get(&error.id()));
+    }
 }
 
 /// A Pod whose answer was cut off in the middle, and the text that had arrived.

@@ -13,7 +13,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ pub struct Provider {
 struct Inner {
     asked: Mutex<Vec<Value>>,
     held: Mutex<BTreeSet<String>>,
+    released: AtomicBool,
     calls: AtomicU64,
     ledger: PathBuf,
     /// Between two pieces of an answer.
@@ -52,6 +53,7 @@ impl Provider {
         let inner = Arc::new(Inner {
             asked: Mutex::default(),
             held: Mutex::default(),
+            released: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             ledger,
             pace,
@@ -75,6 +77,11 @@ impl Provider {
     /// Every request so far.
     pub fn asked(&self) -> Vec<Value> {
         self.inner.asked.lock().expect("no test panics with it").clone()
+    }
+
+    /// From now on nothing is held any more.
+    pub fn release(&self) {
+        self.inner.released.store(true, Ordering::Relaxed);
     }
 
     pub fn requests(&self) -> usize {
@@ -153,7 +160,7 @@ impl Inner {
                 }
                 answer.end("tool_use")
             }
-            "@hold" if self.held.lock().expect("no test panics with it").insert(id.into()) => {
+            "@hold" if self.holds(id) => {
                 answer.begin();
                 answer.text_open(&format!("I begin with {id} and then I am lost in thought"));
                 answer.acts.push(Act::Hang);
@@ -165,6 +172,12 @@ impl Inner {
                 answer.end("end_turn")
             }
         }
+    }
+
+    /// Whether this is the first time to be lost in thought over it.
+    fn holds(&self, id: &str) -> bool {
+        !self.released.load(Ordering::Relaxed)
+            && self.held.lock().expect("no test panics with it").insert(id.into())
     }
 
     fn fresh_call(&self, id: &str) -> String {
