@@ -2,6 +2,7 @@
 //!
 //! `cargo bench --bench screen` measures everything and prints the table of the README; names
 //! after `--` choose: `idle keys open startup stream pods size`. It fails when a limit is missed.
+//! `YOI` may name another build of the program.
 //! Times that are compared are taken in one run, turn by turn, so that whatever else the machine
 //! does meets both.
 #![forbid(unsafe_code)]

@@ -12,7 +12,11 @@ use yoi::protocol::{Event, Method, PodInfo, PodName};
 
 /// The longest the host may take for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
-const PROGRAM: &str = env!("CARGO_BIN_EXE_yoi");
+
+/// The program that is measured: this build's, or the one that `YOI` names.
+pub fn program() -> String {
+    std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").into())
+}
 
 /// What the model says in measurements: short words, or 200 pieces a second.
 const SCRIPT: &str = r#"
@@ -64,7 +68,7 @@ impl Home {
 
     /// The program on a terminal.
     pub fn screen_command(&self, args: &[&str]) -> CommandBuilder {
-        let mut command = CommandBuilder::new(PROGRAM);
+        let mut command = CommandBuilder::new(program());
         command.args(args);
         command.cwd(self.dir.path().join("ws"));
         command.env_clear();
@@ -77,7 +81,7 @@ impl Home {
     /// Starts the background host, as the dashboard does, and says how long it took to be ready.
     pub fn start_host(&mut self) -> Duration {
         let started = Instant::now();
-        let mut host = Command::new(PROGRAM)
+        let mut host = Command::new(program())
             .arg("__host")
             .env_clear()
             .envs(self.env())
