@@ -70,16 +70,14 @@ where
             },
             fed = next(&mut feed) => match fed {
                 Ok(fed) => fed.0.to_vec(),
-                Err(broadcast::error::RecvError::Lagged(_)) => {
-                    let mut out = encode_event(None, None, None, &Event::Lagged);
-                    out.extend(family(&shared));
-                    out
-                }
+                Err(broadcast::error::RecvError::Lagged(_)) => lagged(&shared),
                 Err(broadcast::error::RecvError::Closed) => return,
             },
             Some((id, result)) = replies.next() => {
                 let event = result.unwrap_or_else(Event::from);
-                reply_line(id.as_deref(), &event)
+                let mut out = told_before(&mut feed, &shared);
+                out.extend(reply_line(id.as_deref(), &event));
+                out
             }
         };
         if write(&mut writer, &line).await.is_err() {
@@ -100,6 +98,30 @@ fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
 
 fn family(shared: &Shared) -> Vec<u8> {
     encode_event(None, None, None, &Event::Family { pods: shared.family() })
+}
+
+fn lagged(shared: &Shared) -> Vec<u8> {
+    let mut out = encode_event(None, None, None, &Event::Lagged);
+    out.extend(family(shared));
+    out
+}
+
+/// What waits in the feed: a reply never overtakes what was told before it.
+fn told_before(
+    feed: &mut Option<broadcast::Receiver<crate::host::Fed>>,
+    shared: &Shared,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    let Some(feed) = feed else { return out };
+    // Only what is there now: a busy family must not hold the reply up.
+    for _ in 0..feed.len() {
+        match feed.try_recv() {
+            Ok(fed) => out.extend_from_slice(&fed.0),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => out.extend(lagged(shared)),
+            Err(_) => break,
+        }
+    }
+    out
 }
 
 async fn next(

@@ -98,7 +98,9 @@ async fn compactions(hub: &Hub) -> Option<()> {
 }
 
 async fn going_back(hub: &Hub) -> Option<()> {
+    let mut events = hub.events(POD);
     hub.say(POD, "@talk m7 .", false).await?;
+    events.until("run_end").await?;
     idle(hub).await?;
     let reply = hub.call(Some(POD), "list_rewind_targets", Value::Null).await?;
     let targets = reply["data"]["targets"].as_array().expect("targets");

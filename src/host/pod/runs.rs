@@ -49,10 +49,11 @@ impl Pod {
         }
         let ports = Ports { out: out_tx, halt: halted, mail: inbox };
         self.close_at = None;
+        // Told first, so that nobody hears of the run's beginning while the Pod seems to rest.
+        self.enter(State::Running, None);
         let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
         let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
         self.run = Some(Running { task, out, halt, mail, handed, halting });
-        self.enter(State::Running, None);
     }
 
     /// Notifications that wait come along with whatever run is next.
