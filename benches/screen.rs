@@ -36,8 +36,11 @@ mod stream;
 use figure::Figure;
 use std::process::ExitCode;
 
+/// Measures something and says what it found.
+type Measure = fn() -> Vec<Figure>;
+
 /// Every measurement: its name, and what it finds.
-const MEASUREMENTS: [(&str, fn() -> Vec<Figure>); 7] = [
+const MEASUREMENTS: [(&str, Measure); 7] = [
     ("startup", startup::measure),
     ("idle", idle::measure),
     ("keys", keys::measure),

@@ -99,7 +99,7 @@ fn warm_up(terminals: &[&Terminal]) {
 }
 
 fn typed(long: &Terminal, empty: &Terminal, round: usize) -> Sides {
-    let key = |n: usize| if n / LINE % 2 == 0 { "x" } else { BACKSPACE };
+    let key = |n: usize| if (n / LINE).is_multiple_of(2) { "x" } else { BACKSPACE };
     let sides = turn_by_turn(
         round,
         |n, side| {
@@ -116,7 +116,7 @@ fn typed(long: &Terminal, empty: &Terminal, round: usize) -> Sides {
 }
 
 fn scrolled(long: &Terminal, short: &Terminal, round: usize) -> Sides {
-    let key = |n: usize| if n / PAGES % 2 == 0 { PAGE_UP } else { PAGE_DOWN };
+    let key = |n: usize| if (n / PAGES).is_multiple_of(2) { PAGE_UP } else { PAGE_DOWN };
     turn_by_turn(round, |n, side| {
         if side == 0 { long.frame_after(key(n)) } else { short.frame_after(key(n)) }
     })

@@ -49,7 +49,7 @@ fn keys(terminal: &Terminal) -> Times {
     let mut times = Times::default();
     for (n, pause) in (0..KEYS).zip(PAUSE.into_iter().cycle()) {
         std::thread::sleep(Duration::from_millis(pause));
-        times.push(terminal.echo(if n / LINE % 2 == 0 { "x" } else { "\x7f" }));
+        times.push(terminal.echo(if (n / LINE).is_multiple_of(2) { "x" } else { "\x7f" }));
     }
     times
 }
