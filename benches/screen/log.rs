@@ -61,7 +61,7 @@ fn fact(n: u64, answer: &str, last: bool) -> Fact {
         4 => said(Item::ToolCall {
             call_id: format!("call-{run}"),
             name: "Read".into(),
-            arguments: format!(r#"{{"file_path":"/work/src/file{run}.rs"}}"#),
+            arguments: format!(r#"{{"file_path":"/w/src/file{run}.rs"}}"#),
         }),
         5 => Fact::ToolResult {
             item: Item::ToolResult {

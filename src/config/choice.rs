@@ -355,7 +355,7 @@ mod tests {
 
         fn place(&self) -> Place<'_> {
             let Self { settings, workspace, env, keys, .. } = self;
-            Place { settings, workspace, env, keys, cwd: Path::new("/work/dir") }
+            Place { settings, workspace, env, keys, cwd: Path::new("/w/dir") }
         }
 
         fn choose(&self, asked: &str) -> Result<Choice, ModelError> {
@@ -481,7 +481,7 @@ mod tests {
     fn a_script_path_is_made_absolute_and_comes_back_from_its_spec() {
         let bench = Bench::new(&[]);
         for (asked, path) in
-            [("rehearsal:a.toml", "/work/dir/a.toml"), ("rehearsal:/b.toml", "/b.toml")]
+            [("rehearsal:a.toml", "/w/dir/a.toml"), ("rehearsal:/b.toml", "/b.toml")]
         {
             let model = bench.choose(asked).unwrap().model;
             assert_eq!((model.wire, model.model.as_str()), (Wire::Rehearsal, path));
