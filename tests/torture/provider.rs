@@ -80,6 +80,7 @@ impl Provider {
     }
 
     /// From now on nothing is held any more.
+    #[cfg(feature = "crash-points")]
     pub fn release(&self) {
         self.inner.released.store(true, Ordering::Relaxed);
     }
