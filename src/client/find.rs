@@ -56,8 +56,8 @@ pub fn holder(data: &Path) -> Option<Holder> {
     }
 }
 
-/// Connects to the running host; `None` when there is none. One that starts is waited for, one
-/// whose socket vanished is asked to make it again.
+/// Connects to the running host; `None` when there is none. One that starts is waited for, one that
+/// ends is let go, one whose socket vanished is asked to make it again.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
     let begun = tokio::time::Instant::now();
     let deadline = begun + REMAKE;
@@ -73,7 +73,16 @@ pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectErr
             }
         };
         match UnixStream::connect(&holder.socket).await {
-            Ok(stream) => return Client::over(stream).await.map(Some),
+            Ok(stream) => match Client::over(stream).await {
+                // A host that is dying takes a connection and says nothing on it.
+                Err(ConnectError::Closed | ConnectError::Io(_))
+                    if tokio::time::Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+                greeted => return greeted.map(Some),
+            },
             Err(error) if tokio::time::Instant::now() >= deadline => return Err(error.into()),
             Err(_) => {}
         }
