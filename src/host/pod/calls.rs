@@ -61,9 +61,8 @@ impl Pod {
         if let Err(refusal) = self.must_be_live() {
             return reply(answer, Err(refusal));
         }
-        if self.run.is_some() && !queue {
-            let text = "Pod is already executing a turn";
-            return reply(answer, Err(Refusal::new(ErrorCode::AlreadyRunning, text)));
+        if let (false, Err(refusal)) = (queue, self.must_not_run()) {
+            return reply(answer, Err(refusal));
         }
         let keyless = self.run.is_none() && self.key_is_missing();
         if self.run.is_none() && !(keyless && queue) {
@@ -119,9 +118,8 @@ impl Pod {
     }
 
     async fn resume(&mut self, answer: Answer) {
-        if self.run.is_some() {
-            let text = "Pod is already executing a turn";
-            return reply(answer, Err(Refusal::new(ErrorCode::AlreadyRunning, text)));
+        if let Err(refusal) = self.must_not_run() {
+            return reply(answer, Err(refusal));
         }
         if self.info.borrow().state != State::Paused {
             let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
@@ -150,17 +148,22 @@ impl Pod {
     }
 
     /// Why an order that needs the whole Pod cannot be carried out now.
-    pub(super) fn must_be_free(&self) -> Result<(), Refusal> {
+    fn must_be_free(&self) -> Result<(), Refusal> {
         self.must_be_live()?;
-        if self.run.is_some() {
-            let text = "Pod is already executing a turn";
-            return Err(Refusal::new(ErrorCode::AlreadyRunning, text));
-        }
+        self.must_not_run()?;
         if self.info.borrow().state == State::Paused {
             let text = "the turn is paused: :resume goes on with it, :cancel drops it";
             return Err(Refusal::invalid(text));
         }
         Ok(())
+    }
+
+    /// Why an order that a running turn stands in the way of cannot be carried out now.
+    pub(super) fn must_not_run(&self) -> Result<(), Refusal> {
+        if self.run.is_none() {
+            return Ok(());
+        }
+        Err(Refusal::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn"))
     }
 
     pub(super) fn must_be_live(&self) -> Result<(), Refusal> {
@@ -211,10 +214,7 @@ impl Pod {
     async fn offer(&mut self, env: BTreeMap<String, String>, answer: Answer) {
         self.env.extend(env);
         reply(answer, Ok(done()));
-        if self.info.borrow().state == State::NeedsYou && !self.key_is_missing() {
-            self.enter(State::Idle, None);
-            self.next_of_inbox().await;
-        }
+        self.go_on_with_key().await;
     }
 
     async fn set_model(&mut self, spec: &str, answer: Answer) {
@@ -236,6 +236,11 @@ impl Pod {
         self.change(|info| life::show_model(info, Some(&choice)));
         self.model = Some(choice);
         reply(answer, Ok(done()));
+        self.go_on_with_key().await;
+    }
+
+    /// A Pod that waited for a key and has one now takes up what waits for it.
+    async fn go_on_with_key(&mut self) {
         if self.info.borrow().state == State::NeedsYou && !self.key_is_missing() {
             self.enter(State::Idle, None);
             self.next_of_inbox().await;

@@ -14,10 +14,8 @@ impl Pod {
             let none = Event::RewindTargets { head_entries: 0, targets: Vec::new() };
             return reply(answer, Ok(none));
         };
-        if self.run.is_some() {
-            let text = "Pod is already executing a turn";
-            let code = crate::protocol::ErrorCode::AlreadyRunning;
-            return reply(answer, Err(Refusal::new(code, text)));
+        if let Err(refusal) = self.must_not_run() {
+            return reply(answer, Err(refusal));
         }
         let files = self.files.clone();
         tokio::task::spawn_blocking(move || {
@@ -38,9 +36,7 @@ impl Pod {
         expected: usize,
     ) -> Result<Event, Refusal> {
         self.must_be_live()?;
-        if self.run.is_some() {
-            self.must_be_free()?;
-        }
+        self.must_not_run()?;
         let head =
             self.row.segment.ok_or_else(|| Refusal::invalid("there is nothing to rewind"))?;
         self.close_log().await;
