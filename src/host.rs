@@ -137,6 +137,11 @@ impl Shared {
         pods.into_iter().map(|(_, info)| info).collect()
     }
 
+    /// The family with everything between its members.
+    pub(crate) fn whole_family(&self) -> Event {
+        Event::Family { pods: self.family(), peers: Vec::new(), asks: Vec::new() }
+    }
+
     /// The Pod of that name, whatever its case.
     pub(crate) fn pod(&self, name: &PodName) -> Option<pod::Handle> {
         self.members.borrow().0.get(&name.key()).cloned()

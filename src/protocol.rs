@@ -1,6 +1,7 @@
 //! The words on the wire and in the log, shared by every room: ids, items, entries, methods,
 //! events and the framing of lines. Wire names that differ from ours stand in serde attributes.
 
+pub mod ask;
 pub mod entry;
 pub mod event;
 pub mod family;
@@ -9,16 +10,17 @@ pub mod item;
 pub mod method;
 pub mod name;
 
+pub use ask::{Action, Ask, Pattern, PolicyRule, Verdict};
 pub use entry::{Entry, Fact, FileMark, Origin, SegmentOrigin, SystemItem, Trigger};
 pub use event::{
     Alert, AlertLevel, AlertSource, Completion, CompletionKind, ErrorCode, Event, Greeting,
-    InFlight, PodStatus, Refusal, RewindSummary, RewindTarget, RewindTargetId, RunResult,
-    TurnResult,
+    InFlight, PathHolder, PlanStep, PodOutput, PodStatus, Refusal, Restoring, RewindSummary,
+    RewindTarget, RewindTargetId, RunResult, StoppedPod, TurnResult,
 };
-pub use family::{PodInfo, Queued, State};
+pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
 pub use frame::{Frame, Incoming, MAX_LINE, Outgoing};
 pub use item::{Content, Item, RequestConfig, Role, flatten};
-pub use method::{Method, PodEvent, Segment};
+pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 
 /// The number both sides name in their first line on the host socket.

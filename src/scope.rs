@@ -1,5 +1,7 @@
 //! Which paths a Pod may read and write. Pure: paths come in canonical, nothing here touches a disk.
 
+pub mod loan;
+
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -133,15 +135,21 @@ impl Scope {
     /// Where both scopes may write, the deeper target of each pair, sorted. Reading never conflicts;
     /// a region that either side denies itself entirely is not its own.
     pub fn write_conflicts(&self, other: &Scope) -> Vec<PathBuf> {
-        let mut shared: Vec<PathBuf> = self
-            .writable()
-            .flat_map(|own| other.writable().filter_map(|foreign| own.shared(foreign)))
-            .filter(|region| !self.hides(region) && !other.hides(region))
-            .map(|region| region.target)
-            .collect();
+        let regions = self.write_overlaps(other).into_iter().map(|region| region.target);
+        let mut shared: Vec<PathBuf> = regions.collect();
         shared.sort();
         shared.dedup();
         shared
+    }
+
+    /// The regions behind [`Scope::write_conflicts`], as rules to write.
+    fn write_overlaps(&self, other: &Scope) -> Vec<Rule> {
+        let pairs =
+            self.writable().flat_map(|own| other.writable().map(move |theirs| (own, theirs)));
+        pairs
+            .filter_map(|(own, theirs)| own.shared(theirs))
+            .filter(|region| !self.hides(region) && !other.hides(region))
+            .collect()
     }
 
     /// The same paths, without the right to change them.

@@ -1,18 +1,26 @@
 //! What a Pod is: one SQLite database. One thread owns the connection that writes, another the one
 //! that reads; a write is on disk when its future resolves.
 
+mod asks;
+mod cursors;
 mod error;
+mod family;
 mod lane;
 mod mail;
 mod open;
+mod peers;
 mod pods;
+mod policy;
 mod recover;
 mod schema;
 
+pub use asks::StoredAsk;
 pub use error::StoreError;
+pub use family::Change;
 pub use mail::{Mail, MailKind};
 pub use open::Opening;
 pub use pods::{DamagedRow, PodRow, Wanted};
+pub use policy::StoredRule;
 pub use recover::recover;
 
 use lane::Lane;

@@ -180,7 +180,7 @@ impl Home {
         let listed = self.talk(async |client, events| {
             client.call(None, Method::Watch).await.expect("a subscription");
             while let Some(event) = events.recv().await {
-                if let Event::Family { pods } = event.event {
+                if let Event::Family { pods, .. } = event.event {
                     return pods;
                 }
             }

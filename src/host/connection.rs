@@ -97,7 +97,7 @@ fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
 }
 
 fn family(shared: &Shared) -> Vec<u8> {
-    encode_event(None, None, None, &Event::Family { pods: shared.family() })
+    encode_event(None, None, None, &shared.whole_family())
 }
 
 fn lagged(shared: &Shared) -> Vec<u8> {

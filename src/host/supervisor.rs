@@ -8,6 +8,7 @@ use crate::host::pod::{self, Grant, Handle, life};
 use crate::host::{Answer, HostError, IdleExit, Members, Shared};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, PodName, Refusal, SessionId, State, now_ms};
+use crate::scope::loan::Gaps;
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{Opening, PodRow, StoreError, Wanted};
 use serde_json::json;
@@ -203,6 +204,8 @@ async fn create(
         seen: true,
         last: None,
         env: crate::sandbox::short_env(&env),
+        gaps: Gaps::default(),
+        last_run: None,
     };
     match shared.store.create_pod(row.clone()).await {
         Ok(()) => {}

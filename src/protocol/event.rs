@@ -1,9 +1,11 @@
 //! Facts: what happened in a Pod or in the host, and the replies to orders.
 
+use crate::protocol::ask::{Ask, PolicyRule, Verdict};
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
-use crate::protocol::family::PodInfo;
+use crate::protocol::family::{LastRun, Lent, PeerEdge, PodInfo};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
+use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -158,6 +160,11 @@ pub enum Event {
     /// All Pods, once after `watch`.
     Family {
         pods: Vec<PodInfo>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        peers: Vec<PeerEdge>,
+        /// What waits for a person, oldest first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asks: Vec<Ask>,
     },
     /// A Pod is new or something about it changed.
     PodChanged {
@@ -199,6 +206,55 @@ pub enum Event {
         data_dir: std::path::PathBuf,
         runtime_dir: std::path::PathBuf,
     },
+    /// Two Pods are peers of each other; `source` is the one it was asked of.
+    Peered {
+        source: PodName,
+        peer: PodName,
+    },
+    /// Two Pods are peers no more.
+    Unpeered {
+        source: PodName,
+        peer: PodName,
+    },
+    /// A Pod asks a person.
+    Asked {
+        ask: Box<Ask>,
+    },
+    /// A question was answered, or is none any more.
+    Answered {
+        ask: String,
+        pod: PodName,
+        verdict: Verdict,
+    },
+    /// The reply to `spawn`.
+    Spawned {
+        info: Box<PodInfo>,
+        socket: std::path::PathBuf,
+    },
+    /// The reply to `stop`: who was stopped, children first, and what each gave back.
+    PodsStopped {
+        stopped: Vec<StoppedPod>,
+    },
+    /// The reply to `read_output`.
+    Output(Box<PodOutput>),
+    /// The reply to `restore`: what it does with each Pod, or would do.
+    Plan {
+        steps: Vec<PlanStep>,
+        /// Whether it was carried out.
+        done: bool,
+    },
+    /// The reply to `who`.
+    Holders {
+        holders: Vec<PathHolder>,
+    },
+    /// The reply to `reclaim`: what came back, and from whom.
+    Reclaimed {
+        loans: Vec<Lent>,
+    },
+    /// The reply to `list_policy`, in the order they are tried.
+    Policy {
+        rules: Vec<PolicyRule>,
+    },
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
     Lagged,
     /// From a newer program; kept as it came.
@@ -221,10 +277,85 @@ impl Event {
                 | Self::Fetched { .. }
                 | Self::Created { .. }
                 | Self::Host { .. }
+                | Self::Peered { .. }
+                | Self::Unpeered { .. }
+                | Self::Asked { .. }
+                | Self::Answered { .. }
+                | Self::Spawned { .. }
+                | Self::PodsStopped { .. }
+                | Self::Output(_)
+                | Self::Plan { .. }
+                | Self::Holders { .. }
+                | Self::Reclaimed { .. }
+                | Self::Policy { .. }
                 | Self::Lagged
                 | Self::Unknown(_)
         )
     }
+}
+
+/// A Pod that was stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoppedPod {
+    pub name: PodName,
+    /// What it gave back to who had lent it.
+    pub returned: Vec<Rule>,
+    /// Who has that now; `None` when nobody had lent it anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lender: Option<PodName>,
+}
+
+/// What a Pod said since the asker last read it, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodOutput {
+    pub name: PodName,
+    pub state: crate::protocol::family::State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The new texts of its model, oldest first.
+    pub texts: Vec<String>,
+    /// Whether older new text was left out, because all of it would be too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<LastRun>,
+}
+
+/// What a restore does with one Pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStep {
+    pub name: PodName,
+    pub what: Restoring,
+    /// Sentences: what of its scope comes back as read and who holds it, which call was cut off and
+    /// is not repeated, why it cannot come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What becomes of a Pod at a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restoring {
+    /// It is live already.
+    AlreadyLive,
+    /// It comes back idle.
+    Idle,
+    /// It comes back paused: a turn was cut off.
+    Paused,
+    /// It is not asked for and stays stopped.
+    StaysStopped,
+    /// It cannot come back.
+    Impossible,
+}
+
+/// Who may do what with a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathHolder {
+    pub pod: PodName,
+    pub permission: crate::scope::Permission,
+    /// Who lent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lender: Option<PodName>,
 }
 
 /// A line of a transcript page.

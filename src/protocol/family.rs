@@ -1,7 +1,7 @@
 //! What a screen knows of every Pod without reading its transcript.
 
 use crate::protocol::method::Segment;
-use crate::protocol::name::{PodName, SegmentId};
+use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -63,7 +63,20 @@ pub struct PodInfo {
     /// US dollars so far by the price table; `None` when the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// What it may read and write now, before `deny`.
     pub scope: Vec<Rule>,
+    /// Where that ends: what it lent, what others hold, what nobody may touch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Rule>,
+    /// What others have of it for now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lent: Vec<Lent>,
+    /// How its last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<LastRun>,
+    /// When it last did anything; milliseconds since the Unix epoch.
+    #[serde(default)]
+    pub last_activity: u64,
     /// What a person should know about it, each a sentence: a read-only scope and why, an
     /// unconfined shell.
     #[serde(default)]
@@ -79,4 +92,46 @@ pub struct PodInfo {
 pub struct Queued {
     pub id: String,
     pub input: Vec<Segment>,
+}
+
+/// A part of a Pod's scope that another one has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lent {
+    pub to: PodName,
+    pub rule: Rule,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastRun {
+    /// The entry that ended it.
+    pub entry: EntryId,
+    /// finished, paused, limit_reached, rolled_back, cancelled or failed.
+    pub result: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Milliseconds since the Unix epoch.
+    pub at: u64,
+}
+
+/// Two Pods that may message each other; `a` sorts before `b`, ignoring case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerEdge {
+    pub a: PodName,
+    pub b: PodName,
+}
+
+impl PeerEdge {
+    /// The edge between two Pods, in its one form.
+    pub fn new(one: PodName, two: PodName) -> Self {
+        if one.key() <= two.key() { Self { a: one, b: two } } else { Self { a: two, b: one } }
+    }
+
+    /// The other end, seen from this Pod; `None` when it is not an end of it.
+    pub fn other(&self, pod: &PodName) -> Option<&PodName> {
+        if self.a.key() == pod.key() {
+            return Some(&self.b);
+        }
+        (self.b.key() == pod.key()).then_some(&self.a)
+    }
 }

@@ -1,5 +1,6 @@
 //! Orders: what a client asks of a Pod or of the host.
 
+use crate::protocol::ask::Verdict;
 use crate::protocol::event::{CompletionKind, RewindTargetId};
 use crate::protocol::name::{EntryId, PodName};
 use crate::scope::Rule;
@@ -102,6 +103,60 @@ pub enum Method {
     Seen,
     /// What this host is: version, process id, directories.
     HostStatus,
+    /// Create a child of the addressed Pod, lend it scope and give it its first message.
+    Spawn(SpawnPod),
+    /// Stop the addressed Pod; with `tree`, everything below it first.
+    #[serde(rename = "stop")]
+    StopPods {
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tree: bool,
+    },
+    /// What the addressed Pod said since the asker last read it.
+    ReadOutput,
+    /// Bring the addressed Pod back, with `tree` everything below it, too; with `plan` only say
+    /// what that would do.
+    #[serde(rename = "restore")]
+    RestorePods {
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tree: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        plan: bool,
+    },
+    /// End the addressed Pod's relation to a peer.
+    Unpeer {
+        name: String,
+    },
+    /// Lend a part of the addressed Pod's scope to another live Pod.
+    Lend {
+        to: String,
+        rule: Rule,
+    },
+    /// Take back what the addressed Pod lent at or below, or above, this path.
+    Reclaim {
+        path: PathBuf,
+    },
+    /// Who may read or write a path.
+    Who {
+        path: PathBuf,
+    },
+    /// A person's answer to a question.
+    Answer {
+        ask: String,
+        verdict: Verdict,
+    },
+    /// Every rule of policy that is in force.
+    ListPolicy,
+    /// End a rule of policy that an answer made.
+    Revoke {
+        rule: u64,
+    },
+    /// A new Pod with this one's history, up to and including an entry; `None` is all of it.
+    Fork {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<PodName>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<EntryId>,
+    },
 }
 
 impl Method {
@@ -132,7 +187,19 @@ impl Method {
             | Self::EditQueued { .. }
             | Self::Steer { .. }
             | Self::Seen
-            | Self::HostStatus => false,
+            | Self::HostStatus
+            | Self::Spawn(_)
+            | Self::StopPods { .. }
+            | Self::ReadOutput
+            | Self::RestorePods { .. }
+            | Self::Unpeer { .. }
+            | Self::Lend { .. }
+            | Self::Reclaim { .. }
+            | Self::Who { .. }
+            | Self::Answer { .. }
+            | Self::ListPolicy
+            | Self::Revoke { .. }
+            | Self::Fork { .. } => false,
         }
     }
 
@@ -156,12 +223,34 @@ pub struct NewPod {
     /// The scope to ask for instead of write on the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Vec<Rule>>,
+    /// The name of a profile; `None` is the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// How many model requests one run may make; `None` = the configured limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
     /// The environment that its commands inherit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+}
+
+/// What a new child shall be. The name is free text: it is checked with everything else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpawnPod {
+    pub name: String,
+    /// Its first message.
+    pub task: String,
+    /// What it is lent; at least one rule.
+    pub scope: Vec<Rule>,
+    /// `default`, `inherit` or the name of a profile; `None` is the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Stands in the place of the general instruction in its system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
+    /// Its working directory; `None` is the parent's when it may read that, else its first target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
 }
 
 /// A piece of user input.

@@ -1,8 +1,10 @@
 //! The rows of Pods.
 
+use crate::protocol::LastRun;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
+use crate::scope::loan::Gaps;
 use crate::store::lane::Failure;
 use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
@@ -39,6 +41,10 @@ pub struct PodRow {
     pub last: Option<String>,
     /// The part of its environment that outlives the host.
     pub env: BTreeMap<String, String>,
+    /// Where it reads although it asked for write.
+    pub gaps: Gaps,
+    /// How its last run ended.
+    pub last_run: Option<LastRun>,
 }
 
 /// What a person or a parent wants of a Pod.
@@ -148,6 +154,11 @@ impl Store {
         self.writer.run("write to", remove).await
     }
 
+    /// How a Pod's last run ended.
+    pub async fn set_last_run(&self, pod: &PodName, run: &LastRun) -> Result<(), StoreError> {
+        self.set(pod, "last_run", json(run)).await
+    }
+
     async fn set(
         &self,
         pod: &PodName,
@@ -163,11 +174,11 @@ impl Store {
     }
 }
 
-fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
+pub fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
     if rows == 0 { Err(StoreError::NoSuchPod(pod.clone()).into()) } else { Ok(()) }
 }
 
-fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
+pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
     if let Some(parent) = &row.parent {
         let sql = "SELECT 1 FROM pods WHERE key = ?1";
         if db.query_row(sql, [parent.key()], |_| Ok(())).optional()?.is_none() {
@@ -175,8 +186,8 @@ fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
         }
     }
     let sql = "INSERT INTO pods (key, name, parent, wanted, cwd, workspace, session, segment,
-            config, scope, env, created, since, seen, last)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+            config, scope, env, created, since, seen, last, gaps, last_run)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
     let inserted = db.execute(
         sql,
         params![
@@ -195,6 +206,8 @@ fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
             signed(row.since),
             row.seen,
             row.last,
+            json(&row.gaps),
+            row.last_run.as_ref().map(json),
         ],
     );
     match inserted {
@@ -230,6 +243,8 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         since: time(row, "since")?,
         seen: column(row, "seen")?,
         last: column(row, "last")?,
+        gaps: decoded(row, "gaps")?,
+        last_run: last_run(row)?,
     })
 }
 
@@ -258,6 +273,12 @@ fn decoded<T: DeserializeOwned>(row: &Row<'_>, name: &'static str) -> Result<T, 
     serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
 }
 
+fn last_run(row: &Row<'_>) -> Result<Option<LastRun>, String> {
+    let text: Option<String> = column(row, "last_run")?;
+    let run = text.map(|text| serde_json::from_str(&text)).transpose();
+    run.map_err(|error| format!("last_run: {error}"))
+}
+
 fn path(row: &Row<'_>, name: &'static str) -> Result<PathBuf, String> {
     let bytes: Vec<u8> = column(row, name)?;
     Ok(Path::new(&OsString::from_vec(bytes)).to_owned())
@@ -274,7 +295,7 @@ pub fn signed(time: u64) -> i64 {
 }
 
 /// Maps of texts and rules always encode.
-fn json(value: &impl serde::Serialize) -> String {
+pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -4,6 +4,7 @@ use crate::protocol::entry::{Fact, domain};
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
+use crate::scope::loan::Gaps;
 use crate::session::{Files, records};
 use crate::store::{PodRow, Wanted};
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,8 @@ fn row(data: &Path, session: SessionId) -> Option<PodRow> {
         seen: true,
         last: None,
         env: record.env,
+        gaps: Gaps::default(),
+        last_run: None,
     })
 }
 

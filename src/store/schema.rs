@@ -2,7 +2,8 @@
 //! how many have been applied.
 
 /// In order, never changed once released.
-pub const MIGRATIONS: &[&str] = &["
+pub const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE pods (
         key       TEXT PRIMARY KEY,            -- the name in lower case
         name      TEXT NOT NULL,
@@ -33,4 +34,49 @@ pub const MIGRATIONS: &[&str] = &["
     ) STRICT;
 
     CREATE INDEX mail_waiting ON mail (pod, place) WHERE taken = 0;
-"];
+",
+    "
+    ALTER TABLE pods ADD COLUMN gaps TEXT NOT NULL DEFAULT '{}';   -- JSON: where it reads only
+    ALTER TABLE pods ADD COLUMN last_run TEXT;                     -- JSON: how its last run ended
+
+    CREATE TABLE peers (                       -- one row a pair: never one-sided
+        a     TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        b     TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        since INTEGER NOT NULL,
+        PRIMARY KEY (a, b),
+        CHECK (a < b)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE loans (
+        place    INTEGER PRIMARY KEY AUTOINCREMENT,
+        lender   TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        borrower TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        rule     TEXT NOT NULL,                -- JSON
+        kind     TEXT NOT NULL                 -- born or lent
+    ) STRICT;
+
+    CREATE TABLE cursors (                     -- how far one Pod has read another
+        reader TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        pod    TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        entry  TEXT NOT NULL,
+        PRIMARY KEY (reader, pod)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE asks (
+        id      TEXT PRIMARY KEY,              -- the entry in the log
+        pod     TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        ask     TEXT NOT NULL,                 -- JSON
+        verdict TEXT                           -- JSON; null while it waits
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE policy (
+        id      INTEGER PRIMARY KEY AUTOINCREMENT,
+        pod     TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        tree    INTEGER NOT NULL,
+        tool    TEXT NOT NULL,
+        pattern TEXT NOT NULL,
+        action  TEXT NOT NULL,
+        created INTEGER NOT NULL
+    ) STRICT;
+",
+];

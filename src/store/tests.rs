@@ -1,9 +1,13 @@
 use crate::protocol::entry::{Entry, domain};
+use crate::protocol::name::EntryId;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
+use crate::protocol::{Action, Ask, Pattern, PeerEdge, Verdict};
+use crate::scope::loan::{Gaps, Loan, LoanKind};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::open::open;
 use crate::store::schema::MIGRATIONS;
+use crate::store::{Change, StoredAsk, StoredRule};
 use crate::store::{DamagedRow, Mail, MailKind, PodRow, Store, StoreError, Wanted, recover};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -34,6 +38,8 @@ fn pod(text: &str) -> PodRow {
         seen: true,
         last: Some("Read a.txt".into()),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
+        gaps: Gaps { forgone: vec![Rule::new("/w/x", Permission::Write)], ..Gaps::default() },
+        last_run: None,
     }
 }
 
@@ -241,8 +247,8 @@ async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
     bench.with_row_changed("PRAGMA user_version = 99");
     let error = Store::open(&bench.path).await.map(drop).unwrap_err();
     let sentence = error.to_string();
-    assert!(sentence.contains("version 99") && sentence.contains("knows 1"), "{sentence}");
-    bench.with_row_changed("PRAGMA user_version = 1");
+    assert!(sentence.contains("version 99") && sentence.contains("knows 2"), "{sentence}");
+    bench.with_row_changed("PRAGMA user_version = 2");
     bench.open().await;
 }
 
@@ -283,7 +289,8 @@ async fn a_database_with_a_damaged_page_is_noticed_when_it_is_opened() {
 fn a_migration_copies_the_database_first_and_a_failed_one_changes_nothing() {
     let bench = Bench::new();
     let (first, _, _) = open(&bench.path, MIGRATIONS).unwrap();
-    let row = "INSERT INTO pods VALUES ('a','a',NULL,'live',x'',x'','','','','','',1,1,1,'')";
+    let row =
+        "INSERT INTO pods VALUES ('a','a',NULL,'live',x'',x'','','','','','',1,1,1,'','{}',NULL)";
     first.execute_batch(row).unwrap();
     drop(first);
     let broken = [MIGRATIONS, &["CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)"]].concat();
@@ -356,5 +363,98 @@ async fn a_lost_database_is_made_again_from_the_logs() {
     ];
     let expected: BTreeMap<_, _> =
         expected.into_iter().map(|(name, row)| (name.to_owned(), row)).collect();
+    // What others held when it was live is in no log.
+    let expected: BTreeMap<_, _> = expected
+        .into_iter()
+        .map(|(name, row)| (name, PodRow { gaps: Gaps::default(), ..row }))
+        .collect();
     assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn a_peer_relation_is_one_row_and_goes_with_either_end() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("Alice")).await.unwrap();
+    store.create_pod(pod("bob")).await.unwrap();
+    let edge = PeerEdge::new(name("bob"), name("Alice"));
+    assert_eq!(edge.a, name("Alice"));
+    assert!(store.add_peer(&edge).await.unwrap());
+    assert!(!store.add_peer(&edge).await.unwrap());
+    assert_eq!(store.peers().await.unwrap(), std::slice::from_ref(&edge));
+    let ghost = PeerEdge::new(name("bob"), name("ghost"));
+    assert!(matches!(store.add_peer(&ghost).await, Err(StoreError::NoSuchPod(_))));
+    store.remove_pod(&name("bob")).await.unwrap();
+    assert!(store.peers().await.unwrap().is_empty());
+    assert!(!store.remove_peer(&edge).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    let loan = Loan {
+        lender: "alice".into(),
+        borrower: "kid".into(),
+        rule: Rule::new("/w/k", Permission::Write),
+        kind: LoanKind::Born,
+    };
+    let kid = PodRow { parent: Some(name("alice")), ..pod("kid") };
+    let change = Change { create: Some(kid), loans: vec![loan.clone()], ..Change::default() };
+    let bad = Change { wanted: vec![(name("ghost"), Wanted::Live)], ..change.clone() };
+    assert!(matches!(store.change_family(bad).await, Err(StoreError::NoSuchPod(_))));
+    assert!(store.pod(&name("kid")).await.unwrap().is_none());
+    assert!(store.loans().await.unwrap().is_empty());
+    store.change_family(change).await.unwrap();
+    assert_eq!(store.loans().await.unwrap(), [loan]);
+    let gone = Change { remove: Some(name("kid")), ..Change::default() };
+    store.change_family(gone).await.unwrap();
+    assert!(store.loans().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_first_answer_counts_and_writes_its_rule_with_it() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    let pattern = Pattern { tool: "Bash".into(), pattern: "cargo *".into() };
+    let ask = Ask {
+        id: "1".into(),
+        pod: name("alice"),
+        lineage: Vec::new(),
+        call_id: "c".into(),
+        tool: "Bash".into(),
+        action: "cargo fetch".into(),
+        because: "it needs the network".into(),
+        reason: None,
+        scope: Vec::new(),
+        rule: pattern.clone(),
+        since: 4,
+    };
+    store.add_ask(ask.clone()).await.unwrap();
+    let rule = StoredRule { id: 0, pod: name("alice"), tree: true, pattern, action: Action::Allow };
+    assert!(store.answer_ask("1", &Verdict::Tree, Some(rule.clone())).await.unwrap());
+    assert!(!store.answer_ask("1", &Verdict::Once, Some(rule)).await.unwrap());
+    let stored = store.asks_of(&name("ALICE")).await.unwrap();
+    assert_eq!(stored, [StoredAsk { ask, verdict: Some(Verdict::Tree) }]);
+    let rules = store.policy().await.unwrap();
+    assert_eq!(rules.len(), 1);
+    assert!(store.revoke(rules[0].id).await.unwrap() && !store.revoke(rules[0].id).await.unwrap());
+    store.end_asks(vec!["1".into()]).await.unwrap();
+    assert!(store.asks().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_reading_position_is_kept_for_each_pair() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    store.create_pod(pod("kid")).await.unwrap();
+    let (one, two) = (EntryId::new(), EntryId::new());
+    for entry in [one, two] {
+        store.set_cursor(&name("alice"), &name("kid"), entry).await.unwrap();
+    }
+    assert_eq!(store.cursor(&name("alice"), &name("kid")).await.unwrap(), Some(two));
+    assert_eq!(store.cursor(&name("kid"), &name("alice")).await.unwrap(), None);
 }

@@ -4,10 +4,13 @@ use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::event::{Line, PeerRegistered};
 use yoi::protocol::{
-    Alert, AlertLevel, AlertSource, Completion, CompletionKind, Entry, ErrorCode, Event, Fact,
-    Greeting, InFlight, PodInfo, PodName, PodStatus, Queued, RewindSummary, RewindTarget,
-    RewindTargetId, RunResult, Segment, State, SystemItem, Trigger, TurnResult,
+    Action, Alert, AlertLevel, AlertSource, Ask, Completion, CompletionKind, Entry, ErrorCode,
+    Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge, PlanStep,
+    PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued, Restoring, RewindSummary,
+    RewindTarget, RewindTargetId, RunResult, Segment, State, StoppedPod, SystemItem, Trigger,
+    TurnResult, Verdict,
 };
+use yoi::scope::{Permission, Rule};
 
 const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
 
@@ -59,13 +62,17 @@ fn info() -> PodInfo {
         context_window: 200,
         cost: None,
         scope: vec![],
+        deny: vec![],
+        lent: vec![],
+        last_result: None,
+        last_activity: 5,
         notes: vec![],
         queue: vec![Queued { id: "q".into(), input: text("next") }],
         segment: None,
     }
 }
 
-const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
 
 /// The first group: what a classic client may receive.
 fn classic() -> Vec<(Event, String)> {
@@ -261,6 +268,62 @@ fn with_entries() -> Vec<(Event, String)> {
     ]
 }
 
+const RULE: &str = r#"{"target":"/w","permission":"write","recursive":true}"#;
+const LAST_RUN: &str =
+    r#"{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","result":"failed","error":"no","at":9}"#;
+const ASK: &str = r#"{"id":"a1","pod":"kid","lineage":["alice"],"call_id":"c","tool":"Bash","action":"cargo fetch","because":"it needs the network","reason":"deps","scope":[{"target":"/w","permission":"write","recursive":true}],"rule":{"tool":"Bash","pattern":"cargo *"},"since":7}"#;
+
+fn rule() -> Rule {
+    Rule::new("/w", Permission::Write)
+}
+
+fn pattern() -> Pattern {
+    Pattern { tool: "Bash".into(), pattern: "cargo *".into() }
+}
+
+fn edge() -> PeerEdge {
+    PeerEdge::new(name("bob"), name("alice"))
+}
+
+fn last_run() -> LastRun {
+    let entry = ID.parse().expect("a uuid");
+    LastRun { entry, result: "failed".into(), error: Some("no".into()), at: 9 }
+}
+
+fn ask() -> Ask {
+    Ask {
+        id: "a1".into(),
+        pod: name("kid"),
+        lineage: vec![name("alice")],
+        call_id: "c".into(),
+        tool: "Bash".into(),
+        action: "cargo fetch".into(),
+        because: "it needs the network".into(),
+        reason: Some("deps".into()),
+        scope: vec![rule()],
+        rule: pattern(),
+        since: 7,
+    }
+}
+
+#[test]
+fn every_verdict_has_its_line() {
+    every_variant!(
+        Verdict,
+        vec![
+            (Verdict::Once, r#"{"verdict":"once"}"#),
+            (Verdict::Pod, r#"{"verdict":"pod"}"#),
+            (Verdict::Tree, r#"{"verdict":"tree"}"#),
+            (Verdict::Deny { reason: String::new() }, r#"{"verdict":"deny"}"#),
+            (
+                Verdict::Withdrawn { why: "stopped".into() },
+                r#"{"verdict":"withdrawn","why":"stopped"}"#
+            ),
+        ],
+        Once Pod Tree Deny Withdrawn
+    );
+}
+
 /// The second group: what only connections with request ids and the host socket know.
 fn ours() -> Vec<(Event, String)> {
     let line = Line::Whole(Box::new(entry()));
@@ -274,8 +337,14 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"accepted","data":{"queued":"q"}}"#.into(),
         ),
         (
-            Event::Family { pods: vec![info()] },
+            Event::Family { pods: vec![info()], peers: vec![], asks: vec![] },
             format!(r#"{{"event":"family","data":{{"pods":[{INFO}]}}}}"#),
+        ),
+        (
+            Event::Family { pods: vec![], peers: vec![edge()], asks: vec![ask()] },
+            format!(
+                r#"{{"event":"family","data":{{"pods":[],"peers":[{{"a":"alice","b":"bob"}}],"asks":[{ASK}]}}}}"#
+            ),
         ),
         (
             Event::PodChanged { info: Box::new(info()) },
@@ -319,6 +388,95 @@ fn ours() -> Vec<(Event, String)> {
         ),
         (Event::Lagged, r#"{"event":"lagged"}"#.into()),
         (
+            Event::Peered { source: name("bob"), peer: name("alice") },
+            r#"{"event":"peered","data":{"source":"bob","peer":"alice"}}"#.into(),
+        ),
+        (
+            Event::Unpeered { source: name("bob"), peer: name("alice") },
+            r#"{"event":"unpeered","data":{"source":"bob","peer":"alice"}}"#.into(),
+        ),
+        (
+            Event::Asked { ask: Box::new(ask()) },
+            format!(r#"{{"event":"asked","data":{{"ask":{ASK}}}}}"#),
+        ),
+        (
+            Event::Answered { ask: "a1".into(), pod: name("kid"), verdict: Verdict::Tree },
+            r#"{"event":"answered","data":{"ask":"a1","pod":"kid","verdict":{"verdict":"tree"}}}"#
+                .into(),
+        ),
+        (
+            Event::Spawned { info: Box::new(info()), socket: "/r/alice/sock".into() },
+            format!(
+                r#"{{"event":"spawned","data":{{"info":{INFO},"socket":"/r/alice/sock"}}}}"#
+            ),
+        ),
+        (
+            Event::PodsStopped {
+                stopped: vec![StoppedPod {
+                    name: name("kid"),
+                    returned: vec![rule()],
+                    lender: Some(name("alice")),
+                }],
+            },
+            format!(
+                r#"{{"event":"pods_stopped","data":{{"stopped":[{{"name":"kid","returned":[{RULE}],"lender":"alice"}}]}}}}"#
+            ),
+        ),
+        (
+            Event::Output(Box::new(PodOutput {
+                name: name("kid"),
+                state: State::Idle,
+                why: None,
+                texts: vec!["done".into()],
+                cut: false,
+                last_result: Some(last_run()),
+            })),
+            format!(
+                r#"{{"event":"output","data":{{"name":"kid","state":"idle","texts":["done"],"last_result":{LAST_RUN}}}}}"#
+            ),
+        ),
+        (
+            Event::Plan {
+                steps: vec![PlanStep {
+                    name: name("kid"),
+                    what: Restoring::StaysStopped,
+                    notes: vec!["n".into()],
+                }],
+                done: false,
+            },
+            r#"{"event":"plan","data":{"steps":[{"name":"kid","what":"stays_stopped","notes":["n"]}],"done":false}}"#
+                .into(),
+        ),
+        (
+            Event::Holders {
+                holders: vec![PathHolder {
+                    pod: name("kid"),
+                    permission: Permission::Write,
+                    lender: Some(name("alice")),
+                }],
+            },
+            r#"{"event":"holders","data":{"holders":[{"pod":"kid","permission":"write","lender":"alice"}]}}"#
+                .into(),
+        ),
+        (
+            Event::Reclaimed { loans: vec![Lent { to: name("kid"), rule: rule() }] },
+            format!(r#"{{"event":"reclaimed","data":{{"loans":[{{"to":"kid","rule":{RULE}}}]}}}}"#),
+        ),
+        (
+            Event::Policy {
+                rules: vec![PolicyRule {
+                    id: Some(4),
+                    pod: Some(name("kid")),
+                    tree: true,
+                    pattern: pattern(),
+                    action: Action::Allow,
+                    source: "answered".into(),
+                }],
+            },
+            r#"{"event":"policy","data":{"rules":[{"id":4,"pod":"kid","tree":true,"tool":"Bash","pattern":"cargo *","action":"allow","source":"answered"}]}}"#
+                .into(),
+        ),
+        (
             Event::Unknown(json!({"event": "later", "data": {"x": [1]}})),
             r#"{"event":"later","data":{"x":[1]}}"#.into(),
         ),
@@ -336,7 +494,8 @@ fn every_event_has_its_line() {
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family PodChanged
-        PodRemoved Entry ToolOutput Page Fetched Created Host Lagged Unknown
+        PodRemoved Entry ToolOutput Page Fetched Created Host Peered Unpeered Asked Answered Spawned
+        PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
     );
 }
 

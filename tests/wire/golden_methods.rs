@@ -3,7 +3,9 @@
 use crate::{every_variant, golden};
 use std::collections::BTreeMap;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment};
+use yoi::protocol::{
+    CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment, SpawnPod, Verdict,
+};
 use yoi::scope::{Permission, Rule};
 
 const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
@@ -29,6 +31,7 @@ fn every_method_has_its_line() {
         cwd: "/w".into(),
         model: Some("anthropic/".into()),
         scope: Some(vec![rule()]),
+        profile: Some("fast".into()),
         max_turns: Some(9),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
     };
@@ -82,7 +85,7 @@ fn every_method_has_its_line() {
             ),
             (
                 Method::New(new),
-                r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"max_turns":9,"env":{"PATH":"/bin"}}}"#,
+                r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","max_turns":9,"env":{"PATH":"/bin"}}}"#,
             ),
             (
                 Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),
@@ -115,10 +118,55 @@ fn every_method_has_its_line() {
             ),
             (Method::Seen, r#"{"method":"seen"}"#),
             (Method::HostStatus, r#"{"method":"host_status"}"#),
+            (
+                Method::Spawn(SpawnPod {
+                    name: "kid".into(),
+                    task: "look".into(),
+                    scope: vec![rule()],
+                    profile: Some("inherit".into()),
+                    instruction: Some("be brief".into()),
+                    cwd: Some("/w".into()),
+                }),
+                r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","cwd":"/w"}}"#,
+            ),
+            (Method::StopPods { tree: false }, r#"{"method":"stop","params":{}}"#),
+            (Method::StopPods { tree: true }, r#"{"method":"stop","params":{"tree":true}}"#),
+            (Method::ReadOutput, r#"{"method":"read_output"}"#),
+            (
+                Method::RestorePods { tree: true, plan: true },
+                r#"{"method":"restore","params":{"tree":true,"plan":true}}"#,
+            ),
+            (
+                Method::Unpeer { name: "x".into() },
+                r#"{"method":"unpeer","params":{"name":"x"}}"#,
+            ),
+            (
+                Method::Lend { to: "x".into(), rule: rule() },
+                r#"{"method":"lend","params":{"to":"x","rule":{"target":"/w","permission":"write","recursive":true}}}"#,
+            ),
+            (
+                Method::Reclaim { path: "/w".into() },
+                r#"{"method":"reclaim","params":{"path":"/w"}}"#,
+            ),
+            (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
+            (
+                Method::Answer {
+                    ask: ID.into(),
+                    verdict: Verdict::Deny { reason: "not now".into() },
+                },
+                r#"{"method":"answer","params":{"ask":"01a1fff2-d277-7d93-b554-1afe8ed56657","verdict":{"verdict":"deny","reason":"not now"}}}"#,
+            ),
+            (Method::ListPolicy, r#"{"method":"list_policy"}"#),
+            (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
+            (
+                Method::Fork { name: PodName::parse("b").ok(), at: Some(entry()) },
+                r#"{"method":"fork","params":{"name":"b","at":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
+            ),
         ],
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
-        Steer Seen HostStatus
+        Steer Seen HostStatus Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Answer
+        ListPolicy Revoke Fork
     );
 }
 
@@ -183,4 +231,5 @@ fn a_rule_is_recursive_when_it_does_not_say() {
 fn only_the_orders_of_the_predecessor_are_classic() {
     assert!(Method::Compact.is_classic() && Method::ListPods.is_classic());
     assert!(!Method::Watch.is_classic() && !Method::Seen.is_classic());
+    assert!(!Method::StopPods { tree: false }.is_classic() && !Method::ReadOutput.is_classic());
 }

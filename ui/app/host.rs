@@ -23,7 +23,7 @@ impl App {
             }
         }
         match event {
-            Event::Family { pods } => self.family_told(pods),
+            Event::Family { pods, .. } => self.family_told(pods),
             Event::PodChanged { info } => self.pod_changed(*info),
             Event::PodRemoved { name } => self.pod_removed(&name),
             Event::RewindApplied { input, .. } => self.rewound(pod.as_ref(), &Message::of(&input)),

@@ -22,6 +22,10 @@ pub fn pod(name: &str, state: State) -> PodInfo {
         context_window: 200_000,
         cost: Some(0.12),
         scope: Vec::new(),
+        deny: Vec::new(),
+        lent: Vec::new(),
+        last_result: None,
+        last_activity: NOON,
         notes: Vec::new(),
         queue: Vec::new(),
         segment: None,
@@ -53,7 +57,7 @@ impl Bench {
         let app = App::new(setup, crate::keys::default_keymap(), theme, None);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);
-        bench.host(None, Event::Family { pods });
+        bench.host(None, Event::Family { pods, peers: Vec::new(), asks: Vec::new() });
         bench
     }
 

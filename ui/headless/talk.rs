@@ -170,7 +170,7 @@ impl Talk {
         self.show(&outgoing);
         let Outgoing { pod, event, .. } = outgoing;
         match event {
-            Event::Family { pods } => self.family(pods),
+            Event::Family { pods, .. } => self.family(pods),
             Event::PodChanged { info } => self.know(*info),
             Event::PodRemoved { name } => {
                 self.pods.remove(&name);

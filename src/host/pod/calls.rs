@@ -50,7 +50,19 @@ impl Pod {
             | Method::Fetch { .. }
             | Method::New(_)
             | Method::Remove
-            | Method::HostStatus => {
+            | Method::HostStatus
+            | Method::Spawn(_)
+            | Method::StopPods { .. }
+            | Method::ReadOutput
+            | Method::RestorePods { .. }
+            | Method::Unpeer { .. }
+            | Method::Lend { .. }
+            | Method::Reclaim { .. }
+            | Method::Who { .. }
+            | Method::Answer { .. }
+            | Method::ListPolicy
+            | Method::Revoke { .. }
+            | Method::Fork { .. } => {
                 reply(answer, Err(Refusal::invalid("this order is not for a pod")));
             }
         }

@@ -1,0 +1,89 @@
+//! Questions to a person: an action that policy does not decide alone, and the answers to it.
+
+use crate::protocol::name::PodName;
+use crate::scope::Rule;
+use serde::{Deserialize, Serialize};
+
+/// What a Pod asks a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The id of the `yoi.asked` entry in the Pod's log.
+    pub id: String,
+    pub pod: PodName,
+    /// Its ancestors, the root first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lineage: Vec<PodName>,
+    /// The tool call that waits.
+    pub call_id: String,
+    pub tool: String,
+    /// The exact action: the whole command, the path, the name.
+    pub action: String,
+    /// Why it has to be asked, in words: what it needs that its scope or policy does not give.
+    pub because: String,
+    /// What the model said it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The scope the Pod acts under.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<Rule>,
+    /// The rule that an answer for the Pod or the subtree writes.
+    pub rule: Pattern,
+    /// Milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+/// What a rule of policy speaks about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pattern {
+    /// A tool's name, ignoring case, or `*`.
+    pub tool: String,
+    /// `*` and `?` over the first of the call's command, file_path, path, pattern, query, url, name.
+    pub pattern: String,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// This once.
+    Once,
+    /// From now on, for this Pod.
+    Pod,
+    /// From now on, for this Pod and everything below it.
+    Tree,
+    /// No; the model reads the reason.
+    Deny {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Nobody has to answer any more: the Pod was stopped or its turn dropped.
+    Withdrawn { why: String },
+}
+
+/// What policy says about an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// A rule of policy, where it comes from and whom it binds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRule {
+    /// The number by which it is revoked; `None` for one that stands in a file or the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// The Pod it was answered for; `None` binds everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<PodName>,
+    /// Whether it binds what is below that Pod, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree: bool,
+    #[serde(flatten)]
+    pub pattern: Pattern,
+    pub action: Action,
+    /// Where it comes from, in words.
+    pub source: String,
+}

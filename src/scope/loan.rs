@@ -1,0 +1,554 @@
+//! Who holds what: scope is lent along the family and returned, and no two live Pods may write one
+//! path. Pure; the store keeps the same facts as rows.
+
+use crate::scope::{Permission, Rule, Scope};
+use std::collections::BTreeMap;
+
+/// All holders and everything that is lent between them, by the holders' keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Book {
+    holders: BTreeMap<String, Holder>,
+    loans: Vec<Loan>,
+}
+
+/// One Pod as the book knows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Holder {
+    pub parent: Option<String>,
+    /// What it was made with; it asks for the same each time it becomes live.
+    pub wanted: Scope,
+    pub live: bool,
+    pub gaps: Gaps,
+    /// Decides who is served first; a time of creation.
+    pub created: u64,
+}
+
+/// Where a live holder reads although it asked for write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Gaps {
+    /// Because somebody else held it first. Closed when that one lets go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgone: Vec<Rule>,
+    /// Because its parent itself was never given it. Looked at anew at the next restore.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capped: Vec<Rule>,
+}
+
+/// A part of the lender's scope that another one has for now.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Loan {
+    pub lender: String,
+    pub borrower: String,
+    pub rule: Rule,
+    pub kind: LoanKind,
+}
+
+/// How a loan came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoanKind {
+    /// A parent made the borrower with it.
+    Born,
+    /// A person lent it.
+    Lent,
+}
+
+/// Why a rule cannot be handed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotLent {
+    /// No rule of the lender gives as much.
+    Outside,
+    /// Another one has it from the lender.
+    LentTo(String),
+    /// Another one holds it.
+    HeldBy(String),
+    /// This rule of the lender's own scope forbids it.
+    Denied(Rule),
+    /// The lender or the borrower is not live.
+    NotLive(String),
+}
+
+impl Book {
+    /// Adds a holder that is not live.
+    pub fn add(&mut self, key: impl Into<String>, holder: Holder) {
+        self.holders.insert(key.into(), holder);
+    }
+
+    /// A loan that was there already, as the store has it.
+    pub fn add_loan(&mut self, loan: Loan) {
+        self.loans.push(loan);
+    }
+
+    pub fn holder(&self, key: &str) -> Option<&Holder> {
+        self.holders.get(key)
+    }
+
+    pub fn holders(&self) -> impl Iterator<Item = (&String, &Holder)> {
+        self.holders.iter()
+    }
+
+    pub fn loans(&self) -> &[Loan] {
+        &self.loans
+    }
+
+    /// What this one lent and to whom.
+    pub fn lent_by<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Loan> {
+        self.loans.iter().filter(move |loan| loan.lender == key)
+    }
+
+    /// What a live Pod may do now; nothing when it is not live.
+    pub fn held(&self, key: &str) -> Scope {
+        let Some(holder) = self.holders.get(key).filter(|holder| holder.live) else {
+            return Scope::default();
+        };
+        let mut scope = self.claim(key, holder);
+        scope.deny.extend(holder.gaps.forgone.iter().cloned());
+        scope
+    }
+
+    /// Whether `lender` could hand this rule on now.
+    pub fn may_lend(&self, lender: &str, rule: &Rule) -> Result<(), NotLent> {
+        let Some(holder) = self.holders.get(lender).filter(|holder| holder.live) else {
+            return Err(NotLent::NotLive(lender.into()));
+        };
+        let held = self.held(lender);
+        if !held.allow.iter().any(|own| own.permission >= rule.permission && own.contains(rule)) {
+            return Err(NotLent::Outside);
+        }
+        if let Some(deny) = held.deny.iter().find(|deny| refuses(deny, rule)) {
+            if let Some(loan) = self.lent_by(lender).find(|loan| loan.rule.overlaps(deny)) {
+                return Err(NotLent::LentTo(loan.borrower.clone()));
+            }
+            if holder.gaps.forgone.contains(deny)
+                && let Some(other) = self.writer_of(deny, lender)
+            {
+                return Err(NotLent::HeldBy(other));
+            }
+            return Err(NotLent::Denied(deny.clone()));
+        }
+        Ok(())
+    }
+
+    /// What a new child of `parent` asks for: these rules, under the parent's own denies.
+    pub fn child_scope(&self, parent: &str, rules: Vec<Rule>) -> Scope {
+        let deny = self.holders.get(parent).map(|holder| holder.wanted.deny.clone());
+        let mut deny = deny.unwrap_or_default();
+        deny.retain(|deny| rules.iter().any(|rule| rule.overlaps(deny)));
+        Scope { allow: rules, deny }
+    }
+
+    /// Makes a holder live: its parent lends it what it asks for, and where somebody else writes
+    /// it reads. One that is live already changes nothing.
+    pub fn go_live(&mut self, key: &str) {
+        let Some(holder) = self.holders.get_mut(key).filter(|holder| !holder.live) else { return };
+        holder.live = true;
+        holder.gaps = Gaps::default();
+        let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
+        let capped = self.beyond(parent.as_deref(), &wanted);
+        self.gaps(key).capped = capped;
+        self.rehome();
+        if let Some(lender) = self.live_ancestor(key) {
+            for rule in wanted.allow {
+                if rule.permission == Permission::Write && self.is_disputed(key, &lender, &rule) {
+                    continue;
+                }
+                let kind = LoanKind::Born;
+                let (lender, borrower) = (lender.clone(), key.to_owned());
+                self.loans.push(Loan { lender, borrower, rule, kind });
+            }
+        }
+        self.settle(&[key.to_owned()]);
+    }
+
+    /// A holder lets go of everything; what it had on loan is the lender's again, except what it
+    /// lent on and is still used. Returns what went back.
+    pub fn stop(&mut self, key: &str) -> Vec<Loan> {
+        let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live) else {
+            return Vec::new();
+        };
+        holder.live = false;
+        holder.gaps = Gaps::default();
+        let (back, rest) = std::mem::take(&mut self.loans)
+            .into_iter()
+            .partition::<Vec<_>, _>(|loan| loan.borrower == key);
+        self.loans = rest;
+        self.rehome();
+        let first: Vec<String> = back.iter().map(|loan| loan.lender.clone()).collect();
+        self.settle(&first);
+        back
+    }
+
+    /// Forgets a holder that is not live; its children are nobody's.
+    pub fn remove(&mut self, key: &str) {
+        self.stop(key);
+        self.holders.remove(key);
+        self.loans.retain(|loan| loan.lender != key);
+        for holder in self.holders.values_mut() {
+            if holder.parent.as_deref() == Some(key) {
+                holder.parent = None;
+            }
+        }
+        self.settle(&[]);
+    }
+
+    /// Lends a rule to another live Pod until that one stops or it is reclaimed.
+    pub fn lend(&mut self, from: &str, to: &str, rule: Rule) -> Result<(), NotLent> {
+        if !self.holders.get(to).is_some_and(|holder| holder.live) {
+            return Err(NotLent::NotLive(to.into()));
+        }
+        self.may_lend(from, &rule)?;
+        let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LoanKind::Lent);
+        self.loans.push(Loan { lender, borrower, rule, kind });
+        self.settle(&[to.to_owned()]);
+        Ok(())
+    }
+
+    /// The loans that `reclaim` would end.
+    pub fn reclaimable(&self, owner: &str, region: &Rule) -> Vec<Loan> {
+        self.lent_by(owner).filter(|loan| loan.rule.overlaps(region)).cloned().collect()
+    }
+
+    /// Takes back everything lent in this region; the borrowers read there from now on.
+    pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Loan> {
+        let back = self.reclaimable(owner, region);
+        self.loans.retain(|loan| !back.contains(loan));
+        let kept: Vec<(String, Gaps)> = back
+            .iter()
+            .map(|loan| (loan.borrower.clone(), self.gaps(&loan.borrower).clone()))
+            .collect();
+        // Out of the way while the owner takes its own; what it then holds, they forgo.
+        for loan in &back {
+            self.gaps(&loan.borrower).capped.push(loan.rule.clone());
+        }
+        self.settle(&[owner.to_owned()]);
+        for (borrower, gaps) in kept {
+            self.gaps(&borrower).capped = gaps.capped;
+            let forgone = self.forgone(&borrower);
+            self.gaps(&borrower).forgone = forgone;
+        }
+        back
+    }
+
+    /// Who writes something that this rule speaks about, other than `but`.
+    pub fn writer_of(&self, rule: &Rule, but: &str) -> Option<String> {
+        let scope = Scope::new(vec![Rule { permission: Permission::Write, ..rule.clone() }]);
+        let mut others = self.live().filter(|key| key.as_str() != but);
+        others.find(|key| !scope.write_conflicts(&self.held(key)).is_empty()).cloned()
+    }
+
+    /// The nearest ancestor that is live.
+    pub fn live_ancestor(&self, key: &str) -> Option<String> {
+        let mut at = self.holders.get(key)?.parent.clone();
+        while let Some(parent) = at {
+            let holder = self.holders.get(&parent)?;
+            if holder.live {
+                return Some(parent);
+            }
+            at = holder.parent.clone();
+        }
+        None
+    }
+
+    /// What breaks the rules of the book, in a sentence; nothing ever does.
+    pub fn fault(&self) -> Option<String> {
+        let live: Vec<(&String, Scope)> = self.live().map(|key| (key, self.held(key))).collect();
+        for (n, (one, held)) in live.iter().enumerate() {
+            for (two, other) in &live[n + 1..] {
+                if let Some(path) = held.write_conflicts(other).first() {
+                    return Some(format!("{one} and {two} both write {}", path.display()));
+                }
+            }
+        }
+        let dead = |key: &String| !self.holders.get(key).is_some_and(|holder| holder.live);
+        let stray = self.loans.iter().find(|loan| dead(&loan.borrower));
+        stray.map(|loan| format!("{} is not live and has a loan", loan.borrower))
+    }
+
+    fn live(&self) -> impl Iterator<Item = &String> {
+        self.holders.iter().filter(|(_, holder)| holder.live).map(|(key, _)| key)
+    }
+
+    fn gaps(&mut self, key: &str) -> &mut Gaps {
+        &mut self.holders.entry(key.to_owned()).or_default().gaps
+    }
+
+    /// What a holder would have if nobody else wrote where it wants to.
+    fn claim(&self, key: &str, holder: &Holder) -> Scope {
+        let mut scope = holder.wanted.clone();
+        for loan in self.loans.iter().filter(|loan| loan.borrower == key) {
+            if !scope.allow.contains(&loan.rule) {
+                scope.allow.push(loan.rule.clone());
+            }
+        }
+        let writes = |loan: &&Loan| loan.rule.permission == Permission::Write;
+        scope.deny.extend(self.lent_by(key).filter(writes).map(|loan| loan.rule.clone()));
+        scope.deny.extend(holder.gaps.capped.iter().cloned());
+        scope
+    }
+
+    /// The part of a wish that the parent itself was never given.
+    fn beyond(&self, parent: Option<&str>, wanted: &Scope) -> Vec<Rule> {
+        let Some((key, parent)) = parent.and_then(|key| Some((key, self.holders.get(key)?))) else {
+            return Vec::new();
+        };
+        let borrowed = self.loans.iter().filter(|loan| loan.borrower == key).map(|l| &l.rule);
+        let given: Vec<&Rule> = parent.wanted.allow.iter().chain(borrowed).collect();
+        let covered = |rule: &Rule| {
+            given.iter().any(|own| own.permission >= rule.permission && own.contains(rule))
+        };
+        let writes = wanted.allow.iter().filter(|rule| rule.permission == Permission::Write);
+        writes.filter(|rule| !covered(rule)).cloned().collect()
+    }
+
+    /// Whether somebody other than the lender writes where this new borrower wants to.
+    fn is_disputed(&self, key: &str, lender: &str, rule: &Rule) -> bool {
+        let Some(holder) = self.holders.get(key) else { return false };
+        let mut claim = self.claim(key, holder);
+        claim.allow = vec![rule.clone()];
+        let mut others = self.live().filter(|other| *other != key && *other != lender);
+        others.any(|other| !claim.write_conflicts(&self.held(other)).is_empty())
+    }
+
+    /// Loans along the family belong to the nearest live ancestor, or to the parent when none is.
+    fn rehome(&mut self) {
+        for n in 0..self.loans.len() {
+            if self.loans[n].kind == LoanKind::Lent {
+                continue;
+            }
+            let borrower = self.loans[n].borrower.clone();
+            let parent = self.holders.get(&borrower).and_then(|holder| holder.parent.clone());
+            if let Some(lender) = self.live_ancestor(&borrower).or(parent) {
+                self.loans[n].lender = lender;
+            }
+        }
+    }
+
+    /// Looks anew at what everybody has to forgo. Who may have gained something goes first: the
+    /// others then see what it took, and nobody ever writes where another one does.
+    fn settle(&mut self, first: &[String]) {
+        let mut order: Vec<String> = self.live().cloned().collect();
+        order.sort_by_key(|key| {
+            let rank = first.iter().position(|name| name == key).unwrap_or(first.len());
+            (rank, self.holders.get(key).map_or(0, |holder| holder.created), key.clone())
+        });
+        for key in order {
+            let forgone = self.forgone(&key);
+            self.gaps(&key).forgone = forgone;
+        }
+    }
+
+    /// Where others write that this one would.
+    fn forgone(&self, key: &str) -> Vec<Rule> {
+        let Some(holder) = self.holders.get(key) else { return Vec::new() };
+        let claim = self.claim(key, holder);
+        let others = self.live().filter(|other| *other != key);
+        let mut regions: Vec<Rule> =
+            others.flat_map(|other| claim.write_overlaps(&self.held(other))).collect();
+        regions.sort_by(|a, b| (&a.target, a.recursive).cmp(&(&b.target, b.recursive)));
+        regions.dedup();
+        regions
+    }
+}
+
+/// Whether a deny of the lender stands in the way: it narrows what the rule would give. Parts
+/// nobody may read stay denied to the borrower instead.
+fn refuses(deny: &Rule, rule: &Rule) -> bool {
+    match deny.permission {
+        Permission::Read => deny.contains(rule),
+        Permission::Write => rule.permission == Permission::Write && deny.overlaps(rule),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn write(target: &str) -> Rule {
+        Rule::new(target, Permission::Write)
+    }
+
+    fn holder(parent: Option<&str>, allow: Vec<Rule>, created: u64) -> Holder {
+        let parent = parent.map(str::to_owned);
+        Holder { parent, wanted: Scope::new(allow), created, ..Holder::default() }
+    }
+
+    /// g wants /w and is live; p, its child, has /w/p; c, the child of p, has /w/p/c.
+    fn family() -> Book {
+        let mut book = Book::default();
+        book.add("g", holder(None, vec![write("/w")], 1));
+        book.add("p", holder(Some("g"), vec![write("/w/p")], 2));
+        book.add("c", holder(Some("p"), vec![write("/w/p/c")], 3));
+        for key in ["g", "p", "c"] {
+            book.go_live(key);
+            assert_eq!(book.fault(), None);
+        }
+        book
+    }
+
+    fn writes(book: &Book, path: &str) -> Vec<String> {
+        let held =
+            |key: &&String| book.held(key).permission(Path::new(path)) == Some(Permission::Write);
+        book.live().filter(held).cloned().collect()
+    }
+
+    #[test]
+    fn what_is_lent_is_gone_from_the_lender_until_it_returns() {
+        let mut book = family();
+        assert_eq!(writes(&book, "/w/x"), ["g"]);
+        assert_eq!(writes(&book, "/w/p/x"), ["p"]);
+        assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
+        assert_eq!(book.held("g").permission(Path::new("/w/p/x")), Some(Permission::Read));
+        let back = book.stop("c");
+        assert_eq!(back.len(), 1);
+        assert_eq!(writes(&book, "/w/p/c/x"), ["p"]);
+    }
+
+    #[test]
+    fn a_grandchild_keeps_what_it_has_when_its_parent_stops_and_comes_back() {
+        let mut book = family();
+        book.stop("p");
+        assert_eq!(writes(&book, "/w/p/x"), ["g"]);
+        assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
+        assert_eq!(book.lent_by("g").map(|l| l.borrower.as_str()).collect::<Vec<_>>(), ["c"]);
+        book.go_live("p");
+        assert_eq!(writes(&book, "/w/p/x"), ["p"]);
+        assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
+        let mut before = family();
+        before.loans.reverse();
+        assert_eq!(book, before);
+    }
+
+    #[test]
+    fn who_comes_later_reads_and_writes_once_the_first_is_gone() {
+        let mut book = family();
+        book.add("z", holder(None, vec![write("/w")], 9));
+        book.go_live("z");
+        assert!(writes(&book, "/w/x") == ["g"] && writes(&book, "/w/p/x") == ["p"]);
+        for key in ["g", "p", "c"] {
+            book.stop(key);
+        }
+        assert_eq!(writes(&book, "/w/p/c/x"), ["z"]);
+        book.go_live("c");
+        assert_eq!(writes(&book, "/w/p/c/x"), ["z"]);
+        assert_eq!(book.fault(), None);
+    }
+
+    #[test]
+    fn a_rule_that_is_not_free_is_refused_with_the_reason() {
+        let book = family();
+        assert_eq!(book.may_lend("g", &write("/w/a")), Ok(()));
+        assert_eq!(book.may_lend("g", &write("/x")), Err(NotLent::Outside));
+        assert_eq!(book.may_lend("g", &write("/w/p/d")), Err(NotLent::LentTo("p".into())));
+        assert_eq!(book.may_lend("g", &Rule::new("/w/p", Permission::Read)), Ok(()));
+    }
+
+    #[test]
+    fn a_loan_of_a_person_ends_with_a_reclaim_and_the_borrower_reads_again() {
+        let mut book = family();
+        book.add("z", holder(None, vec![write("/z")], 9));
+        book.go_live("z");
+        book.lend("g", "z", write("/w/a")).unwrap();
+        assert_eq!(writes(&book, "/w/a/x"), ["z"]);
+        let back = book.reclaim("g", &write("/w/a/deep"));
+        assert_eq!(back.len(), 1);
+        assert_eq!(writes(&book, "/w/a/x"), ["g"]);
+        let back = book.reclaim("g", &write("/w/p"));
+        assert_eq!(back[0].borrower, "p");
+        assert_eq!(writes(&book, "/w/p/x"), ["g"]);
+        assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
+        book.stop("p");
+        book.go_live("p");
+        assert_eq!(writes(&book, "/w/p/x"), ["p"]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Spawn(usize, usize, usize),
+        Live(usize),
+        Stop(usize),
+        Lend(usize, usize, usize),
+        Reclaim(usize, usize),
+        Remove(usize),
+    }
+
+    const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+    const PATHS: [&str; 8] = ["/", "/a", "/b", "/a/a", "/a/b", "/a/a/a", "/a/a/b", "/b/b"];
+
+    fn step() -> impl Strategy<Value = Step> {
+        let (name, path) = (0..NAMES.len(), 0..PATHS.len());
+        prop_oneof![
+            3 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Spawn(a, b, c)),
+            3 => name.clone().prop_map(Step::Live),
+            3 => name.clone().prop_map(Step::Stop),
+            2 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Lend(a, b, c)),
+            2 => (name.clone(), path).prop_map(|(a, b)| Step::Reclaim(a, b)),
+            1 => name.prop_map(Step::Remove),
+        ]
+    }
+
+    fn apply(book: &mut Book, step: &Step, n: u64) {
+        match *step {
+            Step::Spawn(parent, child, path) => {
+                let (parent, child, rule) = (NAMES[parent], NAMES[child], write(PATHS[path]));
+                if book.holder(child).is_some() {
+                    return;
+                }
+                if book.holder(parent).is_none() {
+                    book.add(child, holder(None, vec![rule], n));
+                } else if book.may_lend(parent, &rule).is_ok() {
+                    let wanted = book.child_scope(parent, vec![rule]);
+                    let parent = Some(parent.to_owned());
+                    book.add(child, Holder { parent, wanted, created: n, ..Holder::default() });
+                } else {
+                    return;
+                }
+                book.go_live(child);
+            }
+            Step::Live(name) => book.go_live(NAMES[name]),
+            Step::Stop(name) => drop(book.stop(NAMES[name])),
+            Step::Lend(from, to, path) if from != to => {
+                let _ = book.lend(NAMES[from], NAMES[to], write(PATHS[path]));
+            }
+            Step::Lend(..) => {}
+            Step::Reclaim(owner, path) => drop(book.reclaim(NAMES[owner], &write(PATHS[path]))),
+            Step::Remove(name) => book.remove(NAMES[name]),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn after_any_sequence_nobody_writes_beside_another_and_the_loans_add_up(
+            steps in prop::collection::vec(step(), 1..40),
+        ) {
+            let mut book = Book::default();
+            for (n, step) in steps.iter().enumerate() {
+                apply(&mut book, step, n as u64);
+                prop_assert_eq!(book.fault(), None, "after {:?}", step);
+                for path in PATHS {
+                    let holds = |key: &str| book.held(key).permission(Path::new(path)) == Some(Permission::Write);
+                    for loan in book.loans() {
+                        let covered = loan.rule.covers(Path::new(path));
+                        prop_assert!(!(covered && holds(&loan.lender)), "lent and kept: {:?}", loan);
+                    }
+                }
+            }
+            // When all but the roots let go, a path a root wants is written by somebody.
+            let children: Vec<String> = book.holders().filter(|(_, h)| h.parent.is_some()).map(|(k, _)| k.clone()).collect();
+            for child in children {
+                book.stop(&child);
+            }
+            for loan in book.loans().to_vec() {
+                book.reclaim(&loan.lender, &loan.rule);
+            }
+            prop_assert!(book.loans().is_empty());
+            for path in PATHS.map(Path::new) {
+                let wanted = book.holders().any(|(_, h)| h.live && h.gaps.capped.is_empty() && h.wanted.permission(path) == Some(Permission::Write));
+                let written = book.live().any(|key| book.held(key).permission(path) == Some(Permission::Write));
+                prop_assert!(!wanted || written, "lost: {:?} in {:?}", path, book);
+            }
+        }
+    }
+}

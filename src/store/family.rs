@@ -1,0 +1,93 @@
+//! What changes together when a Pod comes, goes, lends or returns: its row, what it is wanted to
+//! be, everything that is lent, and where it reads only. One transaction.
+
+use crate::protocol::name::PodName;
+use crate::protocol::now_ms;
+use crate::scope::loan::{Gaps, Loan, LoanKind};
+use crate::store::lane::Failure;
+use crate::store::pods::{existing, insert, json, signed};
+use crate::store::{PodRow, Store, StoreError, Wanted};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, params};
+
+/// A step of the family's life.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// A Pod that is new.
+    pub create: Option<PodRow>,
+    /// What is wanted of Pods from now on.
+    pub wanted: Vec<(PodName, Wanted)>,
+    /// A Pod that is deleted.
+    pub remove: Option<PodName>,
+    /// Everything that is lent afterwards, by the keys of Pods.
+    pub loans: Vec<Loan>,
+    /// Where Pods read only afterwards, by their keys.
+    pub gaps: Vec<(String, Gaps)>,
+}
+
+impl Store {
+    /// Makes a change; all of it or, when it is refused, nothing.
+    pub async fn change_family(&self, change: Change) -> Result<(), StoreError> {
+        self.writer.run("write to", move |db| apply(db, &change)).await
+    }
+
+    /// Everything that is lent. A row that cannot be read lends nothing.
+    pub async fn loans(&self) -> Result<Vec<Loan>, StoreError> {
+        let read = |db: &Connection| {
+            let sql = "SELECT lender, borrower, rule, kind FROM loans ORDER BY place";
+            let mut statement = db.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                let rule: String = row.get("rule")?;
+                let (lender, borrower) = (row.get("lender")?, row.get("borrower")?);
+                let (rule, kind) = (serde_json::from_str(&rule).ok(), row.get("kind")?);
+                Ok(rule.map(|rule| Loan { lender, borrower, rule, kind }))
+            })?;
+            Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        };
+        self.reader.run("read", read).await
+    }
+}
+
+fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
+    if let Some(row) = &change.create {
+        insert(db, row)?;
+    }
+    for (pod, wanted) in &change.wanted {
+        let sql = "UPDATE pods SET wanted = ?2, since = ?3 WHERE key = ?1";
+        existing(pod, db.execute(sql, params![pod.key(), wanted, signed(now_ms())])?)?;
+    }
+    if let Some(pod) = &change.remove {
+        existing(pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)?;
+    }
+    db.execute("DELETE FROM loans", [])?;
+    let sql = "INSERT INTO loans (lender, borrower, rule, kind) VALUES (?1, ?2, ?3, ?4)";
+    let mut statement = db.prepare_cached(sql)?;
+    for loan in &change.loans {
+        statement.execute(params![loan.lender, loan.borrower, json(&loan.rule), loan.kind])?;
+    }
+    let mut statement = db.prepare_cached("UPDATE pods SET gaps = ?2 WHERE key = ?1")?;
+    for (key, gaps) in &change.gaps {
+        statement.execute(params![key, json(gaps)])?;
+    }
+    Ok(())
+}
+
+impl ToSql for LoanKind {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Born => "born",
+            Self::Lent => "lent",
+        }
+        .into())
+    }
+}
+
+impl FromSql for LoanKind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "born" => Ok(Self::Born),
+            "lent" => Ok(Self::Lent),
+            other => Err(FromSqlError::Other(format!("`{other}` is no kind of loan").into())),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Rules of policy that answers made: for a Pod, or for it and everything below it.
+
+use crate::protocol::name::PodName;
+use crate::protocol::{Action, Pattern, now_ms};
+use crate::store::lane::Failure;
+use crate::store::pods::signed;
+use crate::store::{Store, StoreError};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, params};
+
+/// A rule as the store knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRule {
+    /// 0 before it is stored.
+    pub id: u64,
+    pub pod: PodName,
+    /// Whether it binds what is below the Pod, too.
+    pub tree: bool,
+    pub pattern: Pattern,
+    pub action: Action,
+}
+
+impl Store {
+    /// Every rule, newest first: the newest answer is the one that counts.
+    pub async fn policy(&self) -> Result<Vec<StoredRule>, StoreError> {
+        let read = |db: &Connection| {
+            let sql = "SELECT policy.id, pods.name, tree, tool, pattern, action
+                FROM policy JOIN pods ON pods.key = policy.pod ORDER BY policy.id DESC";
+            let mut statement = db.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                let name: String = row.get(1)?;
+                let (tool, pattern) = (row.get(3)?, row.get(4)?);
+                let rule = |pod| -> rusqlite::Result<StoredRule> {
+                    Ok(StoredRule {
+                        id: u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0),
+                        pod,
+                        tree: row.get(2)?,
+                        pattern: Pattern { tool, pattern },
+                        action: row.get(5)?,
+                    })
+                };
+                PodName::parse(&name).ok().map(rule).transpose()
+            })?;
+            Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Ends a rule. Returns whether there was one.
+    pub async fn revoke(&self, id: u64) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM policy WHERE id = ?1";
+        self.writer.run("write to", move |db| Ok(db.execute(sql, [signed(id)])? > 0)).await
+    }
+
+    /// Ends every rule that was made for this Pod.
+    pub async fn revoke_of(&self, pod: &PodName) -> Result<(), StoreError> {
+        let (key, sql) = (pod.key(), "DELETE FROM policy WHERE pod = ?1");
+        self.writer.run("write to", move |db| Ok(db.execute(sql, [key]).map(drop)?)).await
+    }
+}
+
+/// Adds a rule.
+pub fn insert_rule(db: &Connection, rule: &StoredRule) -> Result<(), Failure> {
+    let sql = "INSERT INTO policy (pod, tree, tool, pattern, action, created)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let (Pattern { tool, pattern }, created) = (&rule.pattern, signed(now_ms()));
+    db.execute(sql, params![rule.pod.key(), rule.tree, tool, pattern, rule.action, created])?;
+    Ok(())
+}
+
+impl ToSql for Action {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+        .into())
+    }
+}
+
+impl FromSql for Action {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "allow" => Ok(Self::Allow),
+            "ask" => Ok(Self::Ask),
+            "deny" => Ok(Self::Deny),
+            other => Err(FromSqlError::Other(format!("`{other}` is no action").into())),
+        }
+    }
+}
