@@ -1,13 +1,28 @@
 //! How a command is started and ended: each runs under a small helper process that owns every
 //! descendant, and nothing it started outlives it.
 
+mod cage;
+mod calls;
+mod confine;
+mod confinement;
 mod env;
 mod helper;
+mod mounts;
 mod order;
+mod places;
+mod plan;
 mod process;
+mod walls;
 
+pub use cage::{
+    Around, Cage, Depth, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
+};
+pub use confine::cage_main;
+pub use confinement::{Confinement, Word};
 pub use env::{command_env, short_env};
 pub use helper::helper_main;
+pub use places::Person;
+pub use process::is_ours;
 
 use order::{Order, Report};
 use std::collections::BTreeMap;
@@ -21,6 +36,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The hidden first argument under which the program is the helper.
 pub const HELPER_ARG: &str = "__run";
+/// The hidden first argument of its second stage, which confines itself and becomes the command.
+pub const CAGE_ARG: &str = "__cage";
 /// The program itself, also when its file was replaced since it started.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -28,6 +45,10 @@ pub const OWN_PROGRAM: &str = "/proc/self/exe";
 const HELPER_GRACE: Duration = Duration::from_secs(12);
 /// How long output is still read when all is over but somebody holds the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
+/// How long a probe may take, and where it finds its shell.
+const PROBE: Duration = Duration::from_secs(5);
+const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const NO_WALLS: &str = "the helper raises no walls";
 /// Bytes of output taken at once.
 const CHUNK: usize = 16 * 1024;
 
@@ -50,6 +71,8 @@ pub struct Command {
     pub env: BTreeMap<String, String>,
     /// After this it is ended, with all it started.
     pub timeout: Duration,
+    /// The walls around it; `None` is no walls.
+    pub cage: Option<Cage>,
 }
 
 /// How a command ended.
@@ -60,6 +83,8 @@ pub struct Ended {
     pub left_over: Vec<String>,
     /// Those that could not be ended, for example because they belong to another user.
     pub stuck: Vec<String>,
+    /// How well it was confined; `None` where no walls were asked for.
+    pub confinement: Option<Confinement>,
 }
 
 /// Why a command ended.
@@ -119,6 +144,24 @@ impl Sandbox {
         match report {
             Some((report, ordered)) => finish(child, report, ordered).await,
             None => Err(lost(child, &mark).await),
+        }
+    }
+
+    /// How well commands are confined here: a command that does nothing is run behind walls.
+    pub async fn probe(&self) -> Confinement {
+        let env = BTreeMap::from([("PATH".to_owned(), PROBE_PATH.to_owned())]);
+        let around = Around {
+            scope: &crate::scope::Scope::default(),
+            person: Person { env: &env },
+            own: &[],
+            needs: &[],
+        };
+        let cage = Some(Cage::new(&around));
+        let (program, cwd) = (":".to_owned(), PathBuf::from("/"));
+        let command = Command { program, cwd, env, timeout: PROBE, cage };
+        match self.run(&command, &CancellationToken::new(), |_| {}).await {
+            Ok(ended) => ended.confinement.unwrap_or_else(|| Confinement::none(NO_WALLS)),
+            Err(error) => Confinement::none(error.to_string()),
         }
     }
 
@@ -228,7 +271,8 @@ async fn finish(
         (_, _, Some(signal)) => Outcome::Signalled(signal),
         _ => Outcome::Exited(report.code.unwrap_or(0)),
     };
-    Ok(Ended { outcome, left_over: report.ended, stuck: report.stuck })
+    let Report { ended: left_over, stuck, confinement, .. } = report;
+    Ok(Ended { outcome, left_over, stuck, confinement })
 }
 
 /// The helper is gone or does not answer: ends it, and what carries its mark.

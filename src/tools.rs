@@ -20,6 +20,7 @@ mod write;
 use crate::llm::ToolSpec;
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
+use crate::sandbox::Need;
 use crate::scope::Scope;
 use fault::Fault;
 use futures_util::FutureExt;
@@ -100,6 +101,10 @@ pub struct Context {
     pub helper: PathBuf,
     /// The soft limit of open files that commands get back; `None` leaves it.
     pub old_nofile: Option<u64>,
+    /// yoi's own directories: no command gets at them, whatever it was granted.
+    pub own: Vec<PathBuf>,
+    /// What this call was granted beyond the scope, before it began.
+    pub needs: Vec<Need>,
     /// Bytes of content in one result ([`MAX_OUTPUT`]).
     pub max_output: usize,
 }

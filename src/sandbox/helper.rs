@@ -1,7 +1,11 @@
 //! The helper process: starts one command, adopts everything it leaves behind, and ends it all when
 //! the command is over, when it is told to, or when the host died.
 
-use crate::sandbox::order::{Order, Report};
+use crate::sandbox::CAGE_ARG;
+use crate::sandbox::OWN_PROGRAM;
+use crate::sandbox::cage::{Cage, Grant};
+use crate::sandbox::confinement::Confinement;
+use crate::sandbox::order::{Inner, MARK, Order, Ready, Report};
 use crate::sandbox::process::{self, Process};
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
@@ -10,9 +14,11 @@ use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// What a background process gets to finish by itself after its command did, such as the `tee` of
 /// a process substitution.
@@ -74,18 +80,32 @@ fn own_pid() -> i32 {
 
 /// Becomes the keeper of a command: own session, subreaper, then the command, then the threads.
 fn start() -> Result<Keeper, String> {
-    let order = read_order().ok_or("the order is not readable")?;
+    let mut order = read_order().ok_or("the order is not readable")?;
     // Fails only for a group leader, which a fresh child is not; a terminal is lost either way.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     give_back_limit(order.nofile);
-    let leader = spawn(&order)?;
+    let temp = order.cage.is_some().then(|| private_temp(&order.env)).flatten();
+    let (leader, confinement) = match order.cage.take() {
+        None => (spawn(&order)?, None),
+        Some(cage) => spawn_caged(order, cage, temp.as_ref().map(TempDir::path))?,
+    };
     let (tell, news) = channel();
     let reaper = tell.clone();
     std::thread::spawn(move || reap(&reaper));
     std::thread::spawn(move || listen(&tell));
-    Ok(Keeper { leader, status: None, ordered: false, alone: false, names: BTreeMap::new(), news })
+    let names = BTreeMap::new();
+    Ok(Keeper {
+        leader,
+        confinement,
+        temp,
+        status: None,
+        ordered: false,
+        alone: false,
+        names,
+        news,
+    })
 }
 
 fn read_order() -> Option<Order> {
@@ -126,6 +146,66 @@ fn spawn(order: &Order) -> Result<i32, String> {
     }
 }
 
+/// A directory only this command has; without one it has no place for temporary files.
+fn private_temp(env: &BTreeMap<String, String>) -> Option<TempDir> {
+    let base = env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new);
+    tempfile::Builder::new().prefix("yoi-run-").tempdir_in(base).ok()
+}
+
+/// Starts the second stage and waits until it has become the command.
+fn spawn_caged(
+    order: Order,
+    mut cage: Cage,
+    temp: Option<&Path>,
+) -> Result<(i32, Option<Confinement>), String> {
+    let mark = order.env.get(MARK).cloned().unwrap_or_default();
+    let mut env = order.env;
+    if let Some(temp) = temp.and_then(|temp| temp.canonicalize().ok()) {
+        let shown = temp.display().to_string();
+        env.insert("TMPDIR".into(), shown.clone());
+        for name in ["TMP", "TEMP"] {
+            env.entry(name.into()).and_modify(|value| value.clone_from(&shown));
+        }
+        cage.grants.push(Grant::private(temp));
+    }
+    let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
+    let mut child = Command::new(OWN_PROGRAM)
+        .arg(CAGE_ARG)
+        .env_clear()
+        .env(MARK, mark)
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(output)
+        .spawn()
+        .map_err(sentence)?;
+    let inner = Inner { program: order.program, cwd: order.cwd, env, cage };
+    let (mut input, mut answer) = (child.stdin.take(), child.stdout.take());
+    if let Some(input) = &mut input {
+        input.write_all(inner.line().as_bytes()).map_err(sentence)?;
+    }
+    drop(input);
+    let mut text = String::new();
+    if let Some(answer) = &mut answer {
+        answer.read_to_string(&mut text).map_err(sentence)?;
+    }
+    let pid = i32::try_from(child.id()).map_err(|_| "its pid is out of range")?;
+    confined(&text).map(|confinement| (pid, Some(confinement)))
+}
+
+/// What the second stage said: how it is confined, then nothing more if all went well.
+fn confined(text: &str) -> Result<Confinement, String> {
+    let mut confinement = None;
+    for ready in text.lines().filter_map(Ready::parse) {
+        if let Some(reason) = ready.failed {
+            return Err(reason);
+        }
+        confinement = ready.confinement;
+    }
+    confinement.ok_or_else(|| "the walls around it could not be raised".into())
+}
+
 fn sentence(error: std::io::Error) -> String {
     error.to_string()
 }
@@ -157,6 +237,9 @@ fn listen(tell: &Sender<News>) {
 /// A running command and what is known of it.
 struct Keeper {
     leader: i32,
+    confinement: Option<Confinement>,
+    /// Its own directory for temporary files, removed at the end.
+    temp: Option<TempDir>,
     status: Option<WaitStatus>,
     ordered: bool,
     alone: bool,
@@ -175,12 +258,17 @@ impl Keeper {
             self.wait_alone(MOMENT);
         }
         let stuck = if self.alone { Vec::new() } else { self.end_all() };
+        if let Some(temp) = self.temp.take() {
+            // What cannot be removed lies in the system's temporary directory, which is swept.
+            let _ = temp.close();
+        }
         Report {
             code: self.status.and_then(WaitStatus::exit_status),
             signal: self.status.and_then(WaitStatus::terminating_signal),
             ordered,
             ended: self.named(),
             stuck,
+            confinement: self.confinement.take(),
             failed: None,
         }
     }

@@ -1,6 +1,8 @@
 //! What host and helper say to each other: one order line in, one report line out.
 
 use crate::sandbox::Command;
+use crate::sandbox::cage::Cage;
+use crate::sandbox::confinement::Confinement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +18,25 @@ pub struct Order {
     pub env: BTreeMap<String, String>,
     /// The soft limit of open files to give back.
     pub nofile: Option<u64>,
+    /// The walls around it; `None` is no walls.
+    #[serde(default)]
+    pub cage: Option<Cage>,
+}
+
+/// What the second stage of the helper is to become.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Inner {
+    pub program: String,
+    pub cwd: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub cage: Cage,
+}
+
+/// What the second stage says before it becomes the command, and once more if it could not.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Ready {
+    pub confinement: Option<Confinement>,
+    pub failed: Option<String>,
 }
 
 /// How it ended.
@@ -31,6 +52,9 @@ pub struct Report {
     pub ended: Vec<String>,
     /// What is still alive in spite of everything.
     pub stuck: Vec<String>,
+    /// How well it was confined; `None` where no walls were asked for.
+    #[serde(default)]
+    pub confinement: Option<Confinement>,
     /// Why nothing was started.
     pub failed: Option<String>,
 }
@@ -39,7 +63,8 @@ impl Order {
     pub fn of(command: &Command, nofile: Option<u64>, mark: &str) -> Self {
         let mut env = command.env.clone();
         env.insert(MARK.into(), mark.into());
-        Self { program: command.program.clone(), cwd: command.cwd.clone(), env, nofile }
+        let (program, cwd) = (command.program.clone(), command.cwd.clone());
+        Self { program, cwd, env, nofile, cage: command.cage.clone() }
     }
 
     /// One JSON line.
@@ -54,6 +79,28 @@ impl Order {
 }
 
 impl Report {
+    /// One JSON line.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    pub fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+impl Inner {
+    /// One JSON line.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    pub fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+impl Ready {
     /// One JSON line.
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"

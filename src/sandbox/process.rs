@@ -1,5 +1,6 @@
 //! Finding and signalling processes through /proc, safe against a pid that is used again.
 
+use crate::sandbox::HELPER_ARG;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,6 +44,26 @@ pub fn descendants(root: i32) -> Vec<Process> {
         }
     }
     found
+}
+
+/// Whether a process is a command of this process, or was started by one: it descends from one of
+/// our helpers. One that is gone could have been, and counts as one.
+pub fn is_ours(pid: i32) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let mut pid = pid;
+    while pid > 1 && pid != own {
+        let Some(stat) = stat(pid) else { return true };
+        if stat.parent == own {
+            return is_helper(pid);
+        }
+        pid = stat.parent;
+    }
+    false
+}
+
+fn is_helper(pid: i32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(HELPER_ARG.as_bytes())
 }
 
 /// Ends every process that carries `mark` (`NAME=value`) in its environment; their names.

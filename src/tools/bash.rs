@@ -1,6 +1,8 @@
 //! Bash: a command in the working directory, watched to its end.
 
-use crate::sandbox::{Command, Ended, Outcome, Sandbox};
+use crate::sandbox::{
+    Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox, Word,
+};
 use crate::tools::fault::Fault;
 use crate::tools::live::Live;
 use crate::tools::spill::Spill;
@@ -14,7 +16,9 @@ pub const DESCRIPTION: &str = "Runs a command with bash -c in the working direct
 input is empty, cd and variables do not last to the next call. Standard output and error come \
 together: up to 80 lines and 12 KiB whole, else the last 80 lines and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
-processes too. To look at files, Read, Glob and Grep are better.";
+processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
+the system, toolchains and your scope, write your scope, the toolchains' caches and $TMPDIR (gone \
+afterwards), and have no network. What needs more asks for it with needs and a reason.";
 
 const DEFAULT: u64 = 120;
 const MAX: u64 = 600;
@@ -25,6 +29,13 @@ pub struct Input {
     command: String,
     /// Seconds after which the command is ended; 120 by default, at most 600.
     timeout: Option<u64>,
+    /// What the command needs beyond its walls, decided before it starts: network; git, to change
+    /// the hooks or the configuration of a repository; outside, for files outside the scope and
+    /// sockets of other programs. Empty for ordinary work.
+    #[serde(default)]
+    needs: Vec<Need>,
+    /// Why it needs that, in a sentence for the person who is asked.
+    reason: Option<String>,
 }
 
 pub async fn bash(
@@ -34,8 +45,10 @@ pub async fn bash(
     live: &mut (dyn FnMut(String) + Send),
 ) -> Result<Output, Fault> {
     let input: Input = input::parse("Bash", arguments)?;
+    check_needs(&input, &ctx.needs)?;
     let limit = Duration::from_secs(input.timeout.unwrap_or(DEFAULT).clamp(1, MAX));
     let command = Command {
+        cage: Some(cage(ctx, &input.needs)),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
@@ -53,8 +66,69 @@ pub async fn bash(
     let took = begun.elapsed();
     let content = tokio::task::spawn_blocking(move || spill.finish()).await;
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
-    Ok(result(&ended, limit, took, content))
+    let mut output = result(&ended, limit, took, content);
+    if let Some(confinement) = &ended.confinement {
+        note(&mut output, confinement, &ended.outcome);
+    }
+    Ok(output)
 }
+
+/// What was asked for must have been granted before; a reason is what a person decides by.
+fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
+    if !input.needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
+        return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
+    }
+    match input.needs.iter().find(|need| !granted.contains(need)) {
+        None => Ok(()),
+        Some(need) => Err(Fault::argument(format!(
+            "needs {} was not granted to this command: do without it, or ask the user to allow it",
+            need.word()
+        ))),
+    }
+}
+
+/// The walls of a command of this Pod.
+fn cage(ctx: &Context, needs: &[Need]) -> Cage {
+    let person = Person { env: &ctx.env };
+    Cage::new(&Around { scope: &ctx.scope, person, own: &ctx.own, needs })
+}
+
+/// What of a failure looks like a wall.
+const WALLS: [&str; 9] = [
+    "Permission denied",
+    "permission denied",
+    "Operation not permitted",
+    "Read-only file system",
+    "Device or resource busy",
+    "EACCES",
+    "EPERM",
+    "Temporary failure in name resolution",
+    "Could not resolve",
+];
+
+/// Says what does not hold, and after a failure at a wall what to ask for.
+fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome) {
+    let mut lines = Vec::new();
+    if confinement.word != Word::Enforced {
+        lines.push(format!("[confinement {}]", confinement.text()));
+    }
+    let failed = !matches!(outcome, Outcome::Exited(0));
+    let content = output.content.as_deref().unwrap_or("");
+    if failed && WALLS.iter().any(|text| content.contains(text)) {
+        lines.push(HINT.into());
+        let cost = confinement.cost.iter().take(COSTS);
+        lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
+    }
+    for line in lines {
+        append(output, &line);
+    }
+}
+
+/// Costs named in a result.
+const COSTS: usize = 5;
+const HINT: &str = "[this command was confined to its scope, without network; if that stopped it, \
+run it again with needs: [\"network\"], [\"git\"] or [\"outside\"] and a reason; temporary files belong \
+in $TMPDIR]";
 
 fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String>) -> Output {
     let time = format!("{:.1} s", took.as_secs_f64());
@@ -84,9 +158,15 @@ fn name(output: &mut Output, what: &str, processes: &[String]) {
         return;
     }
     output.summary.push_str(&format!("; {what}: {} process(es)", processes.len()));
+    append(output, &format!("[{what}: {}]", processes.join(", ")));
+}
+
+/// Adds a line of ours at the end of the content.
+fn append(output: &mut Output, line: &str) {
     let content = output.content.get_or_insert_default();
     if !content.is_empty() && !content.ends_with('\n') {
         content.push('\n');
     }
-    content.push_str(&format!("[{what}: {}]\n", processes.join(", ")));
+    content.push_str(line);
+    content.push('\n');
 }

@@ -27,13 +27,15 @@ impl Bench {
         let ctx = Context {
             cwd: root.join("ws"),
             scope: Scope::new(vec![Rule::new(root.join("ws"), Permission::Write)]),
-            env: BTreeMap::from([("PATH".into(), std::env::var("PATH").unwrap())]),
+            env: ["PATH", "HOME"].map(|name| (name.into(), std::env::var(name).unwrap())).into(),
             read: BTreeMap::new(),
             blobs: root.join("blobs"),
             outputs: root.join("outputs"),
             tasks: tools::tasks::Tasks::default(),
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,
+            own: Vec::new(),
+            needs: Vec::new(),
             max_output: tools::MAX_OUTPUT,
         };
         Self { ctx, cancel: CancellationToken::new(), root, _dir: dir }

@@ -40,6 +40,7 @@ fn command(bench: &Bench, program: &str, seconds: u64) -> Command {
         cwd: bench.ctx.cwd.clone(),
         env: bench.ctx.env.clone(),
         timeout: Duration::from_secs(seconds),
+        cage: None,
     }
 }
 

@@ -28,7 +28,7 @@ async fn a_command_runs_in_the_working_directory_with_empty_input_and_its_own_en
     let expected = format!("{}\nhello\n123\n/dev/null\n", bench.ctx.cwd.display());
     assert_eq!(content(&output), expected);
     let output = bench.bash("env | cut -d= -f1 | sort | tr '\\n' ' '").await;
-    assert_eq!(content(&output), "GREETING PATH PWD SHLVL YOI_RUN _ ");
+    assert_eq!(content(&output), "GREETING HOME PATH PWD SHLVL TMPDIR YOI_RUN _ ");
     let _open = fs::File::create(bench.path("open-in-the-host")).unwrap();
     let output = bench.bash("ls -l /proc/self/fd").await;
     assert!(content(&output).contains("0 -> /dev/null"));

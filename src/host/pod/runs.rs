@@ -109,6 +109,8 @@ impl Pod {
             tasks: tools::tasks::Tasks::default(),
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
+            own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
+            needs: Vec::new(),
             max_output: tools::MAX_OUTPUT,
         }
     }

@@ -1,0 +1,402 @@
+//! What one command may reach, as plain data made from a scope: no disk is looked at here.
+
+use crate::sandbox::places::{DEVICES, Person, SYSTEM};
+use crate::scope::{Permission, Rule, Scope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What a command can be granted beyond its scope.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// The internet and the local network.
+    Network,
+    /// Changing the hooks and the configuration of a git repository.
+    Git,
+    /// Files outside the scope, except secrets, and the sockets of other programs.
+    Outside,
+}
+
+impl Need {
+    pub const ALL: [Self; 3] = [Self::Network, Self::Git, Self::Outside];
+
+    /// The word a model writes.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Git => "git",
+            Self::Outside => "outside",
+        }
+    }
+}
+
+/// How far a command gets at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Hidden,
+    Read,
+    Write,
+}
+
+/// A path and what may be done there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub path: PathBuf,
+    pub level: Level,
+    pub depth: Depth,
+    pub links: Links,
+}
+
+/// How much of a directory a grant is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Depth {
+    /// Everything below.
+    Whole,
+    /// The directory and the files directly in it.
+    Flat,
+    /// A device: also its own orders.
+    Device,
+}
+
+/// Whether a grant may be reached through symbolic links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Links {
+    /// A place of the system: where it leads is meant.
+    Followed,
+    /// Canonical: a link there was put in place afterwards.
+    Refused,
+}
+
+/// A path inside a grant that is worth less than the grant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    pub path: PathBuf,
+    /// What is left of the grant.
+    pub level: Level,
+    pub why: Why,
+}
+
+/// Why there is a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A deny of the scope: lent to somebody else, or never given.
+    Scope,
+    /// A directory of yoi itself.
+    Own,
+    Secret,
+    /// A directory of programs.
+    Programs,
+    /// What git executes.
+    Git,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    Off,
+    On,
+}
+
+/// The sockets of other programs on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sockets {
+    Refused,
+    Open,
+}
+
+/// How holes are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mounts {
+    WhenPossible,
+    /// What lies around a hole is granted one by one.
+    Never,
+}
+
+/// The walls around one command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cage {
+    pub grants: Vec<Grant>,
+    pub holes: Vec<Hole>,
+    /// `.git` directories whose hooks and configuration are not to be changed.
+    pub repositories: Vec<PathBuf>,
+    pub network: Network,
+    pub sockets: Sockets,
+    pub mounts: Mounts,
+}
+
+/// What a cage is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    pub scope: &'a Scope,
+    pub person: Person<'a>,
+    /// yoi's own directories.
+    pub own: &'a [PathBuf],
+    /// What was granted beyond the scope.
+    pub needs: &'a [Need],
+}
+
+impl Grant {
+    /// A canonical directory that belongs to this command alone.
+    pub fn private(path: PathBuf) -> Self {
+        Self { path, level: Level::Write, depth: Depth::Whole, links: Links::Refused }
+    }
+
+    fn system(path: impl Into<PathBuf>, level: Level) -> Self {
+        Self { path: path.into(), level, depth: Depth::Whole, links: Links::Followed }
+    }
+
+    fn of(rule: &Rule) -> Self {
+        let level = match rule.permission {
+            Permission::Read => Level::Read,
+            Permission::Write => Level::Write,
+        };
+        let depth = if rule.recursive { Depth::Whole } else { Depth::Flat };
+        Self { path: rule.target.clone(), level, depth, links: Links::Refused }
+    }
+
+    /// Whether the grant speaks about this path.
+    pub fn covers(&self, path: &Path) -> bool {
+        match self.depth {
+            Depth::Whole => path.starts_with(&self.path),
+            Depth::Flat => path == self.path || path.parent() == Some(&self.path),
+            Depth::Device => path == self.path,
+        }
+    }
+}
+
+impl Cage {
+    /// The walls for commands of a Pod that holds this scope. A child gets nowhere its parent does
+    /// not if its scope carries its parent's denies: they also close places of the system.
+    pub fn new(around: &Around) -> Self {
+        let granted = |need| around.needs.contains(&need);
+        let outside = granted(Need::Outside);
+        let mut cage = Self {
+            grants: grants(around),
+            holes: holes(around),
+            repositories: Vec::new(),
+            network: if granted(Need::Network) { Network::On } else { Network::Off },
+            sockets: if outside { Sockets::Open } else { Sockets::Refused },
+            mounts: Mounts::WhenPossible,
+        };
+        if outside {
+            cage.grants.push(Grant::system("/", Level::Write));
+        }
+        if !granted(Need::Git) {
+            cage.repositories = repositories(around.scope);
+        }
+        cage
+    }
+
+    /// What a command gets at this path, as far as this data says.
+    pub fn level(&self, path: &Path) -> Level {
+        let covering = self.grants.iter().filter(|grant| grant.covers(path));
+        let granted = covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden);
+        let guarded = self
+            .repositories
+            .iter()
+            .any(|git| GUARDED.iter().any(|name| path.starts_with(git.join(name))));
+        let capped = if guarded { granted.min(Level::Read) } else { granted };
+        let inside = self.holes.iter().filter(|hole| path.starts_with(&hole.path));
+        inside.map(|hole| hole.level).fold(capped, Level::min)
+    }
+}
+
+/// What git executes or takes orders from, inside `.git`.
+pub const GUARDED: [&str; 3] = ["hooks", "config", "config.worktree"];
+
+fn grants(around: &Around) -> Vec<Grant> {
+    let person = &around.person;
+    let system = SYSTEM.iter().map(|path| Grant::system(*path, Level::Read));
+    let devices = DEVICES
+        .iter()
+        .map(|path| Grant { depth: Depth::Device, ..Grant::system(*path, Level::Write) });
+    let readable = person.readable().into_iter().chain(person.programs());
+    let readable = readable.map(|path| Grant::system(path, Level::Read));
+    let caches = person.caches().into_iter().map(|path| Grant::system(path, Level::Write));
+    let scope = around.scope.allow.iter().map(Grant::of);
+    system.chain(devices).chain(readable).chain(caches).chain(scope).collect()
+}
+
+fn holes(around: &Around) -> Vec<Hole> {
+    let hole = |path: PathBuf, level, why| Hole { path, level, why };
+    // A deny that ends at direct children is kept to the full depth: never wider than the scope.
+    let denied = around.scope.deny.iter().map(|rule| {
+        let level = match rule.permission {
+            Permission::Read => Level::Hidden,
+            Permission::Write => Level::Read,
+        };
+        hole(rule.target.clone(), level, Why::Scope)
+    });
+    let own = around.own.iter().map(|dir| hole(dir.clone(), Level::Hidden, Why::Own));
+    let secrets = around.person.secrets().into_iter();
+    let secrets = secrets.map(|path| hole(path, Level::Hidden, Why::Secret));
+    let mut holes: Vec<Hole> = denied.chain(own).chain(secrets).collect();
+    // A program installed anywhere on the machine is what `outside` is asked for.
+    if !around.needs.contains(&Need::Outside) {
+        let programs = around.person.programs().into_iter();
+        holes.extend(programs.map(|dir| hole(dir, Level::Read, Why::Programs)));
+    }
+    holes
+}
+
+/// The `.git` directories that the scope may write.
+fn repositories(scope: &Scope) -> Vec<PathBuf> {
+    let written = scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
+    let mut found: Vec<PathBuf> = written.flat_map(|rule| around_and_in(&rule.target)).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Every `.git` a directory lies in, and the one it may hold.
+fn around_and_in(dir: &Path) -> Vec<PathBuf> {
+    let named = |dir: &&Path| dir.file_name().is_some_and(|name| name == ".git");
+    dir.ancestors().filter(named).map(Path::to_owned).chain([dir.join(".git")]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn env() -> BTreeMap<String, String> {
+        let pairs = [("HOME", "/h"), ("PATH", "/usr/bin:/h/.cargo/bin:/ws/bin")];
+        pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    fn cage(scope: &Scope, needs: &[Need]) -> Cage {
+        let (env, own) = (env(), ["/h/.local/share/yoi".into()]);
+        Cage::new(&Around { scope, person: Person { env: &env }, own: &own, needs })
+    }
+
+    fn workspace() -> Scope {
+        Scope {
+            allow: vec![Rule::new("/ws", Permission::Write)],
+            deny: vec![Rule::new("/ws/lent", Permission::Write)],
+        }
+    }
+
+    #[track_caller]
+    fn levels(cage: &Cage, expected: &[(&str, Level)]) {
+        for (path, level) in expected {
+            assert_eq!(cage.level(Path::new(path)), *level, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_command_reads_the_system_writes_its_scope_and_sees_nothing_else() {
+        use Level::{Hidden, Read, Write};
+        let expected = [
+            ("/ws/src/main.rs", Write),
+            ("/ws/lent/a", Read),
+            ("/ws/.git/index", Write),
+            ("/ws/.git/hooks/pre-commit", Read),
+            ("/ws/.git/config", Read),
+            ("/ws/bin/tool", Read),
+            ("/usr/bin/bash", Read),
+            ("/dev/null", Write),
+            ("/h/.cargo/bin/cargo", Read),
+            ("/h/.cargo/registry/x", Write),
+            ("/h/.cargo/credentials.toml", Hidden),
+            ("/h/.ssh/id_ed25519", Hidden),
+            ("/h/documents", Hidden),
+            ("/h/.local/share/yoi/yoi.db", Hidden),
+            ("/etc/passwd", Read),
+            ("/etc/shadow", Hidden),
+            ("/tmp/x", Hidden),
+        ];
+        levels(&cage(&workspace(), &[]), &expected);
+    }
+
+    #[test]
+    fn what_is_needed_opens_that_and_nothing_more() {
+        use Level::{Hidden, Read, Write};
+        let git = cage(&workspace(), &[Need::Git]);
+        levels(&git, &[("/ws/.git/hooks/x", Write), ("/h/documents", Hidden)]);
+        assert_eq!((git.network, git.sockets), (Network::Off, Sockets::Refused));
+        let network = cage(&workspace(), &[Need::Network]);
+        levels(&network, &[("/ws/.git/hooks/x", Read), ("/h/documents", Hidden)]);
+        assert_eq!((network.network, network.sockets), (Network::On, Sockets::Refused));
+        let outside = cage(&workspace(), &[Need::Outside]);
+        let expected = [
+            ("/h/documents", Write),
+            ("/h/.ssh/config", Hidden),
+            ("/h/.local/share/yoi/x", Hidden),
+            ("/ws/lent/a", Read),
+            ("/ws/.git/hooks/x", Read),
+        ];
+        levels(&outside, &expected);
+        assert_eq!((outside.network, outside.sockets), (Network::Off, Sockets::Open));
+    }
+
+    #[test]
+    fn a_scope_inside_git_does_not_open_what_git_executes() {
+        for target in ["/ws/.git", "/ws/.git/hooks", "/ws/.git/hooks/pre-commit"] {
+            let scope = Scope::new(vec![Rule::new(target, Permission::Write)]);
+            levels(&cage(&scope, &[]), &[("/ws/.git/hooks/pre-commit", Level::Read)]);
+        }
+    }
+
+    #[test]
+    fn a_cage_survives_the_way_to_the_helper() {
+        let cage = cage(&workspace(), &[Need::Network]);
+        let text = serde_json::to_string(&cage).unwrap();
+        assert_eq!(serde_json::from_str::<Cage>(&text).unwrap(), cage);
+    }
+
+    fn path() -> impl Strategy<Value = PathBuf> {
+        let names = vec!["ws", "h", ".git", "hooks", "bin", "a", ".ssh"];
+        prop::collection::vec(prop::sample::select(names), 0..4)
+            .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
+    }
+
+    fn rule() -> impl Strategy<Value = Rule> {
+        let permission = prop::sample::select(vec![Permission::Read, Permission::Write]);
+        (path(), permission, any::<bool>()).prop_map(|(target, permission, recursive)| Rule {
+            target,
+            permission,
+            recursive,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_child_gets_nowhere_its_parent_does_not(
+            allow in prop::collection::vec(rule(), 1..4),
+            deny in prop::collection::vec(rule(), 0..3),
+            asked in prop::collection::vec(rule(), 1..4),
+            path in path(),
+        ) {
+            let parent = Scope { allow, deny };
+            let handed = asked.into_iter().filter(|rule| parent.covers(rule)).collect();
+            let child = Scope { allow: handed, deny: parent.deny.clone() };
+            prop_assert!(cage(&child, &[]).level(&path) <= cage(&parent, &[]).level(&path));
+        }
+
+        #[test]
+        fn a_scope_gives_no_more_to_commands_than_to_file_tools(
+            allow in prop::collection::vec(rule(), 0..4),
+            deny in prop::collection::vec(rule(), 0..3),
+            path in path(),
+        ) {
+            let nothing = cage(&Scope::default(), &[]).level(&path);
+            let scope = Scope { allow, deny };
+            let held = match scope.permission(&path) {
+                None => Level::Hidden,
+                Some(Permission::Read) => Level::Read,
+                Some(Permission::Write) => Level::Write,
+            };
+            prop_assert!(cage(&scope, &[]).level(&path) <= held.max(nothing));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! How well commands are confined, in words.
+
+use serde::{Deserialize, Serialize};
+
+/// The three honest words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Enforced,
+    Partly,
+    NotEnforced,
+}
+
+/// What the kernel does for us.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    pub word: Word,
+    /// What a command could do although it should not, each a few words.
+    #[serde(default)]
+    pub open: Vec<String>,
+    /// What a command cannot do although it should, for want of a better way to confine it.
+    #[serde(default)]
+    pub cost: Vec<String>,
+    /// The version of Landlock in use; 0 is none.
+    #[serde(default)]
+    pub abi: u32,
+}
+
+impl Confinement {
+    /// Nothing holds a command, for this reason.
+    pub fn none(reason: impl Into<String>) -> Self {
+        Self { word: Word::NotEnforced, open: vec![reason.into()], cost: Vec::new(), abi: 0 }
+    }
+
+    /// `enforced`, `partly: …` or `not enforced: …`.
+    pub fn text(&self) -> String {
+        let word = match self.word {
+            Word::Enforced => return "enforced".into(),
+            Word::Partly => "partly",
+            Word::NotEnforced => "not enforced",
+        };
+        format!("{word}: {}", self.open.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_what_is_open() {
+        let open = vec!["signals".to_owned(), "files".to_owned()];
+        let partly = Confinement { word: Word::Partly, open, cost: Vec::new(), abi: 3 };
+        assert_eq!(partly.text(), "partly: signals; files");
+        assert_eq!(Confinement::none("no Landlock").text(), "not enforced: no Landlock");
+        let enforced = Confinement { word: Word::Enforced, open: Vec::new(), ..partly };
+        assert_eq!(enforced.text(), "enforced");
+    }
+}

@@ -1,0 +1,396 @@
+//! Where things lie on a Linux machine: what every command may read, which caches it may fill, and
+//! what nobody may read. One table for commands and for the file tools.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Programs, libraries, settings of the system and what the kernel tells about itself.
+pub const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/proc",
+    "/sys",
+    "/run/current-system",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+    "/mnt/wsl/resolv.conf",
+    "/home/linuxbrew",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+    "/var/lib/pacman",
+    "/var/cache/fontconfig",
+];
+
+/// Devices without a memory.
+pub const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Where one tool keeps its things.
+struct Row {
+    /// The variable that moves it, or empty.
+    var: &'static str,
+    /// Where it lies below the home directory otherwise.
+    usual: &'static str,
+    /// What is readable below it; empty is all of it.
+    read: &'static [&'static str],
+    /// What may be written below it; `.` is all of it.
+    write: &'static [&'static str],
+}
+
+const fn readable(usual: &'static str) -> Row {
+    Row { var: "", usual, read: &[""], write: &[] }
+}
+
+const fn cache(usual: &'static str) -> Row {
+    Row { var: "", usual, read: &[], write: &[""] }
+}
+
+/// Toolchains, readable, and caches, writable.
+const TOOLS: &[Row] = &[
+    cache(".cache"),
+    Row {
+        var: "CARGO_HOME",
+        usual: ".cargo",
+        read: &["bin", "config", "config.toml", "env"],
+        write: &[
+            "registry",
+            "git",
+            ".package-cache",
+            ".package-cache-mutate",
+            ".global-cache",
+            ".global-cache-journal",
+        ],
+    },
+    Row { var: "RUSTUP_HOME", usual: ".rustup", read: &[""], write: &[] },
+    Row { var: "GOPATH", usual: "go", read: &["bin", "src"], write: &["pkg"] },
+    Row { var: "GOROOT", usual: ".go", read: &[""], write: &[] },
+    readable(".config/go"),
+    Row { var: "NVM_DIR", usual: ".nvm", read: &[""], write: &[] },
+    readable(".volta"),
+    readable(".fnm"),
+    readable(".local/share/fnm"),
+    cache(".npm"),
+    cache(".node-gyp"),
+    cache(".yarn/berry/cache"),
+    readable(".yarn"),
+    readable(".yarnrc.yml"),
+    Row { var: "PNPM_HOME", usual: ".local/share/pnpm", read: &[""], write: &["store"] },
+    Row { var: "BUN_INSTALL", usual: ".bun", read: &["bin"], write: &["install/cache"] },
+    readable(".deno"),
+    Row { var: "PYENV_ROOT", usual: ".pyenv", read: &[""], write: &[] },
+    Row { var: "VIRTUAL_ENV", usual: ".virtualenvs", read: &[""], write: &[] },
+    Row { var: "CONDA_PREFIX", usual: ".conda", read: &[""], write: &[] },
+    readable("miniconda3"),
+    readable("anaconda3"),
+    readable("miniforge3"),
+    readable(".local/bin"),
+    readable(".local/lib"),
+    readable(".local/pipx"),
+    readable(".local/share/pipx"),
+    readable(".local/share/uv"),
+    readable(".local/share/virtualenvs"),
+    readable(".local/share/mise"),
+    readable(".config/mise"),
+    readable(".asdf"),
+    readable(".asdfrc"),
+    readable(".tool-versions"),
+    Row { var: "RBENV_ROOT", usual: ".rbenv", read: &[""], write: &[] },
+    readable(".rvm"),
+    Row { var: "GEM_HOME", usual: ".gem", read: &["ruby", "bin", "gems"], write: &[] },
+    readable(".bundle/cache"),
+    Row { var: "SDKMAN_DIR", usual: ".sdkman", read: &[""], write: &[] },
+    Row { var: "JAVA_HOME", usual: ".jdks", read: &[""], write: &[] },
+    cache(".m2/repository"),
+    readable(".m2/wrapper"),
+    Row {
+        var: "GRADLE_USER_HOME",
+        usual: ".gradle",
+        read: &["init.d", "jdks"],
+        write: &["caches", "wrapper", "native", "daemon", ".tmp"],
+    },
+    cache(".ivy2/cache"),
+    cache(".sbt/boot"),
+    readable(".ghcup"),
+    readable(".cabal/bin"),
+    cache(".cabal/packages"),
+    readable(".stack"),
+    readable(".opam"),
+    readable(".elan"),
+    readable(".juliaup"),
+    readable(".julia"),
+    readable(".dotnet"),
+    cache(".nuget/packages"),
+    readable(".nix-profile"),
+    readable(".local/state/nix"),
+    readable(".zig"),
+    readable(".gitconfig"),
+    readable(".config/git/config"),
+    readable(".config/git/ignore"),
+    readable(".config/git/attributes"),
+    readable(".gitignore"),
+    readable(".gitignore_global"),
+    readable(".editorconfig"),
+    readable(".terminfo"),
+    readable(".inputrc"),
+];
+
+/// Below the home directory: keys, tokens, and what else opens a door. `(variable that moves it,
+/// usual place)`.
+const SECRETS: &[(&str, &str)] = &[
+    ("", ".ssh"),
+    ("GNUPGHOME", ".gnupg"),
+    ("", ".aws"),
+    ("", ".azure"),
+    ("CLOUDSDK_CONFIG", ".config/gcloud"),
+    ("", ".oci"),
+    ("", ".config/doctl"),
+    ("", ".config/hcloud"),
+    ("", ".terraform.d/credentials.tfrc.json"),
+    ("", ".terraformrc"),
+    ("", ".kube"),
+    ("KUBECONFIG", ".config/helm"),
+    ("", ".docker/config.json"),
+    ("", ".config/containers/auth.json"),
+    ("", ".netrc"),
+    ("", ".git-credentials"),
+    ("", ".config/git/credentials"),
+    ("GH_CONFIG_DIR", ".config/gh"),
+    ("", ".config/glab-cli"),
+    ("", ".config/hub"),
+    ("NPM_CONFIG_USERCONFIG", ".npmrc"),
+    ("", ".pypirc"),
+    ("", ".cargo/credentials"),
+    ("", ".cargo/credentials.toml"),
+    ("", ".gem/credentials"),
+    ("", ".m2/settings.xml"),
+    ("", ".m2/settings-security.xml"),
+    ("", ".gradle/gradle.properties"),
+    ("", ".composer/auth.json"),
+    ("", ".pgpass"),
+    ("", ".my.cnf"),
+    ("", ".vault-token"),
+    ("", ".password-store"),
+    ("", ".config/op"),
+    ("", ".config/rclone"),
+    ("", ".config/sops"),
+    ("", ".config/age"),
+    ("", ".config/systemd/user"),
+    ("", ".local/share/keyrings"),
+    ("", ".local/share/kwalletd"),
+    ("", ".pki"),
+    ("", ".mozilla"),
+    ("", ".thunderbird"),
+    ("", ".config/google-chrome"),
+    ("", ".config/chromium"),
+    ("", ".config/BraveSoftware"),
+    ("", ".config/microsoft-edge"),
+    ("", ".config/Slack"),
+    ("", ".config/discord"),
+    ("", ".config/Signal"),
+    ("", ".claude/.credentials.json"),
+    ("", ".claude.json"),
+    ("", ".codex/auth.json"),
+    ("", ".gemini/oauth_creds.json"),
+    ("", ".cache/mozilla"),
+    ("", ".cache/google-chrome"),
+    ("", ".cache/chromium"),
+    ("", ".cache/BraveSoftware"),
+    ("", ".cache/microsoft-edge"),
+    ("", ".cache/thunderbird"),
+    ("", ".cache/keyring"),
+    ("", ".bash_history"),
+    ("HISTFILE", ".zsh_history"),
+];
+
+/// The same for the machine; matters where commands run as root.
+const MACHINE_SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/letsencrypt",
+    "/etc/wireguard",
+    "/etc/openvpn",
+    "/etc/NetworkManager/system-connections",
+    "/etc/krb5.keytab",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/etc/docker",
+    "/root/.ssh",
+];
+
+/// Where this person's things lie, told by an environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Person<'a> {
+    pub env: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Person<'a> {
+    /// The home directory; `None` when it is not said or would be everything.
+    pub fn home(&self) -> Option<&'a Path> {
+        self.var("HOME").filter(|home| home.parent().is_some())
+    }
+
+    /// What toolchains need to read.
+    pub fn readable(&self) -> Vec<PathBuf> {
+        self.rows(|row| row.read)
+    }
+
+    /// The caches.
+    pub fn caches(&self) -> Vec<PathBuf> {
+        self.rows(|row| row.write)
+    }
+
+    /// The directories in which programs are looked for.
+    pub fn programs(&self) -> Vec<PathBuf> {
+        let path = self.env.get("PATH").map_or("", String::as_str);
+        let narrow = |dir: &PathBuf| dir.is_absolute() && !self.holds_home(dir);
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(path).filter(narrow).collect();
+        dirs.sort();
+        dirs.dedup();
+        dirs
+    }
+
+    /// What nobody may read.
+    pub fn secrets(&self) -> Vec<PathBuf> {
+        let machine = MACHINE_SECRETS.iter().map(PathBuf::from);
+        let own = SECRETS.iter().flat_map(|(var, usual)| {
+            self.var(var).into_iter().map(Path::to_owned).chain(self.below_home(usual))
+        });
+        let moved = self.var("CARGO_HOME").into_iter().flat_map(|dir| {
+            ["credentials", "credentials.toml"].iter().map(move |name| dir.join(name))
+        });
+        let mut all: Vec<PathBuf> = machine.chain(own).chain(moved).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The secret this canonical path is or lies in.
+    pub fn secret(&self, path: &Path) -> Option<PathBuf> {
+        let real = |secret: &PathBuf| {
+            path.starts_with(secret)
+                || secret.canonicalize().is_ok_and(|secret| path.starts_with(secret))
+        };
+        self.secrets().into_iter().find(real)
+    }
+
+    fn rows(&self, part: fn(&Row) -> &'static [&'static str]) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for row in TOOLS {
+            let moved = self.var(row.var).filter(|dir| !self.holds_home(dir)).map(Path::to_owned);
+            for base in moved.into_iter().chain(self.below_home(row.usual)) {
+                let join =
+                    |name: &&str| if name.is_empty() { base.clone() } else { base.join(name) };
+                found.extend(part(row).iter().map(join));
+            }
+        }
+        found
+    }
+
+    /// A place below home, also where the XDG variables put it.
+    fn below_home(&self, usual: &str) -> Vec<PathBuf> {
+        const XDG: [(&str, &str); 4] = [
+            (".config", "XDG_CONFIG_HOME"),
+            (".cache", "XDG_CACHE_HOME"),
+            (".local/share", "XDG_DATA_HOME"),
+            (".local/state", "XDG_STATE_HOME"),
+        ];
+        let mut places: Vec<PathBuf> =
+            self.home().map(|home| home.join(usual)).into_iter().collect();
+        for (base, var) in XDG {
+            if let Ok(rest) = Path::new(usual).strip_prefix(base)
+                && let Some(dir) = self.var(var).filter(|dir| !self.holds_home(dir))
+            {
+                places.push(if rest.as_os_str().is_empty() { dir.into() } else { dir.join(rest) });
+            }
+        }
+        places
+    }
+
+    fn var(&self, name: &str) -> Option<&'a Path> {
+        let path = Path::new(self.env.get(name)?.as_str());
+        path.is_absolute().then_some(path)
+    }
+
+    /// Whether granting this directory would grant everything of the person's.
+    fn holds_home(&self, dir: &Path) -> bool {
+        dir.parent().is_none() || self.home().is_some_and(|home| home.starts_with(dir))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    fn has(paths: &[PathBuf], path: &str) -> bool {
+        paths.contains(&PathBuf::from(path))
+    }
+
+    #[test]
+    fn tools_are_found_below_home_and_where_variables_put_them() {
+        let env = env(&[("HOME", "/h"), ("CARGO_HOME", "/c"), ("XDG_CACHE_HOME", "/x")]);
+        let person = Person { env: &env };
+        for path in ["/h/.cargo/registry", "/c/registry", "/h/.cache", "/x"] {
+            assert!(has(&person.caches(), path), "{path}");
+        }
+        assert!(has(&person.readable(), "/c/bin") && has(&person.readable(), "/h/.rustup"));
+        assert!(has(&person.secrets(), "/c/credentials.toml"));
+    }
+
+    #[test]
+    fn a_variable_that_names_the_home_directory_opens_nothing() {
+        let env = env(&[
+            ("HOME", "/home/me"),
+            ("XDG_CACHE_HOME", "/home/me"),
+            ("RUSTUP_HOME", "/"),
+            ("PATH", "/home:/usr/bin:relative::/home/me"),
+        ]);
+        let person = Person { env: &env };
+        for dirs in [person.caches(), person.readable(), person.programs()] {
+            assert!(dirs.iter().all(|dir| !Path::new("/home/me").starts_with(dir)), "{dirs:?}");
+        }
+        assert_eq!(person.programs(), [PathBuf::from("/usr/bin")]);
+    }
+
+    #[test]
+    fn no_cache_is_a_place_for_programs_or_for_secrets() {
+        let env = env(&[("HOME", "/h")]);
+        let person = Person { env: &env };
+        for cache in person.caches() {
+            assert!(!cache.ends_with("bin"), "{}", cache.display());
+            assert!(person.secret(&cache).is_none(), "{}", cache.display());
+        }
+        assert_eq!(person.secret(Path::new("/h/.ssh/id_ed25519")), Some("/h/.ssh".into()));
+        assert_eq!(person.secret(Path::new("/h/.sshx")), None);
+    }
+
+    #[test]
+    fn without_a_home_nothing_of_it_is_granted() {
+        let env = BTreeMap::new();
+        let person = Person { env: &env };
+        assert!(person.caches().is_empty() && person.readable().is_empty());
+    }
+}

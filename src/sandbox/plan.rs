@@ -1,0 +1,384 @@
+//! From a cage to what is really done on this disk: which holes exist, what is mounted for them,
+//! and what is granted.
+
+use crate::sandbox::cage::{Cage, Depth, GUARDED, Hole, Level, Links, Why};
+use rustix::fs::{Access, access};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Repositories inside a repository that are looked for.
+const MODULES: usize = 200;
+/// How deep the names of submodules nest.
+const MODULE_DEPTH: usize = 6;
+/// Directories directly in the scope that are looked at for a repository of their own.
+const NEIGHBOURS: usize = 500;
+
+/// What is granted at a path, as Landlock will be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Give {
+    pub path: PathBuf,
+    pub right: Right,
+    pub links: Links,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    /// To list a directory, and those below it.
+    List,
+    Read,
+    Write,
+    Device,
+}
+
+/// One mount that makes a hole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    pub path: PathBuf,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Stays where it is: else a hole below it could be moved away.
+    Pinned,
+    ReadOnly,
+    Hidden,
+}
+
+/// What is granted, and what a command loses or keeps against the intention.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub gives: Vec<Give>,
+    pub cost: Vec<String>,
+}
+
+/// The holes that are there on this disk and take something away, outer ones first; and what cannot
+/// be protected, in words.
+pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
+    let mut open = Vec::new();
+    let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
+    let guarded = cage.repositories.iter().flat_map(|git| guarded(git));
+    for hole in cage.holes.iter().cloned().chain(guarded) {
+        let Ok(real) = hole.path.canonicalize() else {
+            open.extend(not_there(cage, &hole));
+            continue;
+        };
+        if real != hole.path && granted(cage, &hole.path) == Level::Write && hole.path.is_symlink()
+        {
+            open.push(format!("{} is a link that can be replaced", hole.path.display()));
+        }
+        let hole = Hole { path: real, ..hole };
+        if granted(cage, &hole.path) > hole.level && within_reach(&hole.path) {
+            let known = found.entry(hole.path.clone()).or_insert_with(|| hole.clone());
+            known.level = known.level.min(hole.level);
+        }
+    }
+    let all: Vec<Hole> = found.into_values().collect();
+    (without_nested(all), open)
+}
+
+/// What lies in a hole that takes at least as much needs none of its own.
+fn without_nested(all: Vec<Hole>) -> Vec<Hole> {
+    let mut kept: Vec<Hole> = Vec::new();
+    for hole in all {
+        let inside = |outer: &Hole| hole.path.starts_with(&outer.path) && outer.level <= hole.level;
+        if !kept.iter().any(inside) {
+            kept.push(hole);
+        }
+    }
+    kept
+}
+
+fn not_there(cage: &Cage, hole: &Hole) -> Option<String> {
+    let lent = hole.why == Why::Scope && granted(cage, &hole.path) == Level::Write;
+    lent.then(|| format!("{} does not exist yet and could be made", hole.path.display()))
+}
+
+/// What the grants alone give at a path.
+fn granted(cage: &Cage, path: &Path) -> Level {
+    let covering = cage.grants.iter().filter(|grant| grant.covers(path));
+    covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden)
+}
+
+/// Whether this user could read it at all, or change who may.
+fn within_reach(path: &Path) -> bool {
+    let own =
+        || fs::metadata(path).is_ok_and(|meta| meta.uid() == rustix::process::getuid().as_raw());
+    access(path, Access::READ_OK).is_ok() || own()
+}
+
+/// What git executes in this `.git`, in those of its submodules, and in repositories beside it.
+fn guarded(git: &Path) -> Vec<Hole> {
+    let mut found = vec![git.to_owned()];
+    submodules(&git.join("modules"), MODULE_DEPTH, &mut found);
+    for entry in entries(&git.join("worktrees")) {
+        found.push(entry);
+    }
+    let beside = git.parent().map(entries).unwrap_or_default();
+    let nested = beside.into_iter().take(NEIGHBOURS).map(|dir| dir.join(".git"));
+    found.extend(nested.filter(|git| git.join("HEAD").is_file()));
+    found.into_iter().flat_map(|git| parts(&git)).collect()
+}
+
+fn parts(git: &Path) -> Vec<Hole> {
+    let hooks = git.join("hooks");
+    if git.join("HEAD").is_file() && git.join("config").is_file() && !hooks.exists() {
+        // A directory that is not there cannot be guarded; where it cannot be made it stays open.
+        let _ = fs::create_dir(&hooks);
+    }
+    let hole = |name| Hole { path: git.join(name), level: Level::Read, why: Why::Git };
+    GUARDED.into_iter().map(hole).filter(|hole| hole.path.exists()).collect()
+}
+
+fn submodules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in entries(dir) {
+        if found.len() > MODULES || depth == 0 {
+            return;
+        }
+        if entry.join("HEAD").is_file() {
+            submodules(&entry.join("modules"), depth - 1, found);
+            found.push(entry);
+        } else {
+            submodules(&entry, depth - 1, found);
+        }
+    }
+}
+
+/// The directories directly in a directory.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    dirs.map(|entry| entry.path()).collect()
+}
+
+/// The mounts that make these holes, outer ones first.
+pub fn mounts(cage: &Cage, holes: &[Hole]) -> Vec<Mount> {
+    let mut all: BTreeMap<PathBuf, Kind> = BTreeMap::new();
+    for hole in holes {
+        for dir in pins(cage, &hole.path) {
+            all.entry(dir).or_insert(Kind::Pinned);
+        }
+        let kind = if hole.level == Level::Hidden { Kind::Hidden } else { Kind::ReadOnly };
+        all.insert(hole.path.clone(), kind);
+    }
+    all.into_iter().map(|(path, kind)| Mount { path, kind }).collect()
+}
+
+/// The directories between the outermost writable grant and a hole in it.
+fn pins(cage: &Cage, hole: &Path) -> Vec<PathBuf> {
+    let writable = cage.grants.iter().filter(|grant| grant.level == Level::Write);
+    let covering =
+        writable.filter(|grant| grant.depth == Depth::Whole && hole.starts_with(&grant.path));
+    let Some(root) = covering.map(|grant| &grant.path).min_by_key(|path| path.as_os_str().len())
+    else {
+        return Vec::new();
+    };
+    let between = |dir: &&Path| dir.starts_with(root) && *dir != root;
+    hole.ancestors().skip(1).filter(between).map(Path::to_owned).collect()
+}
+
+/// What is granted when mounts make the holes.
+pub fn inside_mounts(cage: &Cage, holes: &[Hole]) -> Plan {
+    let mut plan = Plan::default();
+    for grant in &cage.grants {
+        let level = capped(grant.level, &grant.path, holes);
+        match grant.depth {
+            Depth::Flat => plan.flat(&grant.path, level, grant.links, holes),
+            Depth::Whole => plan.give(&grant.path, right(level), grant.links),
+            Depth::Device => plan.give(&grant.path, Some(Right::Device), grant.links),
+        }
+    }
+    plan
+}
+
+/// What is granted without mounts: around each hole one by one.
+pub fn around_holes(cage: &Cage, holes: &[Hole]) -> Plan {
+    let mut plan = Plan::default();
+    for grant in &cage.grants {
+        match grant.depth {
+            Depth::Flat => plan.flat(&grant.path, grant.level, grant.links, holes),
+            Depth::Whole => plan.around(&grant.path, grant.level, grant.links, holes),
+            Depth::Device => plan.give(&grant.path, Some(Right::Device), grant.links),
+        }
+    }
+    plan
+}
+
+fn right(level: Level) -> Option<Right> {
+    match level {
+        Level::Hidden => None,
+        Level::Read => Some(Right::Read),
+        Level::Write => Some(Right::Write),
+    }
+}
+
+fn capped(level: Level, path: &Path, holes: &[Hole]) -> Level {
+    let around = holes.iter().filter(|hole| path.starts_with(&hole.path));
+    around.map(|hole| hole.level).fold(level, Level::min)
+}
+
+impl Plan {
+    fn give(&mut self, path: &Path, right: Option<Right>, links: Links) {
+        let Some(right) = right else { return };
+        self.gives.push(Give { path: path.to_owned(), right, links });
+    }
+
+    /// A directory without what lies in its subdirectories.
+    fn flat(&mut self, dir: &Path, level: Level, links: Links, holes: &[Hole]) {
+        if !dir.is_dir() {
+            return self.give(dir, right(capped(level, dir, holes)), links);
+        }
+        self.give(dir, Some(Right::List), links);
+        for file in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if file.file_type().is_ok_and(|kind| kind.is_file()) {
+                let level = capped(level, &file.path(), holes);
+                self.give(&file.path(), right(level), Links::Refused);
+            }
+        }
+        if level == Level::Write {
+            self.cost.push(nothing_new(dir));
+        }
+    }
+
+    fn around(&mut self, path: &Path, level: Level, links: Links, holes: &[Hole]) {
+        // Holes are canonical; a place of the system may be reached through a link.
+        let real = match links {
+            Links::Refused => path.to_owned(),
+            Links::Followed => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        };
+        let level = capped(level, &real, holes);
+        let inside: Vec<Hole> = holes
+            .iter()
+            .filter(|hole| hole.path.starts_with(&real) && hole.path != real && hole.level < level)
+            .cloned()
+            .collect();
+        if inside.is_empty() {
+            return self.give(path, right(level), links);
+        }
+        let least = inside.iter().map(|hole| hole.level).min().unwrap_or(Level::Hidden);
+        self.give(&real, Some(right(least).unwrap_or(Right::List)), Links::Refused);
+        for entry in fs::read_dir(&real).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                self.around(&entry.path(), level, Links::Refused, &inside);
+            }
+        }
+        if level == Level::Write {
+            self.cost.push(nothing_new(&real));
+        }
+    }
+}
+
+fn nothing_new(dir: &Path) -> String {
+    format!("nothing new can be made directly in {}", dir.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::cage::{Grant, Mounts, Network, Sockets};
+
+    /// A workspace with a repository, a lent directory and a secret in it.
+    fn workspace() -> (tempfile::TempDir, PathBuf, Cage) {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().canonicalize().unwrap();
+        for dir in ["src", "deep/lent/x", ".git/modules/a/b"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        for file in ["secret", "deep/free", ".git/HEAD", ".git/config", ".git/index"] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        for file in ["HEAD", "config"] {
+            fs::write(root.join(".git/modules/a/b").join(file), "").unwrap();
+        }
+        let hole = |path: &str, level, why| Hole { path: root.join(path), level, why };
+        let cage = Cage {
+            grants: vec![Grant {
+                path: root.clone(),
+                level: Level::Write,
+                depth: Depth::Whole,
+                links: Links::Refused,
+            }],
+            holes: vec![
+                hole("deep/lent", Level::Read, Why::Scope),
+                hole("deep/lent/x", Level::Read, Why::Scope),
+                hole("secret", Level::Hidden, Why::Secret),
+                hole("not-yet", Level::Read, Why::Scope),
+            ],
+            repositories: vec![root.join(".git")],
+            network: Network::Off,
+            sockets: Sockets::Refused,
+            mounts: Mounts::WhenPossible,
+        };
+        (top, root, cage)
+    }
+
+    #[test]
+    fn holes_are_mounted_and_everything_above_them_is_pinned() {
+        let (_top, root, cage) = workspace();
+        let (holes, open) = holes(&cage);
+        let not_yet =
+            format!("{} does not exist yet and could be made", root.join("not-yet").display());
+        assert_eq!(open, [not_yet]);
+        let mounts: Vec<(String, Kind)> = mounts(&cage, &holes)
+            .into_iter()
+            .map(|mount| {
+                (mount.path.strip_prefix(&root).unwrap().display().to_string(), mount.kind)
+            })
+            .collect();
+        let expected = [
+            (".git", Kind::Pinned),
+            (".git/config", Kind::ReadOnly),
+            (".git/hooks", Kind::ReadOnly),
+            (".git/modules", Kind::Pinned),
+            (".git/modules/a", Kind::Pinned),
+            (".git/modules/a/b", Kind::Pinned),
+            (".git/modules/a/b/config", Kind::ReadOnly),
+            (".git/modules/a/b/hooks", Kind::ReadOnly),
+            ("deep", Kind::Pinned),
+            ("deep/lent", Kind::ReadOnly),
+            ("secret", Kind::Hidden),
+        ];
+        let expected: Vec<(String, Kind)> =
+            expected.into_iter().map(|(path, kind)| (path.to_owned(), kind)).collect();
+        assert_eq!(mounts, expected);
+        let plan = inside_mounts(&cage, &holes);
+        assert_eq!(plan.gives, [Give { path: root, right: Right::Write, links: Links::Refused }]);
+    }
+
+    #[test]
+    fn without_mounts_what_lies_around_a_hole_is_granted_one_by_one() {
+        let (_top, root, cage) = workspace();
+        let (holes, _) = holes(&cage);
+        let plan = around_holes(&cage, &holes);
+        let right = |path: &str| {
+            let path = root.join(path);
+            let covering = plan.gives.iter().filter(|give| path.starts_with(&give.path));
+            covering.map(|give| give.right).max()
+        };
+        assert_eq!(right("src/a"), Some(Right::Write));
+        assert_eq!(right("deep/free"), Some(Right::Write));
+        assert_eq!(right(".git/index"), Some(Right::Write));
+        assert_eq!(right("deep/lent/x"), Some(Right::Read));
+        assert_eq!(right(".git/hooks"), Some(Right::Read));
+        assert_eq!(right(".git/modules/a/b/config"), Some(Right::Read));
+        assert_eq!(right("secret"), Some(Right::List));
+        assert!(plan.cost.contains(&nothing_new(&root)), "{:?}", plan.cost);
+    }
+
+    #[test]
+    fn a_rule_that_is_not_recursive_gives_files_and_no_subdirectory() {
+        let (_top, root, mut cage) = workspace();
+        cage.grants[0].depth = Depth::Flat;
+        let (holes, _) = holes(&cage);
+        let plan = inside_mounts(&cage, &holes);
+        let given: Vec<&Give> = plan.gives.iter().filter(|give| give.path != root).collect();
+        assert!(given.is_empty(), "the only file is secret: {given:?}");
+        fs::write(root.join("plain"), "").unwrap();
+        let plan = inside_mounts(&cage, &holes);
+        let plain = Give { path: root.join("plain"), right: Right::Write, links: Links::Refused };
+        assert!(plan.gives.contains(&plain));
+        assert_eq!(plan.cost, [nothing_new(&root)]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Landlock: what is not granted here cannot be opened, connected to or signalled.
+
+use crate::sandbox::cage::{Cage, Links, Network, Sockets};
+use crate::sandbox::plan::{Give, Right};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// The newest version whose rights are known here; on an older kernel fewer of them are handled.
+const NEWEST: ABI = ABI::V9;
+/// From here on Landlock decides about the sockets of other programs that have a path.
+pub const PATH_SOCKETS: u32 = 9;
+
+/// Confines this thread, and all it starts, to these places. Answers the version of Landlock in
+/// use, 0 for none, and what could not be granted.
+pub fn raise(cage: &Cage, gives: &[Give]) -> Result<(u32, Vec<String>), RulesetError> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?;
+    if cage.network == Network::Off {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let mut rules = rules.create()?;
+    let mut missed = Vec::new();
+    for give in gives {
+        match open(give) {
+            Ok((place, is_dir)) => rules = add(rules, place, rights(give.right, is_dir, cage))?,
+            // What is not there holds nothing; what is not ours to open stays shut anyway.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => {}
+            Err(error) => missed.push(format!("{}: {error}", give.path.display())),
+        }
+    }
+    let abi = match rules.restrict_self()?.landlock {
+        LandlockStatus::Available { effective_abi, .. } => effective_abi as u32,
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
+    };
+    Ok((abi, missed))
+}
+
+fn add(
+    rules: RulesetCreated,
+    place: OwnedFd,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    rules.add_rule(PathBeneath::new(place, rights))
+}
+
+fn open(give: &Give) -> Result<(OwnedFd, bool), Errno> {
+    let strict = match give.links {
+        Links::Followed => ResolveFlags::empty(),
+        Links::Refused => ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    };
+    let place = openat2(CWD, &give.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), strict)?;
+    let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
+    Ok((place, kind == FileType::Directory))
+}
+
+fn rights(right: Right, is_dir: bool, cage: &Cage) -> BitFlags<AccessFs> {
+    let read = AccessFs::from_read(NEWEST);
+    let all = match right {
+        Right::List => AccessFs::ReadDir.into(),
+        Right::Read => read,
+        Right::Write => read | written(),
+        Right::Device => {
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
+        }
+    };
+    let own = match cage.sockets {
+        Sockets::Open => AccessFs::ResolveUnix.into(),
+        Sockets::Refused => BitFlags::EMPTY,
+    };
+    if is_dir { all | own } else { (all | own) & AccessFs::from_file(NEWEST) }
+}
+
+/// Everything but making devices and giving orders to them.
+fn written() -> BitFlags<AccessFs> {
+    AccessFs::from_write(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
