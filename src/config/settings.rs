@@ -4,6 +4,8 @@
 
 use crate::config::catalogue::{Known, Provider};
 use crate::config::complaint::Complaint;
+use crate::config::policy::{FileRule, Permissions};
+use crate::protocol::Action;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// The largest settings file that is read, in bytes.
 const MAX_FILE: u64 = 256 * 1024;
@@ -28,6 +30,7 @@ pub struct Settings {
     pub host: Host,
     pub shell: Shell,
     pub compaction: Compaction,
+    pub permissions: Permissions,
     pub ui: Ui,
     pub provider: BTreeMap<String, Provider>,
     pub models: BTreeMap<String, Known>,
@@ -216,6 +219,8 @@ pub struct WorkspaceSettings {
     /// `provider/model`; counts only if that model is known.
     pub model: Option<String>,
     pub max_turns: Option<NonZeroU32>,
+    /// Rules that ask or deny.
+    pub rules: Vec<FileRule>,
     /// What was ignored, to be shown.
     pub notices: Vec<Complaint>,
 }
@@ -243,7 +248,7 @@ impl WorkspaceSettings {
         };
         let mut ignore = |key: &str, at: usize| {
             let message = format!(
-                "{key} is ignored: a workspace may only choose a known model and lower limits"
+                "{key} is ignored: a workspace may only choose a known model, lower limits, and ask or deny more"
             );
             found.notices.push(Complaint::at(file, text, at, message));
         };
@@ -261,11 +266,32 @@ impl WorkspaceSettings {
                         }
                     }
                 }
+                ("permissions", DeValue::Table(permissions)) => {
+                    for (key, value) in permissions {
+                        match (key.get_ref().as_ref(), value.get_ref()) {
+                            ("rule", DeValue::Array(rules)) => {
+                                for rule in rules {
+                                    match narrowing(rule) {
+                                        Some(rule) => found.rules.push(rule),
+                                        None => ignore("permissions.rule", rule.span().start),
+                                    }
+                                }
+                            }
+                            (other, _) => ignore(&format!("permissions.{other}"), key.span().start),
+                        }
+                    }
+                }
                 (other, _) => ignore(other, at),
             }
         }
         found
     }
+}
+
+/// A rule that asks or denies; one that allows, or cannot be read, is none.
+fn narrowing(rule: &Spanned<DeValue<'_>>) -> Option<FileRule> {
+    let rule = FileRule::deserialize(toml::de::ValueDeserializer::from(rule.clone())).ok()?;
+    (rule.action != Action::Allow).then_some(rule)
 }
 
 fn turns(value: &DeValue<'_>) -> Option<NonZeroU32> {
@@ -316,20 +342,40 @@ pub fn read_what_fits<T: DeserializeOwned + Default>(
     }
 }
 
-/// Removes the innermost key that stands at a byte or whose value does; whether there was one.
+/// Removes the innermost key, or element of a list, that stands at a byte or whose value does;
+/// whether there was one.
 fn drop_key(table: &mut DeTable<'_>, at: usize) -> bool {
+    let here = |span: std::ops::Range<usize>| span.contains(&at);
     for (_, value) in table.iter_mut() {
-        if let DeValue::Table(inner) = value.get_mut()
-            && drop_key(inner, at)
-        {
+        let dropped = match value.get_mut() {
+            DeValue::Table(inner) => drop_key(inner, at),
+            DeValue::Array(elements) => drop_element(elements, at),
+            _ => false,
+        };
+        if dropped {
             return true;
         }
     }
-    let here = |span: std::ops::Range<usize>| span.contains(&at);
     let found = table.iter().find_map(|(key, value)| {
         (here(key.span()) || here(value.span())).then(|| Spanned::clone(key))
     });
     found.is_some_and(|key| table.remove(&key).is_some())
+}
+
+fn drop_element(elements: &mut DeArray<'_>, at: usize) -> bool {
+    let Some(index) = elements.iter().position(|element| holds(element, at)) else { return false };
+    let all = std::mem::replace(elements, DeArray::new()).into_iter().enumerate();
+    *elements = all.filter(|(i, _)| *i != index).map(|(_, element)| element).collect();
+    true
+}
+
+/// Whether something of an element stands at a byte.
+fn holds(element: &Spanned<DeValue<'_>>, at: usize) -> bool {
+    let DeValue::Table(table) = element.get_ref() else { return element.span().contains(&at) };
+    let inside = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        key.span().contains(&at) || value.span().contains(&at)
+    };
+    element.span().contains(&at) || table.iter().any(inside)
 }
 
 #[cfg(test)]
@@ -412,6 +458,50 @@ mod tests {
         assert_eq!(settings.limits, Limits::default());
         assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
         assert_eq!(settings.provider["shed"].base_url.as_deref(), Some("http://shed"));
+    }
+
+    #[test]
+    fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
+        let (settings, complaints) = read(concat!(
+            "[permissions]\n",
+            "default = \"ask\"\n",
+            "[[permissions.rule]]\n",
+            "tool = \"Bash\"\n",
+            "pattern = \"git push*\"\n",
+            "action = \"deny\"\n",
+            "[[permissions.rule]]\n",
+            "tool = \"Bash\"\n",
+            "action = \"perhaps\"\n",
+            "[[permissions.rule]]\n",
+            "action = \"ask\"\n",
+        ));
+        assert_eq!(complaints.len(), 1, "{complaints:?}");
+        assert!(complaints[0].starts_with("/c/config.toml:9:10: "), "{complaints:?}");
+        let rules = &settings.permissions.rule;
+        assert_eq!(settings.permissions.default, Some(Action::Ask));
+        assert_eq!(rules.iter().map(|r| r.action).collect::<Vec<_>>(), [Action::Deny, Action::Ask]);
+        assert_eq!((rules[1].tool.as_str(), rules[1].pattern.as_str()), ("*", "*"));
+    }
+
+    #[test]
+    fn a_workspace_may_ask_and_deny_more_and_its_allowing_rules_are_ignored_with_a_notice() {
+        let found = WorkspaceSettings::read(
+            Path::new("/w/.yoi/config.toml"),
+            concat!(
+                "[permissions]\n",
+                "default = \"allow\"\n",
+                "[[permissions.rule]]\n",
+                "tool = \"Bash\"\n",
+                "action = \"allow\"\n",
+                "[[permissions.rule]]\n",
+                "tool = \"Bash\"\n",
+                "pattern = \"make deploy*\"\n",
+                "action = \"deny\"\n",
+            ),
+        );
+        let actions: Vec<Action> = found.rules.iter().map(|rule| rule.action).collect();
+        assert_eq!(actions, [Action::Deny]);
+        assert_eq!(found.notices.len(), 2, "{:?}", found.notices);
     }
 
     #[test]
