@@ -14,6 +14,7 @@ mod read;
 mod replace;
 mod spill;
 pub mod tasks;
+mod touch;
 mod walk;
 mod write;
 
@@ -29,6 +30,8 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
+
+pub use touch::{Touch, touched};
 
 /// Bytes of content a result holds, when nothing else is configured.
 pub const MAX_OUTPUT: usize = 64 * 1024;

@@ -26,19 +26,54 @@ pub struct Ask {
     /// The scope the Pod acts under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<Rule>,
+    /// What an answer that allows adds to that scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Rule>,
     /// The rule that an answer for the Pod or the subtree writes.
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
     pub since: u64,
 }
 
+/// Characters of the action in [`Ask::line`].
+const MAX_LINE: usize = 80;
+
+impl Ask {
+    /// The question in one line: `Bash cargo fetch (network)`.
+    pub fn line(&self) -> String {
+        let first = self.action.lines().next().unwrap_or("");
+        let shown: String = first.chars().take(MAX_LINE).collect();
+        let rest = if shown.len() < self.action.trim_end().len() { "…" } else { "" };
+        let line = format!("{} {shown}{rest}", self.tool);
+        let needs = self.needs().collect::<Vec<_>>().join(", ");
+        match (needs.as_str(), &self.lease) {
+            ("", None) => line,
+            ("", Some(_)) => format!("{line} (outside its scope)"),
+            (needs, _) => format!("{line} ({needs})"),
+        }
+    }
+
+    /// What a command needs beyond its walls, in words.
+    pub fn needs(&self) -> impl Iterator<Item = &str> {
+        self.rule.tool.split('+').skip(1)
+    }
+}
+
 /// What a rule of policy speaks about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// A tool's name, ignoring case, or `*`.
+    /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that.
     pub tool: String,
-    /// `*` and `?` over the first of the call's command, file_path, path, pattern, query, url, name.
+    /// `*` and `?` over the first of the call's command, file_path, path, pattern, query, url,
+    /// name; `\` takes their meaning away.
     pub pattern: String,
+}
+
+impl std::fmt::Display for Pattern {
+    /// As `--allow` takes it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.tool, self.pattern)
+    }
 }
 
 /// An answer.
@@ -86,4 +121,30 @@ pub struct PolicyRule {
     pub action: Action,
     /// Where it comes from, in words.
     pub source: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_one_line_with_what_it_needs() {
+        let mut ask = Ask {
+            id: "1".into(),
+            pod: PodName::parse("alice").unwrap(),
+            lineage: vec![],
+            call_id: "c".into(),
+            tool: "Bash".into(),
+            action: "cargo fetch".into(),
+            because: String::new(),
+            reason: None,
+            scope: vec![],
+            lease: None,
+            rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
+            since: 0,
+        };
+        assert_eq!(ask.line(), "Bash cargo fetch (network)");
+        ask.action = "cd x\nmake".into();
+        assert_eq!(ask.line(), "Bash cd x… (network)");
+    }
 }

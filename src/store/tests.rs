@@ -429,6 +429,7 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
         because: "it needs the network".into(),
         reason: None,
         scope: Vec::new(),
+        lease: None,
         rule: pattern.clone(),
         since: 4,
     };

@@ -27,7 +27,7 @@ pub struct Input {
 
 pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Result<Output, Fault> {
     let input: Input = input::parse("Glob", arguments)?;
-    let (base, pattern) = split(&input);
+    let (base, pattern) = split(input.path, &input.pattern);
     let base = walk::base(ctx, base.as_deref())?;
     let matcher = matcher(&pattern)?;
     let mut files = Files::of(walk::builder(ctx, &base).build(), ctx, cancel);
@@ -44,14 +44,19 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
 }
 
 /// An absolute pattern is a directory without wildcards and the pattern below it.
-fn split(input: &Input) -> (Option<String>, String) {
-    if !input.pattern.starts_with('/') {
-        return (input.path.clone(), input.pattern.clone());
+fn split(path: Option<String>, pattern: &str) -> (Option<String>, String) {
+    if !pattern.starts_with('/') {
+        return (path, pattern.into());
     }
-    let wild = input.pattern.find(['*', '?', '[', '{']).unwrap_or(input.pattern.len());
-    let cut = input.pattern[..wild].rfind('/').unwrap_or(0);
-    let base = if cut == 0 { "/" } else { &input.pattern[..cut] };
-    (Some(base.into()), input.pattern[cut + 1..].into())
+    let wild = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
+    let cut = pattern[..wild].rfind('/').unwrap_or(0);
+    let base = if cut == 0 { "/" } else { &pattern[..cut] };
+    (Some(base.into()), pattern[cut + 1..].into())
+}
+
+/// Where a search begins that is not in the working directory.
+pub fn base(path: Option<String>, pattern: &str) -> Option<String> {
+    split(path, pattern).0.filter(|base| !base.is_empty())
 }
 
 fn matcher(pattern: &str) -> Result<GlobMatcher, Fault> {

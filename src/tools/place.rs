@@ -127,7 +127,21 @@ pub fn reaches(ctx: &Context, directory: &Path) -> bool {
 
 /// Whether this canonical path may be read.
 pub fn readable(ctx: &Context, path: &Path) -> bool {
-    permitted(ctx, path, Permission::Read).is_some()
+    allows(ctx, path, Permission::Read)
+}
+
+/// Whether this much may be done with a canonical path.
+pub fn allows(ctx: &Context, path: &Path, need: Permission) -> bool {
+    permitted(ctx, path, need).is_some()
+}
+
+/// The canonical form of an absolute path; what does not exist yet has one too.
+pub fn resolve(given: &str) -> Result<PathBuf, Fault> {
+    let path = Path::new(given);
+    if !path.is_absolute() {
+        return Err(Fault::argument(format!("path must be absolute: {given}")));
+    }
+    canonical(path).map(|(path, _)| path)
 }
 
 /// The root from which a permitted path is opened.

@@ -14,10 +14,12 @@ pub const MAX_ENTRIES: usize = 500_000;
 /// Where a search begins: the directory given, or the working directory.
 pub fn base(ctx: &Context, given: Option<&str>) -> Result<PathBuf, Fault> {
     let Some(given) = given.filter(|path| !path.is_empty()) else { return own(ctx) };
-    if !Path::new(given).is_absolute() {
-        return base_of(ctx, &ctx.cwd.join(given).to_string_lossy());
-    }
-    base_of(ctx, given)
+    base_of(ctx, &absolute(ctx, given))
+}
+
+/// A path as it is meant from the working directory.
+pub fn absolute(ctx: &Context, given: &str) -> String {
+    ctx.cwd.join(given).to_string_lossy().into_owned()
 }
 
 fn own(ctx: &Context) -> Result<PathBuf, Fault> {

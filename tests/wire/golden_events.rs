@@ -301,6 +301,7 @@ fn ask() -> Ask {
         because: "it needs the network".into(),
         reason: Some("deps".into()),
         scope: vec![rule()],
+        lease: None,
         rule: pattern(),
         since: 7,
     }

@@ -1,0 +1,47 @@
+//! Which path a call of a file tool is about, and what its scope lacks for it: what has to be
+//! known before the call may start.
+
+use crate::scope::{Permission, Rule};
+use crate::tools::{Context, glob, place, walk};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A path that a call reads or changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Canonical.
+    pub path: PathBuf,
+    /// What the scope would have to give and does not. `None` when it gives it, and when it never
+    /// can, because a rule of its own forbids it: then the tool says so.
+    pub lacks: Option<Rule>,
+}
+
+/// What a call is about; `None` for every tool that is not about one path, and when the path
+/// cannot be resolved. Looks at the disk.
+pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
+    let ctx = &ctx.canonical();
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
+    let (given, need) = match name {
+        "Read" => (text("file_path")?, Permission::Read),
+        "Write" | "Edit" => (text("file_path")?, Permission::Write),
+        "Grep" => (text("path")?, Permission::Read),
+        "Glob" => (glob::base(text("path"), &text("pattern")?)?, Permission::Read),
+        _ => return None,
+    };
+    let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
+    let path = place::resolve(&given).ok()?;
+    let lacks = lacks(ctx, &path, need);
+    Some(Touch { path, lacks })
+}
+
+fn lacks(ctx: &Context, path: &std::path::Path, need: Permission) -> Option<Rule> {
+    let recursive = path.is_dir();
+    if place::allows(ctx, path, need) || recursive && place::reaches(ctx, path) {
+        return None;
+    }
+    if ctx.scope.deny.iter().any(|deny| deny.covers(path) && deny.permission <= need) {
+        return None;
+    }
+    Some(Rule { target: path.to_owned(), permission: need, recursive })
+}
