@@ -1,4 +1,4 @@
-//! What a model may do: files, shell, tasks. A tool is a row in `TABLE` and a function from its
+//! What a model may do: files, shell, tasks, other Pods. A tool is a row in `TABLE` and a function from its
 //! arguments and a `Context` to an `Output`; it changes nothing else of the Pod.
 
 mod bash;
@@ -10,6 +10,7 @@ mod input;
 mod keep;
 mod live;
 mod place;
+pub mod pods;
 mod read;
 mod replace;
 mod spill;
@@ -18,6 +19,7 @@ mod touch;
 mod walk;
 mod write;
 
+use crate::client::desk::Desk;
 use crate::llm::ToolSpec;
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
@@ -73,6 +75,8 @@ pub enum Lane {
     Shell,
     /// Changes the task list: one after the other in call order.
     Note,
+    /// Concerns other Pods: a barrier, alone and in call order.
+    Pods,
 }
 
 /// How a tool does its work.
@@ -83,6 +87,8 @@ enum Act {
     Shell,
     /// On the task list; a change is handed back in [`Done::tasks`].
     Tasks(fn(&str, &mut tasks::Tasks) -> Result<Output, Fault>),
+    /// One call to the host.
+    Pods(&'static pods::Verb),
 }
 
 /// What a call may use, as of its start.
@@ -108,6 +114,8 @@ pub struct Context {
     pub own: Vec<PathBuf>,
     /// What this call was granted beyond the scope, before it began.
     pub needs: Vec<Need>,
+    /// How the host is reached; `None` where there is none.
+    pub desk: Option<Desk>,
     /// Bytes of content in one result ([`MAX_OUTPUT`]).
     pub max_output: usize,
 }
@@ -151,11 +159,60 @@ pub const TABLE: &[Tool] = &[
         act: Act::Files(grep::grep),
     },
     Tool {
+        name: "ListPods",
+        description: pods::list::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::list::Input>,
+        act: Act::Pods(&pods::list::VERB),
+    },
+    Tool {
         name: "Read",
         description: read::DESCRIPTION,
         lane: Lane::Look,
         schema: input::schema::<read::Input>,
         act: Act::Files(read::read),
+    },
+    Tool {
+        name: "ReadPodOutput",
+        description: pods::output::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::output::Input>,
+        act: Act::Pods(&pods::output::VERB),
+    },
+    Tool {
+        name: "RestorePod",
+        description: pods::restore::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::restore::Input>,
+        act: Act::Pods(&pods::restore::VERB),
+    },
+    Tool {
+        name: "SendToPeerPod",
+        description: pods::peer::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::peer::Input>,
+        act: Act::Pods(&pods::peer::VERB),
+    },
+    Tool {
+        name: "SendToPod",
+        description: pods::send::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::send::Input>,
+        act: Act::Pods(&pods::send::VERB),
+    },
+    Tool {
+        name: "SpawnPod",
+        description: pods::spawn::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::spawn::Input>,
+        act: Act::Pods(&pods::spawn::VERB),
+    },
+    Tool {
+        name: "StopPod",
+        description: pods::stop::DESCRIPTION,
+        lane: Lane::Pods,
+        schema: input::schema::<pods::stop::Input>,
+        act: Act::Pods(&pods::stop::VERB),
     },
     Tool {
         name: "TaskCreate",
@@ -257,6 +314,9 @@ async fn act(
                 Ok(result) => result.map(Done::of),
                 Err(_) => Err(Fault::Internal(format!("{} broke off", tool.name))),
             }
+        }
+        Act::Pods(verb) => {
+            pods::act(verb, arguments, ctx.desk.as_ref(), cancel).await.map(Done::of)
         }
         Act::Tasks(work) => {
             let mut tasks = ctx.tasks.clone();

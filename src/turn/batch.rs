@@ -125,7 +125,7 @@ fn together(calls: &[Call]) -> usize {
     let first = lane(&calls[0]);
     match first {
         Lane::Look | Lane::Shell => calls.iter().take_while(|c| lane(c) == first).count(),
-        Lane::Change | Lane::Note => 1,
+        Lane::Change | Lane::Note | Lane::Pods => 1,
     }
 }
 

@@ -36,6 +36,7 @@ impl Bench {
             old_nofile: None,
             own: Vec::new(),
             needs: Vec::new(),
+            desk: None,
             max_output: tools::MAX_OUTPUT,
         };
         Self { ctx, cancel: CancellationToken::new(), root, _dir: dir }

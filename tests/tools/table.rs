@@ -12,7 +12,14 @@ fn the_tools_are_these_and_no_others() {
         "Edit",
         "Glob",
         "Grep",
+        "ListPods",
         "Read",
+        "ReadPodOutput",
+        "RestorePod",
+        "SendToPeerPod",
+        "SendToPod",
+        "SpawnPod",
+        "StopPod",
         "TaskCreate",
         "TaskGet",
         "TaskList",
@@ -20,6 +27,20 @@ fn the_tools_are_these_and_no_others() {
         "Write",
     ];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn removed_tools_are_not_registered_and_no_word_of_them_is_left() {
+    let removed = ["attach", "listvisiblepods", "inspectpod"];
+    let prompts =
+        [include_str!("../../prompts/system.md"), include_str!("../../prompts/compaction.md")];
+    let specs = tools::specs();
+    let offered = specs.iter().map(|s| format!("{} {} {}", s.name, s.description, s.schema));
+    for text in offered.chain(prompts.map(str::to_owned)) {
+        for word in removed {
+            assert!(!text.to_lowercase().contains(word), "{word}: {text}");
+        }
+    }
 }
 
 #[test]
@@ -64,6 +85,10 @@ fn changing_files_and_running_commands_are_in_different_lanes() {
     assert_eq!((lane("Write"), lane("Edit")), (Lane::Change, Lane::Change));
     assert_eq!(lane("Bash"), Lane::Shell);
     assert_eq!((lane("TaskCreate"), lane("TaskUpdate")), (Lane::Note, Lane::Note));
+    for name in ["SpawnPod", "SendToPod", "ReadPodOutput", "StopPod", "ListPods", "RestorePod"] {
+        assert_eq!(lane(name), Lane::Pods);
+    }
+    assert_eq!(lane("SendToPeerPod"), Lane::Pods);
     for name in ["Read", "Glob", "Grep", "TaskGet", "TaskList"] {
         assert_eq!(lane(name), Lane::Look);
     }

@@ -111,6 +111,7 @@ impl Pod {
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
             needs: Vec::new(),
+            desk: None,
             max_output: tools::MAX_OUTPUT,
         }
     }

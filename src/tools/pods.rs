@@ -1,0 +1,104 @@
+//! What a Pod may do with other Pods. Each tool reads its arguments, makes the one call to the host
+//! that the verb of the same name makes, and puts the answer into words for a model.
+
+pub mod list;
+pub mod output;
+pub mod peer;
+pub mod restore;
+pub mod send;
+pub mod spawn;
+pub mod stop;
+
+use crate::client::desk::Desk;
+use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal};
+use crate::tools::Output;
+use crate::tools::fault::Fault;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long a tool waits for the host.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How long stopping is waited for: who stops a Pod has an answer within 8 s in every case.
+pub const STOP_PATIENCE: Duration = Duration::from_millis(7_800);
+
+/// One call to the host.
+pub struct Order {
+    /// Whom it concerns.
+    pub pod: PodName,
+    /// The name as the model wrote it, for the answer.
+    pub named: String,
+    pub method: Method,
+}
+
+/// How a tool of this room works.
+pub struct Verb {
+    /// The arguments, and who calls, as an order.
+    pub order: fn(&str, &PodName) -> Result<Order, Fault>,
+    /// The host's answer in words; `None` when it is the answer to something else.
+    pub tell: fn(&str, Event) -> Option<Output>,
+    /// The host's refusal in words.
+    pub refused: fn(&str, Refusal) -> Fault,
+    pub patience: Duration,
+    /// What is true when the host did not answer in time.
+    pub late: &'static str,
+}
+
+/// Carries a verb out; ends early when the Pod is cancelled.
+pub async fn act(
+    verb: &Verb,
+    arguments: &str,
+    desk: Option<&Desk>,
+    cancel: &CancellationToken,
+) -> Result<Output, Fault> {
+    let Some(desk) = desk else {
+        return Err(Fault::Execution("no other pod can be reached from here".into()));
+    };
+    let Order { pod, named, method } = (verb.order)(arguments, desk.me())?;
+    let answer = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(Fault::cancelled()),
+        answer = tokio::time::timeout(verb.patience, desk.call(Some(&pod), method)) => answer,
+    };
+    match answer {
+        Err(_) => Err(Fault::Execution(format!("`{named}`: {}", verb.late))),
+        Ok(Err(refusal)) => Err((verb.refused)(&named, refusal)),
+        Ok(Ok(event)) => (verb.tell)(&named, event)
+            .ok_or_else(|| Fault::Internal("the host answered something else".into())),
+    }
+}
+
+/// A refusal as it is: whose fault it is follows from its code.
+pub fn plain(_named: &str, refusal: Refusal) -> Fault {
+    match refusal.code {
+        ErrorCode::InvalidRequest => Fault::Argument(refusal.message),
+        ErrorCode::Internal => Fault::Internal(refusal.message),
+        ErrorCode::AlreadyRunning
+        | ErrorCode::NotRunning
+        | ErrorCode::NotPaused
+        | ErrorCode::ProviderError
+        | ErrorCode::ToolError => Fault::Execution(refusal.message),
+    }
+}
+
+/// What is said when a name is not that of a child or descendant.
+pub fn not_spawned(name: &str) -> String {
+    format!("no spawned pod named `{name}`")
+}
+
+/// What is said when there is no Pod of that name.
+pub fn missing(name: &str) -> String {
+    format!("pod state missing for `{name}`")
+}
+
+/// The name of a child; what cannot be one names no child.
+fn child(name: &str) -> Result<PodName, Fault> {
+    PodName::parse(name).map_err(|_| Fault::Argument(not_spawned(name)))
+}
+
+/// The name of any Pod.
+fn any(name: &str) -> Result<PodName, Fault> {
+    PodName::parse(name).map_err(|_| Fault::Argument(missing(name)))
+}
+
+#[cfg(test)]
+mod tests;

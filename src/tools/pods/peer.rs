@@ -1,0 +1,38 @@
+//! `SendToPeerPod`: a word to a peer.
+
+use crate::protocol::{Event, Method, PodName};
+use crate::tools::fault::Fault;
+use crate::tools::pods::{self, Order, Verb};
+use crate::tools::{Output, input};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub const DESCRIPTION: &str = "Sends a message to a peer: a Pod that a person made known to you and \
+that you do not command. It gets the message as a notification under your name, does what it thinks \
+right, and may answer in the same way. Only a live peer can be reached; nothing is restored for it.";
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// The peer's name.
+    name: String,
+    /// What to tell it. Say all that it needs: it sees nothing of your conversation.
+    message: String,
+}
+
+pub const VERB: Verb = Verb {
+    order,
+    tell,
+    refused: pods::plain,
+    patience: pods::PATIENCE,
+    late: "the message was not confirmed within 10 s and may or may not arrive",
+};
+
+fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
+    let Input { name, message } = input::parse("SendToPeerPod", arguments)?;
+    Ok(Order { pod: pods::any(&name)?, named: name, method: Method::Notify { message } })
+}
+
+fn tell(named: &str, event: Event) -> Option<Output> {
+    let Event::Accepted { .. } = event else { return None };
+    Some(Output::line(format!("sent peer message to `{named}`")))
+}

@@ -1,0 +1,89 @@
+//! `SpawnPod`: a child of one's own.
+
+use crate::protocol::method::SpawnPod;
+use crate::protocol::{Event, Method, PodName};
+use crate::scope::{Permission, Rule};
+use crate::tools::fault::Fault;
+use crate::tools::pods::{self, Order, Verb};
+use crate::tools::{Output, input};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+pub const DESCRIPTION: &str = "Starts a child Pod: another agent that works on its own task beside \
+you. It sees nothing of your conversation, so the task must say everything it needs. You lend it a \
+part of your scope; write that you lend is write you do not have until it returns, when the child \
+stops. Returns as soon as the child has its task and does not wait for the work. A notification \
+tells you when the child ends a turn; read what it said with ReadPodOutput, write to it with \
+SendToPod, end it with StopPod.";
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// A new name for the child: letters, digits, `.`, `_`, `-`.
+    name: String,
+    /// Its first message: what to do, where, and what to report when it is done.
+    task: String,
+    /// What it is lent, inside your own scope; at least one rule.
+    scope: Vec<ScopeRule>,
+    /// `default`, `inherit` (your own model and settings) or the name of a profile.
+    profile: Option<String>,
+    /// Stands in the place of the general instruction in its system prompt.
+    instruction: Option<String>,
+    /// Its working directory, absolute; yours when it may read that, else its first target.
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ScopeRule {
+    /// An absolute path.
+    target: PathBuf,
+    /// What the child may do there; write includes read.
+    permission: Access,
+    /// Whether everything below the target is meant; if not, only its direct children are.
+    #[serde(default = "yes")]
+    recursive: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Access {
+    Read,
+    Write,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl From<ScopeRule> for Rule {
+    fn from(rule: ScopeRule) -> Self {
+        let permission = match rule.permission {
+            Access::Read => Permission::Read,
+            Access::Write => Permission::Write,
+        };
+        Self { target: rule.target, permission, recursive: rule.recursive }
+    }
+}
+
+pub const VERB: Verb = Verb {
+    order,
+    tell,
+    refused: pods::plain,
+    patience: pods::PATIENCE,
+    late: "the host has not started it within 10 s; ListPods shows whether it is there",
+};
+
+fn order(arguments: &str, me: &PodName) -> Result<Order, Fault> {
+    let Input { name, task, scope, profile, instruction, cwd } =
+        input::parse("SpawnPod", arguments)?;
+    let scope = scope.into_iter().map(Rule::from).collect();
+    let named = name.clone();
+    let method = Method::Spawn(SpawnPod { name, task, scope, profile, instruction, cwd });
+    Ok(Order { pod: me.clone(), named, method })
+}
+
+fn tell(_named: &str, event: Event) -> Option<Output> {
+    let Event::Spawned { info, socket } = event else { return None };
+    let summary = format!("spawned pod `{}` listening on {}", info.name, socket.display());
+    Some(Output::line(summary))
+}
