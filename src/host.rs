@@ -6,6 +6,7 @@ use crate::config::dirs::{Dirs, Env};
 use crate::config::settings::Settings;
 use crate::protocol::frame::encode_event;
 use crate::protocol::{Event, PodInfo, PodName, Refusal};
+use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -92,6 +93,8 @@ pub(crate) struct Inner {
     pub(crate) timeouts: crate::llm::http::Timeouts,
     pub(crate) helper: PathBuf,
     pub(crate) old_nofile: Option<u64>,
+    /// How well commands are confined here, once it is known.
+    pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
     /// Lines for every watching screen.
     pub(crate) feed: broadcast::Sender<Fed>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
@@ -126,6 +129,12 @@ impl Shared {
             // Without a receiver there is nobody to tell.
             let _ = self.feed.send(Fed(Bytes::from(encode_event(None, pod, seq, event))));
         }
+    }
+
+    /// How well commands are confined here; found out once.
+    pub(crate) async fn confinement(&self) -> &Confinement {
+        let sandbox = Sandbox { helper: self.helper.clone(), nofile: None };
+        self.confinement.get_or_init(|| async move { sandbox.probe().await }).await
     }
 
     /// Every Pod as it is now, oldest first.
@@ -174,10 +183,13 @@ impl Host {
             env: options.env,
             helper: options.helper,
             old_nofile: options.old_nofile,
+            confinement: tokio::sync::OnceCell::new(),
             feed,
             members: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
+        let probing = shared.clone();
+        tokio::spawn(async move { probing.confinement().await.clone() });
         notices.extend(supervisor::recover(&shared, &opening).await?);
         let (orders, inbox) = mpsc::channel(supervisor::ORDERS);
         let (ended_tx, ended) = watch::channel(false);

@@ -1,6 +1,7 @@
 //! How a command is started and ended: each runs under a small helper process that owns every
 //! descendant, and nothing it started outlives it.
 
+mod after;
 mod cage;
 mod calls;
 mod confine;
@@ -83,6 +84,8 @@ pub struct Ended {
     pub left_over: Vec<String>,
     /// Those that could not be ended, for example because they belong to another user.
     pub stuck: Vec<String>,
+    /// What it left that would lead others astray, and what became of it, each a sentence.
+    pub undone: Vec<String>,
     /// How well it was confined; `None` where no walls were asked for.
     pub confinement: Option<Confinement>,
 }
@@ -271,8 +274,8 @@ async fn finish(
         (_, _, Some(signal)) => Outcome::Signalled(signal),
         _ => Outcome::Exited(report.code.unwrap_or(0)),
     };
-    let Report { ended: left_over, stuck, confinement, .. } = report;
-    Ok(Ended { outcome, left_over, stuck, confinement })
+    let Report { ended: left_over, stuck, undone, confinement, .. } = report;
+    Ok(Ended { outcome, left_over, stuck, undone, confinement })
 }
 
 /// The helper is gone or does not answer: ends it, and what carries its mark.

@@ -23,7 +23,7 @@ use crate::client::desk::Desk;
 use crate::llm::ToolSpec;
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
-use crate::sandbox::Need;
+use crate::sandbox::{Need, Person};
 use crate::scope::Scope;
 use fault::Fault;
 use futures_util::FutureExt;
@@ -327,7 +327,8 @@ async fn act(
 }
 
 impl Context {
-    /// The same, with the directories of its own in the form that checked paths have.
+    /// The same, with the directories of its own in the form that checked paths have, and without
+    /// the secrets that lie in its scope.
     fn canonical(&self) -> Self {
         let mut ctx = self.clone();
         for path in [&mut ctx.cwd, &mut ctx.outputs] {
@@ -336,6 +337,10 @@ impl Context {
                 *path = real;
             }
         }
+        let secrets = Person { env: &ctx.env }.secrets().into_iter();
+        let real = secrets.flat_map(|path| path.canonicalize().into_iter().chain([path]));
+        let inside: Vec<PathBuf> = real.filter(|path| ctx.scope.reaches(path)).collect();
+        ctx.scope = ctx.scope.with_deny(inside);
         ctx
     }
 }

@@ -6,6 +6,8 @@ mod bench;
 mod commands;
 #[path = "tools/edits.rs"]
 mod edits;
+#[path = "tools/escape.rs"]
+mod escape;
 #[path = "tools/output.rs"]
 mod output;
 #[path = "tools/reading.rs"]

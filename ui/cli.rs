@@ -10,6 +10,7 @@ use yoi::config::Dirs;
 
 mod args;
 mod auth;
+mod doctor;
 mod log;
 mod orders;
 mod prompt;
@@ -124,6 +125,7 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
         Command::Rm { pod } => orders::remove(opening, &pod).await,
         Command::Host { order: None } => orders::host(opening).await,
         Command::Host { order: Some(HostOrder::Stop) } => orders::stop_host(opening).await,
+        Command::Doctor => doctor::doctor(opening).await,
         Command::Auth { provider: None, .. } => auth::list(opening),
         Command::Auth { provider: Some(provider), remove: true } => {
             auth::remove(opening, &provider)

@@ -67,16 +67,24 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// The next connection. Running out of descriptors is no reason to stop listening: the next try
+/// The next connection of anybody but our own commands: these speak with their Pod through tools,
+/// within its policy. Running out of descriptors is no reason to stop listening: the next try
 /// comes when the kernel reports the waiting connection again.
 async fn accept(listener: &UnixListener) -> Option<tokio::net::UnixStream> {
     loop {
         match listener.accept().await {
+            Ok((stream, _)) if is_command(&stream) => {}
             Ok((stream, _)) => return Some(stream),
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
         }
     }
+}
+
+/// Whether a command that this host started, or something that one started, is at the other end.
+fn is_command(stream: &tokio::net::UnixStream) -> bool {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    pid.is_some_and(crate::sandbox::is_ours)
 }
 
 /// A client that finds the lock held but no socket sends SIGUSR1: the sockets are made again.

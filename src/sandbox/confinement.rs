@@ -32,6 +32,16 @@ impl Confinement {
         Self { word: Word::NotEnforced, open: vec![reason.into()], cost: Vec::new(), abi: 0 }
     }
 
+    /// What stands among the notes of a Pod where not everything is enforced.
+    pub fn note(&self) -> Option<String> {
+        let word = match self.word {
+            Word::Enforced => return None,
+            Word::Partly => "shell partly confined",
+            Word::NotEnforced => "shell not confined",
+        };
+        Some(format!("{word}: {}", self.open.join("; ")))
+    }
+
     /// `enforced`, `partly: …` or `not enforced: …`.
     pub fn text(&self) -> String {
         let word = match self.word {
@@ -52,8 +62,10 @@ mod tests {
         let open = vec!["signals".to_owned(), "files".to_owned()];
         let partly = Confinement { word: Word::Partly, open, cost: Vec::new(), abi: 3 };
         assert_eq!(partly.text(), "partly: signals; files");
+        assert_eq!(partly.note().unwrap(), "shell partly confined: signals; files");
         assert_eq!(Confinement::none("no Landlock").text(), "not enforced: no Landlock");
         let enforced = Confinement { word: Word::Enforced, open: Vec::new(), ..partly };
         assert_eq!(enforced.text(), "enforced");
+        assert_eq!(enforced.note(), None);
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::sandbox::CAGE_ARG;
 use crate::sandbox::OWN_PROGRAM;
+use crate::sandbox::after;
 use crate::sandbox::cage::{Cage, Grant};
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::order::{Inner, MARK, Order, Ready, Report};
@@ -14,7 +15,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -87,6 +88,8 @@ fn start() -> Result<Keeper, String> {
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     give_back_limit(order.nofile);
     let temp = order.cage.is_some().then(|| private_temp(&order.env)).flatten();
+    let git = order.cage.as_ref().map_or(&[][..], |cage| &cage.repositories);
+    let pointers = after::missing(git);
     let (leader, confinement) = match order.cage.take() {
         None => (spawn(&order)?, None),
         Some(cage) => spawn_caged(order, cage, temp.as_ref().map(TempDir::path))?,
@@ -100,6 +103,7 @@ fn start() -> Result<Keeper, String> {
         leader,
         confinement,
         temp,
+        pointers,
         status: None,
         ordered: false,
         alone: false,
@@ -240,6 +244,8 @@ struct Keeper {
     confinement: Option<Confinement>,
     /// Its own directory for temporary files, removed at the end.
     temp: Option<TempDir>,
+    /// What must not be there when it is over.
+    pointers: Vec<PathBuf>,
     status: Option<WaitStatus>,
     ordered: bool,
     alone: bool,
@@ -268,6 +274,7 @@ impl Keeper {
             ordered,
             ended: self.named(),
             stuck,
+            undone: after::remove(&self.pointers),
             confinement: self.confinement.take(),
             failed: None,
         }

@@ -52,6 +52,9 @@ pub struct Report {
     pub ended: Vec<String>,
     /// What is still alive in spite of everything.
     pub stuck: Vec<String>,
+    /// What it left that would lead others astray, and what became of it.
+    #[serde(default)]
+    pub undone: Vec<String>,
     /// How well it was confined; `None` where no walls were asked for.
     #[serde(default)]
     pub confinement: Option<Confinement>,

@@ -67,6 +67,9 @@ pub async fn bash(
     let content = tokio::task::spawn_blocking(move || spill.finish()).await;
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
+    for sentence in &ended.undone {
+        append(&mut output, &format!("[{sentence}]"));
+    }
     if let Some(confinement) = &ended.confinement {
         note(&mut output, confinement, &ended.outcome);
     }

@@ -1,6 +1,7 @@
 //! From a path a model names to an open file: inside the scope, and through no component that was
 //! swapped for a link meanwhile.
 
+use crate::sandbox::Person;
 use crate::scope::Permission;
 use crate::tools::Context;
 use crate::tools::fault::Fault;
@@ -158,6 +159,13 @@ fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
 }
 
 fn refusal(ctx: &Context, given: &Path, path: &Path) -> Fault {
+    if let Some(secret) = (Person { env: &ctx.env }).secret(path) {
+        return Fault::argument(format!(
+            "path is secret, no tool reads or writes it: {} ({} is on the list of secrets)",
+            given.display(),
+            secret.display()
+        ));
+    }
     if ctx.scope.permission(path).is_some() {
         return Fault::argument(format!("path is read-only in this scope: {}", path.display()));
     }

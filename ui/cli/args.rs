@@ -130,6 +130,8 @@ pub enum Command {
         #[command(subcommand)]
         order: Option<HostOrder>,
     },
+    /// Say how this machine suits: directories, and how well commands are confined
+    Doctor,
     /// List the stored keys, or store one for a provider (read without echo)
     Auth {
         provider: Option<String>,

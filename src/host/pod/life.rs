@@ -17,9 +17,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tokio::sync::oneshot;
 
-/// Said of every Pod until commands are confined.
-const NOT_CONFINED: &str = "shell not confined";
-
 /// The resolved configuration of a Pod, as the store keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Resolved {
@@ -145,7 +142,7 @@ impl Pod {
             self.row.wanted = Wanted::Live;
         }
         let mut notes = grant.notes;
-        notes.push(NOT_CONFINED.into());
+        notes.extend(self.shared.confinement().await.note());
         let allow = grant.scope.allow.clone();
         self.granted = grant.scope;
         self.change(|info| {

@@ -1,0 +1,118 @@
+//! A bench whose commands run behind walls that the test chooses.
+
+use crate::bench::Bench;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+use yoi::sandbox::{
+    Around, Cage, Command, Confinement, Ended, Mounts, Need, Outcome, Person, Sandbox, Word,
+};
+
+pub struct Cell {
+    pub bench: Bench,
+    pub needs: Vec<Need>,
+    pub mounts: Mounts,
+}
+
+/// What a command did.
+pub struct Did {
+    pub ended: Ended,
+    pub text: String,
+}
+
+impl Cell {
+    /// A workspace, and a file outside it that says `outside`.
+    pub fn new() -> Self {
+        let mut bench = Bench::new();
+        fs::write(bench.path("outside/secret"), "outside").unwrap();
+        bench.ctx.own = vec![bench.path("own")];
+        Self { bench, needs: Vec::new(), mounts: Mounts::WhenPossible }
+    }
+
+    pub fn with(needs: &[Need]) -> Self {
+        Self { needs: needs.into(), ..Self::new() }
+    }
+
+    /// The same without mounts, as where user namespaces are not allowed.
+    pub fn without_mounts() -> Self {
+        Self { mounts: Mounts::Never, ..Self::new() }
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.bench.path(relative)
+    }
+
+    pub fn env(&mut self, name: &str, value: impl Into<String>) {
+        self.bench.ctx.env.insert(name.into(), value.into());
+    }
+
+    pub async fn run(&self, program: &str) -> Did {
+        let ctx = &self.bench.ctx;
+        let person = Person { env: &ctx.env };
+        let around = Around { scope: &ctx.scope, person, own: &ctx.own, needs: &self.needs };
+        let cage = Some(Cage { mounts: self.mounts, ..Cage::new(&around) });
+        let timeout = Duration::from_secs(120);
+        let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
+        let command = Command { program, cwd, env, timeout, cage };
+        let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
+        let mut bytes = Vec::new();
+        let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await;
+        Did { ended: ended.unwrap(), text: String::from_utf8_lossy(&bytes).into_owned() }
+    }
+
+    pub async fn python(&self, program: &str) -> Did {
+        fs::write(self.path("ws/program.py"), program).unwrap();
+        self.run("exec python3 program.py").await
+    }
+
+    /// Whether this kernel has the Landlock a test needs. If not, the confinement must say that
+    /// this way is open.
+    pub async fn covered(&self, abi: u32, what: &str) -> bool {
+        let confinement = self.run(":").await.ended.confinement.unwrap();
+        if confinement.abi >= abi {
+            return true;
+        }
+        println!("not covered: {what} needs Landlock {abi}, this kernel has {}", confinement.abi);
+        assert_ne!(confinement.word, Word::Enforced, "{confinement:?}");
+        false
+    }
+
+    /// Whether holes are mounted here.
+    pub async fn mounted(&self) -> bool {
+        let confinement = self.run(":").await.ended.confinement.unwrap();
+        let without = |cost: &String| cost.starts_with("no view of the file system of its own");
+        let mounted = !confinement.cost.iter().any(without);
+        if !mounted {
+            println!("not covered: holes are not mounted here: {:?}", confinement.cost);
+        }
+        mounted
+    }
+}
+
+impl Did {
+    pub fn confinement(&self) -> &Confinement {
+        self.ended.confinement.as_ref().unwrap()
+    }
+
+    #[track_caller]
+    pub fn well(&self) -> &str {
+        assert_eq!(self.ended.outcome, Outcome::Exited(0), "{}", self.text);
+        &self.text
+    }
+
+    #[track_caller]
+    pub fn refused(&self) {
+        assert_ne!(self.ended.outcome, Outcome::Exited(0), "not refused: {}", self.text);
+        assert!(!self.text.contains("outside\n"), "{}", self.text);
+        const WALLS: [&str; 7] = [
+            "Permission denied",
+            "Operation not permitted",
+            "Read-only file system",
+            "Device or resource busy",
+            "cross-device link",
+            "Invalid cross-device",
+            "Function not implemented",
+        ];
+        assert!(WALLS.iter().any(|wall| self.text.contains(wall)), "no wall: {}", self.text);
+    }
+}

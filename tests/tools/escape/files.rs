@@ -1,0 +1,205 @@
+//! Files outside the scope.
+
+use crate::escape::cell::Cell;
+use std::fs;
+use yoi::sandbox::Need;
+
+#[tokio::test]
+async fn files_outside_the_scope_are_neither_read_nor_listed_nor_written_landlock_1() {
+    for cell in [Cell::new(), Cell::without_mounts()] {
+        if !cell.covered(1, "files").await {
+            return;
+        }
+        for program in [
+            "cat ../outside/secret",
+            "ls ../outside",
+            "echo x > ../outside/new",
+            "echo x >> ../outside/secret",
+            "rm ../outside/secret",
+            "mkdir ../outside/dir",
+            "cp ../outside/secret .",
+            "exec 3<../outside/secret",
+        ] {
+            cell.run(program).await.refused();
+        }
+        assert_eq!(fs::read_to_string(cell.path("outside/secret")).unwrap(), "outside");
+        assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn dots_links_and_the_files_of_this_process_lead_nowhere_landlock_1() {
+    let cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let secret = cell.path("outside/secret");
+    for program in [
+        "cat $PWD/sub/../../outside/secret".to_owned(),
+        "ln -s ../outside link; cat link/secret".to_owned(),
+        "ln -s ../outside/new file; echo x > file".to_owned(),
+        format!("cat /proc/self/root{}", secret.display()),
+        "cat /proc/self/cwd/../outside/secret".to_owned(),
+        format!("exec 3<.; cat /proc/self/fd/3/../outside/secret {}", secret.display()),
+    ] {
+        fs::create_dir_all(cell.path("ws/sub")).unwrap();
+        cell.run(&program).await.refused();
+    }
+    assert!(!cell.path("outside/new").exists());
+}
+
+#[tokio::test]
+async fn a_link_that_is_swapped_while_it_is_used_leads_nowhere_landlock_1() {
+    let cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    cell.bench.file("real/secret", "inside");
+    let swap = "for i in $(seq 200); do ln -sfn ../outside way; ln -sfn real way; done & \
+                for i in $(seq 200); do cat way/secret 2>/dev/null; echo x 2>/dev/null > way/new; \
+                done; wait; true";
+    let did = cell.run(swap).await;
+    assert!(!did.well().contains("outside"), "{}", did.text);
+    assert!(!cell.path("outside/new").exists());
+}
+
+#[tokio::test]
+async fn another_process_is_no_door_to_its_files_landlock_1() {
+    let cell = Cell::new();
+    if !cell.covered(1, "other processes").await {
+        return;
+    }
+    let host = std::process::id();
+    let secret = cell.path("outside/secret").display().to_string();
+    for program in [
+        format!("cat /proc/{host}/root{secret}"),
+        format!("cat /proc/{host}/environ"),
+        format!("cat /proc/{host}/maps"),
+        format!("ls -l /proc/{host}/fd/"),
+        format!("cd /proc/{host}/cwd && ls"),
+        format!("cat /proc/{host}/mem"),
+        format!("readlink /proc/{host}/exe || cat /proc/$PPID/environ"),
+    ] {
+        let did = cell.run(&program).await;
+        assert!(!did.text.contains("PATH="), "{program}: {}", did.text);
+        assert_ne!(did.ended.outcome, yoi::sandbox::Outcome::Exited(0), "{program}: {}", did.text);
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_not_linked_or_moved_across_the_walls_landlock_1() {
+    for cell in [Cell::new(), Cell::without_mounts()] {
+        if !cell.covered(1, "links").await {
+            return;
+        }
+        cell.bench.file("own", "mine");
+        for program in [
+            "import os; os.link('../outside/secret', 'linked')",
+            "import os; os.rename('../outside/secret', 'moved')",
+            "import os; os.rename('own', '../outside/own')",
+            "import os; os.link('own', '../outside/own')",
+            "import os; os.symlink('x', '../outside/link')",
+        ] {
+            cell.python(program).await.refused();
+        }
+        assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_may_not_be_written_is_not_emptied_landlock_3() {
+    let cell = Cell::new();
+    if !cell.covered(3, "truncate").await {
+        return;
+    }
+    cell.python("import os; os.truncate('../outside/secret', 0)").await.refused();
+    cell.python("open('../outside/secret', 'w')").await.refused();
+    assert_eq!(fs::read_to_string(cell.path("outside/secret")).unwrap(), "outside");
+}
+
+/// Written down as not covered: a look at a path, its mode, its times, and a hard link that was
+/// already inside.
+#[tokio::test]
+async fn not_covered_are_looks_at_a_path_and_links_that_lie_inside_already() {
+    let cell = Cell::new();
+    fs::hard_link(cell.path("outside/secret"), cell.path("ws/link")).unwrap();
+    assert!(cell.run("stat -c %s ../outside/secret").await.well().contains('7'));
+    assert_eq!(cell.run("cat link").await.well(), "outside");
+}
+
+#[tokio::test]
+async fn a_library_put_before_all_others_runs_behind_the_same_walls_landlock_1() {
+    let mut cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let source = r#"
+        #include <fcntl.h>
+        #include <stdio.h>
+        __attribute__((constructor)) static void begin(void) {
+            int new = open(OUTSIDE "/new", O_CREAT | O_WRONLY, 0600);
+            int secret = open(OUTSIDE "/secret", O_RDONLY);
+            fprintf(stderr, "loaded %d %d\n", new, secret);
+        }"#;
+    cell.bench.file("evil.c", source);
+    let outside = cell.path("outside");
+    let compile =
+        format!("cc -shared -fPIC -DOUTSIDE='\"{}\"' -o evil.so evil.c", outside.display());
+    cell.run(&compile).await.well();
+    cell.env("LD_PRELOAD", cell.path("ws/evil.so").display().to_string());
+    let did = cell.run("true; /bin/true").await;
+    assert!(did.well().contains("loaded -1 -1"), "{}", did.text);
+    assert!(!did.text.contains("loaded 3"), "{}", did.text);
+    assert!(!outside.join("new").exists());
+}
+
+#[tokio::test]
+async fn outside_opens_files_but_no_secret_and_nothing_of_ours() {
+    let mut cell = Cell::with(&[Need::Outside]);
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    for dir in ["own", "home/.ssh", "home/.config/gh"] {
+        fs::create_dir_all(cell.path(dir)).unwrap();
+        fs::write(cell.path(dir).join("file"), "hidden").unwrap();
+    }
+    fs::write(cell.path("home/.netrc"), "hidden").unwrap();
+    cell.env("HOME", cell.path("home").display().to_string());
+    assert_eq!(cell.run("cat ../outside/secret").await.well(), "outside");
+    assert_eq!(cell.run("echo x > ../home/new; cat ../home/new").await.well(), "x\n");
+    let mut without = Cell { mounts: yoi::sandbox::Mounts::Never, ..cell };
+    for _ in 0..2 {
+        for path in ["own/file", "home/.ssh/file", "home/.config/gh/file", "home/.netrc"] {
+            let did = without.run(&format!("cat ../{path}")).await;
+            assert!(!did.text.contains("hidden"), "{path}: {}", did.text);
+            without.run(&format!("mv ../{path} moved; mv ../home/.ssh ../home/x")).await;
+            assert_eq!(fs::read_to_string(without.path(path)).unwrap(), "hidden", "{path}");
+        }
+        without.mounts = yoi::sandbox::Mounts::WhenPossible;
+    }
+}
+
+#[tokio::test]
+async fn keys_in_a_readable_home_are_unreadable_for_commands_and_for_file_tools() {
+    let mut cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let key = cell.path("ws/home/.ssh/id_ed25519");
+    cell.bench.file("home/.ssh/id_ed25519", "needle");
+    cell.bench.file("home/.ssh/id_rsa", "needle");
+    cell.bench.file("home/plain", "nothing");
+    cell.env("HOME", cell.path("ws/home").display().to_string());
+    for mounts in [yoi::sandbox::Mounts::WhenPossible, yoi::sandbox::Mounts::Never] {
+        cell.mounts = mounts;
+        let did = cell.run("cat ~/.ssh/id_* ~/plain; cp -r ~/.ssh copy; grep -r needle .").await;
+        assert!(did.text.contains("nothing") && !did.text.contains("needle"), "{}", did.text);
+    }
+    let output = cell.bench.read(&key).await;
+    assert!(output.summary.contains("path is secret, no tool reads or writes it"), "{output:?}");
+    let output = cell.bench.write(&cell.path("ws/home/.ssh/new"), "x").await;
+    assert!(output.is_error, "{output:?}");
+    let input = serde_json::json!({"pattern": "needle", "output_mode": "content"});
+    let found = cell.bench.call("Grep", input).await;
+    assert!(!found.content.unwrap_or_default().contains("needle"));
+}

@@ -1,0 +1,187 @@
+//! What lies inside the scope and is worth less: lent directories, what git executes, programs.
+
+use crate::escape::cell::Cell;
+use std::fs;
+use yoi::sandbox::{Mounts, Need};
+use yoi::scope::{Permission, Rule};
+
+/// A workspace of which `deep/lent` is somebody else's for now, and `kept` nobody's.
+fn lending() -> Cell {
+    let mut cell = Cell::new();
+    cell.bench.file("deep/lent/file", "theirs");
+    cell.bench.file("deep/free", "mine");
+    cell.bench.file("kept/file", "hidden");
+    let scope = &mut cell.bench.ctx.scope;
+    scope.deny.push(Rule::new(cell.bench.ctx.cwd.join("deep/lent"), Permission::Write));
+    scope.deny.push(Rule::new(cell.bench.ctx.cwd.join("kept"), Permission::Read));
+    cell
+}
+
+const CHANGES: [&str; 11] = [
+    "echo x > deep/lent/new",
+    "echo x >> deep/lent/file",
+    "rm deep/lent/file",
+    "mkdir deep/lent/dir",
+    "mv deep/lent elsewhere",
+    "mv deep elsewhere",
+    "rm -r deep/lent",
+    "mv deep/lent/file .",
+    "mv deep/free deep/lent/",
+    "ln deep/lent/file linked && echo x >> linked",
+    "python3 -c 'import os; os.truncate(\"deep/lent/file\", 0)'",
+];
+
+#[tokio::test]
+async fn a_lent_directory_is_read_and_not_changed_landlock_3() {
+    let mut cell = lending();
+    if !cell.covered(3, "holes").await {
+        return;
+    }
+    for mounts in [Mounts::WhenPossible, Mounts::Never] {
+        cell.mounts = mounts;
+        for program in CHANGES {
+            cell.run(program).await.refused();
+        }
+        let did = cell.run("cat kept/file; ls -R kept").await;
+        // Without mounts the names can be listed.
+        let listed = mounts == Mounts::WhenPossible && did.text.contains("file\n");
+        assert!(!did.text.contains("hidden") && !listed, "{}", did.text);
+        assert_eq!(cell.run("cat deep/lent/file; echo x >> deep/free").await.well(), "theirs");
+        assert_eq!(fs::read_to_string(cell.path("ws/deep/lent/file")).unwrap(), "theirs");
+        assert_eq!(fs::read_to_string(cell.path("ws/kept/file")).unwrap(), "hidden");
+        assert_eq!(fs::read_dir(cell.path("ws/deep/lent")).unwrap().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn without_mounts_the_price_of_a_hole_is_said() {
+    let mut cell = lending();
+    cell.mounts = Mounts::Never;
+    let did = cell.run("echo x > new").await;
+    did.refused();
+    let cost = &did.confinement().cost;
+    let said = format!("nothing new can be made directly in {}", cell.bench.ctx.cwd.display());
+    assert!(cost.contains(&said), "{cost:?}");
+    cell.mounts = Mounts::WhenPossible;
+    if cell.mounted().await {
+        cell.run("echo x > new").await.well();
+    }
+}
+
+#[tokio::test]
+async fn a_mount_is_not_taken_away_again() {
+    let cell = lending();
+    for program in [
+        "umount deep/lent; echo x > deep/lent/new",
+        "umount -l deep; echo x > deep/lent/new",
+        "mount -o remount,rw,bind deep/lent; echo x > deep/lent/new",
+        "unshare -Urm sh -c 'umount deep/lent; echo x > deep/lent/new'",
+        "unshare -m true",
+        "nsenter -t 1 -m true",
+    ] {
+        cell.run(program).await.refused();
+    }
+    assert!(!cell.path("ws/deep/lent/new").exists());
+}
+
+fn repository() -> Cell {
+    let mut cell = Cell::new();
+    fs::create_dir(cell.path("home")).unwrap();
+    cell.env("HOME", cell.path("home").display().to_string());
+    for words in
+        [vec!["init", "-q"], vec!["config", "user.name", "a"], vec!["config", "user.email", "a@b"]]
+    {
+        let git =
+            std::process::Command::new("git").args(words).current_dir(&cell.bench.ctx.cwd).status();
+        assert!(git.unwrap().success());
+    }
+    cell
+}
+
+#[tokio::test]
+async fn what_git_executes_is_not_changed_and_a_commit_works_landlock_1() {
+    let mut cell = repository();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let config = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
+    for mounts in [Mounts::WhenPossible, Mounts::Never] {
+        cell.mounts = mounts;
+        for program in [
+            "echo evil > .git/hooks/pre-commit",
+            "git config core.hooksPath /tmp",
+            "echo evil >> .git/config",
+            "mv .git/hooks .git/old",
+            "rm -rf .git/config",
+            "ln -sf evil .git/hooks/pre-push",
+        ] {
+            let did = cell.run(program).await;
+            assert_ne!(did.ended.outcome, yoi::sandbox::Outcome::Exited(0), "{program}");
+        }
+        assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), config);
+        assert!(!cell.path("ws/.git/hooks/pre-commit").exists());
+    }
+    cell.mounts = Mounts::WhenPossible;
+    if cell.mounted().await {
+        cell.run("mv .git elsewhere").await.refused();
+        cell.run("echo a > a && git add a && git commit -qm first && git status").await.well();
+    }
+    cell.needs = vec![Need::Git];
+    cell.run("echo '#!/bin/sh' > .git/hooks/pre-commit && git config a.b c").await.well();
+}
+
+/// A new file in `.git` can make git read another configuration; what is made during a command is
+/// looked for afterwards.
+#[tokio::test]
+async fn a_pointer_to_another_configuration_does_not_outlive_its_command() {
+    let cell = repository();
+    if !cell.mounted().await {
+        return;
+    }
+    let did = cell.run("mkdir evil; echo ../evil > .git/commondir").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert!(!cell.path("ws/.git/commondir").exists());
+}
+
+#[tokio::test]
+async fn a_directory_of_programs_is_not_written_landlock_1() {
+    let mut cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    cell.bench.file("bin/tool", "#!/bin/sh\necho tool");
+    let path = format!("{}:{}", cell.path("ws/bin").display(), cell.bench.ctx.env["PATH"]);
+    cell.env("PATH", path);
+    cell.run("echo evil > bin/ls").await.refused();
+    cell.run("mv bin other").await.refused();
+    cell.needs = vec![Need::Outside];
+    cell.run("echo x > bin/other").await.well();
+}
+
+#[tokio::test]
+async fn a_child_reaches_nothing_its_parent_does_not_landlock_3() {
+    let parent = lending();
+    if !parent.covered(3, "holes").await {
+        return;
+    }
+    // The child holds what the parent could give, and carries the parent's denies.
+    let mut child = lending();
+    let scope = &mut child.bench.ctx.scope;
+    scope.allow = vec![Rule::new(child.bench.ctx.cwd.join("deep"), Permission::Write)];
+    for program in CHANGES {
+        child.run(program).await.refused();
+    }
+    child.run("echo x > beside").await.refused();
+    child.run("cat ../outside/secret").await.refused();
+    assert_eq!(child.run("echo x > deep/new; cat deep/new").await.well(), "x\n");
+}
+
+#[tokio::test]
+async fn what_is_lent_before_it_is_there_is_said_to_be_open() {
+    let mut cell = Cell::new();
+    let later = cell.bench.ctx.cwd.join("later");
+    cell.bench.ctx.scope.deny.push(Rule::new(later, Permission::Write));
+    let did = cell.run("true").await;
+    let open = &did.confinement().open;
+    assert!(open.iter().any(|text| text.contains("later does not exist yet")), "{open:?}");
+}

@@ -1,0 +1,106 @@
+//! Ordinary work goes on behind the walls: an untouched crate, package and repository are built,
+//! tested and committed without asking for anything.
+
+use crate::bench::content;
+use crate::escape::cell::Cell;
+use serde_json::json;
+use std::path::Path;
+use yoi::sandbox::Mounts;
+
+/// A home of its own, with the toolchains of this machine and a name for commits.
+fn cell() -> Cell {
+    let mut cell = Cell::new();
+    let real = std::env::var("HOME").unwrap();
+    for (name, usual) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        let place = std::env::var(name).unwrap_or_else(|_| format!("{real}/{usual}"));
+        cell.env(name, place);
+    }
+    let home = cell.path("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join(".gitconfig"), "[user]\nname = a\nemail = a@b\n").unwrap();
+    cell.env("HOME", home.display().to_string());
+    cell
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+#[tokio::test]
+async fn a_rust_crate_is_made_built_tested_and_committed_without_asking() {
+    let mut cell = cell();
+    let program = "cargo init -q --name plain --vcs none . && cargo test -q --offline && \
+                   cargo run -q --offline";
+    let output = cell.bench.call("Bash", json!({"command": program, "timeout": 300})).await;
+    assert!(content(&output).contains("Hello, world!"), "{output:?}");
+    assert!(!content(&output).contains("[confinement"), "{output:?}");
+    let output =
+        cell.bench.bash("git init -q && git add . && git commit -qm first && git log").await;
+    assert!(content(&output).contains("first"), "{output:?}");
+    // Now that the repository is there, its hooks are guarded; the next commit is as ordinary.
+    let program = "echo '// more' >> src/main.rs && git commit -qam second && git stash list && \
+                   git checkout -qb other && git log --oneline | wc -l";
+    let output = cell.bench.bash(program).await;
+    if cell.mounted().await {
+        assert_eq!(content(&output), "2\n");
+    }
+}
+
+#[tokio::test]
+async fn a_node_package_is_tested_without_asking() {
+    if !on_path("node") || !on_path("npm") {
+        println!("not covered: no node here");
+        return;
+    }
+    let mut cell = cell();
+    cell.bench.file(
+        "package.json",
+        r#"{"name":"plain","version":"1.0.0","scripts":{"test":"node --test","build":"node build.js"}}"#,
+    );
+    cell.bench.file("build.js", "require('fs').writeFileSync('out.js', 'done')");
+    cell.bench.file("a.test.js", "require('node:test')('adds', () => {})");
+    let output = cell.bench.bash("npm run build && npm test").await;
+    assert!(content(&output).contains("pass 1"), "{output:?}");
+    assert!(Path::new(&cell.path("ws/out.js")).exists());
+}
+
+#[tokio::test]
+async fn a_python_program_finds_its_library_and_a_compiler_its_headers() {
+    let mut cell = cell();
+    let output =
+        cell.bench.bash("python3 -c 'import json, ssl, sqlite3, tempfile; print(1)'").await;
+    assert!(content(&output).contains('1'), "{output:?}");
+    cell.bench.file("a.c", "#include <stdio.h>\nint main(void) { return puts(\"c\") < 0; }");
+    let output = cell.bench.bash("cc -o a a.c && ./a").await;
+    assert_eq!(content(&output), "c\n");
+}
+
+#[tokio::test]
+async fn a_command_that_ran_into_a_wall_is_told_what_to_ask_for() {
+    let mut cell = Cell::new();
+    let output = cell.bench.bash("cat ../outside/secret").await;
+    let text = output.content.unwrap();
+    assert!(text.contains("Permission denied") && text.contains("needs: [\"network\"]"), "{text}");
+    let output = cell.bench.bash("false").await;
+    assert_eq!(output.content, None, "an ordinary failure is none of the walls");
+}
+
+#[tokio::test]
+async fn a_need_counts_only_when_it_was_granted_and_wants_a_reason() {
+    use crate::bench::argument_error;
+    use yoi::sandbox::Need;
+    let mut cell = Cell::new();
+    let asked = |reason: Option<&str>| json!({"command": "cat ../outside/secret", "needs": ["outside"], "reason": reason});
+    let output = cell.bench.call("Bash", asked(Some("to look"))).await;
+    assert!(argument_error(&output).starts_with("needs outside was not granted to this command"));
+    cell.bench.ctx.needs = vec![Need::Outside];
+    let output = cell.bench.call("Bash", asked(None)).await;
+    assert!(argument_error(&output).starts_with("needs want a reason"));
+    let output = cell.bench.call("Bash", asked(Some("to look"))).await;
+    assert!(content(&output).starts_with("outside"), "{output:?}");
+    // Granted is not asked for: the walls stay where they were.
+    let output = cell.bench.bash("cat ../outside/secret").await;
+    assert!(output.summary.starts_with("Exit 1 "), "{output:?}");
+    cell.mounts = Mounts::Never;
+}
