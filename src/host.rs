@@ -1,13 +1,14 @@
 //! The Pods that run here: a supervisor that knows the family, one actor per Pod, and the sockets
 //! through which both are reached.
 
+use crate::client::desk::Request;
 use crate::client::{Client, ConnectError, Events};
 use crate::config::dirs::{Dirs, Env};
 use crate::config::settings::Settings;
 use crate::protocol::frame::encode_event;
-use crate::protocol::{Event, PodInfo, PodName, Refusal};
+use crate::protocol::{Event, PeerEdge, PodInfo, PodName, Refusal};
 use crate::sandbox::{Confinement, Sandbox};
-use crate::store::{Store, StoreError};
+use crate::store::{DamagedRow, Store, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 mod connection;
+mod desk;
 mod door;
 mod listing;
 mod place;
@@ -97,6 +99,12 @@ pub(crate) struct Inner {
     pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
     /// Lines for every watching screen.
     pub(crate) feed: broadcast::Sender<Fed>,
+    /// Who are peers; the supervisor is the only writer.
+    pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
+    /// Records that could not be read; they hide no other.
+    pub(crate) damaged: watch::Sender<Arc<Vec<DamagedRow>>>,
+    /// Where Pods' own tools ask.
+    pub(crate) desk: mpsc::Sender<Request>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
     pub(crate) members: watch::Sender<Members>,
     /// Open connections to the host socket.
@@ -148,7 +156,14 @@ impl Shared {
 
     /// The family with everything between its members.
     pub(crate) fn whole_family(&self) -> Event {
-        Event::Family { pods: self.family(), peers: Vec::new(), asks: Vec::new() }
+        let peers = self.peers.borrow().as_ref().clone();
+        Event::Family { pods: self.family(), peers, asks: Vec::new() }
+    }
+
+    /// The record of this name, if it is one that could not be read.
+    pub(crate) fn damaged_row(&self, name: &PodName) -> Option<DamagedRow> {
+        let damaged = self.damaged.borrow();
+        damaged.iter().find(|row| row.name.to_ascii_lowercase() == name.key()).cloned()
     }
 
     /// The Pod of that name, whatever its case.
@@ -174,6 +189,7 @@ impl Host {
             idle: settings.timeouts.idle(),
         };
         let (feed, _) = broadcast::channel(FEED);
+        let (desk, requests) = mpsc::channel(crate::client::desk::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
             timeouts,
@@ -185,6 +201,9 @@ impl Host {
             old_nofile: options.old_nofile,
             confinement: tokio::sync::OnceCell::new(),
             feed,
+            peers: watch::Sender::default(),
+            damaged: watch::Sender::default(),
+            desk,
             members: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
@@ -193,12 +212,12 @@ impl Host {
         notices.extend(supervisor::recover(&shared, &opening).await?);
         let (orders, inbox) = mpsc::channel(supervisor::ORDERS);
         let (ended_tx, ended) = watch::channel(false);
-        supervisor::bring_back(&shared, &orders).await?;
+        let supervisor = supervisor::bring_back(&shared, &orders).await?;
         let door = door::open(&shared, &orders)?;
         place.hold(&shared.dirs.host_socket())?;
         let refresh = door::refresh_on_signal(shared.clone(), orders.clone());
-        let weak = orders.downgrade();
-        tokio::spawn(supervisor::run(shared.clone(), weak, inbox, ended_tx, options.idle_exit));
+        tokio::spawn(desk::serve(shared.clone(), orders.downgrade(), requests));
+        tokio::spawn(supervisor.run(inbox, ended_tx, options.idle_exit));
         Ok((Self { shared, supervisor: orders, ended, place, door, refresh }, notices))
     }
 

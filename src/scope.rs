@@ -58,7 +58,7 @@ impl Rule {
     }
 
     /// Whether this rule speaks about every path that the other speaks about.
-    fn contains(&self, other: &Rule) -> bool {
+    pub fn contains(&self, other: &Rule) -> bool {
         if self.recursive {
             return other.target.starts_with(&self.target);
         }

@@ -17,7 +17,7 @@ mod snapshot;
 
 pub use cut::{CUT_OVER, cut};
 pub use error::LogError;
-pub use fork::fork;
+pub use fork::{entries_through, fork, fork_into};
 pub use journal::Journal;
 pub use line::Damaged;
 pub use open::Opened;

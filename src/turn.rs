@@ -10,8 +10,10 @@ use crate::protocol::{
 use crate::session::{Files, LogError};
 use crate::store::{Mail, MailKind, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 mod attach;
@@ -22,6 +24,7 @@ mod mind;
 mod prompt;
 mod stream;
 
+pub(crate) use batch::label;
 pub use mind::Mind;
 
 /// What a run is given and does not change.
@@ -39,6 +42,39 @@ pub struct Setup {
     pub workspace: PathBuf,
     /// The payload of the `yoi.pod` entry that every segment begins with.
     pub identity: serde_json::Value,
+    /// Stands in the place of the general instruction in the system prompt.
+    pub instruction: Option<String>,
+    /// What the Pod holds at this moment: lending changes it in the middle of a run.
+    pub scope: ScopeNow,
+}
+
+/// Looks up a scope.
+pub type ScopeNow = Arc<dyn Fn() -> crate::scope::Scope + Send + Sync>;
+
+/// A message to a Pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    pub segments: Vec<Segment>,
+    /// The Pod that sent it; `None` is a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<PodName>,
+}
+
+impl Input {
+    /// As a row of the mailbox holds it.
+    pub fn payload(&self) -> serde_json::Value {
+        // Texts and a name always encode.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What a row of the mailbox holds; earlier rows are the segments alone.
+    pub fn read(payload: serde_json::Value) -> Option<Self> {
+        if payload.is_array() {
+            let segments = serde_json::from_value(payload).ok()?;
+            return Some(Self { segments, from: None });
+        }
+        serde_json::from_value(payload).ok()
+    }
 }
 
 /// The numbers that bound a run.
@@ -56,7 +92,7 @@ pub struct Limits {
 /// Why a run begins.
 pub enum Start {
     /// A person's or a parent's message; the sender learns the entry once it is durable.
-    User { segments: Vec<Segment>, taken: Option<String>, accepted: Option<Accepted> },
+    User { input: Input, taken: Option<String>, accepted: Option<Accepted> },
     /// Notifications or child events that wait in the mailbox.
     Mail,
     /// Go on with what was interrupted.
@@ -224,10 +260,11 @@ impl Run {
         self.trigger = Some(Trigger::UserSend);
         self.close_open_calls(fresh).await?;
         match start {
-            Start::User { segments, taken, accepted } => {
+            Start::User { input: Input { segments, from }, taken, accepted } => {
                 let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
                 self.first = invoke.id;
-                let input = Entry::new(Fact::UserInput { segments: segments.clone(), taken });
+                let fact = Fact::UserInput { segments: segments.clone(), taken, from };
+                let input = Entry::new(fact);
                 let (id, row) = (input.id, taken_id(&input));
                 crate::crash_point!("input-received");
                 self.commit(vec![invoke, input]).await?;
@@ -338,8 +375,8 @@ impl Run {
         let taken = Some(mail.id.clone());
         let fact = match mail.kind {
             MailKind::Input => {
-                let Ok(segments) = serde_json::from_value(mail.payload) else { return Ok(false) };
-                Fact::UserInput { segments, taken }
+                let Some(input) = Input::read(mail.payload) else { return Ok(false) };
+                Fact::UserInput { segments: input.segments, taken, from: input.from }
             }
             MailKind::Notify => {
                 let message = mail.payload["message"].as_str().unwrap_or_default().to_owned();

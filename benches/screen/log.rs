@@ -50,6 +50,7 @@ fn fact(n: u64, answer: &str, last: bool) -> Fact {
         1 => Fact::UserInput {
             segments: vec![Segment::Text { content: format!("Question {run}: what does it say?") }],
             taken: None,
+            from: None,
         },
         2 => said(Item::Reasoning {
             text: "I should look into the file first.".into(),

@@ -34,6 +34,7 @@ pub struct Settings {
     pub ui: Ui,
     pub provider: BTreeMap<String, Provider>,
     pub models: BTreeMap<String, Known>,
+    pub profile: BTreeMap<String, Profile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -41,6 +42,21 @@ pub struct Settings {
 pub struct Limits {
     /// Requests to a model in one run.
     pub max_turns: NonZeroU32,
+    /// How deep below a Pod that a person made others may be.
+    pub depth: NonZeroU32,
+    /// How many Pods below one that a person made may be live at once.
+    pub live_children: NonZeroU32,
+}
+
+/// A name for how Pods are made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Profile {
+    /// `provider/model`, `provider/` or `rehearsal:<file>`.
+    pub model: Option<String>,
+    pub max_turns: Option<NonZeroU32>,
+    /// Stands in the place of the general instruction in the system prompt.
+    pub instruction: Option<String>,
 }
 
 /// How long a provider may be silent, in seconds; a whole answer may take any time.
@@ -124,7 +140,11 @@ const fn seconds(value: u64) -> NonZeroU64 {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_turns: const { count(200) } }
+        Self {
+            max_turns: const { count(200) },
+            depth: const { count(4) },
+            live_children: const { count(16) },
+        }
     }
 }
 

@@ -57,7 +57,11 @@ where
                         out
                     }
                     Ok(incoming) => {
-                        replies.push(Box::pin(carry_out(shared.clone(), orders.clone(), incoming)));
+                        let (shared, orders) = (shared.clone(), orders.clone());
+                        let Incoming { id, pod, method } = incoming;
+                        replies.push(Box::pin(async move {
+                            (id, carry_out(&shared, &orders, None, pod, method).await)
+                        }));
                         continue;
                     }
                     Err(error) => {
@@ -168,17 +172,18 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn carry_out(
-    shared: Shared,
-    orders: mpsc::Sender<supervisor::Order>,
-    incoming: Incoming,
-) -> (Option<String>, Result<Event, Refusal>) {
-    let Incoming { id, pod, method } = incoming;
-    let result = match pod {
-        Some(name) => of_pod(&shared, &orders, name, method).await,
-        None => of_host(&shared, &orders, method).await,
-    };
-    (id, result)
+/// Carries an order out: a person's, or a Pod's (`by`).
+pub(crate) async fn carry_out(
+    shared: &Shared,
+    orders: &mpsc::Sender<supervisor::Order>,
+    by: Option<PodName>,
+    pod: Option<PodName>,
+    method: Method,
+) -> Result<Event, Refusal> {
+    match pod {
+        Some(name) => of_pod(shared, orders, by, name, method).await,
+        None => of_host(shared, orders, method).await,
+    }
 }
 
 /// Asks the supervisor and waits for its answer.
@@ -202,6 +207,7 @@ async fn of_host(
         Method::New(new) => ask(orders, |answer| Order::New { new, answer }).await,
         Method::Restore { name } => ask(orders, |answer| Order::Restore { name, answer }).await,
         Method::Stop => ask(orders, |answer| Order::Stop { answer }).await,
+        Method::Who { path } => ask(orders, |answer| Order::Who { path, answer }).await,
         Method::ListPods => Ok(crate::host::listing::of_host(shared)),
         Method::HostStatus => Ok(Event::Host {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -216,17 +222,42 @@ async fn of_host(
 async fn of_pod(
     shared: &Shared,
     orders: &mpsc::Sender<supervisor::Order>,
+    by: Option<PodName>,
     name: PodName,
     method: Method,
 ) -> Result<Event, Refusal> {
+    use supervisor::{Order, Restore};
     let missing = || Refusal::invalid(format!("no pod named `{name}`"));
     let handle = shared.pod(&name).ok_or_else(missing)?;
     match method {
-        Method::Remove => ask(orders, |answer| supervisor::Order::Remove { name, answer }).await,
+        Method::Remove => ask(orders, |answer| Order::Remove { name, answer }).await,
+        Method::Spawn(new) => {
+            ask(orders, |answer| Order::Spawn { parent: name, new, answer }).await
+        }
+        Method::StopPods { tree } => {
+            ask(orders, |answer| Order::StopPods { name, tree, by, answer }).await
+        }
+        Method::RestorePods { tree, plan } => {
+            let how = Restore { tree, plan };
+            ask(orders, |answer| Order::RestorePods { name, how, answer }).await
+        }
+        Method::Unpeer { name: peer } => {
+            ask(orders, |answer| Order::Unpeer { source: name, name: peer, answer }).await
+        }
+        Method::Lend { to, rule } => {
+            ask(orders, |answer| Order::Lend { from: name, to, rule, answer }).await
+        }
+        Method::Reclaim { path } => {
+            ask(orders, |answer| Order::Reclaim { owner: name, path, answer }).await
+        }
+        Method::Who { path } => ask(orders, |answer| Order::Who { path, answer }).await,
+        Method::Fork { name: new, at } => {
+            ask(orders, |answer| Order::Fork { source: name, name: new, at, answer }).await
+        }
         Method::Page { before, max_bytes } => page(&handle, before, max_bytes).await,
         Method::Fetch { entry } => fetch(&handle, entry).await,
         method => {
-            let event = handle.call(method).await?;
+            let event = handle.call_by(by, method).await?;
             Ok(crate::host::told::screen(&event).unwrap_or(event))
         }
     }

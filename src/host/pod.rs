@@ -2,16 +2,21 @@
 //! answers what it is asked. It awaits no run and no caller.
 
 use crate::config::dirs::Env;
+use crate::host::pod::life::Resolved;
 use crate::host::told::{Teller, Told};
 use crate::host::{Answer, Shared};
+use crate::protocol::Lent;
 use crate::protocol::{
-    Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, SegmentId, State,
+    Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, SegmentId,
+    State,
 };
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
 use crate::turn::{End, Halt, Mind, Out};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -21,10 +26,12 @@ mod calls;
 pub(crate) mod life;
 mod rewind;
 mod runs;
-mod tail;
+pub(crate) mod tail;
 
 /// Orders that wait for a Pod; when it is full the asker waits.
 const ORDERS: usize = 64;
+/// How long a turn may take to end by itself when its Pod is stopped.
+const TO_FINISH: Duration = Duration::from_secs(5);
 /// How long an idle Pod keeps its log open.
 const CLOSE_AFTER: Duration = Duration::from_secs(10);
 
@@ -35,40 +42,58 @@ pub(crate) struct Handle {
     pub(crate) created: u64,
     pub(crate) orders: mpsc::Sender<Order>,
     pub(crate) info: watch::Receiver<PodInfo>,
+    /// What it holds; the supervisor is the only writer. Tools look here at each call.
+    pub(crate) granted: Arc<watch::Sender<Granted>>,
 }
 
 /// What a Pod is asked.
 pub(crate) enum Order {
     Call {
         method: Method,
+        /// The Pod that asks; `None` is a person.
+        by: Option<PodName>,
         answer: Answer,
     },
     /// Everything a new reader of the Pod socket needs, taken at one instant.
-    Subscribe {
-        answer: oneshot::Sender<Subscription>,
-    },
+    Subscribe { answer: oneshot::Sender<Subscription> },
     /// Where the transcript lies and how far it may be shown.
-    Look {
-        answer: oneshot::Sender<View>,
-    },
-    /// Become live with this scope; the notes say what a person should know about it.
-    Live {
-        grant: Grant,
-        answer: Answer,
-    },
+    Look { answer: oneshot::Sender<View> },
+    /// Take the place among the living that the supervisor has made; the notes say what a person
+    /// should know.
+    Live { notes: Vec<String>, answer: Answer },
+    /// What it holds has changed: show it.
+    Regranted { answer: oneshot::Sender<()> },
+    /// Take no more orders and end the turn, within [`TO_FINISH`].
+    LetGo { answer: oneshot::Sender<()> },
+    /// The store says that it is stopped; `by` is the Pod that wanted it.
+    Stopped { by: Option<PodName>, answer: oneshot::Sender<()> },
+    /// Its parent was deleted.
+    Orphaned { answer: oneshot::Sender<()> },
+    /// What a child of it takes over.
+    Parental { answer: oneshot::Sender<Parental> },
     /// Make the socket anew; it vanished.
     Reopen,
     /// The host ends: pause what runs, close everything, stay wanted.
-    Leave {
-        answer: oneshot::Sender<()>,
-    },
+    Leave { answer: oneshot::Sender<()> },
 }
 
-/// The scope a Pod goes live with.
-#[derive(Clone, Debug)]
-pub(crate) struct Grant {
+/// What a Pod holds by the supervisor's book.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Granted {
+    /// What it asks for, while it is not live.
     pub(crate) scope: Scope,
+    pub(crate) lent: Vec<Lent>,
+    /// Where it reads although it asked for write, in sentences.
     pub(crate) notes: Vec<String>,
+}
+
+/// What a child takes over from its parent unless it is told otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct Parental {
+    pub(crate) cwd: PathBuf,
+    pub(crate) workspace: PathBuf,
+    pub(crate) resolved: Resolved,
+    pub(crate) env: Env,
 }
 
 /// Where a transcript stands.
@@ -94,13 +119,13 @@ pub(crate) struct Subscription {
 pub(crate) struct Pod {
     shared: Shared,
     row: PodRow,
-    /// What it got of the scope it wants.
-    granted: Scope,
+    granted: Arc<watch::Sender<Granted>>,
+    /// What a person should know since it became live, beside what concerns its scope.
+    notes: Vec<String>,
     files: Files,
     info: watch::Sender<PodInfo>,
     teller: Teller,
-    model: Option<crate::config::choice::Choice>,
-    max_turns: u32,
+    resolved: Resolved,
     /// What clients offered; never written.
     env: Env,
     run: Option<Running>,
@@ -110,7 +135,11 @@ pub(crate) struct Pod {
     end: Option<u64>,
     door: Option<JoinHandle<()>>,
     /// Who waits for the running turn to end before the Pod stops.
-    stopping: Vec<Answer>,
+    letting_go: Vec<oneshot::Sender<()>>,
+    /// When a turn that does not end by itself is ended.
+    end_at: Option<Instant>,
+    /// It has let go and is being stopped.
+    released: bool,
     leaving: Option<oneshot::Sender<()>>,
     /// How this Pod's own readers reach it; weak, so that the actor ends with its last handle.
     orders: mpsc::WeakSender<Order>,
@@ -132,18 +161,51 @@ struct Running {
 
 impl Handle {
     /// Sends an order and waits for its answer.
-    pub(crate) async fn call(&self, method: Method) -> Result<Event, crate::protocol::Refusal> {
-        let (answer, reply) = oneshot::channel();
-        let gone = || crate::protocol::Refusal::internal(format!("pod `{}` is gone", self.name));
-        self.orders.send(Order::Call { method, answer }).await.map_err(|_| gone())?;
-        reply.await.map_err(|_| gone())?
+    pub(crate) async fn call(&self, method: Method) -> Result<Event, Refusal> {
+        self.call_by(None, method).await
     }
 
-    pub(crate) async fn live(&self, grant: Grant) -> Result<Event, crate::protocol::Refusal> {
+    /// As [`Handle::call`], in the name of a Pod.
+    pub(crate) async fn call_by(
+        &self,
+        by: Option<PodName>,
+        method: Method,
+    ) -> Result<Event, Refusal> {
         let (answer, reply) = oneshot::channel();
-        let gone = || crate::protocol::Refusal::internal(format!("pod `{}` is gone", self.name));
-        self.orders.send(Order::Live { grant, answer }).await.map_err(|_| gone())?;
-        reply.await.map_err(|_| gone())?
+        self.orders.send(Order::Call { method, by, answer }).await.map_err(|_| self.gone())?;
+        reply.await.map_err(|_| self.gone())?
+    }
+
+    pub(crate) async fn live(&self, notes: Vec<String>) -> Result<Event, Refusal> {
+        let (answer, reply) = oneshot::channel();
+        self.orders.send(Order::Live { notes, answer }).await.map_err(|_| self.gone())?;
+        reply.await.map_err(|_| self.gone())?
+    }
+
+    pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {
+        let (answer, reply) = oneshot::channel();
+        self.orders.send(Order::Parental { answer }).await.map_err(|_| self.gone())?;
+        reply.await.map_err(|_| self.gone())
+    }
+
+    fn gone(&self) -> Refusal {
+        Refusal::internal(format!("pod `{}` is gone", self.name))
+    }
+
+    pub(crate) async fn regranted(&self) {
+        self.wait_for(|answer| Order::Regranted { answer }).await;
+    }
+
+    pub(crate) async fn let_go(&self) {
+        self.wait_for(|answer| Order::LetGo { answer }).await;
+    }
+
+    pub(crate) async fn stopped(&self, by: Option<PodName>) {
+        self.wait_for(|answer| Order::Stopped { by, answer }).await;
+    }
+
+    pub(crate) async fn orphaned(&self) {
+        self.wait_for(|answer| Order::Orphaned { answer }).await;
     }
 
     pub(crate) async fn look(&self) -> Option<View> {
@@ -160,10 +222,15 @@ impl Handle {
 
     /// Waits until the Pod has let go of everything.
     pub(crate) async fn leave(&self) {
-        let (answer, left) = oneshot::channel();
-        if self.orders.send(Order::Leave { answer }).await.is_ok() {
-            // A Pod that is gone has let go.
-            let _ = left.await;
+        self.wait_for(|answer| Order::Leave { answer }).await;
+    }
+
+    /// Sends an order and waits until it is carried out.
+    async fn wait_for(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
+        let (answer, done) = oneshot::channel();
+        if self.orders.send(order(answer)).await.is_ok() {
+            // A Pod that is gone has nothing left to carry out.
+            let _ = done.await;
         }
     }
 }
@@ -173,6 +240,7 @@ pub(crate) async fn spawn(
     shared: &Shared,
     supervisor: mpsc::WeakSender<crate::host::supervisor::Order>,
     row: PodRow,
+    granted: Granted,
 ) -> Handle {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let resolved = life::Resolved::read(&row.config);
@@ -181,14 +249,15 @@ pub(crate) async fn spawn(
     let (info, watched) = watch::channel(info);
     let files = Files::new(&shared.dirs.data, row.session);
     let env = row.env.clone();
+    let granted = Arc::new(watch::Sender::new(granted));
     let pod = Pod {
         teller: Teller::new(name.clone(), shared.clone()),
         shared: shared.clone(),
         files,
         info,
-        model: resolved.model,
-        max_turns: resolved.max_turns,
-        granted: row.scope.clone(),
+        resolved,
+        granted: granted.clone(),
+        notes: Vec::new(),
         env,
         row,
         run: None,
@@ -196,13 +265,15 @@ pub(crate) async fn spawn(
         close_at: None,
         end: None,
         door: None,
-        stopping: Vec::new(),
+        letting_go: Vec::new(),
+        end_at: None,
+        released: false,
         leaving: None,
         orders: orders.downgrade(),
         supervisor,
     };
     tokio::spawn(pod.live_on(inbox));
-    Handle { name, created, orders, info: watched }
+    Handle { name, created, orders, info: watched, granted }
 }
 
 impl Pod {
@@ -210,6 +281,7 @@ impl Pod {
     async fn live_on(mut self, mut inbox: mpsc::Receiver<Order>) {
         loop {
             let close_at = self.close_at.unwrap_or_else(Instant::now);
+            let end_at = self.end_at.unwrap_or_else(Instant::now);
             tokio::select! {
                 order = inbox.recv() => match order {
                     Some(order) => self.order(order).await,
@@ -222,6 +294,9 @@ impl Pod {
                 () = tokio::time::sleep_until(close_at), if self.close_at.is_some() => {
                     self.close_log().await;
                 }
+                () = tokio::time::sleep_until(end_at), if self.end_at.is_some() => {
+                    self.end_run();
+                }
             }
         }
         self.close_log().await;
@@ -229,7 +304,7 @@ impl Pod {
 
     async fn order(&mut self, order: Order) {
         match order {
-            Order::Call { method, answer } => self.call(method, answer).await,
+            Order::Call { method, by, answer } => self.call(method, by, answer).await,
             Order::Subscribe { answer } => {
                 let subscription = self.subscription();
                 // A reader that is gone needs nothing.
@@ -238,7 +313,26 @@ impl Pod {
             Order::Look { answer } => {
                 let _ = answer.send(self.view());
             }
-            Order::Live { grant, answer } => self.go_live(grant, answer).await,
+            Order::Live { notes, answer } => self.go_live(notes, answer).await,
+            Order::Regranted { answer } => {
+                self.show_granted();
+                let _ = answer.send(());
+            }
+            Order::LetGo { answer } => self.let_go(answer).await,
+            Order::Stopped { by, answer } => {
+                self.stopped(by).await;
+                let _ = answer.send(());
+            }
+            Order::Orphaned { answer } => {
+                self.row.parent = None;
+                self.change(|info| info.parent = None);
+                let _ = answer.send(());
+            }
+            Order::Parental { answer } => {
+                let (cwd, workspace) = (self.row.cwd.clone(), self.row.workspace.clone());
+                let (resolved, env) = (self.resolved.clone(), self.env.clone());
+                let _ = answer.send(Parental { cwd, workspace, resolved, env });
+            }
             Order::Reopen => self.reopen(),
             Order::Leave { answer } => self.leave(answer).await,
         }
@@ -256,7 +350,7 @@ impl Pod {
 
     fn subscription(&mut self) -> Subscription {
         let info = self.info.borrow().clone();
-        let (wire, model) = match &self.model {
+        let (wire, model) = match &self.resolved.model {
             Some(choice) => (choice.model.wire.name().to_owned(), choice.model.model.clone()),
             None => (String::new(), String::new()),
         };
@@ -269,7 +363,7 @@ impl Pod {
                 cwd: self.row.cwd.display().to_string(),
                 provider: wire,
                 model,
-                scope_summary: self.granted.summary(),
+                scope_summary: self.granted.borrow().scope.summary(),
                 tools,
                 context_window: info.context_window,
                 context_tokens: info.context_tokens,
@@ -293,7 +387,8 @@ impl Pod {
     }
 
     fn is_live(&self) -> bool {
-        self.row.wanted == Wanted::Live && self.door.is_some()
+        let ending = self.leaving.is_some() || self.end_at.is_some() || self.released;
+        self.row.wanted == Wanted::Live && self.door.is_some() && !ending
     }
 
     /// Changes what is known about the Pod, and tells every screen when it did change.

@@ -1,28 +1,34 @@
-//! The one owner of the family: it creates, restores and removes Pods, decides who may write
+//! The one owner of the family: it creates, lends, restores and removes, decides who may write
 //! where, and ends the host when nobody needs it.
 
-use crate::config::choice::Asked;
-use crate::config::settings::WorkspaceSettings;
-use crate::config::workspace::{Access, Workspace};
-use crate::host::pod::{self, Grant, Handle, life};
+use crate::host::pod::{self, Granted, Handle};
 use crate::host::{Answer, HostError, IdleExit, Members, Shared};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, PodName, Refusal, SessionId, State, now_ms};
-use crate::scope::loan::Gaps;
-use crate::scope::{Permission, Rule, Scope};
-use crate::store::{Opening, PodRow, StoreError, Wanted};
-use serde_json::json;
+use crate::protocol::{Event, Lent, PodName, Refusal, SpawnPod, State};
+use crate::scope::Rule;
+use crate::scope::loan::{Book, Holder};
+use crate::store::{Change, DamagedRow, Opening, PodRow, StoreError, Wanted};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+mod canonical;
+mod create;
+mod extend;
+mod fork;
+mod lend;
+mod notes;
+mod peer;
+mod remove;
+mod restore;
+mod spawn;
+mod stop;
+
 /// Orders that wait for the supervisor; when it is full the asker waits.
 pub(crate) const ORDERS: usize = 64;
-/// How many numbers are tried for a default name that is taken.
-const NUMBERS: u32 = 10_000;
 
 /// What the supervisor is asked.
 pub(crate) enum Order {
@@ -30,8 +36,71 @@ pub(crate) enum Order {
         new: NewPod,
         answer: Answer,
     },
+    /// A parent makes a child.
+    Spawn {
+        parent: PodName,
+        new: SpawnPod,
+        answer: Answer,
+    },
+    /// The reply is [`Event::PodRestored`].
     Restore {
         name: String,
+        answer: Answer,
+    },
+    /// The reply is [`Event::Plan`].
+    RestorePods {
+        name: PodName,
+        how: Restore,
+        answer: Answer,
+    },
+    /// Stop a Pod, or all below it, too. `by` is the Pod that asks; `None` is a person.
+    StopPods {
+        name: PodName,
+        tree: bool,
+        by: Option<PodName>,
+        answer: Answer,
+    },
+    /// These have let go of their turns and logs: the rest of stopping them.
+    LetGo {
+        names: Vec<PodName>,
+        by: Option<PodName>,
+        answer: Answer,
+    },
+    Peer {
+        source: PodName,
+        name: String,
+        answer: Answer,
+    },
+    Unpeer {
+        source: PodName,
+        name: String,
+        answer: Answer,
+    },
+    Lend {
+        from: PodName,
+        to: String,
+        rule: Rule,
+        answer: Answer,
+    },
+    Reclaim {
+        owner: PodName,
+        path: PathBuf,
+        answer: Answer,
+    },
+    Who {
+        path: PathBuf,
+        answer: Answer,
+    },
+    /// Give a Pod more than it was made with, until it stops: a person allowed it.
+    Extend {
+        name: PodName,
+        rule: Rule,
+        answer: Answer,
+    },
+    Fork {
+        source: PodName,
+        name: Option<PodName>,
+        at: Option<crate::protocol::EntryId>,
         answer: Answer,
     },
     Remove {
@@ -42,6 +111,22 @@ pub(crate) enum Order {
     Stop {
         answer: Answer,
     },
+}
+
+/// What a restore is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Restore {
+    /// Everything below it, too.
+    pub(crate) tree: bool,
+    /// Only say what it would do.
+    pub(crate) plan: bool,
+}
+
+/// The owner itself.
+pub(crate) struct Supervisor {
+    shared: Shared,
+    orders: mpsc::WeakSender<Order>,
+    book: Book,
 }
 
 /// What the store could not tell is rebuilt from the logs; every Pod found there is stopped.
@@ -58,7 +143,8 @@ pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<Vec<St
     let rows = rows.unwrap_or_default();
     if !rows.is_empty() {
         notices.push(format!(
-            "{} pods were rebuilt from their logs, stopped; queued messages are gone",
+            "{} pods were rebuilt from their logs, stopped; peers, loans, questions and queued \
+             messages are gone",
             rows.len()
         ));
     }
@@ -72,94 +158,55 @@ pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<Vec<St
 }
 
 /// Starts an actor for every known Pod; those that were live become live again, in the order they
-/// were created.
+/// were created, with what they held.
 pub(crate) async fn bring_back(
     shared: &Shared,
     orders: &mpsc::Sender<Order>,
-) -> Result<(), HostError> {
-    let mut rows: Vec<PodRow> = Vec::new();
+) -> Result<Supervisor, HostError> {
+    let (mut rows, mut damaged): (Vec<PodRow>, Vec<DamagedRow>) = (Vec::new(), Vec::new());
     for row in shared.store.pods().await? {
         match row {
             Ok(row) => rows.push(row),
             // One damaged record never hides the others.
-            Err(_) => continue,
+            Err(row) => damaged.push(row),
         }
     }
     rows.sort_by_key(|row| row.created);
+    shared.damaged.send_replace(Arc::new(damaged));
+    shared.peers.send_replace(Arc::new(shared.store.peers().await?));
+    let mut book = Book::default();
+    for row in &rows {
+        book.add(row.name.key(), holder(row));
+    }
+    for loan in shared.store.loans().await? {
+        book.add_loan(loan);
+    }
+    let supervisor = Supervisor { shared: shared.clone(), orders: orders.downgrade(), book };
+    let live: Vec<PodName> =
+        rows.iter().filter(|row| row.wanted == Wanted::Live).map(|row| row.name.clone()).collect();
     for row in rows {
-        let (wanted, scope, name) = (row.wanted, row.scope.clone(), row.name.clone());
-        let handle = pod::spawn(shared, orders.downgrade(), row).await;
-        insert(shared, handle.clone());
-        if wanted == Wanted::Live {
-            let grant = granted(shared, &name, scope, Vec::new());
+        let granted = supervisor.granted(&row.name.key());
+        let handle = pod::spawn(shared, orders.downgrade(), row, granted).await;
+        insert(shared, handle);
+    }
+    for name in live {
+        if let Some(handle) = shared.pod(&name) {
             // A Pod that cannot live says why in its own state.
-            let _ = handle.live(grant).await;
+            let _ = handle.live(Vec::new()).await;
         }
     }
-    Ok(())
+    Ok(supervisor)
 }
 
-/// Serves orders until the host ends.
-pub(crate) async fn run(
-    shared: Shared,
-    orders: mpsc::WeakSender<Order>,
-    mut inbox: mpsc::Receiver<Order>,
-    ended: watch::Sender<bool>,
-    idle_exit: IdleExit,
-) {
-    let patience = patience(&shared, idle_exit);
-    let mut connections = shared.connections.subscribe();
-    let mut give_up = patience.map(|patience| Instant::now() + patience);
-    loop {
-        let at = give_up.unwrap_or_else(Instant::now);
-        tokio::select! {
-            order = inbox.recv() => match order {
-                None => return,
-                Some(Order::Stop { answer }) => {
-                    // The asker hears it before the sockets close.
-                    let _ = answer.send(Ok(Event::Accepted { entry: None, queued: None }));
-                    ended.send_replace(true);
-                }
-                Some(order) => serve(&shared, &orders, order).await,
-            },
-            _ = connections.changed() => {
-                let alone = *connections.borrow_and_update() == 0;
-                give_up = patience.filter(|_| alone).map(|patience| Instant::now() + patience);
-            }
-            () = tokio::time::sleep_until(at), if give_up.is_some() => {
-                if is_idle(&shared) {
-                    ended.send_replace(true);
-                    give_up = None;
-                } else {
-                    give_up = patience.map(|patience| Instant::now() + patience);
-                }
-            }
-        }
+/// A row as the book knows it.
+fn holder(row: &PodRow) -> Holder {
+    Holder {
+        parent: row.parent.as_ref().map(PodName::key),
+        wanted: row.scope.clone(),
+        live: row.wanted == Wanted::Live,
+        gaps: row.gaps.clone(),
+        created: row.created,
     }
-}
-
-fn patience(shared: &Shared, idle_exit: IdleExit) -> Option<Duration> {
-    let minutes = shared.settings.host.idle_exit_min;
-    let ends = idle_exit == IdleExit::BySettings && minutes > 0;
-    ends.then(|| Duration::from_secs(minutes * 60))
-}
-
-fn is_idle(shared: &Shared) -> bool {
-    *shared.connections.borrow() == 0
-        && shared.family().iter().all(|info| {
-            !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()
-        })
-}
-
-async fn serve(shared: &Shared, orders: &mpsc::WeakSender<Order>, order: Order) {
-    let (answer, result) = match order {
-        Order::New { new, answer } => (answer, create(shared, orders, new).await),
-        Order::Restore { name, answer } => (answer, restore(shared, &name).await),
-        Order::Remove { name, answer } => (answer, remove(shared, &name).await),
-        Order::Stop { .. } => return,
-    };
-    // An asker that is gone wants no answer.
-    let _ = answer.send(result);
 }
 
 fn insert(shared: &Shared, handle: Handle) {
@@ -170,161 +217,168 @@ fn insert(shared: &Shared, handle: Handle) {
     });
 }
 
-/// Creates a Pod and makes it live.
-async fn create(
-    shared: &Shared,
-    orders: &mpsc::WeakSender<Order>,
-    new: NewPod,
-) -> Result<Event, Refusal> {
-    let workspace = Workspace::of(&new.cwd, &shared.env);
-    let workspace = workspace.map_err(|e| Refusal::invalid(e.to_string()))?;
-    let cwd = new.cwd.canonicalize();
-    let cwd = cwd.map_err(|e| Refusal::invalid(format!("{}: {e}", new.cwd.display())))?;
-    let name = name(shared, new.name, &workspace.root)?;
-    let says = WorkspaceSettings::load(&workspace.root);
-    let env = if new.env.is_empty() { shared.env.clone() } else { new.env };
-    let asked = new.model.map(|spec| Asked::new(spec, "--model"));
-    let choice = life::choose(shared, asked, &env, &cwd, &says).map_err(Refusal::invalid)?;
-    let limits = shared.settings.clone().narrowed(&says).limits;
-    let max_turns = new.max_turns.unwrap_or(limits.max_turns.get());
-    let (scope, mut notes) = wanted_scope(shared, new.scope, &workspace);
-    notes.extend(says.notices.iter().map(ToString::to_string));
-    let row = PodRow {
-        name: name.clone(),
-        parent: None,
-        wanted: Wanted::Stopped,
-        cwd,
-        workspace: workspace.root,
-        session: SessionId::new(),
-        segment: None,
-        config: life::resolved(choice.as_ref(), max_turns),
-        scope: scope.clone(),
-        created: now_ms(),
-        since: now_ms(),
-        seen: true,
-        last: None,
-        env: crate::sandbox::short_env(&env),
-        gaps: Gaps::default(),
-        last_run: None,
-    };
-    match shared.store.create_pod(row.clone()).await {
-        Ok(()) => {}
-        Err(StoreError::Taken(_)) => return Err(taken(&name)),
-        Err(error) => return Err(Refusal::internal(error.to_string())),
-    }
-    crate::crash_point!("pod-stored");
-    let handle = pod::spawn(shared, orders.clone(), row).await;
-    insert(shared, handle.clone());
-    handle.call(crate::protocol::Method::Open { env }).await?;
-    handle.live(granted(shared, &name, scope, notes)).await?;
-    crate::crash_point!("pod-live");
-    let info = Box::new(handle.info.borrow().clone());
-    Ok(Event::Created { info })
-}
-
-fn taken(name: &PodName) -> Refusal {
-    Refusal::invalid(format!("pod name `{name}` is already taken; :open {name} goes there"))
-}
-
-/// The name asked for, or the workspace's, numbered when that is taken.
-fn name(shared: &Shared, asked: Option<PodName>, root: &Path) -> Result<PodName, Refusal> {
-    if let Some(name) = asked {
-        return if shared.pod(&name).is_some() { Err(taken(&name)) } else { Ok(name) };
-    }
-    let base = root.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let base = PodName::from_directory(&base);
-    if shared.pod(&base).is_none() {
-        return Ok(base);
-    }
-    (2..NUMBERS)
-        .map(|n| base.numbered(n))
-        .find(|name| shared.pod(name).is_none())
-        .ok_or_else(|| Refusal::invalid(format!("every name like `{base}` is taken; give one")))
-}
-
-/// The scope a new Pod asks for, without yoi's own directories.
-fn wanted_scope(
-    shared: &Shared,
-    asked: Option<Vec<Rule>>,
-    workspace: &Workspace,
-) -> (Scope, Vec<String>) {
-    let (permission, notes) = match &workspace.access {
-        Access::Write => (Permission::Write, Vec::new()),
-        Access::ReadOnly(why) => (Permission::Read, vec![why.clone()]),
-    };
-    let usual = || vec![Rule { target: workspace.root.clone(), permission, recursive: true }];
-    let scope = Scope { allow: asked.unwrap_or_else(usual), deny: Vec::new() };
-    let own = shared.dirs.own().into_iter().map(Path::to_path_buf);
-    (scope.with_deny(own), notes)
-}
-
-/// What a Pod gets of the scope it wants: where a live Pod holds write, it reads.
-fn granted(shared: &Shared, name: &PodName, wanted: Scope, mut notes: Vec<String>) -> Grant {
-    for other in shared.family() {
-        if other.name == *name || matches!(other.state, State::Stopped) {
-            continue;
+impl Supervisor {
+    /// Serves orders until the host ends.
+    pub(crate) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Order>,
+        ended: watch::Sender<bool>,
+        idle_exit: IdleExit,
+    ) {
+        let patience = self.patience(idle_exit);
+        let mut connections = self.shared.connections.subscribe();
+        let mut give_up = patience.map(|patience| Instant::now() + patience);
+        loop {
+            let at = give_up.unwrap_or_else(Instant::now);
+            tokio::select! {
+                order = inbox.recv() => match order {
+                    None => return,
+                    Some(Order::Stop { answer }) => {
+                        // The asker hears it before the sockets close.
+                        let _ = answer.send(Ok(done()));
+                        ended.send_replace(true);
+                    }
+                    Some(order) => self.serve(order).await,
+                },
+                _ = connections.changed() => {
+                    let alone = *connections.borrow_and_update() == 0;
+                    give_up = patience.filter(|_| alone).map(|patience| Instant::now() + patience);
+                }
+                () = tokio::time::sleep_until(at), if give_up.is_some() => {
+                    if self.is_idle() {
+                        ended.send_replace(true);
+                        give_up = None;
+                    } else {
+                        give_up = patience.map(|patience| Instant::now() + patience);
+                    }
+                }
+            }
         }
-        let theirs = Scope { allow: other.scope.clone(), deny: Vec::new() };
-        let Some(path) = wanted.write_conflicts(&theirs).into_iter().next() else { continue };
-        notes.push(format!(
-            "reads only: {} holds write on {}; :stop {} frees it, --cwd works elsewhere",
-            other.name,
-            path.display(),
-            other.name
-        ));
-        return Grant { scope: wanted.as_read_only(), notes };
     }
-    Grant { scope: wanted, notes }
-}
 
-async fn restore(shared: &Shared, name: &str) -> Result<Event, Refusal> {
-    let missing = || Refusal::invalid(format!("pod state missing for `{name}`"));
-    let parsed = PodName::parse(name).map_err(|_| missing())?;
-    let handle = shared.pod(&parsed).ok_or_else(missing)?;
-    let info = handle.info.borrow().clone();
-    if info.state != State::Stopped {
-        let socket = shared.dirs.socket(handle.name.as_str());
-        let status = match info.state {
-            State::Running => "running",
-            State::Paused => "paused",
-            _ => "idle",
+    fn patience(&self, idle_exit: IdleExit) -> Option<Duration> {
+        let minutes = self.shared.settings.host.idle_exit_min;
+        let ends = idle_exit == IdleExit::BySettings && minutes > 0;
+        ends.then(|| Duration::from_secs(minutes * 60))
+    }
+
+    fn is_idle(&self) -> bool {
+        *self.shared.connections.borrow() == 0
+            && self.shared.family().iter().all(|info| {
+                !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()
+            })
+    }
+
+    async fn serve(&mut self, order: Order) {
+        let (answer, result) = match order {
+            Order::New { new, answer } => (answer, self.create(new).await),
+            Order::Spawn { parent, new, answer } => (answer, self.spawn(parent, new).await),
+            Order::Restore { name, answer } => (answer, self.restore(&name).await),
+            Order::RestorePods { name, how, answer } => {
+                (answer, self.restore_pods(&name, how).await)
+            }
+            Order::StopPods { name, tree, by, answer } => {
+                return self.stop(&name, tree, by, answer);
+            }
+            Order::LetGo { names, by, answer } => (answer, self.stopped(names, by).await),
+            Order::Peer { source, name, answer } => (answer, self.peer(source, &name).await),
+            Order::Unpeer { source, name, answer } => (answer, self.unpeer(source, &name).await),
+            Order::Lend { from, to, rule, answer } => (answer, self.lend(&from, &to, rule).await),
+            Order::Reclaim { owner, path, answer } => (answer, self.reclaim(&owner, path).await),
+            Order::Who { path, answer } => (answer, self.who(path)),
+            Order::Extend { name, rule, answer } => (answer, self.extend(&name, rule).await),
+            Order::Fork { source, name, at, answer } => {
+                (answer, self.fork(&source, name, at).await)
+            }
+            Order::Remove { name, answer } => (answer, self.remove(&name).await),
+            Order::Stop { .. } => return,
         };
-        return Ok(Event::PodRestored {
-            result: json!({
-                "action": "already_live", "pod_name": handle.name,
-                "socket_path": socket, "status": status,
-            }),
-        });
+        // An asker that is gone wants no answer.
+        let _ = answer.send(result);
     }
-    let row = shared.store.pod(&handle.name).await;
-    let row = row.map_err(|e| Refusal::internal(e.to_string()))?.ok_or_else(missing)?;
-    handle.live(granted(shared, &handle.name, row.scope, Vec::new())).await
+
+    /// Puts the book's next page into force: in the store first, in one transaction with `change`,
+    /// then for every Pod whose scope it changes.
+    async fn turn_page(&mut self, next: Book, mut change: Change) -> Result<(), Refusal> {
+        change.loans = next.loans().to_vec();
+        let moved = |(key, holder): &(&String, &Holder)| {
+            self.book.holder(key).is_none_or(|before| before.gaps != holder.gaps)
+        };
+        let gaps = next.holders().filter(moved).map(|(key, h)| (key.clone(), h.gaps.clone()));
+        change.gaps = gaps.collect();
+        let stored = self.shared.store.change_family(change).await;
+        stored.map_err(|error| Refusal::internal(error.to_string()))?;
+        self.book = next;
+        self.regrant().await;
+        Ok(())
+    }
+
+    /// Tells every Pod what it holds now, where that changed. Its tools know at once; when this
+    /// returns every screen was told, too.
+    async fn regrant(&self) {
+        let members = self.shared.members.borrow().clone();
+        for (key, handle) in members.0.iter() {
+            let granted = self.granted(key);
+            let changed = handle.granted.send_if_modified(|held| {
+                let differs = *held != granted;
+                *held = granted;
+                differs
+            });
+            if changed {
+                handle.regranted().await;
+            }
+        }
+    }
+
+    /// What a Pod holds by the book.
+    fn granted(&self, key: &str) -> Granted {
+        let live = self.book.holder(key).is_some_and(|holder| holder.live);
+        let scope = if live {
+            self.book.held(key)
+        } else {
+            self.book.holder(key).map(|holder| holder.wanted.clone()).unwrap_or_default()
+        };
+        let lent = self.book.lent_by(key);
+        let lent = lent.filter_map(|loan| {
+            Some(Lent { to: self.name_of(&loan.borrower)?, rule: loan.rule.clone() })
+        });
+        let notes = if live { self.scope_notes(&self.book, key) } else { Vec::new() };
+        Granted { scope, lent: lent.collect(), notes }
+    }
+
+    /// The name behind a key, as it was written.
+    fn name_of(&self, key: &str) -> Option<PodName> {
+        let members = self.shared.members.borrow();
+        let known = members.0.get(key).map(|handle| handle.name.clone());
+        known.or_else(|| PodName::parse(key).ok())
+    }
+
+    fn pod(&self, name: &PodName) -> Result<Handle, Refusal> {
+        let missing = || Refusal::invalid(format!("no pod named `{name}`"));
+        self.shared.pod(name).ok_or_else(missing)
+    }
+
+    /// The names of everything below a Pod, parents before children.
+    fn below(&self, name: &PodName) -> Vec<PodName> {
+        let family = self.shared.family();
+        let (mut found, mut at) = (vec![name.clone()], 0);
+        while at < found.len() {
+            let parent = found[at].key();
+            let child = |info: &&crate::protocol::PodInfo| {
+                info.parent.as_ref().is_some_and(|p| p.key() == parent)
+            };
+            found.extend(family.iter().filter(child).map(|info| info.name.clone()));
+            at += 1;
+        }
+        found.split_off(1)
+    }
 }
 
-/// Deletes a stopped Pod, its session and its row.
-async fn remove(shared: &Shared, name: &PodName) -> Result<Event, Refusal> {
-    let missing = || Refusal::invalid(format!("no pod named `{name}`"));
-    let handle = shared.pod(name).ok_or_else(missing)?;
-    if handle.info.borrow().state != State::Stopped {
-        let text = format!("pod `{name}` is live; :stop {name} comes first");
-        return Err(Refusal::invalid(text));
-    }
-    let row = shared.store.pod(&handle.name).await;
-    let row = row.map_err(|e| Refusal::internal(e.to_string()))?.ok_or_else(missing)?;
-    let removed = shared.store.remove_pod(&handle.name).await;
-    removed.map_err(|e| Refusal::internal(e.to_string()))?;
-    shared.members.send_modify(|members| {
-        let mut map = BTreeMap::clone(&members.0);
-        map.remove(&name.key());
-        *members = Members(Arc::new(map));
-    });
-    shared.feed(None, None, &Event::PodRemoved { name: handle.name.clone() });
-    let session = shared.dirs.data.join("sessions").join(row.session.to_string());
-    match tokio::fs::remove_dir_all(&session).await {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            let text = format!("{name} is gone, but cannot delete {}: {e}", session.display());
-            Err(Refusal::internal(text))
-        }
-        _ => Ok(Event::Accepted { entry: None, queued: None }),
-    }
+/// The reply to an order that leaves nothing to say.
+fn done() -> Event {
+    Event::Accepted { entry: None, queued: None }
+}
+
+fn internal(error: impl ToString) -> Refusal {
+    Refusal::internal(error.to_string())
 }

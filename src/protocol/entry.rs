@@ -2,7 +2,7 @@
 
 use crate::protocol::item::{Item, RequestConfig};
 use crate::protocol::method::{PodEvent, Segment};
-use crate::protocol::name::{EntryId, SegmentId, SessionId};
+use crate::protocol::name::{EntryId, PodName, SegmentId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,6 +43,9 @@ pub enum Fact {
         /// The queue row it came from; a row whose id the log holds is never delivered again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken: Option<String>,
+        /// The Pod that said it; absent when a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<PodName>,
     },
     AssistantItem {
         item: Item,

@@ -28,10 +28,19 @@ pub struct Holder {
 pub struct Gaps {
     /// Because somebody else held it first. Closed when that one lets go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forgone: Vec<Rule>,
-    /// Because its parent itself was never given it. Looked at anew at the next restore.
+    pub forgone: Vec<Gap>,
+    /// Whole rules, because its parent itself was never given it. Looked at anew at the next restore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Rule>,
+}
+
+/// Where somebody else writes.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Gap {
+    /// The rule of the holder that asked for write.
+    pub rule: Rule,
+    /// The part of it that another one has; all of it when it contains the rule.
+    pub region: Rule,
 }
 
 /// A part of the lender's scope that another one has for now.
@@ -91,9 +100,10 @@ impl Book {
         &self.loans
     }
 
-    /// What this one lent and to whom.
+    /// What this one lent and to whom. What it got beyond its own scope stands as lent by itself,
+    /// and is no such loan.
     pub fn lent_by<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Loan> {
-        self.loans.iter().filter(move |loan| loan.lender == key)
+        self.loans.iter().filter(move |loan| loan.lender == key && loan.borrower != key)
     }
 
     /// What a live Pod may do now; nothing when it is not live.
@@ -102,7 +112,13 @@ impl Book {
             return Scope::default();
         };
         let mut scope = self.claim(key, holder);
-        scope.deny.extend(holder.gaps.forgone.iter().cloned());
+        for gap in &holder.gaps.forgone {
+            if gap.region.contains(&gap.rule) {
+                reads(&mut scope, &gap.rule);
+            } else {
+                scope.deny.push(gap.region.clone());
+            }
+        }
         scope
     }
 
@@ -113,13 +129,19 @@ impl Book {
         };
         let held = self.held(lender);
         if !held.allow.iter().any(|own| own.permission >= rule.permission && own.contains(rule)) {
+            let forgone = |gap: &Gap| gap.rule.contains(rule);
+            if holder.gaps.forgone.iter().any(forgone)
+                && let Some(other) = self.writer_of(rule, lender)
+            {
+                return Err(NotLent::HeldBy(other));
+            }
             return Err(NotLent::Outside);
         }
         if let Some(deny) = held.deny.iter().find(|deny| refuses(deny, rule)) {
             if let Some(loan) = self.lent_by(lender).find(|loan| loan.rule.overlaps(deny)) {
                 return Err(NotLent::LentTo(loan.borrower.clone()));
             }
-            if holder.gaps.forgone.contains(deny)
+            if holder.gaps.forgone.iter().any(|gap| gap.region == *deny)
                 && let Some(other) = self.writer_of(deny, lender)
             {
                 return Err(NotLent::HeldBy(other));
@@ -203,6 +225,36 @@ impl Book {
         Ok(())
     }
 
+    /// Gives a live holder a rule beyond what it was made with, until it stops. The uppermost live
+    /// ancestor gets it first and lends it down: a child is never wider than its parent.
+    pub fn extend(&mut self, key: &str, rule: &Rule) -> Result<(), NotLent> {
+        let mut chain = vec![key.to_owned()];
+        while let Some(above) = self.live_ancestor(&chain[0]) {
+            chain.insert(0, above);
+        }
+        if !self.holders.get(key).is_some_and(|holder| holder.live) {
+            return Err(NotLent::NotLive(key.into()));
+        }
+        let wish = Scope::new(vec![rule.clone()]);
+        let writes = |other: &&String| !wish.write_conflicts(&self.held(other)).is_empty();
+        let other = self.live().filter(|other| !chain.contains(other)).find(writes).cloned();
+        if let Some(other) = other {
+            return Err(NotLent::HeldBy(other));
+        }
+        let has = chain.iter().rposition(|key| self.held(key).covers(rule));
+        let from = has.unwrap_or(0);
+        if has.is_none() {
+            let (lender, borrower) = (chain[0].clone(), chain[0].clone());
+            let (rule, kind) = (rule.clone(), LoanKind::Lent);
+            self.loans.push(Loan { lender, borrower, rule, kind });
+            self.settle(&chain[..1]);
+        }
+        for pair in chain[from..].windows(2) {
+            self.lend(&pair[0], &pair[1], rule.clone())?;
+        }
+        Ok(())
+    }
+
     /// The loans that `reclaim` would end.
     pub fn reclaimable(&self, owner: &str, region: &Rule) -> Vec<Loan> {
         self.lent_by(owner).filter(|loan| loan.rule.overlaps(region)).cloned().collect()
@@ -282,7 +334,9 @@ impl Book {
         }
         let writes = |loan: &&Loan| loan.rule.permission == Permission::Write;
         scope.deny.extend(self.lent_by(key).filter(writes).map(|loan| loan.rule.clone()));
-        scope.deny.extend(holder.gaps.capped.iter().cloned());
+        for rule in &holder.gaps.capped {
+            reads(&mut scope, rule);
+        }
         scope
     }
 
@@ -338,15 +392,29 @@ impl Book {
     }
 
     /// Where others write that this one would.
-    fn forgone(&self, key: &str) -> Vec<Rule> {
+    fn forgone(&self, key: &str) -> Vec<Gap> {
         let Some(holder) = self.holders.get(key) else { return Vec::new() };
         let claim = self.claim(key, holder);
-        let others = self.live().filter(|other| *other != key);
-        let mut regions: Vec<Rule> =
-            others.flat_map(|other| claim.write_overlaps(&self.held(other))).collect();
-        regions.sort_by(|a, b| (&a.target, a.recursive).cmp(&(&b.target, b.recursive)));
-        regions.dedup();
-        regions
+        let others: Vec<Scope> =
+            self.live().filter(|other| *other != key).map(|other| self.held(other)).collect();
+        let mut gaps = Vec::new();
+        for rule in claim.allow.iter().filter(|rule| rule.permission == Permission::Write) {
+            let one = Scope { allow: vec![rule.clone()], deny: claim.deny.clone() };
+            for region in others.iter().flat_map(|held| one.write_overlaps(held)) {
+                let gap = Gap { rule: rule.clone(), region };
+                if !gaps.contains(&gap) {
+                    gaps.push(gap);
+                }
+            }
+        }
+        gaps
+    }
+}
+
+/// Takes the right to write out of this very rule of a scope.
+fn reads(scope: &mut Scope, rule: &Rule) {
+    for own in scope.allow.iter_mut().filter(|own| *own == rule) {
+        own.permission = Permission::Read;
     }
 }
 
@@ -463,6 +531,23 @@ mod tests {
         assert_eq!(writes(&book, "/w/p/x"), ["p"]);
     }
 
+    #[test]
+    fn what_a_person_allows_a_child_passes_through_its_parents_and_ends_with_it() {
+        let mut book = family();
+        book.extend("c", &write("/out")).unwrap();
+        assert_eq!(writes(&book, "/out/x"), ["c"]);
+        book.stop("c");
+        assert_eq!(writes(&book, "/out/x"), ["p"]);
+        book.add("z", holder(None, vec![write("/z")], 9));
+        book.go_live("z");
+        assert_eq!(book.extend("c", &write("/z/a")), Err(NotLent::NotLive("c".into())));
+        assert_eq!(book.extend("p", &write("/z/a")), Err(NotLent::HeldBy("z".into())));
+        for key in ["p", "g"] {
+            book.stop(key);
+        }
+        assert!(book.loans().is_empty());
+    }
+
     #[derive(Clone, Debug)]
     enum Step {
         Spawn(usize, usize, usize),
@@ -471,6 +556,7 @@ mod tests {
         Lend(usize, usize, usize),
         Reclaim(usize, usize),
         Remove(usize),
+        Extend(usize, usize),
     }
 
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -483,7 +569,8 @@ mod tests {
             3 => name.clone().prop_map(Step::Live),
             3 => name.clone().prop_map(Step::Stop),
             2 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Lend(a, b, c)),
-            2 => (name.clone(), path).prop_map(|(a, b)| Step::Reclaim(a, b)),
+            2 => (name.clone(), path.clone()).prop_map(|(a, b)| Step::Reclaim(a, b)),
+            2 => (name.clone(), path).prop_map(|(a, b)| Step::Extend(a, b)),
             1 => name.prop_map(Step::Remove),
         ]
     }
@@ -514,6 +601,11 @@ mod tests {
             Step::Lend(..) => {}
             Step::Reclaim(owner, path) => drop(book.reclaim(NAMES[owner], &write(PATHS[path]))),
             Step::Remove(name) => book.remove(NAMES[name]),
+            Step::Extend(name, path) => {
+                if book.extend(NAMES[name], &write(PATHS[path])).is_ok() {
+                    assert!(book.held(NAMES[name]).covers(&write(PATHS[path])));
+                }
+            }
         }
     }
 
@@ -531,7 +623,8 @@ mod tests {
                     let holds = |key: &str| book.held(key).permission(Path::new(path)) == Some(Permission::Write);
                     for loan in book.loans() {
                         let covered = loan.rule.covers(Path::new(path));
-                        prop_assert!(!(covered && holds(&loan.lender)), "lent and kept: {:?}", loan);
+                        let beyond = loan.lender == loan.borrower;
+                        prop_assert!(beyond || !(covered && holds(&loan.lender)), "lent and kept: {:?}", loan);
                     }
                 }
             }
@@ -543,7 +636,7 @@ mod tests {
             for loan in book.loans().to_vec() {
                 book.reclaim(&loan.lender, &loan.rule);
             }
-            prop_assert!(book.loans().is_empty());
+            prop_assert!(book.loans().iter().all(|loan| loan.lender == loan.borrower));
             for path in PATHS.map(Path::new) {
                 let wanted = book.holders().any(|(_, h)| h.live && h.gaps.capped.is_empty() && h.wanted.permission(path) == Some(Permission::Write));
                 let written = book.live().any(|key| book.held(key).permission(path) == Some(Permission::Write));

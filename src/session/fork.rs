@@ -2,7 +2,7 @@
 
 use crate::disk::{self, Appender};
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin};
-use crate::protocol::name::SegmentId;
+use crate::protocol::name::{EntryId, SegmentId, SessionId};
 use crate::session::journal::{blocking, encode};
 use crate::session::line::{Forward, first_line};
 use crate::session::{Files, Journal, LogError};
@@ -18,12 +18,70 @@ pub async fn fork(
     keep_entries: usize,
     forked: SegmentOrigin,
 ) -> Result<(Journal, SegmentId, u64), LogError> {
+    fork_into(files, from, keep_entries, forked, files, None).await
+}
+
+/// As [`fork`], into another session when there is one; what its entries refer to comes along.
+pub async fn fork_into(
+    files: &Files,
+    from: SegmentId,
+    keep_entries: usize,
+    forked: SegmentOrigin,
+    to: &Files,
+    session: Option<SessionId>,
+) -> Result<(Journal, SegmentId, u64), LogError> {
     let segment = SegmentId::new();
-    let (source, path) = (files.segment(from), files.segment(segment));
-    let target = path.clone();
-    let appender = blocking(&path, move || copy(&source, &target, keep_entries, forked)).await?;
+    let (source, path) = (files.segment(from), to.segment(segment));
+    let (target, blobs) = (path.clone(), (files.blobs(), to.blobs()));
+    let appender = blocking(&path, move || {
+        if session.is_some() {
+            share(&blobs.0, &blobs.1)?;
+        }
+        copy(&source, &target, keep_entries, forked, session)
+    });
+    let appender = appender.await?;
     let end = appender.length();
-    Ok((Journal::start(files, segment, appender), segment, end))
+    Ok((Journal::start(to, segment, appender), segment, end))
+}
+
+/// Images and former contents are named after what they hold and never change: a link is a copy.
+fn share(from: &Path, to: &Path) -> Result<(), LogError> {
+    let Ok(entries) = std::fs::read_dir(from) else { return Ok(()) };
+    disk::private_dir(to)?;
+    for entry in entries.flatten() {
+        let path = to.join(entry.file_name());
+        if std::fs::hard_link(entry.path(), &path).is_err() {
+            std::fs::copy(entry.path(), &path).map_err(LogError::reading(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// How many entries of a segment lead to `at` and include it (`None`: all of them), and how many
+/// turns had ended there. Blocking, so it comes as a closure.
+pub fn entries_through(
+    files: &Files,
+    segment: SegmentId,
+    at: Option<EntryId>,
+) -> impl FnOnce() -> Result<(usize, u64), LogError> + Send + 'static {
+    let path = files.segment(segment);
+    move || count(&path, at)
+}
+
+fn count(path: &Path, at: Option<EntryId>) -> Result<(usize, u64), LogError> {
+    let file = File::open(path).map_err(LogError::reading(path))?;
+    let length = file.metadata().map_err(LogError::reading(path))?.len();
+    let mut lines = Forward::new(file, 0, length).map_err(LogError::reading(path))?;
+    let (mut line, mut entries, mut turns) = (Vec::new(), 0, 0);
+    while lines.next_into(&mut line).map_err(LogError::reading(path))?.is_some() {
+        entries += 1;
+        let entry: Option<Entry> = serde_json::from_slice(&line).ok();
+        turns += u64::from(entry.as_ref().is_some_and(|e| matches!(e.fact, Fact::TurnEnd { .. })));
+        if at.is_some() && entry.is_some_and(|entry| entry.id == at) {
+            break;
+        }
+    }
+    Ok((entries, turns))
 }
 
 fn copy(
@@ -31,9 +89,10 @@ fn copy(
     target: &Path,
     keep_entries: usize,
     forked: SegmentOrigin,
+    session: Option<SessionId>,
 ) -> Result<Appender, LogError> {
     let (start, first_end) = first_line(source)?;
-    let start = encode(&[forked_start(start, forked)], target)?;
+    let start = encode(&[forked_start(start, forked, session)], target)?;
     let file = File::open(source).map_err(LogError::reading(source))?;
     let length = file.metadata().map_err(LogError::reading(source))?.len();
     let lines = Forward::new(file, first_end, length);
@@ -53,10 +112,11 @@ fn copy(
     Ok(Appender::open(target)?.0)
 }
 
-fn forked_start(start: Entry, forked: SegmentOrigin) -> Entry {
+fn forked_start(start: Entry, forked: SegmentOrigin, session: Option<SessionId>) -> Entry {
     let mut fact = start.fact;
-    if let Fact::SegmentStart { forked_from, .. } = &mut fact {
+    if let Fact::SegmentStart { forked_from, session_id, .. } = &mut fact {
         *forked_from = Some(forked);
+        *session_id = session.unwrap_or(*session_id);
     }
     Entry::new(fact)
 }

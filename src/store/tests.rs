@@ -38,7 +38,7 @@ fn pod(text: &str) -> PodRow {
         seen: true,
         last: Some("Read a.txt".into()),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
-        gaps: Gaps { forgone: vec![Rule::new("/w/x", Permission::Write)], ..Gaps::default() },
+        gaps: Gaps { capped: vec![Rule::new("/w/x", Permission::Write)], ..Gaps::default() },
         last_run: None,
     }
 }

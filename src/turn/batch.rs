@@ -47,6 +47,7 @@ impl Run {
     async fn call_group(&mut self, group: &[Call]) -> Result<(), Stopped> {
         let cancel = CancellationToken::new();
         let ctx = tools::Context {
+            scope: (self.setup.scope)(),
             read: self.mind.state.files.clone(),
             tasks: self.mind.tasks.clone(),
             ..self.setup.tools.clone()

@@ -76,6 +76,7 @@ async fn first(setup: &Setup, out: &mpsc::Sender<Out>) -> Result<Mind, Refusal> 
         cwd: &setup.tools.cwd,
         workspace: &setup.workspace,
         scope: setup.tools.scope.summary(),
+        instruction: setup.instruction.as_deref(),
     };
     let (system, complaints) = prompt::system(&facts);
     for complaint in complaints {

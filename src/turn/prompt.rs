@@ -16,6 +16,8 @@ pub const COMPACTED: &str = "[The conversation so far was compacted. What follow
                              of it; the newest messages stand after it unchanged.]";
 
 const SYSTEM: &str = include_str!("../../prompts/system.md");
+/// The general instruction: how a coding agent works.
+const WORK: &str = include_str!("../../prompts/work.md");
 /// Asks a model to hand a conversation over.
 pub const COMPACTION: &str = include_str!("../../prompts/compaction.md");
 /// The answer to a message when no model is known.
@@ -40,6 +42,8 @@ pub struct Facts<'a> {
     pub cwd: &'a Path,
     pub workspace: &'a Path,
     pub scope: String,
+    /// Stands in the place of the general one.
+    pub instruction: Option<&'a str>,
 }
 
 /// The system prompt of a new segment, and the instruction files that could not be read.
@@ -47,6 +51,7 @@ pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
     let (instructions, complaints) = instructions(facts.cwd, facts.workspace);
     let today = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
     let text = SYSTEM
+        .replace("{work}", facts.instruction.unwrap_or(WORK))
         .replace("{pod}", facts.pod)
         .replace("{cwd}", &facts.cwd.display().to_string())
         .replace("{workspace}", &facts.workspace.display().to_string())
@@ -99,8 +104,13 @@ mod tests {
         std::fs::write(dir.path().join("AGENTS.md"), "top rule").unwrap();
         std::fs::write(dir.path().join("CLAUDE.md"), "not read").unwrap();
         std::fs::write(inner.join("CLAUDE.md"), "inner rule").unwrap();
-        let facts =
-            Facts { pod: "alice", cwd: &inner, workspace: dir.path(), scope: "Readable:".into() };
+        let facts = Facts {
+            pod: "alice",
+            cwd: &inner,
+            workspace: dir.path(),
+            scope: "Readable:".into(),
+            instruction: None,
+        };
         let (text, complaints) = system(&facts);
         assert!(complaints.is_empty());
         assert!(text.find("top rule").unwrap() < text.find("inner rule").unwrap(), "{text}");

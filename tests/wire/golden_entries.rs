@@ -55,12 +55,12 @@ fn every_fact_has_its_line() {
             ),
             (Fact::Invoke { trigger: Trigger::UserSend }, r#"{"kind":"invoke","trigger":"user_send"}"#),
             (
-                Fact::UserInput { segments: vec![Segment::Text { content: "hi".into() }], taken: None },
+                Fact::UserInput { segments: vec![Segment::Text { content: "hi".into() }], taken: None, from: None },
                 r#"{"kind":"user_input","segments":[{"kind":"text","content":"hi"}]}"#,
             ),
             (
-                Fact::UserInput { segments: vec![], taken: Some("q".into()) },
-                r#"{"kind":"user_input","segments":[],"taken":"q"}"#,
+                Fact::UserInput { segments: vec![], taken: Some("q".into()), from: yoi::protocol::PodName::parse("alice").ok() },
+                r#"{"kind":"user_input","segments":[],"taken":"q","from":"alice"}"#,
             ),
             (
                 Fact::AssistantItem { item: said(), origin: None, native: None, partial: false },

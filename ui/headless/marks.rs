@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn input() -> Entry {
-        Entry::new(Fact::UserInput { segments: vec![], taken: None })
+        Entry::new(Fact::UserInput { segments: vec![], taken: None, from: None })
     }
 
     fn entry(entry: &Entry) -> Event {
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_queued_input_is_known_by_its_row() {
-        let taken = Entry::new(Fact::UserInput { segments: vec![], taken: Some("q1".into()) });
+        let taken =
+            Entry::new(Fact::UserInput { segments: vec![], taken: Some("q1".into()), from: None });
         let mut marks = Marks::default();
         marks.note(&Event::RunEnd { result: RunResult::Finished });
         let queued = Begun::Queued("q1".into());

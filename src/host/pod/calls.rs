@@ -2,21 +2,24 @@
 
 use crate::config::choice::Asked;
 use crate::config::settings::WorkspaceSettings;
+use crate::host::pod::life::Resolved;
 use crate::host::pod::runs::accepted;
 use crate::host::pod::{Pod, life};
-use crate::host::{Answer, listing};
+use crate::host::{Answer, listing, supervisor};
 use crate::protocol::{
-    CompletionKind, ErrorCode, Event, Method, PodEvent, Refusal, Segment, State,
+    CompletionKind, ErrorCode, Event, Method, PodEvent, PodName, Refusal, Segment, State,
 };
 use crate::store::{Mail, MailKind};
-use crate::turn::{Halt, Start};
+use crate::turn::{Halt, Input, Start};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 impl Pod {
-    pub(super) async fn call(&mut self, method: Method, answer: Answer) {
+    pub(super) async fn call(&mut self, method: Method, by: Option<PodName>, answer: Answer) {
         match method {
-            Method::Send { input, queue } => self.send(input, queue, answer).await,
+            Method::Send { input, queue } => {
+                self.send(Input { segments: input, from: by }, queue, answer).await
+            }
             Method::Notify { message } => {
                 self.mail(MailKind::Notify, json!({ "message": message }), answer).await;
             }
@@ -29,14 +32,23 @@ impl Pod {
             Method::Rewind { target, expected_head_entries } => {
                 reply(answer, self.rewind(target, expected_head_entries).await);
             }
-            Method::Stop => self.stop(answer).await,
+            Method::Stop => self.ask_supervisor(answer, |name, answer| {
+                supervisor::Order::StopPods { name, tree: false, by, answer }
+            }),
             Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
             Method::ListPods => reply(
                 answer,
                 Ok(listing::of_pod(&self.info.borrow(), self.row.session, &self.shared)),
             ),
-            Method::Restore { name } => self.restore(name, answer),
-            Method::Peer { name } => reply(answer, self.peer(&name)),
+            Method::Restore { name } => {
+                self.ask_supervisor(answer, |_, answer| supervisor::Order::Restore {
+                    name,
+                    answer,
+                });
+            }
+            Method::Peer { name } => self.ask_supervisor(answer, |source, answer| {
+                supervisor::Order::Peer { source, name, answer }
+            }),
             Method::Open { env } => self.offer(env, answer).await,
             Method::SetModel { model } => self.set_model(&model, answer).await,
             Method::EditQueued { id, input } => self.edit_queued(&id, input, answer).await,
@@ -69,7 +81,7 @@ impl Pod {
     }
 
     /// A message. A busy Pod refuses it or, asked to, puts it into its queue.
-    async fn send(&mut self, input: Vec<Segment>, queue: bool, answer: Answer) {
+    async fn send(&mut self, input: Input, queue: bool, answer: Answer) {
         if let Err(refusal) = self.must_be_live() {
             return reply(answer, Err(refusal));
         }
@@ -79,9 +91,9 @@ impl Pod {
         let keyless = self.run.is_none() && self.key_is_missing();
         if self.run.is_none() && !(keyless && queue) {
             let accepted = Some(accepted(answer));
-            return self.start(Start::User { segments: input, taken: None, accepted }).await;
+            return self.start(Start::User { input, taken: None, accepted }).await;
         }
-        let payload = serde_json::to_value(&input).unwrap_or_default();
+        let payload = input.payload();
         match self.put(MailKind::Input, payload).await {
             Ok(row) => {
                 self.load_queue().await;
@@ -187,7 +199,7 @@ impl Pod {
     }
 
     fn complete(&self, kind: CompletionKind, prefix: String, answer: Answer) {
-        let (cwd, scope) = (self.row.cwd.clone(), self.granted.clone());
+        let (cwd, scope) = (self.row.cwd.clone(), self.granted.borrow().scope.clone());
         tokio::task::spawn_blocking(move || {
             let entries = match kind {
                 CompletionKind::File => listing::files(&cwd, &scope, &prefix),
@@ -197,29 +209,21 @@ impl Pod {
         });
     }
 
-    /// Restoring is the supervisor's business: it alone knows who holds which scope.
-    fn restore(&self, name: String, answer: Answer) {
+    /// What concerns more than this Pod is the supervisor's business. It is not waited for here:
+    /// the supervisor may be waiting for this very Pod.
+    fn ask_supervisor(
+        &self,
+        answer: Answer,
+        order: impl FnOnce(PodName, Answer) -> supervisor::Order,
+    ) {
         let Some(supervisor) = self.supervisor.upgrade() else {
             return reply(answer, Err(Refusal::internal("the host is ending")));
         };
+        let order = order(self.row.name.clone(), answer);
         tokio::spawn(async move {
-            let order = crate::host::supervisor::Order::Restore { name, answer };
             // A supervisor that is gone drops the order and with it the answer.
             let _ = supervisor.send(order).await;
         });
-    }
-
-    fn peer(&self, name: &str) -> Result<Event, Refusal> {
-        let invalid = |e| Refusal::invalid(format!("pod store error: {e}"));
-        let target = crate::protocol::PodName::parse(name).map_err(invalid)?;
-        if target.key() == self.row.name.key() {
-            let text = format!("pod `{target}` cannot be registered as a peer of itself");
-            return Err(Refusal::invalid(text));
-        }
-        if self.shared.pod(&target).is_none() {
-            return Err(Refusal::invalid(format!("pod `{target}` does not exist")));
-        }
-        Err(Refusal::invalid("this version has no peers"))
     }
 
     /// A client's environment: commands and keys come from it from now on.
@@ -240,13 +244,14 @@ impl Pod {
             Ok(None) => return reply(answer, Err(Refusal::invalid("name a model"))),
             Err(error) => return reply(answer, Err(Refusal::invalid(error))),
         };
-        self.row.config = life::config(&choice, self.max_turns);
+        let resolved = Resolved { model: Some(choice.clone()), ..self.resolved.clone() };
+        self.row.config = resolved.value();
         let (name, config) = (self.row.name.clone(), self.row.config.clone());
         if let Err(error) = self.shared.store.set_config(&name, &config).await {
             return reply(answer, Err(Refusal::internal(error.to_string())));
         }
         self.change(|info| life::show_model(info, Some(&choice)));
-        self.model = Some(choice);
+        self.resolved = resolved;
         reply(answer, Ok(done()));
         self.go_on_with_key().await;
     }
@@ -261,7 +266,7 @@ impl Pod {
 
     fn key_is_missing(&self) -> bool {
         let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
-        let source = self.model.as_ref().map(|choice| &choice.model.key);
+        let source = self.resolved.model.as_ref().map(|choice| &choice.model.key);
         source.is_some_and(|source| keys.resolve(source, &self.env).is_err())
     }
 
@@ -272,7 +277,7 @@ impl Pod {
         let (store, name) = (&self.shared.store, &self.row.name);
         let edited = match input {
             Some(input) => {
-                let payload = serde_json::to_value(&input).unwrap_or_default();
+                let payload = Input { segments: input, from: None }.payload();
                 store.edit_mail(name, id, &payload).await
             }
             None => store.drop_mail(name, id).await,
@@ -296,7 +301,7 @@ impl Pod {
         let row = match id {
             Some(id) => self.queued(&id).await,
             None => {
-                let payload = serde_json::to_value(&input).unwrap_or_default();
+                let payload = Input { segments: input, from: None }.payload();
                 self.put(MailKind::Input, payload).await
             }
         };

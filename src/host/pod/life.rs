@@ -6,12 +6,12 @@ use crate::config::keys::Keys;
 use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::tail::{self, Tail};
-use crate::host::pod::{Grant, Handle, Pod};
+use crate::host::pod::{Handle, Pod, TO_FINISH};
 use crate::host::{Answer, Shared, door};
 use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
 use crate::session::Journal;
 use crate::store::{Mail, MailKind, PodRow, Wanted};
-use crate::turn::Halt;
+use crate::turn::{Halt, Input};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,6 +24,9 @@ pub(crate) struct Resolved {
     pub(crate) model: Option<Choice>,
     #[serde(default = "default_max_turns")]
     pub(crate) max_turns: u32,
+    /// Stands in the place of the general instruction in the system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instruction: Option<String>,
 }
 
 fn default_max_turns() -> u32 {
@@ -33,20 +36,17 @@ fn default_max_turns() -> u32 {
 impl Resolved {
     /// What the store holds; what cannot be read of it falls back to nothing chosen.
     pub(crate) fn read(config: &Value) -> Self {
-        serde_json::from_value(config.clone())
-            .unwrap_or(Self { model: None, max_turns: default_max_turns() })
+        serde_json::from_value(config.clone()).unwrap_or(Self {
+            model: None,
+            max_turns: default_max_turns(),
+            instruction: None,
+        })
     }
-}
 
-/// The resolved configuration as a value for the store.
-pub(crate) fn config(choice: &Choice, max_turns: u32) -> Value {
-    resolved(Some(choice), max_turns)
-}
-
-/// As [`config`], also when no model is known.
-pub(crate) fn resolved(choice: Option<&Choice>, max_turns: u32) -> Value {
-    let resolved = Resolved { model: choice.cloned(), max_turns };
-    serde_json::to_value(resolved).unwrap_or_default()
+    /// As a value for the store.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
 }
 
 /// The model that was asked for, or by the rules when none was.
@@ -112,20 +112,23 @@ pub(crate) async fn info(shared: &Shared, row: &PodRow, resolved: &Resolved) -> 
 pub(crate) fn queue(rows: Vec<Mail>) -> Vec<Queued> {
     let inputs = rows.into_iter().filter(|row| row.kind == MailKind::Input);
     inputs
-        .filter_map(|row| {
-            Some(Queued { id: row.id, input: serde_json::from_value(row.payload).ok()? })
-        })
+        .filter_map(|row| Some(Queued { id: row.id, input: Input::read(row.payload)?.segments }))
         .collect()
 }
 
 impl Pod {
     /// Opens the Pod's socket and takes its place among the living. Nothing is sent to a model.
-    pub(super) async fn go_live(&mut self, grant: Grant, answer: Answer) {
-        let result = self.become_live(grant).await;
+    pub(super) async fn go_live(&mut self, notes: Vec<String>, answer: Answer) {
+        self.notes = notes;
+        let result = self.become_live().await;
+        if let Err(refusal) = &result {
+            // It shows why it does not live; :restore tries again.
+            self.enter(State::Failed, Some(refusal.message.clone()));
+        }
         reply(answer, result);
     }
 
-    async fn become_live(&mut self, grant: Grant) -> Result<Event, Refusal> {
+    async fn become_live(&mut self) -> Result<Event, Refusal> {
         let internal = |e: String| Refusal::internal(e);
         let tail = self.look_back().await.map_err(internal)?;
         if !tail.taken.is_empty() {
@@ -135,21 +138,11 @@ impl Pod {
         if self.door.is_none() {
             self.door = Some(self.open_door().map_err(|e| internal(e.to_string()))?);
         }
-        let was_live = self.row.wanted == Wanted::Live;
-        if !was_live {
-            let stored = self.shared.store.set_wanted(&self.row.name, Wanted::Live).await;
-            stored.map_err(|e| internal(e.to_string()))?;
-            self.row.wanted = Wanted::Live;
-        }
-        let mut notes = grant.notes;
-        notes.extend(self.shared.confinement().await.note());
-        let allow = grant.scope.allow.clone();
-        self.granted = grant.scope;
-        self.change(|info| {
-            info.notes = notes;
-            info.scope = allow;
-            info.context_tokens = tail.context_tokens;
-        });
+        (self.released, self.end_at) = (false, None);
+        let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
+        self.notes.extend(self.shared.confinement().await.note());
+        self.show_granted();
+        self.change(|info| info.context_tokens = tail.context_tokens);
         self.load_queue().await;
         let (state, why) = match tail.interrupted {
             Some(why) => (State::Paused, Some(why)),
@@ -174,7 +167,21 @@ impl Pod {
         let Some(orders) = self.orders.upgrade() else { return Ok(tokio::spawn(async {})) };
         let (name, created) = (self.row.name.clone(), self.row.created);
         let info = self.info.subscribe();
-        door::open_pod(&self.shared, Handle { name, created, orders, info })
+        let granted = self.granted.clone();
+        door::open_pod(&self.shared, Handle { name, created, orders, info, granted })
+    }
+
+    /// Shows what the Pod holds now.
+    pub(super) fn show_granted(&mut self) {
+        let granted = self.granted.borrow().clone();
+        let mut notes = granted.notes;
+        notes.extend(self.notes.iter().cloned());
+        self.change(|info| {
+            info.notes = notes;
+            info.scope = granted.scope.allow;
+            info.deny = granted.scope.deny;
+            info.lent = granted.lent;
+        });
     }
 
     /// Makes the socket of a live Pod anew.
@@ -222,19 +229,38 @@ impl Pod {
         Ok(done())
     }
 
-    /// Stops the Pod: the running turn first, then its socket; it is restorable afterwards.
-    pub(super) async fn stop(&mut self, answer: Answer) {
-        if !self.is_live() {
-            return reply(
-                answer,
-                Err(Refusal::invalid(format!("pod `{}` is stopped already", self.row.name))),
-            );
-        }
-        self.stopping.push(answer);
+    /// Takes no more orders and ends the turn; the asker hears when it is over.
+    pub(super) async fn let_go(&mut self, answer: oneshot::Sender<()>) {
+        self.letting_go.push(answer);
+        self.released = true;
         if self.run.is_some() {
+            self.end_at = Some(tokio::time::Instant::now() + TO_FINISH);
             self.halt(Halt::Pause, None);
         } else {
-            self.finish_stopping().await;
+            self.finish_leaving().await;
+        }
+    }
+
+    /// A turn that did not end by itself in time is ended. Its commands end with it: their helper
+    /// hears of it by its pipe.
+    pub(super) fn end_run(&mut self) {
+        self.end_at = None;
+        if let Some(run) = &self.run {
+            run.task.abort();
+        }
+    }
+
+    /// The store says so: it is stopped, and restorable.
+    pub(super) async fn stopped(&mut self, _by: Option<crate::protocol::PodName>) {
+        self.row.wanted = Wanted::Stopped;
+        (self.released, self.end_at) = (false, None);
+        self.close_log().await;
+        self.teller.tell(&Event::Stopped);
+        self.show_granted();
+        self.enter(State::Stopped, None);
+        if let Some(door) = self.door.take() {
+            door.abort();
+            door::close_pod(&self.shared, &self.row.name);
         }
     }
 
@@ -244,38 +270,25 @@ impl Pod {
         if self.run.is_some() {
             self.halt(Halt::Pause, None);
         } else {
-            self.finish_stopping().await;
+            self.finish_leaving().await;
         }
     }
 
-    /// No turn runs any more: what remains of stopping or leaving.
-    pub(super) async fn finish_stopping(&mut self) {
+    /// No turn runs any more: what remains of letting go, or of leaving.
+    pub(super) async fn finish_leaving(&mut self) {
+        self.end_at = None;
         self.close_log().await;
-        let stopping = std::mem::take(&mut self.stopping);
-        if !stopping.is_empty() {
-            let stored = self.shared.store.set_wanted(&self.row.name, Wanted::Stopped).await;
-            if let Err(error) = stored {
-                for answer in stopping {
-                    reply(answer, Err(Refusal::internal(error.to_string())));
-                }
-                return;
-            }
-            crate::crash_point!("stop-stored");
-            self.row.wanted = Wanted::Stopped;
-            self.teller.tell(&Event::Stopped);
-            self.enter(State::Stopped, None);
-            for answer in stopping {
-                reply(answer, Ok(done()));
-            }
+        for answer in std::mem::take(&mut self.letting_go) {
+            // Who waited may have been answered for us.
+            let _ = answer.send(());
         }
+        let Some(leaving) = self.leaving.take() else { return };
         if let Some(door) = self.door.take() {
             door.abort();
             door::close_pod(&self.shared, &self.row.name);
         }
-        if let Some(leaving) = self.leaving.take() {
-            self.teller.tell(&Event::Stopped);
-            // The host may have stopped waiting.
-            let _ = leaving.send(());
-        }
+        self.teller.tell(&Event::Stopped);
+        // The host may have stopped waiting.
+        let _ = leaving.send(());
     }
 }

@@ -8,7 +8,7 @@ use crate::llm::Provider;
 use crate::protocol::{Entry, Event, Fact, Item, Refusal, Role, State};
 use crate::store::{Mail, MailKind, StoreError};
 use crate::tools;
-use crate::turn::{self, Accepted, End, Halt, Limits, Out, Ports, Setup, Start};
+use crate::turn::{self, Accepted, End, Halt, Input, Limits, Out, Ports, Setup, Start};
 use std::collections::BTreeSet;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -36,6 +36,11 @@ impl Pod {
             policy: crate::llm::retry::Policy::default(),
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
+            instruction: self.resolved.instruction.clone(),
+            scope: {
+                let granted = self.granted.clone();
+                std::sync::Arc::new(move || granted.borrow().scope.clone())
+            },
         };
         let row = match &start {
             Start::User { taken, .. } => taken.clone(),
@@ -67,7 +72,7 @@ impl Pod {
 
     /// The model and its provider, `None` when no model is known.
     fn provider(&self) -> Result<Option<(crate::config::models::Model, Provider)>, MissingKey> {
-        let Some(choice) = &self.model else { return Ok(None) };
+        let Some(choice) = &self.resolved.model else { return Ok(None) };
         let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
         let key = keys.resolve(&choice.model.key, &self.env)?;
         let (timeouts, http) = (self.shared.timeouts, self.shared.http.clone());
@@ -75,7 +80,7 @@ impl Pod {
     }
 
     fn needs_key(&mut self, start: Start, missing: &MissingKey) {
-        let provider = self.model.as_ref().map_or("", |choice| &choice.model.provider);
+        let provider = self.resolved.model.as_ref().map_or("", |choice| &choice.model.provider);
         let why = format!("no key for {provider}: {missing}");
         start.refused(&Refusal::new(crate::protocol::ErrorCode::ProviderError, why.clone()));
         self.enter(State::NeedsYou, Some(why));
@@ -84,7 +89,7 @@ impl Pod {
     fn limits(&self) -> Limits {
         let compaction = &self.shared.settings.compaction;
         Limits {
-            max_turns: self.max_turns,
+            max_turns: self.resolved.max_turns,
             compact_at: compaction.threshold_ratio.get(),
             keep_tokens: compaction.keep_tokens,
             pruning: turn::context::Pruning {
@@ -101,7 +106,7 @@ impl Pod {
         env.retain(|name, _| pass.contains(name) || !keys.contains(name));
         tools::Context {
             cwd: self.row.cwd.clone(),
-            scope: self.granted.clone(),
+            scope: self.granted.borrow().scope.clone(),
             env,
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
@@ -168,9 +173,10 @@ impl Pod {
             End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
                 (State::Idle, None)
             }
-            End::LimitReached => {
-                (State::Idle, Some(format!("stopped after {} model requests", self.max_turns)))
-            }
+            End::LimitReached => (
+                State::Idle,
+                Some(format!("stopped after {} model requests", self.resolved.max_turns)),
+            ),
             End::Paused => (State::Paused, Some("paused; :resume goes on".to_owned())),
             End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
         };
@@ -186,8 +192,8 @@ impl Pod {
             self.set_seen(false).await;
         }
         self.load_queue().await;
-        if self.leaving.is_some() || !self.stopping.is_empty() {
-            return self.finish_stopping().await;
+        if self.leaving.is_some() || self.released {
+            return self.finish_leaving().await;
         }
         if matches!(end, End::Finished | End::LimitReached | End::Compacted) {
             self.next_of_inbox().await;
@@ -210,12 +216,12 @@ impl Pod {
 
     /// A queued input starts its own run.
     pub(super) async fn start_queued(&mut self, row: Mail, accepted: Option<Accepted>) {
-        match serde_json::from_value(row.payload) {
-            Ok(segments) => {
-                self.start(Start::User { segments, taken: Some(row.id), accepted }).await;
+        match Input::read(row.payload) {
+            Some(input) => {
+                self.start(Start::User { input, taken: Some(row.id), accepted }).await;
             }
             // A row nobody can read would block the queue for ever.
-            Err(_) => {
+            None => {
                 let _ = self.shared.store.drop_mail(&self.row.name, &row.id).await;
                 self.load_queue().await;
             }

@@ -2,8 +2,9 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
-use crate::protocol::{Fact, SegmentId};
+use crate::protocol::{Fact, Item, SegmentId};
 use crate::session::{Files, page};
+use std::collections::BTreeSet;
 
 /// How much is read at a time, in bytes.
 const PIECE: u64 = 64 * 1024;
@@ -12,19 +13,19 @@ const MAX_PIECES: usize = 64;
 
 /// What the end of a log says.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     /// The last run has no end in the log: its host died.
-    pub(super) open: bool,
+    pub(crate) open: bool,
     /// Why the Pod is paused, if it is.
-    pub(super) interrupted: Option<String>,
+    pub(crate) interrupted: Option<String>,
     /// Tokens of the last request.
-    pub(super) context_tokens: u64,
+    pub(crate) context_tokens: u64,
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
-    pub(super) taken: Vec<String>,
+    pub(crate) taken: Vec<String>,
 }
 
 /// Reads backwards until the last run's end or beginning.
-pub(super) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
+pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
     let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
     let (mut before, mut decided, mut last, mut cut_may_follow) = (None, false, None, false);
     for _ in 0..MAX_PIECES {
@@ -56,6 +57,32 @@ pub(super) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
         tail.interrupted = last.map(cut_off);
     }
     Ok(tail)
+}
+
+/// The calls of the last run that nothing answered, each in a few words; those that stand within
+/// one piece of the end.
+pub(crate) fn open_calls(files: &Files, segment: SegmentId) -> Result<Vec<String>, String> {
+    let page = page(files, segment, None, None, PIECE).map_err(|e| e.to_string())?;
+    let (mut answered, mut open) = (BTreeSet::new(), Vec::new());
+    for line in page.entries.iter().rev() {
+        let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
+        match &entry.fact {
+            Fact::Invoke { .. } | Fact::UserInput { .. } => break,
+            Fact::ToolResult { item: Item::ToolResult { call_id, .. }, .. } => {
+                answered.insert(call_id.clone());
+            }
+            Fact::AssistantItem {
+                item: Item::ToolCall { call_id, name, arguments, .. }, ..
+            } => {
+                if !answered.contains(call_id) {
+                    open.push(crate::turn::label(name, arguments));
+                }
+            }
+            _ => {}
+        }
+    }
+    open.reverse();
+    Ok(open)
 }
 
 /// The mailbox row that an entry took.

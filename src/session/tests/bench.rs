@@ -69,7 +69,7 @@ pub fn invoke() -> Entry {
 
 pub fn user(text: &str) -> Entry {
     let segments = vec![Segment::Text { content: text.into() }];
-    Entry::new(Fact::UserInput { segments, taken: None })
+    Entry::new(Fact::UserInput { segments, taken: None, from: None })
 }
 
 pub fn said(text: &str) -> Entry {

@@ -117,7 +117,7 @@ fn of_a_partial_reply_only_the_text_is_replayed_and_never_the_native_block() {
 fn what_was_rolled_back_is_not_in_the_history_but_stays_taken() {
     let run = vec![
         invoke(),
-        Entry::new(Fact::UserInput { segments: Vec::new(), taken: Some("q1".into()) }),
+        Entry::new(Fact::UserInput { segments: Vec::new(), taken: Some("q1".into()), from: None }),
     ];
     let back = rolled_back(&run[0]);
     let before = vec![invoke(), user("hi"), said("hello"), completed()];

@@ -141,7 +141,11 @@ fn entry(after: u64, fact: Fact) -> Entry {
 fn you(text: &str) -> Entry {
     entry(
         0,
-        Fact::UserInput { segments: vec![Segment::Text { content: text.into() }], taken: None },
+        Fact::UserInput {
+            segments: vec![Segment::Text { content: text.into() }],
+            taken: None,
+            from: None,
+        },
     )
 }
 

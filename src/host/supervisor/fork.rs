@@ -1,0 +1,59 @@
+//! A second Pod with the same past.
+
+use crate::host::pod::life::Resolved;
+use crate::host::supervisor::{Supervisor, internal};
+use crate::protocol::{EntryId, Event, PodName, Refusal, SegmentOrigin, SessionId, now_ms};
+use crate::scope::loan::Gaps;
+use crate::session::Files;
+use crate::store::PodRow;
+
+impl Supervisor {
+    /// A new Pod in the same directory with the history of another one, up to and including an
+    /// entry. It reads where the first one writes.
+    pub(super) async fn fork(
+        &mut self,
+        source: &PodName,
+        name: Option<PodName>,
+        at: Option<EntryId>,
+    ) -> Result<Event, Refusal> {
+        let handle = self.pod(source)?;
+        let row = self.shared.store.pod(&handle.name).await.map_err(internal)?;
+        let row = row.ok_or_else(|| Refusal::invalid(format!("no pod named `{source}`")))?;
+        let name = match name {
+            Some(name) => self.free_name(Some(name), &row.workspace)?,
+            None => self.numbered(&handle.name)?,
+        };
+        let (session, now) = (SessionId::new(), now_ms());
+        let mut new = PodRow {
+            name,
+            parent: None,
+            session,
+            segment: None,
+            created: now,
+            since: now,
+            seen: true,
+            gaps: Gaps::default(),
+            last_run: None,
+            ..row.clone()
+        };
+        if let Some(segment) = row.segment {
+            let from = Files::new(&self.shared.dirs.data, row.session);
+            let to = Files::new(&self.shared.dirs.data, session);
+            let count = crate::session::entries_through(&from, segment, at);
+            let count = tokio::task::spawn_blocking(count).await.map_err(internal)?;
+            let (keep, turn) = count.map_err(|e| Refusal::invalid(e.to_string()))?;
+            let origin = SegmentOrigin { segment_id: segment, at_turn_index: turn };
+            let forked =
+                crate::session::fork_into(&from, segment, keep, origin, &to, Some(session));
+            let (journal, segment, _) = forked.await.map_err(internal)?;
+            journal.close().await;
+            new.segment = Some(segment);
+        }
+        let resolved = Resolved::read(&new.config);
+        new.config = resolved.value();
+        let env = handle.parental().await?.env;
+        let handle = self.add(new, env).await?;
+        handle.live(Vec::new()).await?;
+        Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
+    }
+}

@@ -1,0 +1,275 @@
+//! Children: checked whole before anything happens, made in one transaction, undone when their
+//! first message does not arrive.
+
+use crate::config::choice::Asked;
+use crate::config::settings::WorkspaceSettings;
+use crate::config::workspace::Workspace;
+use crate::host::pod::life::{self, Resolved};
+use crate::host::pod::{Handle, Parental};
+use crate::host::supervisor::canonical::canonical;
+use crate::host::supervisor::create::{Plan, inherited};
+use crate::host::supervisor::{Supervisor, internal};
+use crate::protocol::{Event, Method, PodName, Refusal, SpawnPod, State};
+use crate::scope::loan::NotLent;
+use crate::scope::{Permission, Rule, Scope};
+use crate::store::Change;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a child may take to accept its first message.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+
+impl Supervisor {
+    /// Makes a child of a live Pod, lends it scope and gives it its task.
+    pub(super) async fn spawn(&mut self, parent: PodName, new: SpawnPod) -> Result<Event, Refusal> {
+        let of = self.pod(&parent)?;
+        if !self.book.holder(&parent.key()).is_some_and(|holder| holder.live) {
+            let text = format!("pod `{parent}` is stopped; :restore {parent} brings it back");
+            return Err(Refusal::invalid(text));
+        }
+        let parental = of.parental().await?;
+        let plan = self.plan(&of.name, &parental, &new)?;
+        let (name, row) = (plan.name.clone(), plan.row());
+        let session = row.session;
+        let child = self.add(row, plan.env).await?;
+        crate::crash_point!("spawn-stored");
+        if let Err(refusal) = self.first_word(&child, &of.name, new.task).await {
+            self.unspawn(&child, session).await;
+            let text =
+                format!("could not start pod `{name}`: {}; nothing is left of it", refusal.message);
+            return Err(Refusal::new(refusal.code, text));
+        }
+        crate::crash_point!("spawn-told");
+        let info = Box::new(child.info.borrow().clone());
+        Ok(Event::Spawned { info, socket: self.shared.dirs.socket(name.as_str()) })
+    }
+
+    async fn first_word(
+        &self,
+        child: &Handle,
+        parent: &PodName,
+        task: String,
+    ) -> Result<(), Refusal> {
+        let say = async {
+            child.live(Vec::new()).await?;
+            child.call_by(Some(parent.clone()), Method::say(task)).await
+        };
+        match tokio::time::timeout(FIRST_WORD, say).await {
+            Ok(said) => said.map(drop),
+            Err(_) => Err(Refusal::internal("it did not accept its task in time")),
+        }
+    }
+
+    /// Takes a child back that never began.
+    async fn unspawn(&mut self, child: &Handle, session: crate::protocol::SessionId) {
+        child.let_go().await;
+        child.stopped(None).await;
+        let mut next = self.book.clone();
+        next.remove(&child.name.key());
+        let remove = Some(child.name.clone());
+        // Where the store cannot be written the child stays, stopped by its own refusal.
+        if self.turn_page(next, Change { remove, ..Change::default() }).await.is_ok() {
+            self.forget(child, session).await;
+        }
+    }
+
+    /// Everything a call asks for, checked; nothing has happened yet.
+    fn plan(&self, parent: &PodName, parental: &Parental, new: &SpawnPod) -> Result<Plan, Refusal> {
+        let name = self.child_name(parent, &new.name)?;
+        let rules = self.lendable(parent, &new.scope)?;
+        let scope = self.book.child_scope(&parent.key(), rules);
+        let cwd = child_cwd(new.cwd.as_deref(), &parental.cwd, &scope)?;
+        self.within_caps(parent)?;
+        let resolved = self.child_config(parent, parental, new, &cwd)?;
+        let workspace = if cwd.starts_with(&parental.workspace) {
+            parental.workspace.clone()
+        } else {
+            Workspace::of(&cwd, &parental.env).map_or_else(|_| cwd.clone(), |found| found.root)
+        };
+        let (parent, env) = (Some(parent.clone()), parental.env.clone());
+        Ok(Plan { name, parent, cwd, workspace, resolved, scope, env })
+    }
+
+    fn child_name(&self, parent: &PodName, asked: &str) -> Result<PodName, Refusal> {
+        let name = PodName::parse(asked).map_err(|e| Refusal::invalid(e.to_string()))?;
+        if name.key() == parent.key() {
+            let text = format!("spawned pod name `{name}` collides with spawner's own name");
+            return Err(Refusal::invalid(text));
+        }
+        if self.shared.pod(&name).is_some() {
+            let text = format!(
+                "pod name `{name}` is already registered; take another name, or RestorePod if that one is yours and stopped"
+            );
+            return Err(Refusal::invalid(text));
+        }
+        Ok(name)
+    }
+
+    /// The rules in the form that counts, if the parent may hand all of them on.
+    fn lendable(&self, parent: &PodName, asked: &[Rule]) -> Result<Vec<Rule>, Refusal> {
+        if asked.is_empty() {
+            return Err(Refusal::invalid("scope must not be empty"));
+        }
+        let mut rules = Vec::new();
+        for rule in asked {
+            let target = &rule.target;
+            if !target.is_absolute() {
+                let text = format!("scope.target must be absolute: {}", target.display());
+                return Err(Refusal::invalid(text));
+            }
+            let Some(real) = canonical(target) else {
+                let text = format!("scope.target cannot be resolved: {}", target.display());
+                return Err(Refusal::invalid(text));
+            };
+            let rule = Rule { target: real, ..rule.clone() };
+            self.book
+                .may_lend(&parent.key(), &rule)
+                .map_err(|why| self.not_within(parent, &rule, &why))?;
+            rules.push(rule);
+        }
+        Ok(rules)
+    }
+
+    /// The sentence for a rule that cannot be lent.
+    pub(super) fn not_within(&self, owner: &PodName, rule: &Rule, why: &NotLent) -> Refusal {
+        let word = match rule.permission {
+            Permission::Read => "read",
+            Permission::Write => "write",
+        };
+        let name =
+            |key: &String| self.name_of(key).map_or_else(|| key.clone(), |name| name.to_string());
+        let why = match why {
+            NotLent::Outside => format!("no rule of `{owner}` gives {word} there"),
+            NotLent::LentTo(to) => {
+                format!("`{owner}` has lent it to `{}`; it returns when that pod stops", name(to))
+            }
+            NotLent::HeldBy(other) => format!("`{}` holds write there", name(other)),
+            NotLent::Denied(deny) => {
+                format!("the rule on {} denies it", deny.target.display())
+            }
+            NotLent::NotLive(who) => format!("`{}` is not live", name(who)),
+        };
+        let path = rule.target.display();
+        Refusal::invalid(format!(
+            "requested scope `{path}` is not within spawner `{owner}`'s effective scope: {why}"
+        ))
+    }
+
+    fn within_caps(&self, parent: &PodName) -> Result<(), Refusal> {
+        let limits = &self.shared.settings.limits;
+        let (mut depth, mut root) = (1, parent.clone());
+        while let Some(above) = self.shared.pod(&root).and_then(|h| h.info.borrow().parent.clone())
+        {
+            (depth, root) = (depth + 1, above);
+        }
+        if depth > limits.depth.get() {
+            let text = format!(
+                "`{parent}` is {depth} deep already and limits.depth is {}; do it yourself or ask a pod above",
+                limits.depth
+            );
+            return Err(Refusal::invalid(text));
+        }
+        let live = |name: &PodName| {
+            self.shared.pod(name).is_some_and(|h| h.info.borrow().state != State::Stopped)
+        };
+        let children = self.below(&root).iter().filter(|name| live(name)).count();
+        let most = limits.live_children.get() as usize;
+        if children >= most {
+            let text = format!(
+                "{children} pods are live below `{root}` and limits.live_children is {most}; stop one first"
+            );
+            return Err(Refusal::invalid(text));
+        }
+        Ok(())
+    }
+
+    fn child_config(
+        &self,
+        parent: &PodName,
+        parental: &Parental,
+        new: &SpawnPod,
+        cwd: &Path,
+    ) -> Result<Resolved, Refusal> {
+        let asked = new.profile.as_deref();
+        let invalid = |text: String| Refusal::invalid(format!("invalid SpawnPod.profile: {text}"));
+        let profile = match asked {
+            Some("inherit") => None,
+            asked => self.profile(asked).map_err(|refusal| invalid(refusal.message))?,
+        };
+        let mut resolved = parental.resolved.clone();
+        resolved.model = inherited(resolved.model.as_ref(), parent);
+        if let Some((name, profile)) = profile {
+            if let Some(spec) = profile.model {
+                let says = WorkspaceSettings::load(&parental.workspace);
+                let asked = Some(Asked::new(spec, format!("profile {name}")));
+                let model = life::choose(&self.shared, asked, &parental.env, cwd, &says);
+                resolved.model = model.map_err(invalid)?;
+            }
+            if let Some(max_turns) = profile.max_turns {
+                resolved.max_turns = max_turns.get();
+            }
+            resolved.instruction = profile.instruction.or(resolved.instruction);
+        }
+        if let Some(instruction) = &new.instruction {
+            resolved.instruction = Some(instruction.clone());
+        }
+        Ok(resolved)
+    }
+}
+
+/// Where a child works: where it was told to, else where its parent does if it may read there,
+/// else in its first target.
+fn child_cwd(asked: Option<&Path>, parents: &Path, scope: &Scope) -> Result<PathBuf, Refusal> {
+    if let Some(asked) = asked {
+        let refuse = |why: &str| Refusal::invalid(format!("cwd {}: {why}", asked.display()));
+        let real = canonical(asked).ok_or_else(|| refuse("it must be an absolute path"))?;
+        if !real.is_dir() {
+            return Err(refuse("it is no directory"));
+        }
+        if scope.permission(&real).is_none() {
+            return Err(refuse("it is not readable under the scope given to the child"));
+        }
+        return Ok(real);
+    }
+    if scope.permission(parents).is_some() {
+        return Ok(parents.to_path_buf());
+    }
+    let targets = scope.allow.iter().map(|rule| &rule.target);
+    let home = targets
+        .flat_map(|target| target.ancestors())
+        .find(|dir| dir.is_dir() && scope.permission(dir).is_some());
+    home.map(Path::to_path_buf).ok_or_else(|| {
+        Refusal::invalid("no directory in scope is there to work in; create one, or pass cwd")
+    })
+}
+
+impl Supervisor {
+    /// A Pod is gone from the store: it goes from the family and its session from the disk.
+    pub(super) async fn forget(&self, handle: &Handle, session: crate::protocol::SessionId) {
+        let _ = self.leave_family(handle, session).await;
+    }
+
+    /// As [`Supervisor::forget`]; what could not be deleted is said.
+    pub(super) async fn leave_family(
+        &self,
+        handle: &Handle,
+        session: crate::protocol::SessionId,
+    ) -> Result<(), Refusal> {
+        self.shared.members.send_modify(|members| {
+            let mut map = std::collections::BTreeMap::clone(&members.0);
+            map.remove(&handle.name.key());
+            *members = crate::host::Members(std::sync::Arc::new(map));
+        });
+        let name = handle.name.clone();
+        self.drop_peers_of(&name);
+        self.shared.feed(None, None, &Event::PodRemoved { name: name.clone() });
+        let session = self.shared.dirs.data.join("sessions").join(session.to_string());
+        match tokio::fs::remove_dir_all(&session).await {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(internal(format!(
+                "{name} is gone, but cannot delete {}: {e}",
+                session.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
