@@ -1,5 +1,6 @@
 //! How a Pod's runs start, are followed, and end.
 
+use crate::client::desk::Desk;
 use crate::config::keys::MissingKey;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::{CLOSE_AFTER, Pod, Running};
@@ -116,7 +117,7 @@ impl Pod {
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
             needs: Vec::new(),
-            desk: None,
+            desk: Some(Desk::new(self.row.name.clone(), self.shared.desk.clone())),
             max_output: tools::MAX_OUTPUT,
         }
     }
