@@ -26,6 +26,7 @@ pub const POINTS: &[&str] = &[
     "mail-received",
     "mail-taken",
     "mail-marked",
+    "upward-stored",
     // one turn
     "block-received",
     "block-committed",

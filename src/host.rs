@@ -16,15 +16,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+mod authority;
 mod connection;
 mod desk;
 mod door;
+mod kin;
 mod listing;
+mod output;
 mod place;
 mod pod;
 mod reader;
 mod supervisor;
 mod told;
+mod upward;
 #[cfg(test)]
 mod tests;
 

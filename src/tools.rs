@@ -21,8 +21,8 @@ mod write;
 
 use crate::client::desk::Desk;
 use crate::llm::ToolSpec;
-use crate::protocol::FileMark;
 use crate::protocol::item::Image;
+use crate::protocol::{EntryId, FileMark, PodName};
 use crate::sandbox::{Need, Person};
 use crate::scope::Scope;
 use fault::Fault;
@@ -53,6 +53,15 @@ pub struct Output {
     pub images: Vec<Image>,
     /// What files look like now, for read-before-edit.
     pub files: Vec<FileMark>,
+    /// How far another Pod has been read with this.
+    pub read: Option<Reading>,
+}
+
+/// A place up to which a Pod's words have been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    pub pod: PodName,
+    pub upto: EntryId,
 }
 
 /// A tool as it is offered to a model.

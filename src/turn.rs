@@ -388,7 +388,7 @@ impl Run {
                 else {
                     return Ok(false);
                 };
-                let body = prompt::notification(&event.sentence().unwrap_or_default());
+                let body = prompt::news_of_pod(&event);
                 Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
             }
         };

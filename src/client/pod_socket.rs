@@ -171,6 +171,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_peers_word_is_delivered_after_an_alert_and_a_large_snapshot() {
+        let first = vec![ALERT.into(), snapshot(2 * 1024 * 1024)];
+        let (_dir, path, pod) = foreign(first, vec![ALERT.into()]);
+        let mut socket = PodSocket::open(&path).await.unwrap();
+        let message = "[Peer message from `alice`]\nhello".to_owned();
+        socket.fire(Method::Notify { message }).await.unwrap();
+        let expected =
+            r#"{"method":"notify","params":{"message":"[Peer message from `alice`]\nhello"}}"#;
+        assert_eq!(pod.await.unwrap().trim_end(), expected);
+    }
+
+    #[tokio::test]
     async fn a_refusal_is_the_pods_own_sentence() {
         let refusal = r#"{"event":"error","data":{"code":"already_running","message":"Pod is already executing a turn"}}"#;
         let (_dir, path, _pod) = foreign(vec![snapshot(1)], vec![refusal.into()]);

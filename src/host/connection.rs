@@ -256,6 +256,7 @@ async fn of_pod(
         }
         Method::Page { before, max_bytes } => page(&handle, before, max_bytes).await,
         Method::Fetch { entry } => fetch(&handle, entry).await,
+        Method::ReadOutput => crate::host::output::read(shared, by.as_ref(), &name).await,
         method => {
             let event = handle.call_by(by, method).await?;
             Ok(crate::host::told::screen(&event).unwrap_or(event))

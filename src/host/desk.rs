@@ -3,7 +3,7 @@
 
 use crate::client::desk::Request;
 use crate::host::connection::carry_out;
-use crate::host::{Shared, supervisor};
+use crate::host::{Shared, authority, supervisor};
 use crate::protocol::Refusal;
 use tokio::sync::mpsc;
 
@@ -21,7 +21,10 @@ pub(crate) async fn serve(
         };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let result = carry_out(&shared, &orders, Some(by), pod, method).await;
+            let result = match authority::check(&shared, &by, pod.as_ref(), method) {
+                Ok(method) => carry_out(&shared, &orders, Some(by), pod, method).await,
+                Err(refusal) => Err(refusal),
+            };
             let _ = answer.send(result);
         });
     }

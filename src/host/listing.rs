@@ -1,52 +1,187 @@
 //! Lists: the Pods a Pod may see, those of the whole host, and the files a name may be completed to.
 
-use crate::host::Shared;
-use crate::protocol::{Completion, Event, PodInfo, SessionId, State};
-use crate::scope::{Permission, Scope};
+use crate::host::kin::{Kin, Relation};
+use crate::host::{Shared, pod::Handle};
+use crate::protocol::{Completion, Event, Lent, PodInfo, PodName, State};
+use crate::scope::{Permission, Rule, Scope};
+use crate::session::Files;
+use crate::store::DamagedRow;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// How many completions are offered.
 const MAX_COMPLETIONS: usize = 100;
 
-/// The Pods that a Pod may see: itself.
-pub(crate) fn of_pod(me: &PodInfo, session: SessionId, shared: &Shared) -> Event {
-    let mut own = entry(me, "self_pod", shared);
-    own["active"]["session_id"] = json!(session);
-    Event::PodsListed { pods: vec![own] }
+/// The Pods that a Pod may see: itself, everything below it, its peers. From memory alone: no
+/// transcript is read and nobody is asked.
+pub(crate) fn of_pod(me: &PodName, shared: &Shared) -> Event {
+    let kin = Kin::now(shared);
+    list(shared, |pod| Sight::of(kin.relation(me, pod)))
 }
 
 /// Every Pod of the host.
 pub(crate) fn of_host(shared: &Shared) -> Event {
-    let pods = shared.family();
-    Event::PodsListed { pods: pods.iter().map(|info| entry(info, "host", shared)).collect() }
+    list(shared, |_| Some(Sight { word: "host", registered: true }))
 }
 
-fn entry(info: &PodInfo, visibility: &str, shared: &Shared) -> Value {
-    let live = info.state != State::Stopped;
-    let status = match info.state {
-        State::Running => "running",
-        State::Paused => "paused",
-        _ => "idle",
-    };
+/// How a Pod is seen by the one that lists.
+struct Sight {
+    word: &'static str,
+    /// Whether it is the asker's own to command.
+    registered: bool,
+}
+
+impl Sight {
+    fn of(relation: Relation) -> Option<Self> {
+        match relation {
+            Relation::Itself => Some(Self { word: "self_pod", registered: false }),
+            Relation::Below => Some(Self { word: "spawned_child", registered: true }),
+            Relation::Peer => Some(Self { word: "peer", registered: false }),
+            Relation::Stranger => None,
+        }
+    }
+}
+
+fn list(shared: &Shared, sight: impl Fn(&PodName) -> Option<Sight>) -> Event {
+    let members = shared.members.borrow().clone();
+    let infos: Vec<(&Handle, PodInfo)> =
+        members.0.values().map(|handle| (handle, handle.info.borrow().clone())).collect();
+    let facts = Facts::of(infos.iter().map(|(_, info)| info));
+    let mut pods: Vec<(String, Value)> = Vec::new();
+    for (handle, info) in &infos {
+        if let Some(sight) = sight(&info.name) {
+            pods.push((info.name.key(), entry(shared, handle, info, &sight, &facts)));
+        }
+    }
+    for row in shared.damaged.borrow().iter() {
+        let Ok(name) = PodName::parse(&row.name) else { continue };
+        if let Some(sight) = sight(&name) {
+            pods.push((name.key(), corrupt(shared, row, &name, &sight, &facts)));
+        }
+    }
+    pods.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Event::PodsListed { pods: pods.into_iter().map(|(_, pod)| pod).collect() }
+}
+
+/// What is known of a Pod only by looking at the others; by key.
+#[derive(Default)]
+struct Facts {
+    /// How many children are live and how many are not.
+    children: HashMap<String, (usize, usize)>,
+    on_loan: HashMap<String, Vec<Rule>>,
+}
+
+impl Facts {
+    fn of<'a>(family: impl Iterator<Item = &'a PodInfo>) -> Self {
+        let mut facts = Self::default();
+        for info in family {
+            if let Some(parent) = &info.parent {
+                let (live, resting) = facts.children.entry(parent.key()).or_default();
+                *(if is_live(info) { live } else { resting }) += 1;
+            }
+            for Lent { to, rule } in &info.lent {
+                facts.on_loan.entry(to.key()).or_default().push(rule.clone());
+            }
+        }
+        facts
+    }
+
+    fn children(&self, key: &str) -> Value {
+        let (live, resting) = self.children.get(key).copied().unwrap_or_default();
+        json!({ "count": live + resting, "reachable": live, "unreachable": resting })
+    }
+
+    fn family(&self, key: &str, parent: Option<&PodName>, sight: &Sight) -> Value {
+        let lent = self.on_loan.get(key).map_or(&[][..], Vec::as_slice);
+        let mut family = json!({ "registered": sight.registered, "scope_delegated": lent });
+        if let Some(parent) = parent {
+            family["parent"] = json!(parent);
+        }
+        family
+    }
+}
+
+fn is_live(info: &PodInfo) -> bool {
+    info.state != State::Stopped
+}
+
+fn entry(shared: &Shared, pod: &Handle, info: &PodInfo, sight: &Sight, facts: &Facts) -> Value {
+    let key = info.name.key();
+    let files = Files::new(&shared.dirs.data, pod.session);
+    let missing = info.segment.is_some_and(|segment| !files.segment(segment).exists());
     let mut entry = json!({
         "pod_name": info.name,
-        "visibility": visibility,
-        "state": "readable",
-        "live": { "socket_path": shared.dirs.socket(info.name.as_str()), "reachable": live },
-        "restore": { "possible": !live, "restore_name": info.name },
-        "family": { "parent": info.parent, "registered": true, "scope_delegated": [] },
-        "spawned_children": { "count": 0, "reachable": 0, "unreachable": 0 },
+        "visibility": sight.word,
+        "state": if missing { "missing" } else { "readable" },
+        "active": { "session_id": pod.session },
+        "live": {
+            "socket_path": shared.dirs.socket(info.name.as_str()), "reachable": is_live(info),
+        },
+        "restore": restore(info, missing),
+        "family": facts.family(&key, info.parent.as_ref(), sight),
+        "spawned_children": facts.children(&key),
         "since": info.since,
+        "last_activity": info.last_activity,
     });
-    if live {
-        entry["live"]["status"] = status.into();
-        entry["restore"]["reason"] = format!("`{}` is live", info.name).into();
-    }
     if let Some(segment) = info.segment {
-        entry["active"] = json!({ "segment_id": segment });
+        entry["active"]["segment_id"] = json!(segment);
+    }
+    if is_live(info) {
+        entry["live"]["status"] = status(info.state).into();
+    }
+    if let Some(why) = &info.why {
+        entry["why"] = json!(why);
+    }
+    if let Some(last) = &info.last_result {
+        entry["last_result"] = json!(last);
     }
     entry
+}
+
+/// The state of a live Pod in the words of the frozen wire.
+fn status(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Paused => "paused",
+        State::NeedsYou | State::Idle | State::Failed | State::Stopped | State::Unknown => "idle",
+    }
+}
+
+/// Whether a Pod can be restored, and why not.
+fn restore(info: &PodInfo, missing: bool) -> Value {
+    let name = &info.name;
+    if is_live(info) {
+        return json!({ "possible": false, "reason": format!("`{name}` is live") });
+    }
+    if missing {
+        return json!({ "possible": false, "reason": "state missing: its log is gone" });
+    }
+    let mut restore = json!({ "possible": true, "restore_name": name });
+    if info.segment.is_none() {
+        restore["reason"] = "pending: it has not run yet and begins afresh".into();
+    }
+    restore
+}
+
+/// A record that cannot be read.
+fn corrupt(
+    shared: &Shared,
+    row: &DamagedRow,
+    name: &PodName,
+    sight: &Sight,
+    facts: &Facts,
+) -> Value {
+    json!({
+        "pod_name": name,
+        "visibility": sight.word,
+        "state": "corrupt",
+        "live": { "socket_path": shared.dirs.socket(name.as_str()), "reachable": false },
+        "restore": { "possible": false, "reason": "its record cannot be read" },
+        "family": facts.family(&name.key(), row.parent.as_ref(), sight),
+        "spawned_children": facts.children(&name.key()),
+        "error": row.reason,
+    })
 }
 
 /// The files below `cwd` whose path begins with `prefix`, directories first.

@@ -7,12 +7,12 @@ use crate::host::told::{Teller, Told};
 use crate::host::{Answer, Shared};
 use crate::protocol::Lent;
 use crate::protocol::{
-    Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, SegmentId,
-    State,
+    Alert, Entry, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal,
+    SegmentId, SessionId, State,
 };
 use crate::scope::Scope;
 use crate::session::Files;
-use crate::store::{PodRow, Wanted};
+use crate::store::{Mail, PodRow, Wanted};
 use crate::turn::{End, Halt, Mind, Out};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 mod calls;
 pub(crate) mod life;
+mod news;
 mod rewind;
 mod runs;
 pub(crate) mod tail;
@@ -39,6 +40,7 @@ const CLOSE_AFTER: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Handle {
     pub(crate) name: PodName,
+    pub(crate) session: SessionId,
     pub(crate) created: u64,
     pub(crate) orders: mpsc::Sender<Order>,
     pub(crate) info: watch::Receiver<PodInfo>,
@@ -71,6 +73,8 @@ pub(crate) enum Order {
     Orphaned { answer: oneshot::Sender<()> },
     /// What a child of it takes over.
     Parental { answer: oneshot::Sender<Parental> },
+    /// News of a child, which the mailbox holds already.
+    News { row: Mail },
     /// Make the socket anew; it vanished.
     Reopen,
     /// The host ends: pause what runs, close everything, stay wanted.
@@ -152,11 +156,13 @@ struct Running {
     task: JoinHandle<(Option<Mind>, End)>,
     out: mpsc::Receiver<Out>,
     halt: watch::Sender<Halt>,
-    mail: mpsc::Sender<crate::store::Mail>,
+    mail: mpsc::Sender<Mail>,
     /// Queued inputs that the run was given and may take at any moment.
     handed: BTreeSet<String>,
     /// Who waits for the run to have halted.
     halting: Vec<Answer>,
+    /// The entry that ended it, once that is told.
+    ended: Option<Entry>,
 }
 
 impl Handle {
@@ -220,6 +226,17 @@ impl Handle {
         subscription.await.ok()
     }
 
+    /// Hands on news of a child without waiting for the Pod.
+    pub(crate) fn news(&self, row: Mail) {
+        use mpsc::error::TrySendError;
+        let Err(TrySendError::Full(order)) = self.orders.try_send(Order::News { row }) else {
+            return;
+        };
+        let orders = self.orders.clone();
+        // A Pod that ends meanwhile finds the news in its mailbox.
+        tokio::spawn(async move { orders.send(order).await.is_ok() });
+    }
+
     /// Waits until the Pod has let go of everything.
     pub(crate) async fn leave(&self) {
         self.wait_for(|answer| Order::Leave { answer }).await;
@@ -245,7 +262,7 @@ pub(crate) async fn spawn(
     let (orders, inbox) = mpsc::channel(ORDERS);
     let resolved = life::Resolved::read(&row.config);
     let info = life::info(shared, &row, &resolved).await;
-    let (name, created) = (row.name.clone(), row.created);
+    let (name, session, created) = (row.name.clone(), row.session, row.created);
     let (info, watched) = watch::channel(info);
     let files = Files::new(&shared.dirs.data, row.session);
     let env = row.env.clone();
@@ -273,7 +290,7 @@ pub(crate) async fn spawn(
         supervisor,
     };
     tokio::spawn(pod.live_on(inbox));
-    Handle { name, created, orders, info: watched, granted }
+    Handle { name, session, created, orders, info: watched, granted }
 }
 
 impl Pod {
@@ -333,6 +350,7 @@ impl Pod {
                 let (resolved, env) = (self.resolved.clone(), self.env.clone());
                 let _ = answer.send(Parental { cwd, workspace, resolved, env });
             }
+            Order::News { row } => self.news(row).await,
             Order::Reopen => self.reopen(),
             Order::Leave { answer } => self.leave(answer).await,
         }

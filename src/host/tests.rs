@@ -7,6 +7,8 @@ use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, RunResult, State};
 use std::path::Path;
 
+mod pods;
+
 struct Bench {
     host: Host,
     client: Client,

@@ -317,6 +317,9 @@ pub struct PodOutput {
     /// Whether older new text was left out, because all of it would be too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// The entry of the newest text: what is read next begins after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upto: Option<EntryId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_result: Option<LastRun>,
 }

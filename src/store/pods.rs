@@ -58,6 +58,8 @@ pub enum Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRow {
     pub name: String,
+    /// As far as that can be read.
+    pub parent: Option<PodName>,
     pub reason: String,
 }
 
@@ -78,7 +80,7 @@ impl Store {
             Ok(db.query_row(&sql, [key], |row| Ok(read(row))).optional()?)
         });
         let row = found.await?.transpose();
-        row.map_err(|DamagedRow { name, reason }| StoreError::Damaged { name, reason })
+        row.map_err(|DamagedRow { name, reason, .. }| StoreError::Damaged { name, reason })
     }
 
     /// Every Pod, oldest first.
@@ -223,7 +225,8 @@ pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
 fn read(row: &Row<'_>) -> Result<PodRow, DamagedRow> {
     read_columns(row).map_err(|reason| {
         let name = row.get("name").or_else(|_| row.get("key")).unwrap_or_default();
-        DamagedRow { name, reason }
+        let parent = optional(row, "parent_name").ok().flatten();
+        DamagedRow { name, parent, reason }
     })
 }
 

@@ -173,7 +173,7 @@ async fn one_damaged_row_hides_no_other() {
     for damage in ["scope = '{'", "segment = '?'", "session = 'x'", "wanted = 'maybe'"] {
         bench.with_row_changed(&format!("UPDATE pods SET {damage} WHERE key = 'bad'"));
         let rows = store.pods().await.unwrap();
-        let Err(DamagedRow { name, reason }) = &rows[0] else { panic!("{rows:?}") };
+        let Err(DamagedRow { name, reason, .. }) = &rows[0] else { panic!("{rows:?}") };
         assert_eq!(name, "bad");
         assert!(reason.starts_with(damage.split(' ').next().unwrap()), "{reason}");
         assert_eq!(rows[1], Ok(good.clone()));

@@ -86,7 +86,17 @@ impl Run {
             is_error: output.is_error,
             images: output.images,
         };
-        self.conclude(item, output.files).await
+        self.conclude(item, output.files).await?;
+        self.keep_place(output.read).await;
+        Ok(())
+    }
+
+    /// What was read of another Pod counts as read once the log holds it; a crash in between shows
+    /// it once more and loses nothing.
+    async fn keep_place(&self, read: Option<tools::Reading>) {
+        let Some(tools::Reading { pod, upto }) = read else { return };
+        // Where this fails the same text is read again.
+        let _ = self.setup.store.set_cursor(&self.setup.pod, &pod, upto).await;
     }
 
     async fn conclude(

@@ -1,5 +1,6 @@
 //! The words the runtime puts into a conversation: the system prompt and its notes.
 
+use crate::protocol::PodEvent;
 use std::path::{Path, PathBuf};
 
 /// Put before the next request after an interrupted turn was abandoned.
@@ -34,6 +35,22 @@ pub fn notification(message: &str) -> String {
         "[Notification]\n{message}\n\nThis is background information, not a request from the user. \
          Go on with what you are doing; act on it only if it concerns that."
     )
+}
+
+/// News of a child as a model reads it: a hint that something happened, never the result itself.
+pub fn news_of_pod(event: &PodEvent) -> String {
+    let look = match event {
+        PodEvent::TurnEnded { .. } => {
+            "That is a hint, not a result: ReadPodOutput shows what it said and how it stands. Read \
+             before you rely on it."
+        }
+        PodEvent::Errored { .. } => "ReadPodOutput shows what it said and how it stands.",
+        PodEvent::ShutDown { .. } => {
+            "What it said can still be read with ReadPodOutput; RestorePod brings it back."
+        }
+        PodEvent::ScopeSubDelegated { .. } => "",
+    };
+    notification(&format!("{}. {look}", event.sentence().unwrap_or_default()))
 }
 
 /// What the system prompt is made of.

@@ -430,6 +430,7 @@ fn ours() -> Vec<(Event, String)> {
                 why: None,
                 texts: vec!["done".into()],
                 cut: false,
+                upto: None,
                 last_result: Some(last_run()),
             })),
             format!(

@@ -36,10 +36,7 @@ impl Pod {
                 supervisor::Order::StopPods { name, tree: false, by, answer }
             }),
             Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
-            Method::ListPods => reply(
-                answer,
-                Ok(listing::of_pod(&self.info.borrow(), self.row.session, &self.shared)),
-            ),
+            Method::ListPods => reply(answer, Ok(listing::of_pod(&self.row.name, &self.shared))),
             Method::Restore { name } => {
                 self.ask_supervisor(answer, |_, answer| supervisor::Order::Restore {
                     name,

@@ -7,7 +7,7 @@ use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Handle, Pod, TO_FINISH};
-use crate::host::{Answer, Shared, door};
+use crate::host::{Answer, Shared, door, upward};
 use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
 use crate::session::Journal;
 use crate::store::{Mail, MailKind, PodRow, Wanted};
@@ -166,9 +166,10 @@ impl Pod {
     fn open_door(&self) -> Result<tokio::task::JoinHandle<()>, door::DoorError> {
         let Some(orders) = self.orders.upgrade() else { return Ok(tokio::spawn(async {})) };
         let (name, created) = (self.row.name.clone(), self.row.created);
+        let session = self.row.session;
         let info = self.info.subscribe();
         let granted = self.granted.clone();
-        door::open_pod(&self.shared, Handle { name, created, orders, info, granted })
+        door::open_pod(&self.shared, Handle { name, session, created, orders, info, granted })
     }
 
     /// Shows what the Pod holds now.
@@ -251,17 +252,17 @@ impl Pod {
     }
 
     /// The store says so: it is stopped, and restorable.
-    pub(super) async fn stopped(&mut self, _by: Option<crate::protocol::PodName>) {
+    pub(super) async fn stopped(&mut self, by: Option<crate::protocol::PodName>) {
         self.row.wanted = Wanted::Stopped;
         (self.released, self.end_at) = (false, None);
         self.close_log().await;
         self.teller.tell(&Event::Stopped);
         self.show_granted();
         self.enter(State::Stopped, None);
-        if let Some(door) = self.door.take() {
-            door.abort();
-            door::close_pod(&self.shared, &self.row.name);
-        }
+        let Some(door) = self.door.take() else { return };
+        door.abort();
+        door::close_pod(&self.shared, &self.row.name);
+        upward::stopped(&self.shared, &self.row.name, by.as_ref()).await;
     }
 
     /// The host ends: what runs is paused, nothing is stopped.

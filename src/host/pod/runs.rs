@@ -3,7 +3,7 @@
 use crate::client::desk::Desk;
 use crate::config::keys::MissingKey;
 use crate::host::pod::calls::{done, reply};
-use crate::host::pod::{CLOSE_AFTER, Pod, Running};
+use crate::host::pod::{CLOSE_AFTER, Pod, Running, news};
 use crate::host::{Answer, pod::life};
 use crate::llm::Provider;
 use crate::protocol::{Entry, Event, Fact, Item, Refusal, Role, State};
@@ -59,7 +59,8 @@ impl Pod {
         self.enter(State::Running, None);
         let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
         let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
-        self.run = Some(Running { task, out, halt, mail, handed, halting });
+        let ended = None;
+        self.run = Some(Running { task, out, halt, mail, handed, halting, ended });
     }
 
     /// Notifications that wait come along with whatever run is next.
@@ -136,7 +137,10 @@ impl Pod {
                 self.end = Some(end);
                 self.change(|info| info.segment = Some(segment));
             }
-            Out::Doing(what) => self.change(|info| info.activity = Some(what)),
+            Out::Doing(what) => self.change(|info| {
+                info.activity = Some(what);
+                info.last_activity = crate::protocol::now_ms();
+            }),
             Out::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;
                 info.cost = cost;
@@ -147,6 +151,9 @@ impl Pod {
     /// Entries that change what is shown of the Pod: a queued input that was taken, the last words.
     async fn note_entries(&mut self, entries: &[Entry]) {
         for entry in entries {
+            if let Some(run) = self.run.as_mut().filter(|_| news::ends_run(&entry.fact)) {
+                run.ended = Some(entry.clone());
+            }
             match &entry.fact {
                 Fact::UserInput { taken: Some(_), .. } => self.load_queue().await,
                 Fact::AssistantItem {
@@ -186,6 +193,7 @@ impl Pod {
         self.row.since = self.info.borrow().since;
         // Only shown, like what it did last.
         let _ = self.shared.store.set_since(&self.row.name, self.row.since).await;
+        self.run_is_over(&end, run.ended).await;
         for answer in run.halting {
             reply(answer, Ok(done()));
         }

@@ -4,7 +4,7 @@ use crate::protocol::family::State;
 use crate::protocol::{Event, LastRun, Method, PodName, PodOutput};
 use crate::tools::fault::Fault;
 use crate::tools::pods::{self, Order, Verb};
-use crate::tools::{Output, input};
+use crate::tools::{Output, Reading, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
 
 fn tell(_named: &str, event: Event) -> Option<Output> {
     let Event::Output(output) = event else { return None };
-    let PodOutput { name, state, why, texts, cut, last_result } = *output;
+    let PodOutput { name, state, why, texts, cut, upto, last_result } = *output;
     let word = if state == State::Stopped { "is stopped" } else { word(state) };
     let text = texts.join("\n\n");
     let summary = match text.lines().count() {
@@ -51,7 +51,8 @@ fn tell(_named: &str, event: Event) -> Option<Output> {
         content.push_str("\n\n");
         content.push_str(&text);
     }
-    Some(Output::with(summary, content))
+    let read = upto.map(|upto| Reading { pod: name, upto });
+    Some(Output { read, ..Output::with(summary, content) })
 }
 
 fn because(why: Option<String>) -> String {

@@ -7,7 +7,7 @@ use crate::protocol::{
 };
 use crate::scope::{Permission, Rule};
 use crate::tools::pods::{self, Verb};
-use crate::tools::{Output, fault::Fault};
+use crate::tools::{Output, Reading, fault::Fault};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -103,6 +103,7 @@ fn output(state: State, texts: &[&str], last: Option<LastRun>) -> Event {
         why: None,
         texts: texts.iter().map(|text| (*text).to_owned()).collect(),
         cut: false,
+        upto: last.as_ref().map(|last| last.entry),
         last_result: last,
     }))
 }
@@ -115,12 +116,8 @@ async fn output_is_told_with_the_real_state_and_the_last_result() {
     assert_eq!(idle, "pod `kid` idle; no new assistant text");
     let stopped = said(verb, kid(), output(State::Stopped, &[], None)).await;
     assert_eq!(stopped, "pod `kid` is stopped; no new assistant text");
-    let last = LastRun {
-        entry: EntryId::new(),
-        result: "failed".into(),
-        error: Some("no key".into()),
-        at: 1,
-    };
+    let entry = EntryId::new();
+    let last = LastRun { entry, result: "failed".into(), error: Some("no key".into()), at: 1 };
     let failed = output(State::Failed, &["one\ntwo", "three"], Some(last));
     let told = call(verb, kid(), Ok(failed)).await.1.unwrap();
     assert_eq!(told.summary, "pod `kid`: 4 new line(s) of assistant text; failed");
@@ -128,6 +125,7 @@ async fn output_is_told_with_the_real_state_and_the_last_result() {
         told.content.unwrap(),
         "[state: failed]\n[last run: failed: no key]\n\none\ntwo\n\nthree"
     );
+    assert_eq!(told.read, Some(Reading { pod: name("kid"), upto: entry }));
 }
 
 fn stopped(pod: &str, returned: Vec<Rule>) -> StoppedPod {

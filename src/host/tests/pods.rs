@@ -1,0 +1,474 @@
+//! A family as its members see it: who may ask what of whom, what is listed and read, and what is
+//! told upward.
+
+use crate::host::tests::Bench;
+use crate::host::{authority, listing, output};
+use crate::protocol::event::RewindTarget;
+use crate::protocol::{
+    Event, Fact, Method, PeerEdge, PodName, PodOutput, SessionId, State, SystemItem,
+};
+use crate::scope::{Permission, Rule, Scope};
+use crate::store::{PodRow, Store, Wanted};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "hang"
+[[when.step]]
+text = "This answer stops."
+fault = { hang = 4, times = 9 }
+
+[[when]]
+says = "fail"
+[[when.step]]
+fault = { status = 400 }
+
+[[when]]
+note = "*"
+text = "Noted."
+
+[[when]]
+any = true
+text = "You said {1}."
+"#;
+
+fn name(text: &str) -> PodName {
+    PodName::parse(text).unwrap()
+}
+
+fn row(root: &Path, pod: &str, parent: Option<&str>, wanted: Wanted) -> PodRow {
+    let cwd = root.join("w");
+    PodRow {
+        name: name(pod),
+        parent: parent.map(name),
+        wanted,
+        cwd: cwd.clone(),
+        workspace: cwd.clone(),
+        session: SessionId::new(),
+        segment: None,
+        config: json!({}),
+        scope: Scope::new(vec![Rule::new(cwd, Permission::Read)]),
+        created: crate::protocol::now_ms(),
+        since: crate::protocol::now_ms(),
+        seen: true,
+        last: None,
+        env: Default::default(),
+        gaps: Default::default(),
+        last_run: None,
+    }
+}
+
+fn database(root: &Path) -> std::path::PathBuf {
+    root.join("home/data/yoi.db")
+}
+
+/// Changes the store behind the back of a host that is not running.
+fn sql(root: &Path, statement: &str) {
+    let db = rusqlite::Connection::open(database(root)).unwrap();
+    db.execute_batch(statement).unwrap();
+}
+
+/// A host with these Pods, each with its parent, and these peers; all of them play the script.
+async fn family(pods: &[(&str, Option<&str>, Wanted)], peers: &[(&str, &str)]) -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let (store, _) = Store::open(&database(&root)).await.unwrap();
+    for (pod, parent, wanted) in pods {
+        store.create_pod(row(&root, pod, *parent, *wanted)).await.unwrap();
+    }
+    for (a, b) in peers {
+        store.add_peer(&PeerEdge::new(name(a), name(b))).await.unwrap();
+    }
+    store.close().await;
+    let bench = Bench::at(dir).await;
+    std::fs::write(bench.root.join("script.toml"), SCRIPT).unwrap();
+    for (pod, _, wanted) in pods {
+        if *wanted == Wanted::Live {
+            play(&bench, pod).await;
+        }
+    }
+    bench
+}
+
+async fn play(bench: &Bench, pod: &str) {
+    let model = format!("rehearsal:{}", bench.root.join("script.toml").display());
+    bench.call(&name(pod), Method::SetModel { model }).await.unwrap();
+}
+
+/// A parent and a child, both live.
+async fn two() -> Bench {
+    family(&[("alice", None, Wanted::Live), ("kid", Some("alice"), Wanted::Live)], &[]).await
+}
+
+fn listed(bench: &Bench, me: &str) -> Vec<Value> {
+    let Event::PodsListed { pods } = listing::of_pod(&name(me), &bench.host.shared) else {
+        panic!()
+    };
+    pods
+}
+
+fn refusal(bench: &Bench, target: &str, method: Method) -> String {
+    let (me, target) = (name("alice"), name(target));
+    let refused = authority::check(&bench.host.shared, &me, Some(&target), method);
+    refused.unwrap_err().message
+}
+
+fn allowed(bench: &Bench, target: &str, method: Method) -> Method {
+    authority::check(&bench.host.shared, &name("alice"), Some(&name(target)), method).unwrap()
+}
+
+impl Bench {
+    /// Says something to a Pod and waits until it rests again.
+    async fn turn(&mut self, pod: &str, text: &str) {
+        let before = self.info(&name(pod)).await.last_result;
+        self.call(&name(pod), Method::say(text)).await.unwrap();
+        self.until(pod, |info| info.last_result != before && info.state != State::Running).await;
+    }
+
+    /// Waits until what is known of a Pod fits.
+    async fn until(&mut self, pod: &str, fits: impl Fn(&crate::protocol::PodInfo) -> bool) {
+        while !fits(&self.info(&name(pod)).await) {
+            self.next(|event| matches!(event, Event::PodChanged { .. })).await;
+        }
+    }
+
+    async fn read(&self, by: Option<&str>, pod: &str) -> PodOutput {
+        let by = by.map(name);
+        let read = output::read(&self.host.shared, by.as_ref(), &name(pod)).await.unwrap();
+        let Event::Output(output) = read else { panic!() };
+        if let (Some(by), Some(upto)) = (by, output.upto) {
+            // As the reader's turn does once its log holds the result.
+            self.host.shared.store.set_cursor(&by, &output.name, upto).await.unwrap();
+        }
+        *output
+    }
+
+    async fn new_texts(&self, pod: &str) -> Vec<String> {
+        self.read(Some("alice"), pod).await.texts
+    }
+
+    /// What was told to a Pod of its children, as its history holds it.
+    async fn news(&self, pod: &str) -> Vec<String> {
+        let page = self.call(&name(pod), Method::Page { before: None, max_bytes: 1 << 20 }).await;
+        let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
+        let mut news = Vec::new();
+        for line in entries {
+            let crate::protocol::event::Line::Whole(entry) = line else { continue };
+            if let Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } = entry.fact {
+                news.push(body.lines().nth(1).unwrap().split(". ").next().unwrap().to_owned());
+            }
+        }
+        news
+    }
+
+    async fn targets(&self, pod: &str) -> (usize, Vec<RewindTarget>) {
+        let listed = self.call(&name(pod), Method::ListRewindTargets).await.unwrap();
+        let Event::RewindTargets { head_entries, targets } = listed else { panic!() };
+        (head_entries, targets)
+    }
+}
+
+#[tokio::test]
+async fn visible_stored_and_live_entries_are_listed_and_nothing_else() {
+    let pods = [
+        ("alice", None, Wanted::Live),
+        ("kid", Some("alice"), Wanted::Live),
+        ("baby", Some("kid"), Wanted::Stopped),
+        ("broken", Some("alice"), Wanted::Live),
+        ("bob", None, Wanted::Stopped),
+        ("stranger", None, Wanted::Live),
+    ];
+    let bench = family(&pods, &[("alice", "bob"), ("alice", "kid")]).await;
+    let (root, bench) = (bench.root.clone(), bench);
+    bench.host.end().await;
+    sql(&root, "UPDATE pods SET scope = 'not JSON' WHERE key = 'broken'");
+    let mut bench = Bench::at(bench._root).await;
+    bench.turn("kid", "hello").await;
+    let listed = listed(&bench, "alice");
+    let short = |pod: &Value| {
+        let text = |key: &str| pod[key].as_str().unwrap().to_owned();
+        let possible = pod["restore"]["possible"].as_bool().unwrap();
+        (text("pod_name"), text("visibility"), text("state"), possible)
+    };
+    let found: Vec<_> = listed.iter().map(short).collect();
+    let expected = [
+        ("alice", "self_pod", "readable", false),
+        ("baby", "spawned_child", "readable", true),
+        ("bob", "peer", "readable", true),
+        ("broken", "spawned_child", "corrupt", false),
+        ("kid", "spawned_child", "readable", false),
+    ];
+    let own = |(n, v, s, p): (&str, &str, &str, bool)| (n.to_owned(), v.into(), s.into(), p);
+    assert_eq!(found, expected.map(own));
+    let kid = &listed[4];
+    assert_eq!(kid["live"]["reachable"], true);
+    assert_eq!(kid["live"]["status"], "idle");
+    assert_eq!(kid["family"]["parent"], "alice");
+    assert_eq!(kid["family"]["registered"], true);
+    assert_eq!(kid["last_result"]["result"], "finished");
+    assert!(kid["active"]["segment_id"].is_string() && kid["last_activity"].as_u64() > Some(0));
+    let count = json!({"count": 1, "reachable": 0, "unreachable": 1});
+    assert_eq!(kid["spawned_children"], count);
+    let pending = &listed[1]["restore"]["reason"];
+    assert!(pending.as_str().unwrap().starts_with("pending"), "{pending}");
+    assert!(listed[3]["error"].as_str().unwrap().starts_with("scope: "));
+}
+
+#[tokio::test]
+async fn a_pod_whose_log_is_gone_is_listed_as_missing() {
+    let mut bench = two().await;
+    bench.turn("kid", "hello").await;
+    bench.call(&name("kid"), Method::Stop).await.unwrap();
+    std::fs::remove_dir_all(bench.root.join("home/data/sessions")).unwrap();
+    let kid = &listed(&bench, "alice")[1];
+    assert_eq!(
+        (kid["state"].as_str(), kid["restore"]["possible"].as_bool()),
+        (Some("missing"), Some(false))
+    );
+}
+
+#[tokio::test]
+async fn two_hundred_pods_are_listed_in_less_than_50_ms() {
+    let names: Vec<String> = (0..199).map(|n| format!("kid-{n}")).collect();
+    let mut pods = vec![("alice", None, Wanted::Stopped)];
+    pods.extend(names.iter().map(|kid| (kid.as_str(), Some("alice"), Wanted::Stopped)));
+    let bench = family(&pods, &[]).await;
+    let took = |_| {
+        let begun = std::time::Instant::now();
+        assert_eq!(listed(&bench, "alice").len(), 200);
+        begun.elapsed()
+    };
+    let best = (0..5).map(took).min().unwrap();
+    assert!(best < std::time::Duration::from_millis(50), "{best:?}");
+}
+
+#[tokio::test]
+async fn only_what_is_below_is_commanded() {
+    let pods = [
+        ("alice", None, Wanted::Live),
+        ("kid", Some("alice"), Wanted::Live),
+        ("baby", Some("kid"), Wanted::Live),
+        ("bob", None, Wanted::Live),
+    ];
+    let bench = family(&pods, &[("alice", "bob")]).await;
+    let orders = [Method::say("x"), Method::ReadOutput, Method::StopPods { tree: false }];
+    for order in orders {
+        for own in ["kid", "baby"] {
+            assert_eq!(allowed(&bench, own, order.clone()), order);
+        }
+        for other in ["bob", "alice", "ghost"] {
+            let text = refusal(&bench, other, order.clone());
+            assert_eq!(text, format!("no spawned pod named `{other}`"));
+        }
+    }
+    let up = authority::check(
+        &bench.host.shared,
+        &name("kid"),
+        Some(&name("alice")),
+        Method::StopPods { tree: true },
+    );
+    assert_eq!(up.unwrap_err().message, "no spawned pod named `alice`");
+}
+
+#[tokio::test]
+async fn what_only_a_person_may_do_is_refused_of_a_pod() {
+    let bench = two().await;
+    let answer = Method::Answer { ask: "1".into(), verdict: crate::protocol::Verdict::Tree };
+    let restores = Method::RestorePods { tree: true, plan: false };
+    let model = Method::SetModel { model: "x".into() };
+    for order in [answer, restores, model, Method::Remove, Method::Stop, Method::Watch] {
+        for target in ["alice", "kid"] {
+            assert_eq!(refusal(&bench, target, order.clone()), "only a person may do that");
+        }
+    }
+    let spawn = Method::Spawn(crate::protocol::SpawnPod::default());
+    assert_eq!(refusal(&bench, "kid", spawn.clone()), "only a person may do that");
+    assert_eq!(allowed(&bench, "alice", spawn.clone()), spawn);
+}
+
+#[tokio::test]
+async fn invisible_and_missing_pods_are_not_restored() {
+    let pods = [
+        ("alice", None, Wanted::Live),
+        ("kid", Some("alice"), Wanted::Stopped),
+        ("bob", None, Wanted::Stopped),
+        ("stranger", None, Wanted::Stopped),
+    ];
+    let bench = family(&pods, &[("alice", "bob")]).await;
+    let restore = |name: &str| Method::Restore { name: name.into() };
+    for seen in ["alice", "kid", "Bob"] {
+        assert_eq!(allowed(&bench, "alice", restore(seen)), restore(seen));
+    }
+    assert_eq!(refusal(&bench, "alice", restore("ghost")), "pod state missing for `ghost`");
+    assert_eq!(refusal(&bench, "alice", restore("../x")), "pod state missing for `../x`");
+    assert_eq!(
+        refusal(&bench, "alice", restore("stranger")),
+        "pod `stranger` is not visible to `alice`; ListPods shows what is"
+    );
+}
+
+#[tokio::test]
+async fn a_word_goes_to_a_live_peer_only_and_under_the_senders_name() {
+    let pods = [
+        ("alice", None, Wanted::Live),
+        ("kid", Some("alice"), Wanted::Live),
+        ("bob", None, Wanted::Live),
+        ("carol", None, Wanted::Stopped),
+        ("stranger", None, Wanted::Live),
+    ];
+    let peers = [("alice", "bob"), ("alice", "carol"), ("alice", "kid")];
+    let bench = family(&pods, &peers).await;
+    let hello = || Method::Notify { message: "hello".into() };
+    let carried_out = Method::Notify { message: "[Peer message from `alice`]\nhello".into() };
+    assert_eq!(allowed(&bench, "bob", hello()), carried_out);
+    for (other, text) in [
+        ("alice", "pod `alice` is visible as SelfPod, not as a peer"),
+        ("kid", "pod `kid` is visible as SpawnedChild, not as a peer"),
+        ("carol", "peer pod `carol` is not live/reachable; restore it before sending"),
+        ("stranger", "pod `stranger` is not visible to `alice`; ListPods shows what is"),
+        ("ghost", "pod state missing for `ghost`"),
+    ] {
+        assert_eq!(refusal(&bench, other, hello()), text);
+    }
+}
+
+#[tokio::test]
+async fn new_text_is_read_once_and_the_state_is_the_real_one() {
+    let mut bench = two().await;
+    assert_eq!(bench.read(Some("alice"), "kid").await.texts, Vec::<String>::new());
+    bench.turn("kid", "one").await;
+    bench.turn("kid", "two").await;
+    let read = bench.read(Some("alice"), "kid").await;
+    assert_eq!(read.texts, ["You said one.", "You said two."]);
+    assert_eq!((read.state, read.last_result.unwrap().result.as_str()), (State::Idle, "finished"));
+    assert_eq!(bench.new_texts("kid").await, Vec::<String>::new());
+    bench.turn("kid", "fail").await;
+    let failed = bench.read(Some("alice"), "kid").await;
+    assert_eq!(failed.state, State::Failed);
+    assert!(failed.last_result.unwrap().error.is_some());
+    bench.turn("kid", "three").await;
+    bench.call(&name("kid"), Method::Stop).await.unwrap();
+    let stopped = bench.read(Some("alice"), "kid").await;
+    assert_eq!((stopped.state, stopped.texts.len()), (State::Stopped, 1));
+}
+
+#[tokio::test]
+async fn a_person_reads_the_last_run_as_often_as_asked_for() {
+    let mut bench = two().await;
+    bench.turn("kid", "one").await;
+    bench.turn("kid", "two").await;
+    for _ in 0..2 {
+        assert_eq!(bench.read(None, "kid").await.texts, ["You said two."]);
+    }
+    assert_eq!(bench.new_texts("kid").await.len(), 2, "a person's look moves nobody's place");
+}
+
+#[tokio::test]
+async fn reading_goes_on_across_compaction_rewind_and_restart() {
+    let mut bench = two().await;
+    bench.turn("kid", "one").await;
+    assert_eq!(bench.new_texts("kid").await, ["You said one."]);
+    bench.turn("kid", "two").await;
+    bench.call(&name("kid"), Method::Compact).await.unwrap();
+    bench.next(|event| matches!(event, Event::CompactDone { .. })).await;
+    bench.is(&name("kid"), State::Idle).await;
+    bench.turn("kid", "three").await;
+    let mut bench = bench.restarted().await;
+    assert_eq!(bench.new_texts("kid").await, ["You said two.", "You said three."]);
+    // What was read last is taken away, and something else is said instead.
+    let (expected_head_entries, targets) = bench.targets("kid").await;
+    assert_eq!(targets[1].preview, "two");
+    let target = targets[1].id;
+    bench.call(&name("kid"), Method::Rewind { target, expected_head_entries }).await.unwrap();
+    assert_eq!(bench.new_texts("kid").await, Vec::<String>::new());
+    bench.turn("kid", "four").await;
+    assert_eq!(bench.new_texts("kid").await, ["You said four."]);
+    let bench = bench.restarted().await;
+    assert_eq!(bench.new_texts("kid").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn too_much_text_is_cut_at_its_beginning_and_said_to_be() {
+    let mut bench = two().await;
+    bench.turn("kid", "one").await;
+    bench.turn("kid", &"long ".repeat(20_000)).await;
+    let read = bench.read(Some("alice"), "kid").await;
+    assert!(read.cut && read.texts.len() == 1);
+    assert!(read.texts[0].len() <= 48 * 1024 && read.texts[0].ends_with(" long."));
+    assert_eq!(bench.new_texts("kid").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_child_that_finished_or_failed_wakes_its_idle_parent_once() {
+    let mut bench = two().await;
+    bench.turn("kid", "hello").await;
+    bench.until("alice", |info| info.last_result.is_some() && info.state == State::Idle).await;
+    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    assert_eq!(bench.said(&name("alice")).await, ["Noted."]);
+    bench.turn("kid", "fail").await;
+    bench.until("alice", |info| info.state == State::Running).await;
+    bench.is(&name("alice"), State::Idle).await;
+    let news = bench.news("alice").await;
+    assert!(news.len() == 2 && news[1].starts_with("pod `kid` errored: "), "{news:?}");
+    for _ in 0..2 {
+        bench = bench.restarted().await;
+        bench.turn("alice", "anything").await;
+        assert_eq!(bench.news("alice").await.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn pausing_and_cancelling_a_child_is_no_news() {
+    let mut bench = two().await;
+    for order in [Method::Pause, Method::Cancel] {
+        bench.call(&name("kid"), Method::say("hang")).await.unwrap();
+        bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+        bench.call(&name("kid"), order).await.unwrap();
+        bench.until("kid", |info| info.state != State::Running).await;
+    }
+    bench.turn("alice", "anything").await;
+    assert_eq!(bench.news("alice").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_busy_parent_gets_the_news_in_the_turn_it_is_in() {
+    let mut bench = two().await;
+    bench.call(&name("alice"), Method::say("hang")).await.unwrap();
+    bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+    bench.turn("kid", "one").await;
+    bench.turn("kid", "two").await;
+    bench.call(&name("alice"), Method::Pause).await.unwrap();
+    bench.is(&name("alice"), State::Paused).await;
+    assert_eq!(bench.news("alice").await, Vec::<String>::new());
+    bench.turn("alice", "go on").await;
+    assert_eq!(bench.news("alice").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_stopped_parent_finds_the_news_when_it_is_back() {
+    let mut bench = two().await;
+    bench.call(&name("alice"), Method::Stop).await.unwrap();
+    bench.turn("kid", "hello").await;
+    let mut bench = bench.restarted().await;
+    bench.client.call(None, Method::Restore { name: "alice".into() }).await.unwrap();
+    assert_eq!(bench.news("alice").await, Vec::<String>::new(), "a restore runs nothing");
+    bench.turn("alice", "what is new?").await;
+    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+}
+
+#[tokio::test]
+async fn news_that_a_dying_host_did_not_store_is_told_at_the_next_start() {
+    let pods = [("alice", None, Wanted::Live), ("kid", None, Wanted::Live)];
+    let mut bench = family(&pods, &[]).await;
+    bench.turn("kid", "hello").await;
+    // The run's end is in the log, and nobody was told.
+    bench.host.end().await;
+    sql(&bench.root, "UPDATE pods SET parent = 'alice' WHERE key = 'kid'");
+    let mut bench = Bench::at(bench._root).await;
+    bench.turn("alice", "what is new?").await;
+    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    let mut bench = bench.restarted().await;
+    bench.turn("alice", "and now?").await;
+    assert_eq!(bench.news("alice").await.len(), 1);
+}
