@@ -2,7 +2,7 @@
 //! what is to be done. It does no I/O and gets the time as an argument.
 
 use crate::command::complete::Sources;
-use crate::command::{Here, Verb};
+use crate::command::{Breadth, Here, Step, Verb};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
 use crate::palette::Palette;
@@ -10,29 +10,36 @@ use crate::pane::actionbar::Prompt;
 use crate::pane::age;
 use crate::pane::composer::{Composer, Message};
 use crate::pane::glyph::Glyphs;
+use crate::pane::inbox::Inbox;
+use crate::pane::peers::Peers;
 use crate::pane::transcript::{Detail, Transcript};
 use crate::pane::tree::Tree;
+use crate::pane::wait;
 use crate::run::ExitReason;
 use crate::theme::Theme;
 use crossterm::event::{KeyEvent, MouseEvent};
 use family::Family;
 use jiff::tz::TimeZone;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{Event, Method, Outgoing, PodInfo, PodName, Refusal};
 
 mod ask;
 mod compose;
+mod explain;
 pub mod family;
 mod hint;
 mod host;
+pub mod inbox;
 mod key;
 mod line;
 mod list;
 mod mouse;
+mod peers;
 mod pods;
 mod prompt;
 mod send;
+mod stop;
 
 pub use ask::Ask;
 
@@ -122,6 +129,14 @@ pub enum Asked {
     RewindTargets(PodName, Option<usize>),
     /// A queued message is taken out to be edited.
     Unqueue(PodName, Message),
+    /// What a restore would do; then it is done, asked about, or only shown.
+    Plan {
+        pod: PodName,
+        breadth: Breadth,
+        step: Step,
+    },
+    /// A verdict on this question.
+    Answer(String),
     /// Nobody waits for the reply; a refusal is said.
     Quietly,
     /// Nobody waits for the reply, and a refusal means nothing.
@@ -134,7 +149,9 @@ pub enum Focus {
     #[default]
     Composer,
     Tree,
+    Peers,
     Transcript,
+    Inbox,
 }
 
 /// What lies over the panes and gets the keys first.
@@ -187,6 +204,8 @@ pub struct App {
     /// The leader key was pressed, and the next key is its second.
     pub leader: bool,
     pub tree: Tree,
+    pub peers: Peers,
+    pub inbox: Inbox,
     pub composer: Composer,
     pub notices: Notices,
     pub detail: Detail,
@@ -201,6 +220,10 @@ pub struct App {
     /// Lines that were run, newest first.
     lines: Vec<String>,
     guard: Guard,
+    /// What the reason that is being written refuses.
+    denying: Option<inbox::Questions>,
+    /// Questions whose answer is under way from here.
+    answering: HashSet<String>,
     /// Since when a Pod's last state is known to have been seen.
     seen: HashMap<PodName, u64>,
     /// Pods that were offered this environment.
@@ -243,6 +266,12 @@ impl App {
         self.notices.expire(now);
         // An event about a Pod that nobody looks at changes nothing on the screen.
         self.changed |= !matches!(msg, Msg::Host(_));
+        let effects = self.take_in(msg);
+        self.inbox_follows();
+        effects
+    }
+
+    fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
         match msg {
             Msg::Key(key) => self.key(key),
             Msg::Paste(text) => self.paste(&text),
@@ -301,18 +330,21 @@ impl App {
             .shown()
             .and_then(|name| self.transcripts.get(name))
             .and_then(|transcript| transcript.wakes_at(self.now));
-        let tree = crate::view::Areas::of(self).tree.is_some();
+        let areas = crate::view::Areas::of(self);
+        let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
+        let shown = self.shown();
         let in_view =
-            |info: &&PodInfo| self.shown() == Some(&info.name) || tree && self.tree.may_show(info);
+            |info: &&PodInfo| shown == Some(&info.name) || lists && self.tree.may_show(info);
         let age = |info: &PodInfo| age::changes_at(info, self.now);
-        let ages = self.family.all().iter().filter(in_view).filter_map(age).min();
+        let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
+        let ages = self.family.all().iter().filter(in_view);
+        let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
         [notice, transcript, ages].into_iter().flatten().min()
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor, else the current one.
     pub fn shown(&self) -> Option<&PodName> {
-        let preview = if self.focus == Focus::Tree { self.tree.chosen() } else { None };
-        preview.or(self.current.as_ref())
+        self.selected()
     }
 
     /// What the host said last about the current Pod.
@@ -347,7 +379,7 @@ impl App {
     /// What lines typed here mean without an argument.
     fn here(&self) -> Here<'_> {
         Here {
-            current: self.current.as_ref(),
+            current: self.selected(),
             cwd: &self.setup.cwd,
             model: self.model.as_deref(),
             env: &self.setup.env,
@@ -361,8 +393,19 @@ impl App {
         Sources {
             pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
             models: self.setup.models.clone(),
+            paths: self.known_paths(),
             themes: self.setup.themes.clone(),
         }
+    }
+
+    /// The paths that scopes speak of, and this directory.
+    fn known_paths(&self) -> Vec<String> {
+        let pods = self.family.all().iter();
+        let rules =
+            pods.flat_map(|info| info.scope.iter().chain(info.lent.iter().map(|lent| &lent.rule)));
+        let paths = rules.map(|rule| &rule.target).chain([&self.setup.cwd]);
+        let paths: BTreeSet<String> = paths.map(|path| path.display().to_string()).collect();
+        paths.into_iter().collect()
     }
 
     /// The time zone that clock times are shown in.

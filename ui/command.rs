@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{EntryId, Method, PodName};
+use yoi::scope::{Permission, Rule};
 
+mod about;
 pub mod complete;
+pub mod done;
 mod read;
 
+pub use about::about;
+pub use done::done;
 pub use read::{complete_verb, offered, read};
 
 /// What an argument names, for completion.
@@ -21,6 +26,28 @@ pub enum Argument {
     Model,
     Theme,
     Verb,
+    /// A file or directory.
+    Path,
+    /// Two Pods, then a file or directory.
+    Lending,
+    /// `revoke` and a number.
+    Policy,
+}
+
+/// Whether a verb is about one Pod or also about everything below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Breadth {
+    #[default]
+    One,
+    Tree,
+}
+
+/// Whether something is done or only shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    #[default]
+    Do,
+    Show,
 }
 
 /// Whether a verb can be typed without its argument.
@@ -55,16 +82,25 @@ const fn row(
 /// All verbs, in the order of help.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    row("new", "[name] [--cwd dir] [--model m]", "create a Pod and go to it", Argument::NewPod, Needs::Nothing),
+    row("new", "[name] [--cwd dir] [--model m] [--profile p]", "create a Pod and go to it", Argument::NewPod, Needs::Nothing),
     row("open", "<pod>", "go to a Pod", Argument::Pod, Needs::Argument),
     row("send", "<pod> <text>", "send a message to a Pod", Argument::PodThenText, Needs::Argument),
-    row("stop", "[pod]", "stop a Pod; :restore brings it back", Argument::Pod, Needs::Nothing),
-    row("restore", "[pod]", "bring a stopped Pod back; nothing is run or sent again", Argument::Pod, Needs::Nothing),
+    row("stop", "[pod] [--tree]", "stop a Pod, or everything below it too; :restore brings it back", Argument::Pod, Needs::Nothing),
+    row("restore", "[pod] [--plan] [--tree]", "bring a stopped Pod back; nothing is run or sent again", Argument::Pod, Needs::Nothing),
+    row("peer", "<pod>", "make the selected Pod and another one peers of each other", Argument::Pod, Needs::Argument),
+    row("unpeer", "<pod>", "end what :peer began", Argument::Pod, Needs::Argument),
     row("pause", "[pod]", "interrupt the turn so that it can go on", Argument::Pod, Needs::Nothing),
     row("resume", "[pod]", "go on with a paused turn", Argument::Pod, Needs::Nothing),
     row("cancel", "[pod]", "drop the turn", Argument::Pod, Needs::Nothing),
     row("compact", "[pod]", "shorten the history now; :rewind undoes it", Argument::Pod, Needs::Nothing),
     row("rewind", "[turn]", "go back to before one of your messages", Argument::Nothing, Needs::Nothing),
+    row("fork", "[name] [--at entry]", "make a new Pod with the history of the selected one", Argument::NewPod, Needs::Nothing),
+    row("inbox", "", "go to what waits for you", Argument::Nothing, Needs::Nothing),
+    row("explain", "[pod]", "say why a Pod is in its state, what it waits for, and its scope", Argument::Pod, Needs::Nothing),
+    row("lend", "<from> <to> <path> [--read]", "lend a part of a Pod's scope to another Pod", Argument::Lending, Needs::Argument),
+    row("reclaim", "<path>", "take back what was lent there", Argument::Path, Needs::Argument),
+    row("who", "<path>", "say which Pods may read or write a path", Argument::Path, Needs::Argument),
+    row("policy", "[revoke <n>]", "list the rules of what Pods may do, or end one", Argument::Policy, Needs::Nothing),
     row("model", "[provider/model]", "choose the model, or say which and why", Argument::Model, Needs::Nothing),
     row("theme", "<name>", "choose the colours", Argument::Theme, Needs::Argument),
     row("rm", "<pod>", "delete a stopped Pod and its transcript (asks)", Argument::Pod, Needs::Argument),
@@ -88,14 +124,41 @@ pub enum Verb {
         name: Option<PodName>,
         cwd: Option<PathBuf>,
         model: Option<String>,
+        profile: Option<String>,
     },
     Open(PodName),
     Send {
         pod: PodName,
         text: String,
     },
-    Stop(Option<PodName>),
-    Restore(Option<PodName>),
+    Stop {
+        pod: Option<PodName>,
+        breadth: Breadth,
+    },
+    Restore {
+        pod: Option<PodName>,
+        breadth: Breadth,
+        step: Step,
+    },
+    /// The other Pod is free text: it may not exist, and then the host says so.
+    Peer(String),
+    Unpeer(String),
+    Fork {
+        name: Option<PodName>,
+        at: Option<EntryId>,
+    },
+    Inbox,
+    Explain(Option<PodName>),
+    Lend {
+        from: PodName,
+        to: PodName,
+        path: PathBuf,
+        permission: Permission,
+    },
+    Reclaim(PathBuf),
+    Who(PathBuf),
+    /// Lists the rules, or ends one.
+    Policy(Option<u64>),
     Pause(Option<PodName>),
     Resume(Option<PodName>),
     Cancel(Option<PodName>),
@@ -141,17 +204,28 @@ pub fn call(verb: &Verb, here: Here<'_>) -> Result<Call, String> {
         let pod = pod.ok_or("no Pod is selected: name one, or :open it first")?;
         Ok(Call::Host { pod: Some(pod), method })
     };
+    let host = |method: Method| Ok(Call::Host { pod: None, method });
     match verb {
-        Verb::New { name, cwd, model } => {
-            Ok(Call::Host { pod: None, method: create(name, cwd, model, here) })
-        }
+        Verb::New { .. } => Ok(Call::Host { pod: None, method: create(verb, here) }),
         Verb::Send { pod, text } => to(&Some(pod.clone()), message(text)),
-        Verb::Stop(pod) => to(pod, Method::Stop),
-        Verb::Restore(pod) => {
-            let name = pod.as_ref().or(here.current);
-            let name = name.ok_or("which Pod? :restore <pod>")?.to_string();
-            Ok(Call::Host { pod: None, method: Method::Restore { name } })
+        Verb::Stop { pod, breadth } => {
+            to(pod, Method::StopPods { tree: *breadth == Breadth::Tree })
         }
+        Verb::Restore { pod, breadth, step } => {
+            let (tree, plan) = (*breadth == Breadth::Tree, *step == Step::Show);
+            to(pod, Method::RestorePods { tree, plan })
+        }
+        Verb::Peer(name) => to(&None, Method::Peer { name: name.clone() }),
+        Verb::Unpeer(name) => to(&None, Method::Unpeer { name: name.clone() }),
+        Verb::Fork { name, at } => to(&None, Method::Fork { name: name.clone(), at: *at }),
+        Verb::Lend { from, to: borrower, path, permission } => {
+            let rule = Rule::new(here.cwd.join(path), *permission);
+            to(&Some(from.clone()), Method::Lend { to: borrower.to_string(), rule })
+        }
+        Verb::Reclaim(path) => to(&None, Method::Reclaim { path: here.cwd.join(path) }),
+        Verb::Who(path) => host(Method::Who { path: here.cwd.join(path) }),
+        Verb::Policy(None) => host(Method::ListPolicy),
+        Verb::Policy(Some(rule)) => host(Method::Revoke { rule: *rule }),
         Verb::Pause(pod) => to(pod, Method::Pause),
         Verb::Resume(pod) => to(pod, Method::Resume),
         Verb::Cancel(pod) => to(pod, Method::Cancel),
@@ -161,6 +235,8 @@ pub fn call(verb: &Verb, here: Here<'_>) -> Result<Call, String> {
         Verb::Remove(pod) => to(&Some(pod.clone()), Method::Remove),
         Verb::Open(_)
         | Verb::Model(None)
+        | Verb::Inbox
+        | Verb::Explain(_)
         | Verb::Theme(_)
         | Verb::Notices
         | Verb::Tour
@@ -177,46 +253,20 @@ fn message(text: &str) -> Method {
     Method::Send { input, queue: true }
 }
 
-fn create(
-    name: &Option<PodName>,
-    cwd: &Option<PathBuf>,
-    model: &Option<String>,
-    here: Here<'_>,
-) -> Method {
-    Method::New(yoi::protocol::method::NewPod {
-        name: name.clone(),
-        cwd: cwd.as_ref().map_or_else(|| here.cwd.to_owned(), |dir| here.cwd.join(dir)),
-        model: model.clone().or_else(|| here.model.map(str::to_owned)),
+fn create(verb: &Verb, here: Here<'_>) -> Method {
+    let mut new = yoi::protocol::method::NewPod {
+        cwd: here.cwd.to_owned(),
+        model: here.model.map(str::to_owned),
         env: here.env.clone(),
         ..Default::default()
-    })
-}
-
-/// The sentence for a verb that was carried out on `pod`.
-pub fn done(verb: &Verb, pod: Option<&PodName>, reply: &Event) -> String {
-    let pod = pod.map_or("the Pod", PodName::as_str);
-    match (verb, reply) {
-        (Verb::New { .. }, Event::Created { info }) => format!("{} is ready", info.name),
-        (Verb::Send { .. }, Event::Accepted { queued: Some(_), .. }) => {
-            format!("queued for {pod}: it is sent when the turn ends")
-        }
-        (Verb::Send { .. }, _) => format!("sent to {pod}"),
-        (Verb::Stop(_), _) => format!("stopped {pod} · :restore {pod} brings it back"),
-        (Verb::Restore(name), Event::PodRestored { .. }) => {
-            format!(
-                "{} is back; nothing was run or sent again",
-                name.as_ref().map_or(pod, |n| n.as_str())
-            )
-        }
-        (Verb::Pause(_), _) => format!("paused {pod} · Enter goes on · :cancel drops the turn"),
-        (Verb::Resume(_), _) => format!("{pod} goes on"),
-        (Verb::Cancel(_), _) => format!("dropped the turn of {pod}"),
-        (Verb::Compact(_), _) => format!("compacting the history of {pod}"),
-        (Verb::Model(Some(model)), _) => format!("{pod} uses {model}"),
-        (Verb::Remove(_), _) => format!("deleted {pod}"),
-        (Verb::Rewind(_), _) => format!("rewound {pod}"),
-        _ => "done".into(),
+    };
+    if let Verb::New { name, cwd, model, profile } = verb {
+        new.name.clone_from(name);
+        new.profile.clone_from(profile);
+        new.cwd = cwd.as_ref().map_or(new.cwd, |dir| here.cwd.join(dir));
+        new.model = model.clone().or(new.model);
     }
+    Method::New(new)
 }
 
 #[cfg(test)]

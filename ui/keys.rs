@@ -18,18 +18,23 @@ pub enum Context {
     /// The command line, the palette and every popup.
     Line,
     Tree,
+    Peers,
     Transcript,
+    /// What waits for a person: the only place whose keys answer.
+    Inbox,
     /// After the leader key.
     Leader,
 }
 
 /// The sections of a keymap file.
-pub const CONTEXTS: [(&str, Context); 6] = [
+pub const CONTEXTS: [(&str, Context); 8] = [
     ("everywhere", Context::Everywhere),
     ("composer", Context::Composer),
     ("line", Context::Line),
     ("tree", Context::Tree),
+    ("peers", Context::Peers),
     ("transcript", Context::Transcript),
+    ("inbox", Context::Inbox),
     ("leader", Context::Leader),
 ];
 

@@ -22,6 +22,8 @@ pub enum Choice {
     Rewind(Box<RewindTarget>),
     /// Takes this message out of the queue to edit it.
     Queued(String),
+    /// Writes this line into the command line.
+    Prefill(String),
     /// A row that can only be read.
     Nothing,
 }

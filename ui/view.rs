@@ -5,7 +5,7 @@ use crate::keys::{Action, Context};
 use crate::pane::composer;
 use crate::pane::fit::{columns, cut, wrap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::{actionbar, transcript, tree};
+use crate::pane::{actionbar, inbox, peers, transcript, tree};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -28,6 +28,12 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     frames(app, &areas, frame);
     if let Some(area) = areas.tree {
         tree(app).render(area, frame.buffer_mut());
+    }
+    if let Some(area) = areas.peers {
+        peers(app).render(area, frame.buffer_mut());
+    }
+    if let Some(area) = areas.inbox {
+        inbox(app).render(area, frame.buffer_mut());
     }
     if let Some(area) = areas.transcript {
         draw_transcript(app, &areas, area, frame);
@@ -68,6 +74,36 @@ pub fn tree(app: &App) -> tree::View<'_> {
     }
 }
 
+/// The peers as they are painted now.
+pub fn peers(app: &App) -> peers::View<'_> {
+    peers::View {
+        peers: &app.peers,
+        family: &app.family,
+        of: app.selected(),
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+        zone: app.zone(),
+        now: app.now,
+        focused: app.focus == Focus::Peers,
+    }
+}
+
+/// The inbox as it is painted now.
+pub fn inbox(app: &App) -> inbox::View<'_> {
+    let attention = match app.focus {
+        Focus::Inbox => inbox::Attention::Here,
+        _ => inbox::Attention::Elsewhere,
+    };
+    inbox::View {
+        inbox: &app.inbox,
+        family: &app.family,
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+        now: app.now,
+        attention,
+    }
+}
+
 /// The composer as it is painted now.
 pub fn composer(app: &App) -> composer::View<'_> {
     let to = app.current.as_ref().map_or("a new Pod", |name| name.as_str());
@@ -105,8 +141,12 @@ fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
         ),
         (Focus::Composer, outer.composer, Line::default()),
     ];
-    let (rest, focused): (Vec<_>, Vec<_>) =
-        panes.into_iter().partition(|(focus, ..)| *focus != app.focus);
+    let more = [
+        outer.peers.map(|area| (Focus::Peers, area, peers_title(app, area.width))),
+        outer.inbox.map(|area| (Focus::Inbox, area, inbox_title(app, area.width))),
+    ];
+    let panes = panes.into_iter().chain(more.into_iter().flatten());
+    let (rest, focused): (Vec<_>, Vec<_>) = panes.partition(|(focus, ..)| *focus != app.focus);
     for (focus, area, title) in rest.into_iter().chain(focused) {
         let style = if focus == app.focus { app.theme.border_focus } else { app.theme.border };
         Block::bordered()
@@ -131,12 +171,31 @@ fn tree_title(app: &App, width: u16) -> Line<'static> {
     Line::styled(format!(" {text} "), app.theme.dim)
 }
 
+fn peers_title(app: &App, width: u16) -> Line<'static> {
+    let of = app.selected().map_or("nobody", |name| name.as_str());
+    let text = cut(&format!("peers of {of}"), usize::from(width.saturating_sub(4)));
+    Line::styled(format!(" {text} "), app.theme.dim)
+}
+
+fn inbox_title(app: &App, width: u16) -> Line<'static> {
+    let waiting = inbox::items(&app.family).len();
+    let key = app.keymap.label(Context::Everywhere, Action::NextNeedsYou);
+    let text = match app.focus {
+        Focus::Inbox => format!("inbox · {waiting}"),
+        _ => format!("inbox · {waiting} · {key} goes there"),
+    };
+    let text = app.setup.glyphs.plain(&cut(&text, usize::from(width.saturating_sub(4))));
+    Line::styled(format!(" {text} "), app.theme.needs)
+}
+
 /// A small screen has no frames: a header, and a rule above the composer.
 fn compact(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     let screen = frame.area();
     if areas.header > 0 {
         let line = match app.focus {
             Focus::Tree => tree_title(app, screen.width + 4),
+            Focus::Peers => peers_title(app, screen.width + 4),
+            Focus::Inbox => inbox_title(app, screen.width + 4),
             Focus::Composer | Focus::Transcript => header::title(app, screen.width),
         };
         frame.buffer_mut().set_line(screen.x, screen.y, &line, screen.width);

@@ -1,13 +1,15 @@
 //! Questions that stand over the composer: Enter does it, Esc does not.
 
+use crate::app::inbox::{Questions, Reach};
 use crate::app::{App, Asked, Effect, Overlay};
-use crate::command::Verb;
+use crate::command::done::step_line;
+use crate::command::{Breadth, Verb};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use yoi::protocol::{Method, PodName, RewindTarget};
+use yoi::protocol::{Method, PlanStep, PodName, RewindTarget};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,23 @@ pub enum Ask {
         target: Box<RewindTarget>,
         warning: String,
     },
+    /// Several Pods are about to be stopped.
+    StopTree {
+        pod: PodName,
+        names: Vec<PodName>,
+    },
+    /// Bringing Pods back does more, or less, than one would think.
+    Restore {
+        pod: PodName,
+        breadth: Breadth,
+        steps: Vec<PlanStep>,
+    },
+    /// A rule is about to be written, shown since then.
+    Rule {
+        questions: Questions,
+        reach: Reach,
+        since: u64,
+    },
 }
 
 impl Ask {
@@ -51,6 +70,15 @@ impl Ask {
             Self::Rewind { target, warning, .. } => {
                 format!("go back to before “{}”? {warning}", target.preview)
             }
+            Self::StopTree { pod, names } => {
+                let all = names.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
+                format!("stop {} Pods, {pod} and all below it: {all}", names.len())
+            }
+            Self::Restore { steps, .. } => {
+                let lines = steps.iter().map(|step| step_line(step, false));
+                lines.collect::<Vec<_>>().join("\n")
+            }
+            Self::Rule { questions, reach, .. } => questions.sentence(*reach),
         }
     }
 
@@ -62,12 +90,20 @@ impl Ask {
             Self::Leave { .. } => "leave it running",
             Self::Remove { .. } => "delete",
             Self::Rewind { .. } => "rewind",
+            Self::StopTree { .. } => "stop them",
+            Self::Restore { .. } => "do that",
+            Self::Rule { .. } => "allow and write the rule",
         };
         let mut answers = vec![Hint::new("Enter", enter)];
         match self {
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
             Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
-            Self::FirstMessage { .. } | Self::Remove { .. } | Self::Rewind { .. } => {}
+            Self::FirstMessage { .. }
+            | Self::Remove { .. }
+            | Self::Rewind { .. }
+            | Self::StopTree { .. }
+            | Self::Restore { .. }
+            | Self::Rule { .. } => {}
         }
         let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
         answers.push(Hint::new("Esc", back));
@@ -112,6 +148,9 @@ impl App {
                 vec![Effect::Call { pod: Some(pod), method: Method::Remove, asked }]
             }
             Ask::Rewind { pod, target, .. } => self.rewind_to(&pod, &target),
+            Ask::StopTree { pod, .. } => self.stop_now(pod, Breadth::Tree),
+            Ask::Restore { pod, breadth, .. } => self.restore_now(pod, breadth),
+            Ask::Rule { questions, reach, since } => self.confirm_rule(questions, reach, since),
         }
     }
 
@@ -142,9 +181,13 @@ impl App {
                 self.composer.give_back(Some(&pod), &message);
                 self.say(Kind::Told, "nothing was sent · :model chooses another model")
             }
-            Ask::Offered { .. } | Ask::Leave { .. } | Ask::Remove { .. } | Ask::Rewind { .. } => {
-                Vec::new()
-            }
+            Ask::Offered { .. }
+            | Ask::Leave { .. }
+            | Ask::Remove { .. }
+            | Ask::Rewind { .. }
+            | Ask::StopTree { .. }
+            | Ask::Restore { .. }
+            | Ask::Rule { .. } => Vec::new(),
         }
     }
 }

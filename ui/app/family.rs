@@ -1,21 +1,29 @@
-//! All Pods as the host last told them, in an order that stays.
+//! What the host last told of all Pods, in an order that stays: the Pods, who is whose peer, and
+//! what waits for a person.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use yoi::protocol::{PodInfo, PodName, State};
+use yoi::protocol::{Ask, PeerEdge, PodInfo, PodName, State};
 
 /// The Pods of this host.
 #[derive(Clone, Debug, Default)]
 pub struct Family {
     pods: Vec<PodInfo>,
+    /// Where each Pod is, and where its children are.
+    places: HashMap<PodName, usize>,
+    below: HashMap<PodName, Vec<usize>>,
+    peers: Vec<PeerEdge>,
+    asks: Vec<Ask>,
     known: bool,
 }
 
 impl Family {
-    /// Takes over what the host says about all Pods.
-    pub fn replace(&mut self, pods: Vec<PodInfo>) {
-        self.pods = pods;
+    /// Takes over what the host says about everything.
+    pub fn replace(&mut self, pods: Vec<PodInfo>, peers: Vec<PeerEdge>, asks: Vec<Ask>) {
+        (self.pods, self.peers, self.asks) = (pods, peers, asks);
         self.known = true;
+        self.asks.sort_by_key(|ask| ask.since);
+        self.find_places();
     }
 
     /// Whether the host has told its Pods at all.
@@ -25,27 +33,78 @@ impl Family {
 
     /// Takes over what the host says about one Pod; a new one comes last.
     pub fn set(&mut self, info: PodInfo) {
-        match self.pods.iter_mut().find(|pod| pod.name == info.name) {
-            Some(pod) => *pod = info,
-            None => self.pods.push(info),
+        match self.places.get(&info.name) {
+            Some(&at) => {
+                let moved = self.pods[at].parent != info.parent;
+                self.pods[at] = info;
+                if moved {
+                    self.find_places();
+                }
+            }
+            None => {
+                self.pods.push(info);
+                self.find_places();
+            }
         }
     }
 
+    /// Forgets a Pod with its peers and its questions.
     pub fn remove(&mut self, name: &PodName) {
         self.pods.retain(|pod| pod.name != *name);
+        self.peers.retain(|edge| edge.other(name).is_none());
+        self.asks.retain(|ask| ask.pod != *name);
+        self.find_places();
+    }
+
+    fn find_places(&mut self) {
+        self.places.clear();
+        self.below.clear();
+        for (at, pod) in self.pods.iter().enumerate() {
+            self.places.insert(pod.name.clone(), at);
+            if let Some(parent) = pod.parent.clone().filter(|parent| *parent != pod.name) {
+                self.below.entry(parent).or_default().push(at);
+            }
+        }
     }
 
     /// The Pod of this name, whatever its case.
     pub fn get(&self, name: &PodName) -> Option<&PodInfo> {
-        self.pods.iter().find(|pod| pod.name.key() == name.key())
+        if let Some(&at) = self.places.get(name) {
+            return self.pods.get(at);
+        }
+        self.pods.iter().find(|pod| pod.name.as_str().eq_ignore_ascii_case(name.as_str()))
     }
 
     pub fn all(&self) -> &[PodInfo] {
         &self.pods
     }
 
-    pub fn children<'a>(&'a self, name: &'a PodName) -> impl Iterator<Item = &'a PodInfo> {
-        self.pods.iter().filter(move |pod| pod.parent.as_ref() == Some(name))
+    pub fn children(&self, name: &PodName) -> impl Iterator<Item = &PodInfo> {
+        self.below.get(name).into_iter().flatten().filter_map(|&at| self.pods.get(at))
+    }
+
+    /// A Pod and everything below it, parents first.
+    pub fn subtree<'a>(&'a self, name: &PodName) -> Vec<&'a PodInfo> {
+        let mut found: Vec<&PodInfo> = self.get(name).into_iter().collect();
+        let mut at = 0;
+        while let Some(pod) = found.get(at) {
+            let children: Vec<_> = self.children(&pod.name).collect();
+            found.extend(children);
+            at += 1;
+        }
+        found
+    }
+
+    /// The ancestors of a Pod, the root first.
+    pub fn lineage<'a>(&'a self, info: &'a PodInfo) -> Vec<&'a PodName> {
+        let mut names = Vec::new();
+        let mut above = info.parent.as_ref();
+        while let Some(name) = above.filter(|name| !names.contains(name)) {
+            names.push(name);
+            above = self.get(name).and_then(|pod| pod.parent.as_ref());
+        }
+        names.reverse();
+        names
     }
 
     /// What waits for a person, the longest waiting first.
@@ -58,6 +117,60 @@ impl Family {
 
     pub fn running(&self) -> impl Iterator<Item = &PodInfo> {
         self.pods.iter().filter(|pod| pod.state == State::Running)
+    }
+
+    /// Two Pods are peers; saying it again changes nothing.
+    pub fn peered(&mut self, one: PodName, two: PodName) {
+        let edge = PeerEdge::new(one, two);
+        if !self.peers.contains(&edge) {
+            self.peers.push(edge);
+        }
+    }
+
+    pub fn unpeered(&mut self, one: PodName, two: PodName) {
+        let edge = PeerEdge::new(one, two);
+        self.peers.retain(|known| *known != edge);
+    }
+
+    /// The peers of a Pod by name.
+    pub fn peers_of<'a>(&'a self, name: &'a PodName) -> Vec<&'a PodName> {
+        let mut peers: Vec<_> = self.peers.iter().filter_map(|edge| edge.other(name)).collect();
+        peers.sort_by_key(|peer| peer.key());
+        peers
+    }
+
+    /// Whether any two Pods are peers.
+    pub fn has_peers(&self) -> bool {
+        !self.peers.is_empty()
+    }
+
+    /// The most peers that one Pod has.
+    pub fn most_peers(&self) -> usize {
+        let mut counts: HashMap<&PodName, usize> = HashMap::new();
+        for name in self.peers.iter().flat_map(|edge| [&edge.a, &edge.b]) {
+            *counts.entry(name).or_default() += 1;
+        }
+        counts.into_values().max().unwrap_or(0)
+    }
+
+    /// The questions that nobody has answered, oldest first.
+    pub fn asks(&self) -> &[Ask] {
+        &self.asks
+    }
+
+    /// A Pod asks; saying it again changes nothing.
+    pub fn asked(&mut self, ask: Ask) {
+        if self.asks.iter().any(|known| known.id == ask.id) {
+            return;
+        }
+        let at = self.asks.partition_point(|known| known.since <= ask.since);
+        self.asks.insert(at, ask);
+    }
+
+    /// A question is none any more; it is given back if it was here.
+    pub fn answered(&mut self, id: &str) -> Option<Ask> {
+        let at = self.asks.iter().position(|ask| ask.id == id)?;
+        Some(self.asks.remove(at))
     }
 
     /// How many Pods besides `current` other workspaces have, and in how many they are.
@@ -75,5 +188,50 @@ impl Family {
     pub fn likely(&self, workspace: &Path) -> Option<&PodInfo> {
         let here = self.pods.iter().filter(|pod| pod.workspace == workspace);
         here.filter(|pod| pod.state != State::Stopped).max_by_key(|pod| pod.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::tests::pod;
+
+    fn name(text: &str) -> PodName {
+        PodName::parse(text).expect("a name")
+    }
+
+    fn child(of: &str, child: &str) -> PodInfo {
+        PodInfo { parent: Some(name(of)), ..pod(child, State::Idle) }
+    }
+
+    #[test]
+    fn a_subtree_is_everything_below_however_deep() {
+        let mut family = Family::default();
+        let pods = vec![pod("a", State::Idle), child("a", "b"), child("b", "c"), child("x", "y")];
+        family.replace(pods, Vec::new(), Vec::new());
+        family.set(child("c", "d"));
+        let names = |of: &str| {
+            let found = family.subtree(&name(of));
+            found.into_iter().map(|info| info.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("A"), ["a", "b", "c", "d"]);
+        assert_eq!(names("y"), ["y"]);
+        let lineage = family.lineage(family.get(&name("d")).expect("d"));
+        assert_eq!(lineage, [&name("a"), &name("b"), &name("c")]);
+    }
+
+    #[test]
+    fn a_peer_is_one_edge_seen_from_both_ends() {
+        let mut family = Family::default();
+        family.replace(vec![pod("a", State::Idle), pod("b", State::Idle)], Vec::new(), Vec::new());
+        family.peered(name("b"), name("a"));
+        family.peered(name("a"), name("b"));
+        assert_eq!(family.peers_of(&name("a")), [&name("b")]);
+        assert_eq!(family.peers_of(&name("b")), [&name("a")]);
+        family.unpeered(name("a"), name("b"));
+        assert!(!family.has_peers());
+        family.peered(name("a"), name("b"));
+        family.remove(&name("b"));
+        assert!(family.peers_of(&name("a")).is_empty());
     }
 }

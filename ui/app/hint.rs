@@ -26,6 +26,8 @@ impl App {
                 Context::Tree,
                 &[
                     (Action::Choose, "go there"),
+                    (Action::Explain, "explain"),
+                    (Action::Menu, "verbs"),
                     (Action::Filter, "filter"),
                     (Action::Workspaces, "workspaces"),
                     (Action::Stopped, "stopped"),
@@ -33,8 +35,34 @@ impl App {
                     (Action::Keys, "keys"),
                 ],
             ),
+            Focus::Peers => self.list_hints(
+                Context::Peers,
+                &[
+                    (Action::Choose, "go there"),
+                    (Action::Explain, "explain"),
+                    (Action::Menu, "verbs"),
+                    (Action::Composer, "write"),
+                    (Action::Keys, "keys"),
+                ],
+            ),
             Focus::Transcript => self.transcript_hints(),
+            Focus::Inbox => self.inbox_hints(),
         }
+    }
+
+    fn inbox_hints(&self) -> Vec<Hint> {
+        self.list_hints(
+            Context::Inbox,
+            &[
+                (Action::AllowOnce, "allow once"),
+                (Action::AllowPod, "for this Pod"),
+                (Action::AllowTree, "and below"),
+                (Action::Deny, "deny"),
+                (Action::Unfold, "all of it"),
+                (Action::OpenPod, "go there"),
+                (Action::Back, "back"),
+            ],
+        )
     }
 
     fn transcript_hints(&self) -> Vec<Hint> {

@@ -1,7 +1,7 @@
 //! What comes from the host: events change the state, replies only make notices.
 
 use crate::app::{App, Asked, Effect, Link};
-use crate::command;
+use crate::command::{self, Verb};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use yoi::protocol::{Completion, Event, Method, Outgoing, PodInfo, PodName, Refusal, State};
@@ -23,9 +23,25 @@ impl App {
             }
         }
         match event {
-            Event::Family { pods, .. } => self.family_told(pods),
+            Event::Family { pods, peers, asks } => {
+                let first = !self.family.is_known();
+                self.family.replace(pods, peers, asks);
+                self.family_told(first)
+            }
             Event::PodChanged { info } => self.pod_changed(*info),
             Event::PodRemoved { name } => self.pod_removed(&name),
+            Event::Peered { source, peer } => {
+                self.changed = true;
+                self.family.peered(source, peer);
+                Vec::new()
+            }
+            Event::Unpeered { source, peer } => {
+                self.changed = true;
+                self.family.unpeered(source, peer);
+                Vec::new()
+            }
+            Event::Asked { ask } => self.was_asked(*ask),
+            Event::Answered { ask, verdict, .. } => self.was_answered(&ask, &verdict),
             Event::RewindApplied { input, .. } => self.rewound(pod.as_ref(), &Message::of(&input)),
             Event::CompactFailed { error } => self.of_current(pod.as_ref(), Kind::Warned, &error),
             Event::Alert(alert) => self.of_current(pod.as_ref(), Kind::Warned, &alert.message),
@@ -33,10 +49,8 @@ impl App {
         }
     }
 
-    fn family_told(&mut self, pods: Vec<PodInfo>) -> Vec<Effect> {
+    fn family_told(&mut self, first: bool) -> Vec<Effect> {
         self.changed = true;
-        let first = !self.family.is_known();
-        self.family.replace(pods);
         if !first {
             return Vec::new();
         }
@@ -136,14 +150,11 @@ impl App {
 
     fn granted(&mut self, asked: Asked, reply: Event) -> Vec<Effect> {
         match asked {
-            Asked::Verb(verb, pod) => {
-                let text = command::done(&verb, pod.as_ref(), &reply);
-                self.say(Kind::Done, text);
-                match reply {
-                    Event::Created { info } => self.created(*info),
-                    _ => Vec::new(),
-                }
-            }
+            Asked::Verb(verb, pod) => self.verb_done(&verb, pod.as_ref(), reply),
+            Asked::Plan { pod, breadth, step } => match reply {
+                Event::Plan { steps, .. } => self.planned(pod, breadth, step, steps),
+                _ => Vec::new(),
+            },
             Asked::Page(pod) => {
                 self.page(&pod, reply);
                 Vec::new()
@@ -182,8 +193,39 @@ impl App {
                 self.composer.give_back(Some(&pod), &message);
                 Vec::new()
             }
-            Asked::Send(..) | Asked::Watch | Asked::Quietly | Asked::Silently => Vec::new(),
+            Asked::Send(..)
+            | Asked::Watch
+            | Asked::Answer(_)
+            | Asked::Quietly
+            | Asked::Silently => Vec::new(),
         }
+    }
+
+    /// A verb was carried out: what is one sentence is a notice, what is a list can be read.
+    fn verb_done(&mut self, verb: &Verb, pod: Option<&PodName>, reply: Event) -> Vec<Effect> {
+        let text = command::done(verb, pod, &reply);
+        match reply {
+            Event::Policy { rules } => self.list_policy(&rules),
+            Event::Created { info } | Event::Spawned { info, .. } => {
+                self.say(Kind::Done, text);
+                self.created(*info)
+            }
+            _ if text.contains('\n') => {
+                let lines: Vec<String> = text.lines().map(String::from).collect();
+                self.open_sheet("done", &lines)
+            }
+            Event::PeerRegistered { result } => self.say_peered(text, &result.peer),
+            Event::Peered { peer, .. } => self.say_peered(text, &peer),
+            _ => self.say(Kind::Done, text),
+        }
+    }
+
+    /// A new peer that is not live is told with what it needs.
+    fn say_peered(&mut self, text: String, peer: &PodName) -> Vec<Effect> {
+        let stopped = self.family.get(peer).filter(|info| info.state == State::Stopped);
+        let needs = stopped
+            .map(|info| format!(" · {} is stopped; messages to it need :restore", info.name));
+        self.say(Kind::Done, text + &needs.unwrap_or_default())
     }
 
     fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {
@@ -201,11 +243,15 @@ impl App {
             }
             Asked::NewFor(message) => self.composer.give_back(None, &message),
             Asked::Files(_) => self.composer.files = None,
+            Asked::Answer(id) => {
+                self.answering.remove(&id);
+            }
             Asked::Verb(..)
             | Asked::Watch
             | Asked::Whole(_)
             | Asked::NewTour
             | Asked::RewindTargets(..)
+            | Asked::Plan { .. }
             | Asked::Unqueue(..)
             | Asked::Quietly => {}
         }

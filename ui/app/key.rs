@@ -42,7 +42,9 @@ impl App {
         match self.focus {
             Focus::Composer => Context::Composer,
             Focus::Tree => Context::Tree,
+            Focus::Peers => Context::Peers,
             Focus::Transcript => Context::Transcript,
+            Focus::Inbox => Context::Inbox,
         }
     }
 
@@ -65,6 +67,7 @@ impl App {
     }
 
     fn unbound(&mut self, key: KeyEvent) -> Vec<Effect> {
+        self.inbox.distracted(self.now);
         let Some(c) = typed(key) else { return Vec::new() };
         if self.focus == Focus::Composer {
             self.composer.insert(c);
@@ -93,7 +96,9 @@ impl App {
         match self.focus {
             Focus::Composer => self.composer_action(action),
             Focus::Tree => self.tree_key(action),
+            Focus::Peers => self.peers_key(action),
             Focus::Transcript => self.transcript_action(action),
+            Focus::Inbox => self.inbox_key(action),
         }
     }
 
@@ -169,6 +174,10 @@ impl App {
             Action::CommandLine => self.open_line(""),
             Action::Composer => self.focus(Focus::Composer),
             Action::Tree => self.focus(Focus::Tree),
+            Action::Peers => self.focus_peers(),
+            Action::Inbox => self.focus_inbox(),
+            Action::Explain => self.explain_row(),
+            Action::Menu => self.open_menu(),
             Action::Transcript => self.focus(Focus::Transcript),
             Action::Slot(number) => self.slot(number),
             Action::Parent => self.parent(),
@@ -328,6 +337,13 @@ fn repeats(action: Action) -> bool {
             | Action::Interrupt
             | Action::Leave
             | Action::Back
+            | Action::NextPane
+            | Action::PreviousPane
+            | Action::NextNeedsYou
+            | Action::AllowOnce
+            | Action::AllowPod
+            | Action::AllowTree
+            | Action::Deny
             | Action::Steer
             | Action::Leader
             | Action::Suspend

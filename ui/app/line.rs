@@ -4,14 +4,18 @@ use crate::app::{App, Ask, Asked, Effect, Overlay};
 use crate::command::{self, Call, Verb};
 use crate::notice::Kind;
 use crate::pane::actionbar::{Prompt, Purpose};
+use crate::pane::transcript::Transcript;
 use crate::run::ExitReason;
+use std::path::Path;
 use yoi::protocol::{Method, PodInfo, PodName, RewindTarget, State};
 
 impl App {
     /// Opens the command line with `text` in it.
     pub(super) fn open_line(&mut self, text: &str) -> Vec<Effect> {
-        let named = self.shown().map_or("", PodName::as_str);
-        let text = text.replace("{pod}", named);
+        let named = self.row_pod().map_or(String::new(), |pod| pod.to_string());
+        let entry = self.transcript().and_then(Transcript::entry);
+        let entry = entry.map_or(String::new(), |entry| entry.to_string());
+        let text = text.replace("{pod}", &named).replace("{entry}", &entry);
         let prompt = Prompt::new(Purpose::Verb, &text, &self.sources());
         self.overlay = Some(Overlay::Prompt(prompt));
         Vec::new()
@@ -54,6 +58,13 @@ impl App {
             Verb::Theme(name) => return vec![Effect::LoadTheme(name.clone())],
             Verb::Remove(pod) => return self.ask_remove(pod),
             Verb::Rewind(turn) => return self.ask_rewind_targets(*turn),
+            Verb::Stop { pod, breadth } => return self.stop(pod.as_ref(), *breadth),
+            Verb::Restore { pod, breadth, step } => {
+                return self.plan(pod.as_ref(), *breadth, *step);
+            }
+            Verb::Reclaim(path) => return self.reclaim(path),
+            Verb::Inbox => return self.focus_inbox(),
+            Verb::Explain(pod) => return self.explain(pod.as_ref()),
             Verb::Notices => return self.list_notices(),
             Verb::Tour => return vec![Effect::Tour],
             Verb::Redraw => return vec![Effect::Redraw],
@@ -64,7 +75,7 @@ impl App {
         }
         match command::call(&verb, self.here()) {
             Ok(Call::Host { pod, method }) => {
-                let about = pod.clone().or_else(|| self.current.clone());
+                let about = pod.clone().or_else(|| self.selected().cloned());
                 vec![Effect::Call { pod, method, asked: Asked::Verb(verb, about) }]
             }
             Ok(Call::Local) => Vec::new(),
@@ -72,8 +83,24 @@ impl App {
         }
     }
 
+    /// Takes back from whoever lent there: the selected Pod when it did, else the one that did.
+    fn reclaim(&mut self, path: &Path) -> Vec<Effect> {
+        let path = self.setup.cwd.join(path);
+        let at = |info: &&PodInfo| {
+            let mut targets = info.lent.iter().map(|lent| &lent.rule.target);
+            targets.any(|target| target.starts_with(&path) || path.starts_with(target))
+        };
+        let selected = self.selected().and_then(|name| self.family.get(name));
+        let lender = selected.filter(at).or_else(|| self.family.all().iter().find(at));
+        let Some(pod) = lender.or(selected).map(|info| info.name.clone()) else {
+            return self.say(Kind::Refused, "no Pod is selected");
+        };
+        let asked = Asked::Verb(Verb::Reclaim(path.clone()), Some(pod.clone()));
+        vec![Effect::Call { pod: Some(pod), method: Method::Reclaim { path }, asked }]
+    }
+
     fn say_model(&mut self) -> Vec<Effect> {
-        let text = match self.info() {
+        let text = match self.selected().and_then(|name| self.family.get(name)) {
             Some(info) if info.model.is_empty() => format!("{} has no model", info.name),
             Some(info) => format!("{} uses {}: {}", info.name, info.model, info.model_why),
             None => match &self.model {
@@ -106,7 +133,7 @@ impl App {
     }
 
     fn ask_rewind_targets(&mut self, turn: Option<usize>) -> Vec<Effect> {
-        let Some(pod) = self.current.clone() else {
+        let Some(pod) = self.selected().cloned() else {
             return self.say(Kind::Refused, "no Pod is selected");
         };
         let asked = Asked::RewindTargets(pod.clone(), turn);

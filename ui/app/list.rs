@@ -7,7 +7,7 @@ use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
 use crate::pane::age;
 use crate::pane::glyph::Glyphs;
-use yoi::protocol::{PodName, RewindTarget, flatten};
+use yoi::protocol::{PodName, PolicyRule, RewindTarget, flatten};
 
 /// Verbs that end or bring back something are only put into the command line.
 const PREFILLED: [&str; 3] = ["stop", "restore", "cancel"];
@@ -61,10 +61,7 @@ impl App {
     pub(super) fn list_help(&mut self, about: Option<&str>) -> Vec<Effect> {
         if let Some(verb) = about {
             return match find(verb) {
-                Some(row) => {
-                    let text = format!(":{} {}  {}", row.name, row.usage, row.help);
-                    self.say(Kind::Told, text.replace("  ", " "))
-                }
+                Some(row) => self.open_sheet(&format!("help: {}", row.name), &command::about(row)),
                 None => self.say(Kind::Refused, format!("no verb :{verb}; :help lists them")),
             };
         }
@@ -180,6 +177,23 @@ impl App {
         self.open("rewind to before", rows)
     }
 
+    /// Every rule of what Pods may do; one that an answer made can be ended from here.
+    pub(super) fn list_policy(&mut self, rules: &[PolicyRule]) -> Vec<Effect> {
+        if rules.is_empty() {
+            return self.say(Kind::Told, "no rule is in force");
+        }
+        let row = |rule: &PolicyRule| Row {
+            text: command::done::policy_line(rule),
+            help: String::new(),
+            choice: match rule.id {
+                Some(id) => Choice::Prefill(format!("policy revoke {id}")),
+                None => Choice::Nothing,
+            },
+        };
+        let rows = rules.iter().map(row).collect();
+        self.open("policy: the first that fits counts", rows)
+    }
+
     /// What choosing a row does.
     pub(super) fn chose(&mut self, choice: Choice) -> Vec<Effect> {
         match choice {
@@ -195,11 +209,12 @@ impl App {
                 }
                 Vec::new()
             }
-            Choice::Rewind(target) => match self.current.clone() {
+            Choice::Rewind(target) => match self.selected().cloned() {
                 Some(pod) => self.rewind(pod, *target),
                 None => Vec::new(),
             },
             Choice::Queued(id) => self.unqueue(&id),
+            Choice::Prefill(line) => self.open_line(&line),
             Choice::Nothing => Vec::new(),
         }
     }

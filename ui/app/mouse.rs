@@ -41,6 +41,14 @@ impl App {
         if let Some((_, y)) = areas.tree.and_then(|area| inside(area, at)) {
             return self.click_tree(y);
         }
+        if let Some((_, y)) = areas.peers.and_then(|area| inside(area, at)) {
+            let height = areas.peers.map_or(0, |area| area.height);
+            let row = crate::view::peers(self).at(y, height);
+            return self.peers_click(row.unwrap_or(0));
+        }
+        if let Some(area) = areas.inbox.filter(|area| area.contains(at)) {
+            return self.click_inbox(at.y - area.y, area);
+        }
         if let Some((_, y)) = areas.transcript.and_then(|area| inside(area, at)) {
             if let Some(transcript) = self.transcript_mut() {
                 transcript.focus_at(y);
@@ -65,6 +73,15 @@ impl App {
             }
             None => self.focus(Focus::Tree),
         }
+    }
+
+    /// Chooses what is under the pointer; only keys answer it.
+    fn click_inbox(&mut self, y: u16, area: Rect) -> Vec<Effect> {
+        if let Some(at) = crate::view::inbox(self).item_at(y, area) {
+            let items = crate::pane::inbox::items(&self.family);
+            self.inbox.choose(&items, at);
+        }
+        self.focus_inbox()
     }
 
     fn wheel(&mut self, at: Position, way: i32) -> Vec<Effect> {

@@ -3,8 +3,14 @@
 use crate::app::{App, Asked, Effect, Focus};
 use crate::keys::Action;
 use crate::notice::Kind;
+use crate::pane::inbox;
 use crate::pane::tree::{Children, Place, Reach, Resting, Row};
+use crate::view::Areas;
 use yoi::protocol::{Method, PodName};
+
+/// The panes in the order of Tab.
+const ROUND: [Focus; 5] =
+    [Focus::Composer, Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Inbox];
 
 impl App {
     /// Makes a Pod the current one and goes to the composer.
@@ -49,9 +55,10 @@ impl App {
         vec![Effect::Call { pod, method: Method::Seen, asked: Asked::Silently }]
     }
 
-    /// Moves the focus; entering the tree puts its cursor on the current Pod.
+    /// Moves the focus; entering the lists puts the tree's cursor on the current Pod.
     pub(super) fn focus(&mut self, focus: Focus) -> Vec<Effect> {
-        if focus == Focus::Tree && self.focus != Focus::Tree {
+        let lists = [Focus::Tree, Focus::Peers];
+        if lists.contains(&focus) && !lists.contains(&self.focus) {
             let rows = self.tree.rows(&self.family, self.current.as_ref());
             let current = self.current.clone().map(Place::Pod);
             let there = rows.iter().any(|row| Some(row.place()) == current);
@@ -62,7 +69,12 @@ impl App {
     }
 
     pub(super) fn next_pane(&mut self, action: Action) -> Vec<Effect> {
-        let round = [Focus::Composer, Focus::Tree, Focus::Transcript];
+        let there = |focus: &Focus| match focus {
+            Focus::Peers => Areas::has_peers(self),
+            Focus::Inbox => !inbox::items(&self.family).is_empty(),
+            Focus::Composer | Focus::Tree | Focus::Transcript => true,
+        };
+        let round: Vec<Focus> = ROUND.into_iter().filter(there).collect();
         let at = round.iter().position(|focus| *focus == self.focus).unwrap_or(0);
         let by = if action == Action::NextPane { 1 } else { round.len() - 1 };
         self.focus(round[(at + by) % round.len()])
@@ -186,14 +198,6 @@ impl App {
         match self.before.clone() {
             Some(name) => self.make_current(&name),
             None => self.say(Kind::Told, "no other Pod was current yet"),
-        }
-    }
-
-    pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
-        let waiting = self.family.needs_you().first().map(|info| info.name.clone());
-        match waiting {
-            Some(name) => self.make_current(&name),
-            None => self.say(Kind::Told, "nothing needs you"),
         }
     }
 }

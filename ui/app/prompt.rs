@@ -69,7 +69,7 @@ impl App {
     /// A search and a filter show what they find while they are typed.
     pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Verb => {}
+            Purpose::Verb | Purpose::Deny => {}
             Purpose::Filter => self.tree.filter = prompt.input.clone(),
             Purpose::Find => {
                 let text = prompt.input.text().to_owned();
@@ -85,6 +85,7 @@ impl App {
             Purpose::Verb => self.enter_line(prompt),
             Purpose::Filter => self.focus(Focus::Tree),
             Purpose::Find => self.focus(Focus::Transcript),
+            Purpose::Deny => self.deny(prompt.input.text()),
         }
     }
 
@@ -92,6 +93,7 @@ impl App {
         self.closed();
         match purpose {
             Purpose::Verb => {}
+            Purpose::Deny => self.denying = None,
             Purpose::Filter => self.tree.filter = Input::default(),
             Purpose::Find => {
                 if let Some(transcript) = self.transcript_mut() {

@@ -32,6 +32,23 @@ pub fn pod(name: &str, state: State) -> PodInfo {
     }
 }
 
+/// A question about this command, asked at noon.
+pub fn ask(id: &str, pod: &str, command: &str) -> yoi::protocol::Ask {
+    yoi::protocol::Ask {
+        id: id.into(),
+        pod: PodName::parse(pod).expect("a name"),
+        lineage: Vec::new(),
+        call_id: format!("call-{id}"),
+        tool: "Bash".into(),
+        action: command.into(),
+        because: "it needs the network".into(),
+        reason: Some("fetch what is missing".into()),
+        scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
+        rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
+        since: NOON,
+    }
+}
+
 /// 2026-11-01 12:00 UTC.
 pub const NOON: u64 = 1_793_534_400_000;
 

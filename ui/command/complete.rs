@@ -1,6 +1,6 @@
 //! Completion of a command line: fuzzy over what its current word can be.
 
-use crate::command::{Argument, TABLE, find};
+use crate::command::{Argument, Row, TABLE, find};
 use nucleo::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
 
@@ -10,6 +10,8 @@ pub struct Sources {
     /// Name and state.
     pub pods: Vec<(String, String)>,
     pub models: Vec<String>,
+    /// Paths that some Pod has to do with.
+    pub paths: Vec<String>,
     pub themes: Vec<String>,
 }
 
@@ -58,16 +60,26 @@ fn argument(line: &str, start: usize, sources: &Sources) -> Vec<Candidate> {
         list.iter().map(|text| Candidate { text: text.clone(), help: String::new() }).collect()
     };
     match row.argument {
+        Argument::Pod | Argument::NewPod if line[start..].starts_with('-') => {
+            plain(&named_options(row))
+        }
         Argument::Pod | Argument::PodThenText if before.is_empty() => pods(sources),
+        Argument::Lending if before.len() < 2 => pods(sources),
+        Argument::Lending if before.len() == 2 => plain(&sources.paths),
+        Argument::Path if before.is_empty() => plain(&sources.paths),
+        Argument::Policy if before.is_empty() => plain(&["revoke".to_owned()]),
         Argument::Model if before.is_empty() => plain(&sources.models),
         Argument::Theme if before.is_empty() => plain(&sources.themes),
         Argument::Verb if before.is_empty() => verbs(),
         Argument::NewPod if before.last() == Some(&"--model") => plain(&sources.models),
-        Argument::NewPod if line[start..].starts_with('-') => {
-            plain(&["--cwd".to_owned(), "--model".to_owned()])
-        }
         _ => Vec::new(),
     }
+}
+
+/// The options that its usage names.
+fn named_options(row: &Row) -> Vec<String> {
+    let words = row.usage.split([' ', '[', ']']);
+    words.filter(|word| word.starts_with("--")).map(String::from).collect()
 }
 
 fn pods(sources: &Sources) -> Vec<Candidate> {

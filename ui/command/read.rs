@@ -1,8 +1,9 @@
 //! From a typed line to a verb, or to the sentence that says what is wrong with it.
 
-use crate::command::{Needs, Row, TABLE, Verb, find};
+use crate::command::{Breadth, Needs, Row, Step, TABLE, Verb, find};
 use std::path::PathBuf;
 use yoi::protocol::PodName;
+use yoi::scope::Permission;
 
 /// Reads a line with or without its leading colon. The error is for the person who typed it.
 pub fn read(line: &str) -> Result<Verb, String> {
@@ -33,8 +34,17 @@ fn arguments(row: &Row, rest: &str) -> Result<Verb, String> {
         "new" => new(rest),
         "open" => Ok(Verb::Open(pod(rest)?)),
         "send" => send(rest),
-        "stop" => Ok(Verb::Stop(maybe_pod(rest)?)),
-        "restore" => Ok(Verb::Restore(maybe_pod(rest)?)),
+        "stop" => stop(rest),
+        "restore" => restore(rest),
+        "peer" => Ok(Verb::Peer(word("peer", rest)?)),
+        "unpeer" => Ok(Verb::Unpeer(word("unpeer", rest)?)),
+        "fork" => fork(rest),
+        "inbox" => Ok(Verb::Inbox),
+        "explain" => Ok(Verb::Explain(maybe_pod(rest)?)),
+        "lend" => lend(rest),
+        "reclaim" => Ok(Verb::Reclaim(rest.into())),
+        "who" => Ok(Verb::Who(rest.into())),
+        "policy" => policy(rest),
         "pause" => Ok(Verb::Pause(maybe_pod(rest)?)),
         "resume" => Ok(Verb::Resume(maybe_pod(rest)?)),
         "cancel" => Ok(Verb::Cancel(maybe_pod(rest)?)),
@@ -68,6 +78,78 @@ fn one_word(verb: &str, text: &str) -> Result<Option<String>, String> {
     Ok((!text.is_empty()).then(|| text.to_owned()))
 }
 
+fn word(verb: &str, text: &str) -> Result<String, String> {
+    one_word(verb, text).map(Option::unwrap_or_default)
+}
+
+/// The options of a line, of which these exist, and its other words.
+fn options<'a>(
+    verb: &str,
+    rest: &'a str,
+    known: &[&str],
+) -> Result<(Vec<&'a str>, Vec<&'a str>), String> {
+    let (options, words): (Vec<&str>, Vec<&str>) =
+        rest.split_whitespace().partition(|word| word.starts_with("--"));
+    match options.iter().find(|option| !known.contains(option)) {
+        Some(option) => Err(format!(":{verb} has no option {option}")),
+        None => Ok((options, words)),
+    }
+}
+
+fn stop(rest: &str) -> Result<Verb, String> {
+    let (options, words) = options("stop", rest, &["--tree"])?;
+    let pod = maybe_pod(&words.join(" "))?;
+    Ok(Verb::Stop { pod, breadth: breadth(&options) })
+}
+
+fn restore(rest: &str) -> Result<Verb, String> {
+    let (options, words) = options("restore", rest, &["--plan", "--tree"])?;
+    let pod = maybe_pod(&words.join(" "))?;
+    let step = if options.contains(&"--plan") { Step::Show } else { Step::Do };
+    Ok(Verb::Restore { pod, breadth: breadth(&options), step })
+}
+
+fn breadth(options: &[&str]) -> Breadth {
+    if options.contains(&"--tree") { Breadth::Tree } else { Breadth::One }
+}
+
+fn fork(rest: &str) -> Result<Verb, String> {
+    let (mut name, mut at) = (None, None);
+    let mut words = rest.split_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "--at" => {
+                let entry = words.next().ok_or(":fork --at wants an entry")?;
+                at = Some(entry.parse().map_err(|_| format!("`{entry}` is no entry"))?);
+            }
+            _ if word.starts_with("--") => return Err(format!(":fork has no option {word}")),
+            _ if name.is_none() => name = Some(pod(word)?),
+            _ => return Err(format!(":fork takes one name; `{word}` is one too many")),
+        }
+    }
+    Ok(Verb::Fork { name, at })
+}
+
+fn lend(rest: &str) -> Result<Verb, String> {
+    let usage = "usage: :lend <from> <to> <path> [--read]";
+    let (rest, permission) = match rest.strip_suffix("--read") {
+        Some(rest) => (rest.trim_end(), Permission::Read),
+        None => (rest, Permission::Write),
+    };
+    let (from, rest) = rest.split_once(char::is_whitespace).ok_or(usage)?;
+    let (to, path) = rest.trim_start().split_once(char::is_whitespace).ok_or(usage)?;
+    Ok(Verb::Lend { from: pod(from)?, to: pod(to)?, path: path.trim().into(), permission })
+}
+
+fn policy(rest: &str) -> Result<Verb, String> {
+    if rest.is_empty() {
+        return Ok(Verb::Policy(None));
+    }
+    let number = rest.strip_prefix("revoke").map(str::trim).ok_or("usage: :policy [revoke <n>]")?;
+    let rule = number.parse().map_err(|_| format!("`{number}` is no rule; :policy lists them"))?;
+    Ok(Verb::Policy(Some(rule)))
+}
+
 fn send(rest: &str) -> Result<Verb, String> {
     let usage = "usage: :send <pod> <text>";
     let (name, text) = rest.split_once(char::is_whitespace).ok_or(usage)?;
@@ -83,7 +165,7 @@ fn rewind(rest: &str) -> Result<Verb, String> {
 }
 
 fn new(rest: &str) -> Result<Verb, String> {
-    let (mut name, mut cwd, mut model) = (None, None, None);
+    let (mut name, mut cwd, mut model, mut profile) = (None, None, None, None);
     let mut words = rest.split_whitespace();
     while let Some(word) = words.next() {
         match word {
@@ -91,12 +173,15 @@ fn new(rest: &str) -> Result<Verb, String> {
                 cwd = Some(PathBuf::from(words.next().ok_or(":new --cwd wants a directory")?))
             }
             "--model" => model = Some(words.next().ok_or(":new --model wants a model")?.to_owned()),
+            "--profile" => {
+                profile = Some(words.next().ok_or(":new --profile wants a name")?.to_owned());
+            }
             _ if word.starts_with("--") => return Err(format!(":new has no option {word}")),
             _ if name.is_none() => name = Some(pod(word)?),
             _ => return Err(format!(":new takes one name; `{word}` is one too many")),
         }
     }
-    Ok(Verb::New { name, cwd, model })
+    Ok(Verb::New { name, cwd, model, profile })
 }
 
 /// The line with its first word completed to the one verb it can only mean.

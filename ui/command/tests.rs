@@ -5,14 +5,35 @@ fn pod(name: &str) -> PodName {
     PodName::parse(name).expect("a name")
 }
 
+fn stop(name: Option<&str>, breadth: Breadth) -> Verb {
+    Verb::Stop { pod: name.map(pod), breadth }
+}
+
 fn here<'a>(current: Option<&'a PodName>, env: &'a BTreeMap<String, String>) -> Here<'a> {
     Here { current, cwd: Path::new("/repo"), model: None, env }
 }
 
 #[test]
 fn lines_become_verbs() {
-    assert_eq!(read(":stop alice"), Ok(Verb::Stop(Some(pod("alice")))));
-    assert_eq!(read("stop"), Ok(Verb::Stop(None)));
+    assert_eq!(read(":stop alice"), Ok(stop(Some("alice"), Breadth::One)));
+    assert_eq!(read("stop"), Ok(stop(None, Breadth::One)));
+    assert_eq!(read("stop --tree alice"), Ok(stop(Some("alice"), Breadth::Tree)));
+    assert_eq!(
+        read("restore alice --plan"),
+        Ok(Verb::Restore { pod: Some(pod("alice")), breadth: Breadth::One, step: Step::Show })
+    );
+    assert_eq!(read("peer bob"), Ok(Verb::Peer("bob".into())));
+    assert_eq!(
+        read("lend a b my docs --read"),
+        Ok(Verb::Lend {
+            from: pod("a"),
+            to: pod("b"),
+            path: "my docs".into(),
+            permission: Permission::Read
+        })
+    );
+    assert_eq!(read("policy revoke 3"), Ok(Verb::Policy(Some(3))));
+    assert_eq!(read("fork x"), Ok(Verb::Fork { name: Some(pod("x")), at: None }));
     assert_eq!(
         read(":send bob  fix it, please "),
         Ok(Verb::Send { pod: pod("bob"), text: "fix it, please".into() })
@@ -22,7 +43,8 @@ fn lines_become_verbs() {
         Ok(Verb::New {
             name: Some(pod("app")),
             cwd: Some("sub".into()),
-            model: Some("rehearsal:x".into())
+            model: Some("rehearsal:x".into()),
+            profile: None,
         })
     );
     assert_eq!(read("rewind 3"), Ok(Verb::Rewind(Some(3))));
@@ -40,6 +62,10 @@ fn a_bad_line_says_what_is_wrong() {
     assert_eq!(error(":quit now"), ":quit takes no argument");
     assert_eq!(error(":new a b"), ":new takes one name; `b` is one too many");
     assert_eq!(error(":new --fast"), ":new has no option --fast");
+    assert_eq!(error(":stop --all"), ":stop has no option --all");
+    assert_eq!(error(":lend a b"), "usage: :lend <from> <to> <path> [--read]");
+    assert_eq!(error(":policy revoke x"), "`x` is no rule; :policy lists them");
+    assert_eq!(error(":fork --at x"), "`x` is no entry");
     assert_eq!(error(":rewind x"), "`x` is no turn; :rewind lists them");
 }
 
@@ -48,7 +74,7 @@ fn every_row_of_the_table_is_read() {
     for row in TABLE {
         let line = match row.needs {
             Needs::Nothing => row.name.to_owned(),
-            Needs::Argument => format!("{} alice text", row.name),
+            Needs::Argument => format!("{} alice text path", row.name),
         };
         let line = if row.argument == Argument::Pod && row.needs == Needs::Argument {
             format!("{} alice", row.name)
@@ -65,12 +91,12 @@ fn a_verb_means_the_current_pod_unless_it_names_one() {
     let alice = pod("alice");
     let to = |verb: &Verb, current| call(verb, here(current, &env));
     assert_eq!(
-        to(&Verb::Stop(None), Some(&alice)),
-        Ok(Call::Host { pod: Some(pod("alice")), method: Method::Stop })
+        to(&stop(None, Breadth::One), Some(&alice)),
+        Ok(Call::Host { pod: Some(pod("alice")), method: Method::StopPods { tree: false } })
     );
     assert_eq!(
-        to(&Verb::Stop(Some(pod("bob"))), Some(&alice)),
-        Ok(Call::Host { pod: Some(pod("bob")), method: Method::Stop })
+        to(&stop(Some("bob"), Breadth::Tree), Some(&alice)),
+        Ok(Call::Host { pod: Some(pod("bob")), method: Method::StopPods { tree: true } })
     );
     assert_eq!(
         to(&Verb::Pause(None), None),
@@ -103,6 +129,7 @@ fn words_complete_by_what_they_can_be() {
     let sources = Sources {
         pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
         models: vec!["anthropic/claude".into(), "openai/gpt".into()],
+        paths: vec!["/repo/ui".into(), "/repo/docs".into()],
         themes: vec!["night".into(), "day".into()],
     };
     let texts = |line: &str| {
@@ -117,5 +144,9 @@ fn words_complete_by_what_they_can_be() {
     assert_eq!(texts("model gpt"), ["openai/gpt"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
     assert_eq!(texts("theme d"), ["day"]);
+    assert_eq!(texts("stop --"), ["--tree"]);
+    assert_eq!(texts("lend alice "), ["alice", "bob"]);
+    assert_eq!(texts("lend alice bob d"), ["/repo/docs"]);
+    assert_eq!(texts("who ui"), ["/repo/ui"]);
     assert_eq!(texts("help sto"), ["stop", "restore"]);
 }

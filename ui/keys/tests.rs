@@ -102,7 +102,7 @@ fn what_is_wrong_is_said_with_file_line_and_column() {
     assert_eq!(
         problems("[cellar]\n"),
         [
-            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, transcript, leader); the default stays"
+            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, peers, transcript, inbox, leader); the default stays"
         ]
     );
     assert_eq!(

@@ -21,6 +21,8 @@ pub enum Purpose {
     Verb,
     Find,
     Filter,
+    /// The reason why something is denied.
+    Deny,
 }
 
 impl Purpose {
@@ -28,6 +30,7 @@ impl Purpose {
         match self {
             Self::Verb => ":",
             Self::Find | Self::Filter => "/",
+            Self::Deny => "✕",
         }
     }
 }

@@ -77,6 +77,7 @@ impl Glyphs {
             "→" => ">",
             "•" | "●" => "*",
             "○" => "o",
+            "⇄" => "=",
             "✓" => "v",
             "✕" | "✗" => "x",
             "▲" => "!",
@@ -102,6 +103,8 @@ impl Glyphs {
                 '←' => plain.push_str("Left"),
                 '→' => plain.push_str("Right"),
                 '↔' => plain.push_str("<->"),
+                '×' => plain.push('x'),
+                '⇄' => plain.push('='),
                 '▲' => plain.push('!'),
                 c => plain.push(c),
             }

@@ -165,7 +165,6 @@ impl Transcript {
     }
 
     /// The log entry under the cursor.
-    #[cfg(test)]
     pub fn entry(&self) -> Option<EntryId> {
         self.pages.get(self.focus()?)?.id
     }

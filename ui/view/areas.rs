@@ -6,12 +6,18 @@ use ratatui::layout::Rect;
 
 /// Below this size one pane is shown at a time, without frames.
 const BOXED: (u16, u16) = (64, 14);
+/// From this height on the columns are divided by themselves.
+const TALL: u16 = 12;
+/// Rows of the transcript that stay in view over the inbox.
+const LEFT: u16 = 3;
 
 /// Where everything stands. The rectangles of panes are without their frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
     pub tree: Option<Rect>,
+    pub peers: Option<Rect>,
     pub transcript: Option<Rect>,
+    pub inbox: Option<Rect>,
     /// The row above the transcript that holds what one should know about the Pod.
     pub notes: Option<Rect>,
     pub composer: Rect,
@@ -29,11 +35,18 @@ pub struct Areas {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outer {
     pub tree: Rect,
+    pub peers: Option<Rect>,
     pub transcript: Rect,
+    pub inbox: Option<Rect>,
     pub composer: Rect,
 }
 
 impl Areas {
+    /// Whether the peers of a Pod have a pane.
+    pub fn has_peers(app: &App) -> bool {
+        app.family.has_peers()
+    }
+
     /// The areas of this state's screen.
     pub fn of(app: &App) -> Self {
         let (width, height) = app.size;
@@ -88,9 +101,11 @@ fn boxed(app: &App, screen: Rect) -> Areas {
     let composer = Rect { y: screen.height - 1 - (text + 2), height: text + 2, ..screen };
     // The panes' lowest line is the composer's highest.
     let height = composer.y + 1;
-    let tree = Rect { width: tree_width(screen.width), height, ..screen };
+    let column = Rect { width: tree_width(screen.width), height, ..screen };
+    let (tree, peers) = split(column, peers_rows(app, height));
     let left = tree.width - 1;
-    let transcript = Rect { x: left, width: screen.width - left, height, ..screen };
+    let column = Rect { x: left, width: screen.width - left, height, ..screen };
+    let (transcript, inbox) = split(column, inbox_rows(app, column.width - 2, height));
     let inner = |area: Rect| Rect {
         x: area.x + 1,
         y: area.y + 1,
@@ -100,10 +115,12 @@ fn boxed(app: &App, screen: Rect) -> Areas {
     let (notes, below) = split_notes(app, inner(transcript));
     Areas {
         tree: Some(inner(tree)),
+        peers: peers.map(inner),
         transcript: Some(below),
+        inbox: inbox.map(inner),
         notes,
         composer: inner(composer),
-        outer: Some(Outer { tree, transcript, composer }),
+        outer: Some(Outer { tree, peers, transcript, inbox, composer }),
         ..Areas::default()
     }
 }
@@ -122,13 +139,49 @@ fn compact(app: &App, screen: Rect) -> Areas {
         rule: (rule > 0).then(|| composer_y.saturating_sub(1)),
         ..Areas::default()
     };
-    if app.focus == Focus::Tree {
-        areas.tree = Some(pane);
-    } else {
-        let (notes, below) = split_notes(app, pane);
-        (areas.notes, areas.transcript) = (notes, Some(below));
+    match app.focus {
+        Focus::Tree => areas.tree = Some(pane),
+        Focus::Peers => areas.peers = Some(pane),
+        Focus::Inbox => areas.inbox = Some(pane),
+        Focus::Composer | Focus::Transcript => {
+            let (notes, below) = split_notes(app, pane);
+            (areas.notes, areas.transcript) = (notes, Some(below));
+        }
     }
     areas
+}
+
+/// Cuts a pane of so many rows off the lower end of a column; the two share a line.
+fn split(column: Rect, rows: u16) -> (Rect, Option<Rect>) {
+    if rows == 0 {
+        return (column, None);
+    }
+    let height = rows + 2;
+    let upper = Rect { height: column.height - rows - 1, ..column };
+    let lower = Rect { y: upper.bottom() - 1, height, ..column };
+    (upper, Some(lower))
+}
+
+/// The rows of the peers pane. It is there, and stays as high as it is, while any two Pods are
+/// peers: nothing jumps when another Pod is looked at.
+fn peers_rows(app: &App, height: u16) -> u16 {
+    if !app.family.has_peers() || height < TALL {
+        return 0;
+    }
+    let most = u16::try_from(app.family.most_peers()).unwrap_or(u16::MAX);
+    most.clamp(1, height / 5)
+}
+
+/// The rows of the inbox: a few while nobody looks, as many as what is chosen needs while somebody
+/// does.
+fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
+    let focused = app.focus == Focus::Inbox;
+    if height < TALL && !focused {
+        return 0;
+    }
+    let rows = u16::try_from(crate::view::inbox(app).height(width)).unwrap_or(u16::MAX);
+    let most = if focused { height.saturating_sub(LEFT + 3) } else { height / 4 };
+    rows.min(most)
 }
 
 fn tree_width(width: u16) -> u16 {

@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::pane::age::age;
 use crate::pane::fit::{cut, width};
+use crate::pane::wait;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -93,13 +94,18 @@ fn sentences(app: &App) -> Vec<(String, Style)> {
     let look = app.setup.glyphs.look(info);
     let why = info.why.iter().map(|why| (why.clone(), app.theme.style(look.role)));
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
-    why.chain(notes).collect()
+    let wait = wait::sentence(info, &app.family, app.now);
+    let wait = wait.map(|wait| (wait, app.theme.style(look.role)));
+    why.chain(wait).chain(notes).collect()
 }
 
 /// Whether the Pod on screen has notes.
 pub fn has_notes(app: &App) -> bool {
     let info = app.shown().and_then(|name| app.family.get(name));
-    info.is_some_and(|info| info.why.is_some() || !info.notes.is_empty())
+    info.is_some_and(|info| {
+        let waits = || wait::sentence(info, &app.family, app.now).is_some();
+        info.why.is_some() || !info.notes.is_empty() || waits()
+    })
 }
 
 /// Paints the notes into one row.

@@ -91,7 +91,14 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
 
 fn question(app: &App, ask: &Ask, areas: &Areas, frame: &mut Frame<'_>) {
     let width = usize::from(areas.above_bar(1).width.saturating_sub(2)).max(1);
-    let text = wrap(&ask.text(), width);
+    let mut text = wrap(&ask.text(), width);
+    // The answers are always in view.
+    let room = usize::from(frame.area().height.saturating_sub(5)).max(1);
+    if text.len() > room {
+        let left = text.len() - (room - 1);
+        text.truncate(room - 1);
+        text.push(format!("+{left} more lines"));
+    }
     let answers = answers(app, ask);
     let inner = areas.above_bar(text.len() + 1);
     sheet(app, inner, "", frame);

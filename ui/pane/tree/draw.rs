@@ -4,6 +4,7 @@ use crate::app::family::Family;
 use crate::pane::age::age;
 use crate::pane::fit::{cut, pad, right, width};
 use crate::pane::tree::{Children, Place, Reach, Row, Tree};
+use crate::pane::wait;
 use crate::theme::Theme;
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
@@ -106,8 +107,10 @@ impl View<'_> {
             spans.push(Span::styled(format!(" {}", right(&age, ends.age)), self.theme.dim));
         }
         if ends.activity > 0 {
-            let doing = info.why.as_deref().or(info.activity.as_deref()).unwrap_or("");
-            spans.push(Span::styled(format!("  {}", pad(doing, ends.activity)), self.theme.dim));
+            let wait = wait::sentence(info, self.family, self.now);
+            let doing = info.why.as_deref().or(wait.as_deref()).or(info.activity.as_deref());
+            let doing = pad(doing.unwrap_or(""), ends.activity);
+            spans.push(Span::styled(format!("  {doing}"), self.theme.dim));
         }
         Line::from(spans)
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 fn family(pods: Vec<PodInfo>) -> Family {
     let mut family = Family::default();
-    family.replace(pods);
+    family.replace(pods, Vec::new(), Vec::new());
     family
 }
 

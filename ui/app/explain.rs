@@ -1,0 +1,217 @@
+//! Why a Pod is in its state, as one reads it; and what can be done about it now.
+
+use crate::app::{App, Effect, Focus, Overlay};
+use crate::notice::Kind;
+use crate::palette::{Choice, Palette, Row};
+use crate::pane::age::{clock, elapsed};
+use crate::pane::fit::wrap;
+use crate::pane::inbox::spelt_out;
+use crate::pane::{scope, wait};
+use yoi::protocol::{PodInfo, PodName, State};
+
+/// The widest text of a popup with nothing but text, in columns.
+const WIDEST: u16 = 96;
+/// The columns of what a line is about.
+const LABEL: usize = 12;
+
+impl App {
+    /// The Pod that a key on a row is about.
+    pub(super) fn row_pod(&self) -> Option<PodName> {
+        match self.focus {
+            Focus::Peers => self.chosen_peer().cloned(),
+            Focus::Tree | Focus::Composer | Focus::Transcript | Focus::Inbox => {
+                self.selected().cloned()
+            }
+        }
+    }
+
+    pub(super) fn explain_row(&mut self) -> Vec<Effect> {
+        let pod = self.row_pod();
+        self.explain(pod.as_ref())
+    }
+
+    /// Shows everything that is known about a Pod and its state.
+    pub(super) fn explain(&mut self, pod: Option<&PodName>) -> Vec<Effect> {
+        let Some(info) = pod.or(self.selected()).and_then(|name| self.family.get(name)) else {
+            return match pod {
+                Some(name) => self.say(Kind::Refused, format!("no Pod named {name}")),
+                None => self.say(Kind::Refused, "no Pod is selected: name one, or :open it first"),
+            };
+        };
+        let title = format!("why {} is {}", info.name, self.setup.glyphs.look(info).word);
+        let room = self.sheet_width().saturating_sub(LABEL);
+        let mut lines = Vec::new();
+        for (label, text) in self.explanation(info) {
+            for (i, line) in wrap(&text, room).into_iter().enumerate() {
+                let label = if i == 0 { label } else { "" };
+                lines.push(format!("{label:<LABEL$}{line}"));
+            }
+        }
+        self.open_lines(&title, lines)
+    }
+
+    fn explanation(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
+        let at = |millis: u64| clock(millis, self.now, self.zone());
+        let ago = |millis: u64| elapsed(self.now.saturating_sub(millis));
+        let look = self.setup.glyphs.look(info);
+        let state = format!("{} since {} ({})", look.word, at(info.since), ago(info.since));
+        let mut lines = vec![("state", state), ("because", because(info))];
+        lines.extend(wait::sentence(info, &self.family, self.now).map(|wait| ("waits", wait)));
+        for ask in self.family.asks().iter().filter(|ask| ask.pod == info.name) {
+            let what = spelt_out(&format!("{} {}", ask.tool, ask.action));
+            lines.push(("asks you", format!("{what} · {} · {}", ask.because, ago(ask.since))));
+        }
+        let heard = match info.last_activity {
+            0 => format!("no. {}", info.seq),
+            last => format!(
+                "no. {} · it last did something at {} ({} ago)",
+                info.seq,
+                at(last),
+                ago(last)
+            ),
+        };
+        lines.push(("last event", heard));
+        if let Some(run) = &info.last_result {
+            let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            lines.push((
+                "last run",
+                format!("{} at {}{why}", run.result.replace('_', " "), at(run.at)),
+            ));
+        }
+        lines.extend(self.relations(info));
+        lines.extend(authority(info));
+        lines.extend(info.notes.iter().map(|note| ("note", note.clone())));
+        lines
+    }
+
+    fn relations(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
+        let word = |name: &PodName| {
+            let info = self.family.get(name);
+            let word = info.map_or("gone", |info| self.setup.glyphs.look(info).word);
+            format!("{name} ({word})")
+        };
+        let list =
+            |names: Vec<&PodName>| names.into_iter().map(word).collect::<Vec<_>>().join(", ");
+        let lineage: Vec<_> = self.family.lineage(info).into_iter().map(word).collect();
+        let children: Vec<_> = self.family.children(&info.name).map(|info| &info.name).collect();
+        let mut lines = vec![
+            ("below", lineage.join(" › ")),
+            ("children", list(children)),
+            ("peers", list(self.family.peers_of(&info.name))),
+        ];
+        lines.retain(|(_, text)| !text.is_empty());
+        if !info.queue.is_empty() {
+            lines.push(("queue", format!("{} waiting", info.queue.len())));
+        }
+        lines
+    }
+
+    /// Text to be read, over everything else.
+    pub(super) fn open_sheet(&mut self, title: &str, paragraphs: &[String]) -> Vec<Effect> {
+        let room = self.sheet_width();
+        let lines = paragraphs.iter().flat_map(|text| wrap(text, room)).collect();
+        self.open_lines(title, lines)
+    }
+
+    fn sheet_width(&self) -> usize {
+        usize::from(self.size.0.saturating_sub(4).min(WIDEST)).max(20)
+    }
+
+    fn open_lines(&mut self, title: &str, lines: Vec<String>) -> Vec<Effect> {
+        let row = |text| Row { text, help: String::new(), choice: Choice::Nothing };
+        let rows = lines.into_iter().map(row).collect();
+        self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
+        Vec::new()
+    }
+
+    /// Every verb that can do something about the row now; choosing one writes it into the command
+    /// line.
+    pub(super) fn open_menu(&mut self) -> Vec<Effect> {
+        let Some(info) = self.row_pod().and_then(|name| self.family.get(&name).cloned()) else {
+            return self.say(Kind::Told, "there is no Pod here");
+        };
+        let row = |(line, help): (String, &str)| Row {
+            text: format!(":{line}"),
+            help: help.to_owned(),
+            choice: Choice::Prefill(line),
+        };
+        let rows = possible(&info, self.family.children(&info.name).next().is_some())
+            .into_iter()
+            .map(row)
+            .collect();
+        let title = format!("{}: what can be done now", info.name);
+        self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
+        Vec::new()
+    }
+}
+
+fn because(info: &PodInfo) -> String {
+    let doing = info.activity.as_deref().unwrap_or("its model is asked");
+    match (&info.why, info.state) {
+        (Some(why), _) => why.clone(),
+        (None, State::Running) => format!("a turn is under way: {doing}"),
+        (None, State::NeedsYou) => "only a person can get it further".into(),
+        (None, State::Paused) => {
+            "its turn was interrupted; :resume goes on, :cancel drops it".into()
+        }
+        (None, State::Idle) if info.unseen => "its turn ended and nobody has looked yet".into(),
+        (None, State::Idle) => "its turn is over; it waits for a message".into(),
+        (None, State::Stopped) => "it was stopped; :restore brings it back".into(),
+        (None, State::Failed) => "the runtime cannot go on with it".into(),
+        (None, State::Unknown) => "the host is newer than this screen".into(),
+    }
+}
+
+fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<(&'static str, String)> = Vec::new();
+    let mut several = |label: &'static str, texts: Vec<String>| {
+        for (i, text) in texts.into_iter().enumerate() {
+            lines.push((if i == 0 { label } else { "" }, text));
+        }
+    };
+    several("may", info.scope.iter().map(scope::rule).collect());
+    several("but", info.deny.iter().map(scope::denied).collect());
+    several("lent", info.lent.iter().map(scope::lent).collect());
+    several("works in", vec![info.cwd.display().to_string()]);
+    if !info.model.is_empty() {
+        several("model", vec![format!("{} ({})", info.model, info.model_why)]);
+    }
+    lines
+}
+
+/// The lines that make sense for a Pod in its state.
+fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
+    let name = &info.name;
+    let line = |verb: &str| format!("{verb} {name}");
+    let mut lines =
+        vec![(line("open"), "go to it"), (format!("send {name} "), "send it a message")];
+    match info.state {
+        State::Running | State::NeedsYou => {
+            lines.push((line("pause"), "interrupt the turn so that it can go on"));
+            lines.push((line("cancel"), "drop the turn"));
+        }
+        State::Paused => {
+            lines.push((line("resume"), "go on with the turn"));
+            lines.push((line("cancel"), "drop the turn"));
+        }
+        State::Idle => lines.push((line("compact"), "shorten the history")),
+        State::Stopped => {
+            lines.push((line("restore"), "bring it back"));
+            lines.push((format!("restore {name} --plan"), "say what that would do"));
+            lines.push((line("rm"), "delete it and its transcript"));
+        }
+        State::Failed | State::Unknown => {}
+    }
+    if info.state != State::Stopped {
+        lines.push((line("stop"), "stop it"));
+        if has_children {
+            lines.push((format!("stop {name} --tree"), "stop it and everything below it"));
+        }
+    } else if has_children {
+        lines.push((format!("restore {name} --tree"), "bring it and everything below it back"));
+    }
+    lines.push((line("explain"), "say why it is in its state"));
+    lines.push((line("peer"), "make it and the selected Pod peers"));
+    lines.push((line("unpeer"), "end that"));
+    lines
+}

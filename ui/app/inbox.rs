@@ -1,0 +1,269 @@
+//! Answering what waits for a person: only a fresh key on a request that has been looked at does.
+
+use crate::app::{App, Ask, Asked, Effect, Focus, Overlay};
+use crate::keys::Action;
+use crate::notice::Kind;
+use crate::pane::actionbar::Purpose;
+use crate::pane::inbox::{self, Attention, Extent};
+use crate::view::Areas;
+use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
+
+/// What an answer is about, as it was when the key was pressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Questions {
+    /// Their ids; one answer for all of them.
+    pub ids: Vec<String>,
+    pub pods: Vec<PodName>,
+    pub rule: Pattern,
+}
+
+/// For whom a rule is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Pod,
+    Tree,
+}
+
+impl App {
+    /// To be called after every message: keeps what is chosen, and notes since when it is looked at.
+    pub(super) fn inbox_follows(&mut self) {
+        if self.focus != Focus::Inbox && self.family.asks().is_empty() {
+            return;
+        }
+        let attention = match (self.focus, &self.overlay) {
+            (Focus::Inbox, None) if !self.leader => Attention::Here,
+            _ => Attention::Elsewhere,
+        };
+        let items = inbox::items(&self.family);
+        self.inbox.follow(&items, attention, self.now);
+        if items.is_empty() && self.focus == Focus::Inbox {
+            self.focus = Focus::Composer;
+        }
+    }
+
+    /// Goes to the inbox, if anything waits.
+    pub(super) fn focus_inbox(&mut self) -> Vec<Effect> {
+        if inbox::items(&self.family).is_empty() {
+            return self.say(Kind::Told, "nothing needs you");
+        }
+        self.focus(Focus::Inbox)
+    }
+
+    /// Opens the Pod of the oldest thing that waits and puts the focus on its request; when that has
+    /// it already, the next one.
+    pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
+        let items = inbox::items(&self.family);
+        let at = match self.focus {
+            Focus::Inbox => (self.inbox.position(&items) + 1) % items.len().max(1),
+            _ => 0,
+        };
+        let Some(pod) = items.get(at).and_then(inbox::Item::pod).cloned() else {
+            return self.say(Kind::Told, "nothing needs you");
+        };
+        self.inbox.choose(&items, at);
+        let effects = self.make_current(&pod);
+        self.focus = Focus::Inbox;
+        effects
+    }
+
+    pub(super) fn inbox_key(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::AllowOnce | Action::AllowPod | Action::AllowTree | Action::Deny => {
+                return self.answer_key(action);
+            }
+            _ => self.inbox.distracted(self.now),
+        }
+        match action {
+            Action::Up => self.inbox_step(-1),
+            Action::Down => self.inbox_step(1),
+            Action::PageUp => self.inbox_scroll(-5),
+            Action::PageDown => self.inbox_scroll(5),
+            Action::Unfold => self.inbox.extent = Extent::Whole,
+            Action::Fold => (self.inbox.extent, self.inbox.scrolled) = (Extent::Brief, 0),
+            Action::Copy => return self.copy_action(),
+            Action::OpenPod => return self.open_asking(),
+            other => return self.everywhere(other),
+        }
+        Vec::new()
+    }
+
+    fn inbox_step(&mut self, by: isize) {
+        let items = inbox::items(&self.family);
+        let at = self.inbox.position(&items).saturating_add_signed(by);
+        self.inbox.choose(&items, at);
+    }
+
+    fn inbox_scroll(&mut self, by: isize) {
+        let Some(area) = Areas::of(self).inbox else { return };
+        let rows = crate::view::inbox(self).height(area.width);
+        let most = rows.saturating_sub(usize::from(area.height));
+        self.inbox.scrolled = self.inbox.scrolled.saturating_add_signed(by).min(most);
+    }
+
+    fn chosen_item<T>(&self, read: impl FnOnce(&inbox::Item<'_>) -> Option<T>) -> Option<T> {
+        let items = inbox::items(&self.family);
+        self.inbox.chosen(&items).and_then(read)
+    }
+
+    fn copy_action(&mut self) -> Vec<Effect> {
+        let action = self.chosen_item(|item| item.asks().first().map(|ask| ask.action.clone()));
+        match action {
+            Some(action) => self.copy(action),
+            None => self.say(Kind::Told, "nothing to copy here"),
+        }
+    }
+
+    fn open_asking(&mut self) -> Vec<Effect> {
+        match self.chosen_item(|item| item.pod().cloned()) {
+            Some(pod) => self.make_current(&pod),
+            None => Vec::new(),
+        }
+    }
+
+    fn answer_key(&mut self, action: Action) -> Vec<Effect> {
+        let armed = self.inbox.is_armed(self.now);
+        // A key that is held down never comes to count: each press begins the look anew.
+        self.inbox.distracted(self.now);
+        if !armed {
+            return self.say(Kind::Told, "too soon to count: look at it, then press the key again");
+        }
+        let Some(questions) = self.chosen_item(|item| Questions::of(item.asks())) else {
+            return self.say(Kind::Told, "there is nothing to answer here");
+        };
+        if questions.ids.iter().any(|id| self.answering.contains(id)) {
+            return self.say(Kind::Told, "it is being answered");
+        }
+        let columns = Areas::of(self).inbox.map_or(0, |area| area.width);
+        if action != Action::Deny && crate::view::inbox(self).is_cut(columns) {
+            self.inbox.extent = Extent::Whole;
+            return self.say(Kind::Told, "this is all of it: press the key again");
+        }
+        match action {
+            Action::AllowPod => self.ask_rule(questions, Reach::Pod),
+            Action::AllowTree => self.ask_rule(questions, Reach::Tree),
+            Action::Deny => {
+                self.denying = Some(questions);
+                self.open_prompt(Purpose::Deny)
+            }
+            _ => self.answer_with(&questions, &Verdict::Once),
+        }
+    }
+
+    fn ask_rule(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
+        let since = self.now;
+        self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since }));
+        Vec::new()
+    }
+
+    /// Enter under a rule: it counts once the rule has been there to be read.
+    pub(super) fn confirm_rule(
+        &mut self,
+        questions: Questions,
+        reach: Reach,
+        since: u64,
+    ) -> Vec<Effect> {
+        if self.now < since.saturating_add(inbox::LOOK) {
+            self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since: self.now }));
+            return Vec::new();
+        }
+        let verdict = match reach {
+            Reach::Pod => Verdict::Pod,
+            Reach::Tree => Verdict::Tree,
+        };
+        self.answer_with(&questions, &verdict)
+    }
+
+    /// Sends one verdict for every question.
+    pub(super) fn answer_with(&mut self, questions: &Questions, verdict: &Verdict) -> Vec<Effect> {
+        let call = |id: &String| Effect::Call {
+            pod: None,
+            method: Method::Answer { ask: id.clone(), verdict: verdict.clone() },
+            asked: Asked::Answer(id.clone()),
+        };
+        self.answering.extend(questions.ids.iter().cloned());
+        questions.ids.iter().map(call).collect()
+    }
+
+    /// Sends what was written as the reason of a refusal.
+    pub(super) fn deny(&mut self, reason: &str) -> Vec<Effect> {
+        let Some(questions) = self.denying.take() else { return Vec::new() };
+        self.answer_with(&questions, &Verdict::Deny { reason: reason.trim().to_owned() })
+    }
+
+    pub(super) fn was_asked(&mut self, ask: protocol::Ask) -> Vec<Effect> {
+        self.changed = true;
+        self.family.asked(ask);
+        Vec::new()
+    }
+
+    /// A question is none any more: what was about to answer it goes, and it is said who was faster.
+    pub(super) fn was_answered(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
+        self.changed = true;
+        let Some(ask) = self.family.answered(id) else { return Vec::new() };
+        let ours = self.answering.remove(id);
+        let looking = self.is_about(id);
+        if !ours && looking {
+            self.overlay = None;
+            self.denying = None;
+        }
+        let what = inbox::spelt_out(&format!("{} {}", ask.tool, ask.action)).replace('\n', " ");
+        let text = match verdict {
+            Verdict::Withdrawn { why } => format!("{} asks no more: {why}", ask.pod),
+            verdict if ours => format!("{}: {} · {what}", ask.pod, words(verdict)),
+            verdict => format!("{}: {} elsewhere · {what}", ask.pod, words(verdict)),
+        };
+        if ours || looking || self.focus == Focus::Inbox {
+            return self.say(if ours { Kind::Done } else { Kind::Told }, text);
+        }
+        Vec::new()
+    }
+
+    /// Whether what lies on top is about this question.
+    fn is_about(&self, id: &str) -> bool {
+        let has = |questions: &Questions| questions.ids.iter().any(|known| known == id);
+        match &self.overlay {
+            Some(Overlay::Ask(Ask::Rule { questions, .. })) => has(questions),
+            Some(Overlay::Prompt(prompt)) if prompt.purpose == Purpose::Deny => {
+                self.denying.as_ref().is_some_and(has)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Questions {
+    fn of(asks: &[&protocol::Ask]) -> Option<Self> {
+        let first = asks.first()?;
+        let mut pods: Vec<PodName> = Vec::new();
+        for ask in asks {
+            if !pods.contains(&ask.pod) {
+                pods.push(ask.pod.clone());
+            }
+        }
+        let ids = asks.iter().map(|ask| ask.id.clone()).collect();
+        Some(Self { ids, pods, rule: first.rule.clone() })
+    }
+
+    /// What a rule for them would say.
+    pub fn sentence(&self, reach: Reach) -> String {
+        let pods = self.pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let whom = match (reach, self.pods.len()) {
+            (Reach::Pod, _) => pods,
+            (Reach::Tree, 1) => format!("{pods} and everything below it"),
+            (Reach::Tree, _) => format!("{pods} and everything below them"),
+        };
+        format!("from now on allow {} for {whom}?", inbox::rule_words(&self.rule))
+    }
+}
+
+/// A verdict as the past tense of what was done.
+pub fn words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Once => "allowed once".into(),
+        Verdict::Pod => "allowed from now on".into(),
+        Verdict::Tree => "allowed from now on, for all below".into(),
+        Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
+        Verdict::Deny { reason } => format!("denied: {reason}"),
+        Verdict::Withdrawn { why } => format!("withdrawn: {why}"),
+    }
+}

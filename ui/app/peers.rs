@@ -1,0 +1,66 @@
+//! The peers of the selected Pod under the keys.
+
+use crate::app::{App, Effect, Focus};
+use crate::keys::Action;
+use crate::notice::Kind;
+use yoi::protocol::PodName;
+
+impl App {
+    /// The Pod whose peers are shown and that a row-wise verb is about: the one under the tree's
+    /// cursor while a list has the focus, else the current one.
+    pub fn selected(&self) -> Option<&PodName> {
+        let listed = matches!(self.focus, Focus::Tree | Focus::Peers);
+        let chosen = if listed { self.tree.chosen() } else { None };
+        chosen.or(self.current.as_ref())
+    }
+
+    /// The peer under the cursor.
+    pub(super) fn chosen_peer(&self) -> Option<&PodName> {
+        let peers = self.family.peers_of(self.selected()?);
+        self.peers.chosen(&peers)
+    }
+
+    pub(super) fn focus_peers(&mut self) -> Vec<Effect> {
+        if crate::view::Areas::has_peers(self) {
+            return self.focus(Focus::Peers);
+        }
+        self.say(Kind::Told, "no two Pods are peers · :peer <pod> makes them so")
+    }
+
+    pub(super) fn peers_key(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Up => self.peers_step(-1),
+            Action::Down => self.peers_step(1),
+            Action::PageUp => self.peers_step(-10),
+            Action::PageDown => self.peers_step(10),
+            Action::First => self.peers_step(isize::MIN),
+            Action::Last => self.peers_step(isize::MAX),
+            Action::Choose => {
+                let Some(peer) = self.chosen_peer().cloned() else { return Vec::new() };
+                return self.make_current(&peer);
+            }
+            Action::Copy => {
+                let name = self.chosen_peer().map(ToString::to_string);
+                return name.map(|name| self.copy(name)).unwrap_or_default();
+            }
+            other => return self.everywhere(other),
+        }
+        Vec::new()
+    }
+
+    fn peers_step(&mut self, by: isize) {
+        let Some(of) = self.selected().cloned() else { return };
+        let peers = self.family.peers_of(&of);
+        let at = self.peers.position(&peers).saturating_add_signed(by);
+        self.peers.choose(&peers, at);
+    }
+
+    pub(super) fn peers_click(&mut self, at: usize) -> Vec<Effect> {
+        let effects = self.focus(Focus::Peers);
+        if let Some(of) = self.selected().cloned() {
+            let peers = self.family.peers_of(&of);
+            self.peers.choose(&peers, at);
+        }
+        effects
+    }
+}

@@ -1,0 +1,99 @@
+//! What `:help <verb>` says beyond the one sentence of the table.
+
+use crate::command::Row;
+
+/// Paragraphs about a verb.
+const MORE: &[(&str, &[&str])] = &[
+    (
+        "peer",
+        &[
+            "Makes the selected Pod and another one peers of each other, at any time, also while they run.",
+            "The other side is not asked, and need not be live: messages to a stopped Pod need :restore first.",
+            "Peers see each other and may send each other messages. A peer edge gives nothing else: no \
+             scope, no reading of what the other says, no news of its ends, and no say over it.",
+            ":unpeer takes it back.",
+        ],
+    ),
+    (
+        "stop",
+        &[
+            "Stops the Pod: it has 5 s to finish, then everything it started is ended. What it was lent \
+             goes back at once. :restore brings it back.",
+            "With --tree everything below it is stopped too, after it was named.",
+            "Esc and Ctrl+C only pause a turn; :cancel drops it.",
+        ],
+    ),
+    (
+        "restore",
+        &[
+            "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
+             sent: a turn that was cut off waits for :resume, and a tool call that was cut off is not repeated.",
+            "When something is to be known first, the plan is shown and waits for Enter. --plan only shows \
+             it. --tree brings back everything below it, too.",
+        ],
+    ),
+    (
+        "lend",
+        &[
+            "Lends write on a path from one Pod to another, which must both be live; the lender cannot write \
+             there until it comes back. --read lends reading only.",
+            ":reclaim takes it back, :who says who has it, and it comes back by itself when the borrower stops.",
+        ],
+    ),
+    (
+        "policy",
+        &[
+            "Lists every rule that decides what Pods may do, in the order in which they are tried; the first \
+             that fits counts. Rules with a number come from your answers: :policy revoke <n> ends one, and \
+             so does :stop of its Pod.",
+        ],
+    ),
+    (
+        "inbox",
+        &[
+            "Goes to what waits for you. a allows once, A from now on for that Pod, T for everything below it \
+             too, D denies with a reason that the model reads.",
+            "A key counts only after the request has been in front of you, unchanged, for a moment. Enter \
+             never allows, and the mouse never answers.",
+        ],
+    ),
+    (
+        "fork",
+        &[
+            "Makes a new Pod with the history of the selected one, up to the message where f was pressed or \
+           all of it. The one it comes from stays as it is.",
+        ],
+    ),
+];
+
+/// Everything there is to say about a verb, in paragraphs.
+pub fn about(row: &Row) -> Vec<String> {
+    let usage = format!(":{} {}", row.name, row.usage);
+    let mut text = vec![usage.trim_end().to_owned(), format!("{}.", row.help)];
+    let more = MORE.iter().find(|(name, _)| *name == row.name);
+    text.extend(more.into_iter().flat_map(|(_, lines)| lines.iter()).map(ToString::to_string));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::find;
+
+    #[test]
+    fn every_verb_that_is_told_more_about_is_in_the_table() {
+        for (name, _) in MORE {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn help_on_peer_says_that_nobody_is_asked_and_what_it_gives() {
+        let text = about(find("peer").expect("a verb")).join(" ");
+        for said in
+            ["is not asked", "need not be live", "may send each other messages", "nothing else"]
+        {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+}

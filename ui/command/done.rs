@@ -1,0 +1,161 @@
+//! What is said when a verb was carried out.
+
+use crate::command::Verb;
+use crate::pane::scope;
+use std::fmt::Write as _;
+use yoi::protocol::{
+    Action, Event, PathHolder, PlanStep, PodName, PolicyRule, Restoring, StoppedPod,
+};
+use yoi::scope::Permission;
+
+/// The sentence for a verb that was carried out on `pod`; one line for each thing that is listed.
+pub fn done(verb: &Verb, pod: Option<&PodName>, reply: &Event) -> String {
+    match reply {
+        Event::Created { info } | Event::Spawned { info, .. } => return created(verb, pod, info),
+        Event::PodsStopped { stopped } => return stopped_sentence(stopped),
+        Event::Plan { steps, done } => return plan(steps, *done),
+        Event::PeerRegistered { result } => return peered(&result.source, &result.peer),
+        Event::Peered { source, peer } => return peered(source, peer),
+        Event::Unpeered { source, peer } => return format!("peers no more: {source} and {peer}"),
+        Event::Holders { holders } => return held(holders),
+        Event::Reclaimed { loans } if loans.is_empty() => return "nothing was lent there".into(),
+        Event::Reclaimed { loans } => {
+            let back = loans.iter().map(|l| format!("{} from {}", scope::rule(&l.rule), l.to));
+            return format!("took back {}", back.collect::<Vec<_>>().join(", "));
+        }
+        Event::Policy { rules } => return policy(rules),
+        _ => {}
+    }
+    plain(verb, pod.map_or("the Pod", PodName::as_str), reply)
+}
+
+fn plain(verb: &Verb, pod: &str, reply: &Event) -> String {
+    match (verb, reply) {
+        (Verb::Send { .. }, Event::Accepted { queued: Some(_), .. }) => {
+            format!("queued for {pod}: it is sent when the turn ends")
+        }
+        (Verb::Send { .. }, _) => format!("sent to {pod}"),
+        (Verb::Stop { .. }, _) => format!("stopped {pod} · :restore {pod} brings it back"),
+        (Verb::Restore { pod: name, .. }, _) => {
+            let name = name.as_ref().map_or(pod, |name| name.as_str());
+            format!("{name} is back; nothing was run or sent again")
+        }
+        (Verb::Pause(_), _) => format!("paused {pod} · Enter goes on · :cancel drops the turn"),
+        (Verb::Resume(_), _) => format!("{pod} goes on"),
+        (Verb::Cancel(_), _) => format!("dropped the turn of {pod}"),
+        (Verb::Compact(_), _) => format!("compacting the history of {pod}"),
+        (Verb::Model(Some(model)), _) => format!("{pod} uses {model}"),
+        (Verb::Remove(_), _) => format!("deleted {pod}"),
+        (Verb::Rewind(_), _) => format!("rewound {pod}"),
+        (Verb::Peer(other), _) => format!("peers registered: {pod} ↔ {other}"),
+        (Verb::Unpeer(other), _) => format!("peers no more: {pod} and {other}"),
+        (Verb::Lend { to, path, .. }, _) => {
+            let path = path.display();
+            format!("{pod} lent {path} to {to} · :reclaim {path} takes it back")
+        }
+        (Verb::Policy(Some(rule)), _) => format!("rule {rule} is in force no more"),
+        _ => "done".into(),
+    }
+}
+
+fn created(verb: &Verb, pod: Option<&PodName>, info: &yoi::protocol::PodInfo) -> String {
+    match (verb, pod) {
+        (Verb::Fork { .. }, Some(from)) => {
+            format!("{} goes on from the history of {from}", info.name)
+        }
+        _ => format!("{} is ready", info.name),
+    }
+}
+
+fn peered(source: &PodName, peer: &PodName) -> String {
+    format!("peers registered: {source} ↔ {peer}")
+}
+
+/// Who was stopped, and what of their scope went back to whom.
+fn stopped_sentence(stopped: &[StoppedPod]) -> String {
+    // Children come first: the last is the one that was named.
+    let Some((named, below)) = stopped.split_last() else { return "it was stopped already".into() };
+    let mut text = format!("stopped {}", named.name);
+    if !below.is_empty() {
+        let names: Vec<_> = below.iter().map(|pod| pod.name.as_str()).collect();
+        // Writing into a string cannot fail.
+        let _ = write!(text, " and below it {}", names.join(", "));
+    }
+    for pod in stopped.iter().filter(|pod| !pod.returned.is_empty()) {
+        let Some(lender) = &pod.lender else { continue };
+        let _ = write!(text, " · {lender} has {} again", scope::rules(&pod.returned));
+    }
+    let tree = if below.is_empty() { "" } else { " --tree" };
+    let _ = write!(text, " · :restore {}{tree} brings it back", named.name);
+    text
+}
+
+/// What a restore did, or would do: one line a Pod.
+fn plan(steps: &[PlanStep], done: bool) -> String {
+    let back = |step: &&PlanStep| matches!(step.what, Restoring::Idle | Restoring::Paused);
+    if let (true, [step]) = (done, steps)
+        && back(&step)
+        && step.notes.is_empty()
+    {
+        let resumes = match step.what {
+            Restoring::Paused => "; :resume goes on with its turn",
+            _ => "; nothing was run or sent again",
+        };
+        return format!("{} is back{resumes}", step.name);
+    }
+    steps.iter().map(|step| step_line(step, done)).collect::<Vec<_>>().join("\n")
+}
+
+/// What becomes of one Pod, in a line.
+pub fn step_line(step: &PlanStep, done: bool) -> String {
+    let will = match (step.what, done) {
+        (Restoring::AlreadyLive, _) => "is live already",
+        (Restoring::Idle, false) => "comes back idle",
+        (Restoring::Idle, true) => "is back, idle",
+        (Restoring::Paused, false) => "comes back paused: a turn was cut off",
+        (Restoring::Paused, true) => "is back, paused; :resume goes on",
+        (Restoring::StaysStopped, _) => "stays stopped",
+        (Restoring::Impossible, _) => "cannot come back",
+    };
+    let notes: String = step.notes.iter().map(|note| format!(" · {note}")).collect();
+    format!("{} {will}{notes}", step.name)
+}
+
+fn held(holders: &[PathHolder]) -> String {
+    if holders.is_empty() {
+        return "no Pod may read or write it".into();
+    }
+    let one = |holder: &PathHolder| {
+        let may = match holder.permission {
+            Permission::Read => "reads",
+            Permission::Write => "writes",
+        };
+        let from = holder.lender.as_ref().map(|lender| format!(" (lent by {lender})"));
+        format!("{} {may}{}", holder.pod, from.unwrap_or_default())
+    };
+    holders.iter().map(one).collect::<Vec<_>>().join(" · ")
+}
+
+fn policy(rules: &[PolicyRule]) -> String {
+    if rules.is_empty() {
+        return "no rule is in force".into();
+    }
+    rules.iter().map(policy_line).collect::<Vec<_>>().join("\n")
+}
+
+/// A rule of policy, in a line.
+pub fn policy_line(rule: &PolicyRule) -> String {
+    let does = match rule.action {
+        Action::Allow => "allow",
+        Action::Ask => "ask",
+        Action::Deny => "deny",
+    };
+    let whom = match (&rule.pod, rule.tree) {
+        (None, _) => String::new(),
+        (Some(pod), false) => format!(" for {pod}"),
+        (Some(pod), true) => format!(" for {pod} and below"),
+    };
+    let number = rule.id.map(|id| format!("{id}  ")).unwrap_or_default();
+    let what = crate::pane::inbox::rule_words(&rule.pattern);
+    format!("{number}{does} {what}{whom}  ({})", rule.source)
+}

@@ -1,0 +1,187 @@
+//! The inbox: everything that waits for a person over the whole tree, oldest first. Its keys answer,
+//! and only once what they answer has been looked at.
+
+use crate::app::family::Family;
+use std::fmt::Write as _;
+use yoi::protocol::{Ask, PodInfo, PodName};
+
+mod draw;
+
+pub use draw::{View, rule_words};
+
+/// How long a request must have had the focus, unchanged, before an answer counts, in milliseconds.
+pub const LOOK: u64 = 300;
+
+/// Something that waits for a person.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item<'a> {
+    /// A question, or several that are the same one, the oldest first.
+    Question(Vec<&'a Ask>),
+    /// A Pod that needs a person for something that is no question, such as a missing key.
+    Other(&'a PodInfo),
+}
+
+/// What is chosen in the inbox, and since when it has been looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Inbox {
+    /// The parts of the chosen item; empty when nothing is chosen yet.
+    chosen: Vec<String>,
+    /// Where it was, for when it goes.
+    at: usize,
+    pub extent: Extent,
+    /// Rows of it that are scrolled away.
+    pub scrolled: usize,
+    /// What has the focus, unchanged since then.
+    focused: Option<Vec<String>>,
+    since: u64,
+}
+
+/// How much of the chosen item is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    #[default]
+    Brief,
+    Whole,
+}
+
+/// Whether the inbox has the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    Here,
+    Elsewhere,
+}
+
+impl Item<'_> {
+    /// The questions in it, or the Pod: what it is recognised by.
+    fn parts(&self) -> Vec<String> {
+        match self {
+            Self::Question(asks) => asks.iter().map(|ask| ask.id.clone()).collect(),
+            Self::Other(info) => vec![format!("pod {}", info.name)],
+        }
+    }
+
+    /// When it began to wait, in milliseconds since the Unix epoch.
+    pub fn since(&self) -> u64 {
+        match self {
+            Self::Question(asks) => asks.first().map_or(0, |ask| ask.since),
+            Self::Other(info) => info.since,
+        }
+    }
+
+    /// The Pod that has waited longest for it.
+    pub fn pod(&self) -> Option<&PodName> {
+        match self {
+            Self::Question(asks) => asks.first().map(|ask| &ask.pod),
+            Self::Other(info) => Some(&info.name),
+        }
+    }
+
+    /// The questions in it.
+    pub fn asks(&self) -> &[&Ask] {
+        match self {
+            Self::Question(asks) => asks,
+            Self::Other(_) => &[],
+        }
+    }
+}
+
+/// Everything that waits, oldest first.
+pub fn items(family: &Family) -> Vec<Item<'_>> {
+    let mut items: Vec<Item<'_>> = Vec::new();
+    for ask in family.asks() {
+        let same = items.iter_mut().find_map(|item| match item {
+            Item::Question(asks) if is_same(asks[0], ask) => Some(asks),
+            _ => None,
+        });
+        match same {
+            Some(asks) => asks.push(ask),
+            None => items.push(Item::Question(vec![ask])),
+        }
+    }
+    let asks = |info: &PodInfo| family.asks().iter().any(|ask| ask.pod == info.name);
+    let others = family.needs_you().into_iter().filter(|info| !asks(info));
+    items.extend(others.map(Item::Other));
+    items.sort_by_key(Item::since);
+    items
+}
+
+/// Whether one answer fits both.
+fn is_same(one: &Ask, other: &Ask) -> bool {
+    one.tool == other.tool
+        && one.action == other.action
+        && one.rule == other.rule
+        && one.because == other.because
+}
+
+impl Inbox {
+    /// Where the chosen item is among these, from 0.
+    pub fn position(&self, items: &[Item<'_>]) -> usize {
+        let mine = |item: &Item<'_>| item.parts().iter().any(|part| self.chosen.contains(part));
+        let found = items.iter().position(mine);
+        found.unwrap_or_else(|| self.at.min(items.len().saturating_sub(1)))
+    }
+
+    /// The chosen item.
+    pub fn chosen<'a, 'b>(&self, items: &'b [Item<'a>]) -> Option<&'b Item<'a>> {
+        items.get(self.position(items))
+    }
+
+    /// Chooses the item at a place; beyond the end it is the last.
+    pub fn choose(&mut self, items: &[Item<'_>], at: usize) {
+        self.at = at.min(items.len().saturating_sub(1));
+        self.chosen = items.get(self.at).map(Item::parts).unwrap_or_default();
+        (self.extent, self.scrolled) = (Extent::Brief, 0);
+    }
+
+    /// To be called after whatever may have changed what has the focus: an answer counts only some
+    /// time after the last change.
+    pub fn follow(&mut self, items: &[Item<'_>], attention: Attention, now: u64) {
+        let at = self.position(items);
+        let parts = items.get(at).map(Item::parts).unwrap_or_default();
+        if !self.chosen.iter().any(|part| parts.contains(part)) {
+            (self.extent, self.scrolled) = (Extent::Brief, 0);
+        }
+        (self.at, self.chosen) = (at, parts);
+        let focused = match attention {
+            Attention::Here => Some(self.chosen.clone()),
+            Attention::Elsewhere => None,
+        };
+        if self.focused != focused {
+            self.focused = focused;
+            self.since = now;
+        }
+    }
+
+    /// Whatever was pressed was meant for something else: the look begins anew.
+    pub fn distracted(&mut self, now: u64) {
+        self.since = now;
+    }
+
+    /// Whether an answer counts by now.
+    pub fn is_armed(&self, now: u64) -> bool {
+        let looked = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
+        looked && now >= self.since.saturating_add(LOOK)
+    }
+}
+
+/// Text as it is, to the last character: what a terminal would not show is spelt out, and so
+/// cannot hide in a command that a person is to allow.
+pub fn spelt_out(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        let hidden = unicode_width::UnicodeWidthChar::width(c).is_none_or(|width| width == 0);
+        match c {
+            '\n' => plain.push('\n'),
+            '\t' => plain.push_str("    "),
+            c if hidden || ('\u{202a}'..='\u{202e}').contains(&c) => {
+                // Writing into a string cannot fail.
+                let _ = write!(plain, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The inbox on screen: a row for each thing that waits, and below the chosen one what it is.
+
+use crate::app::family::Family;
+use crate::pane::age::elapsed;
+use crate::pane::fit::{cut, pad, right, width, wrap};
+use crate::pane::glyph::Glyphs;
+use crate::pane::inbox::{Attention, Extent, Inbox, Item, items, spelt_out};
+use crate::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use yoi::protocol::{Ask, Pattern};
+
+/// Rows of the action that are shown before all of it is asked for.
+const BRIEF: usize = 3;
+/// The most rows of things that wait while nobody looks.
+const LISTED: usize = 3;
+/// The columns of the age.
+const AGE: usize = 5;
+
+/// The inbox as a widget.
+pub struct View<'a> {
+    pub inbox: &'a Inbox,
+    pub family: &'a Family,
+    pub theme: &'a Theme,
+    pub glyphs: Glyphs,
+    pub now: u64,
+    pub attention: Attention,
+}
+
+impl View<'_> {
+    /// How many rows it would fill at this width.
+    pub fn height(&self, columns: u16) -> usize {
+        let items = items(self.family);
+        match self.attention {
+            Attention::Elsewhere => items.len().min(LISTED + 1),
+            Attention::Here => {
+                let chosen = self.inbox.chosen(&items);
+                items.len() + chosen.map_or(0, |item| self.details(item, columns.into()).len())
+            }
+        }
+    }
+
+    /// Whether some of what the chosen item asks for is not on screen.
+    pub fn is_cut(&self, columns: u16) -> bool {
+        let items = items(self.family);
+        let Some(ask) = self.inbox.chosen(&items).and_then(|item| item.asks().first()) else {
+            return false;
+        };
+        self.inbox.extent == Extent::Brief && action(ask, columns.into()).len() > BRIEF
+    }
+
+    /// The item at row `y` of the pane, from 0.
+    pub fn item_at(&self, y: u16, area: Rect) -> Option<usize> {
+        let items = items(self.family);
+        self.rows(&items, area).get(usize::from(y)).and_then(|(_, item)| *item)
+    }
+
+    /// Every row with the item whose head it is, as many as there is room for.
+    fn rows(&self, items: &[Item<'_>], area: Rect) -> Vec<(Line<'static>, Option<usize>)> {
+        let (columns, height) = (usize::from(area.width), usize::from(area.height));
+        let head = |at: usize| (self.head(&items[at], columns), Some(at));
+        if self.attention == Attention::Elsewhere {
+            let shown = if items.len() > height { height.saturating_sub(1) } else { items.len() };
+            let mut rows: Vec<_> = (0..shown).map(head).collect();
+            if items.len() > shown && height > 0 {
+                let more = format!("  +{} more", items.len() - shown);
+                rows.push((Line::styled(more, self.theme.needs), None));
+            }
+            return rows;
+        }
+        let at = self.inbox.position(items);
+        let details = items.get(at).map(|item| self.details(item, columns)).unwrap_or_default();
+        let details: Vec<_> = details.into_iter().skip(self.inbox.scrolled).collect();
+        // What is chosen is whole before the others have a row.
+        let room = height.saturating_sub(1 + details.len());
+        let before = at.min(room);
+        let after = (items.len() - at.min(items.len())).saturating_sub(1).min(room - before);
+        let first = at - before;
+        let mut rows: Vec<_> = (first..items.len().min(at + 1)).map(head).collect();
+        rows.extend(details.into_iter().map(|line| (line, None)));
+        rows.extend((at + 1..at + 1 + after).map(head));
+        rows.truncate(height);
+        rows
+    }
+
+    fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
+        let age = right(&elapsed(self.now.saturating_sub(item.since())), AGE);
+        let shape = self.glyphs.pick("▲ ", "! ");
+        let (who, what) = match item {
+            Item::Question(asks) => (who(asks), brief(asks)),
+            Item::Other(info) => {
+                (info.name.to_string(), info.why.clone().unwrap_or_else(|| "needs you".into()))
+            }
+        };
+        let room = columns.saturating_sub(width(shape) + AGE + 1);
+        let who = self.glyphs.plain(&cut(&who, room / 2));
+        let rest = room.saturating_sub(width(&who) + 2);
+        let what = self.glyphs.plain(&pad(&spelt_out(&what.replace('\n', " ")), rest));
+        Line::from(vec![
+            Span::styled(shape, self.theme.needs),
+            Span::styled(who, self.theme.agent),
+            Span::raw(format!("  {what}")),
+            Span::styled(format!(" {age}"), self.theme.dim),
+        ])
+    }
+
+    /// What is to be known before one answers.
+    fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
+        let room = columns.saturating_sub(4).max(1);
+        let Some(ask) = item.asks().first() else {
+            return vec![self.fact("", "nothing to allow here: o goes there", room)];
+        };
+        let mut lines = Vec::new();
+        let all = action(ask, columns);
+        let whole = self.inbox.extent == Extent::Whole;
+        let shown = if whole { all.len() } else { all.len().min(BRIEF) };
+        for line in &all[..shown] {
+            let line = self.glyphs.plain(line);
+            lines.push(Line::from(vec![Span::raw("    "), Span::styled(line, self.theme.code)]));
+        }
+        if shown < all.len() {
+            let more = format!("… {} more lines: Enter shows them", all.len() - shown);
+            lines.push(self.fact("", &more, room));
+        }
+        for (name, value) in facts(item, ask, self.inbox.extent) {
+            for (i, line) in wrap(&value, room.saturating_sub(9)).into_iter().enumerate() {
+                lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
+            }
+        }
+        lines
+    }
+
+    fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
+        let name = if name.is_empty() && !value.starts_with("  ") { "" } else { name };
+        let value = self.glyphs.plain(&cut(value, room));
+        Line::from(vec![Span::styled(format!("    {name:<9}"), self.theme.dim), Span::raw(value)])
+    }
+
+    pub fn render(&self, area: Rect, buf: &mut Buffer) {
+        let items = items(self.family);
+        if items.is_empty() && area.height > 0 {
+            let columns = usize::from(area.width);
+            buf.set_stringn(area.x, area.y, "nothing needs you", columns, self.theme.dim);
+        }
+        let chosen = self.inbox.position(&items);
+        for ((line, item), y) in self.rows(&items, area).into_iter().zip(area.y..area.bottom()) {
+            buf.set_line(area.x, y, &line, area.width);
+            if self.attention == Attention::Here && item == Some(chosen) {
+                buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);
+            }
+        }
+    }
+}
+
+/// Who asks: the Pod, and how many others ask the same.
+fn who(asks: &[&Ask]) -> String {
+    let Some(first) = asks.first() else { return String::new() };
+    let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
+    match asks.len() {
+        1 => format!("{above}{}", first.pod),
+        many => format!("{above}{} ×{many}", first.pod),
+    }
+}
+
+fn brief(asks: &[&Ask]) -> String {
+    asks.first().map_or(String::new(), |ask| format!("{} {}", ask.tool, ask.action))
+}
+
+/// The exact action, wrapped.
+fn action(ask: &Ask, columns: usize) -> Vec<String> {
+    wrap(&spelt_out(&ask.action), columns.saturating_sub(4).max(1))
+}
+
+fn facts(item: &Item<'_>, ask: &Ask, extent: Extent) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("because", spelt_out(&ask.because))];
+    facts.extend(ask.reason.iter().map(|reason| ("for", spelt_out(reason))));
+    if extent == Extent::Whole || item.asks().len() > 1 {
+        facts.push(("asked by", askers(item.asks())));
+    }
+    if extent == Extent::Whole {
+        facts.push(("scope", crate::pane::scope::rules(&ask.scope)));
+    }
+    facts.push(("rule", rule_words(&ask.rule)));
+    facts
+}
+
+/// Every Pod that asks, with its ancestors.
+fn askers(asks: &[&Ask]) -> String {
+    let path = |ask: &&Ask| {
+        let names = ask.lineage.iter().chain([&ask.pod]);
+        names.map(ToString::to_string).collect::<Vec<_>>().join(" › ")
+    };
+    asks.iter().map(path).collect::<Vec<_>>().join(", ")
+}
+
+/// A rule as a person reads it.
+pub fn rule_words(rule: &Pattern) -> String {
+    spelt_out(&format!("{}: {}", rule.tool, rule.pattern))
+}

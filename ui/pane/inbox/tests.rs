@@ -1,0 +1,72 @@
+use super::*;
+use crate::app::tests::{NOON, ask, pod};
+use yoi::protocol::State;
+
+fn family(asks: Vec<Ask>) -> Family {
+    let mut family = Family::default();
+    let pods = vec![pod("alice", State::NeedsYou), pod("bob", State::NeedsYou)];
+    family.replace(pods, Vec::new(), asks);
+    family
+}
+
+#[test]
+fn what_is_the_same_question_is_one_item_and_the_oldest_comes_first() {
+    let late = Ask { since: NOON + 9, ..ask("1", "bob", "cargo fetch") };
+    let early = Ask { since: NOON + 1, ..ask("2", "alice", "cargo publish") };
+    let same = Ask { since: NOON + 20, ..ask("3", "alice", "cargo fetch") };
+    let family = family(vec![late, same, early]);
+    let parts: Vec<_> = items(&family).iter().map(Item::parts).collect();
+    assert_eq!(parts, [vec!["2".to_owned()], vec!["1".into(), "3".into()]]);
+}
+
+#[test]
+fn a_pod_that_needs_a_person_without_asking_is_listed_too() {
+    let family = family(vec![ask("1", "alice", "cargo fetch")]);
+    let items = items(&family);
+    assert_eq!(items.len(), 2);
+    assert!(
+        items.iter().any(|item| matches!(item, Item::Other(info) if info.name.as_str() == "bob"))
+    );
+}
+
+#[test]
+fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
+    let mut family = family(vec![ask("1", "alice", "cargo fetch")]);
+    let mut inbox = Inbox::default();
+    inbox.follow(&items(&family), Attention::Elsewhere, 0);
+    assert!(!inbox.is_armed(10_000), "nobody looks");
+    inbox.follow(&items(&family), Attention::Here, 10_000);
+    assert!(!inbox.is_armed(10_299));
+    assert!(inbox.is_armed(10_300));
+    family.asked(Ask { since: NOON + 50, ..ask("9", "bob", "cargo fetch") });
+    inbox.follow(&items(&family), Attention::Here, 10_400);
+    assert!(!inbox.is_armed(10_500), "one more asks the same: it is another question now");
+    assert!(inbox.is_armed(10_700));
+    inbox.distracted(10_800);
+    assert!(!inbox.is_armed(10_900));
+}
+
+#[test]
+fn the_choice_stays_with_what_was_chosen() {
+    let mut family = family(vec![]);
+    for (id, since) in [("1", 10), ("2", 20), ("3", 30)] {
+        family.asked(Ask { since, ..ask(id, "alice", &format!("make {id}")) });
+    }
+    let mut inbox = Inbox::default();
+    inbox.choose(&items(&family), 1);
+    family.answered("1");
+    inbox.follow(&items(&family), Attention::Here, 0);
+    assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["2".to_owned()]));
+    family.answered("2");
+    inbox.follow(&items(&family), Attention::Here, 0);
+    assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["3".to_owned()]));
+}
+
+#[test]
+fn nothing_of_a_command_is_hidden_from_who_allows_it() {
+    assert_eq!(
+        spelt_out("rm\u{1b}[2K a\u{202e}b\u{200b}\r"),
+        "rm\\u{1b}[2K a\\u{202e}b\\u{200b}\\u{d}"
+    );
+    assert_eq!(spelt_out("echo 日本\nls"), "echo 日本\nls");
+}

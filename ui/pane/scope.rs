@@ -1,0 +1,40 @@
+//! Scopes as people read them.
+
+use std::path::Path;
+use yoi::protocol::Lent;
+use yoi::scope::{Permission, Rule};
+
+/// One rule: `write /repo/ui`.
+pub fn rule(rule: &Rule) -> String {
+    let may = match rule.permission {
+        Permission::Read => "read",
+        Permission::Write => "write",
+    };
+    let only = if rule.recursive { "" } else { " (only what lies directly in it)" };
+    format!("{may} {}{only}", path(&rule.target))
+}
+
+/// Several rules, or `nothing`.
+pub fn rules(rules: &[Rule]) -> String {
+    if rules.is_empty() {
+        return "nothing".into();
+    }
+    rules.iter().map(rule).collect::<Vec<_>>().join(", ")
+}
+
+/// What is denied: by a rule of `read` everything is.
+pub fn denied(rule: &Rule) -> String {
+    match rule.permission {
+        Permission::Read => format!("nothing in {}", path(&rule.target)),
+        Permission::Write => format!("only read {}", path(&rule.target)),
+    }
+}
+
+/// A part that another Pod has for now.
+pub fn lent(lent: &Lent) -> String {
+    format!("{} to {}", rule(&lent.rule), lent.to)
+}
+
+fn path(path: &Path) -> String {
+    path.display().to_string()
+}

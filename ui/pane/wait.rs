@@ -1,0 +1,95 @@
+//! Waits that have grown long, in words: who waits, for whom, and how long by now.
+
+use crate::app::family::Family;
+use yoi::protocol::{PodInfo, PodName, State};
+
+const MINUTE: u64 = 60_000;
+/// From then on a wait is worth a word.
+const LONG: u64 = MINUTE;
+/// How many names are told.
+const NAMED: usize = 2;
+
+/// What a Pod has been waiting for, once that is long: `waits for tester, 4 min`.
+pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
+    let (what, since) = wait(info, family)?;
+    let waited = now.saturating_sub(since);
+    (waited >= LONG).then(|| format!("{what}{}", minutes(waited)))
+}
+
+/// When [`sentence`] says something else by itself.
+pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
+    let (_, since) = wait(info, family)?;
+    Some(since + (now.saturating_sub(since) / MINUTE + 1) * MINUTE)
+}
+
+fn wait(info: &PodInfo, family: &Family) -> Option<(String, u64)> {
+    match info.state {
+        State::NeedsYou => Some(("waits for you, ".into(), info.since)),
+        State::Running => {
+            let heard = info.last_activity.max(info.since);
+            Some(("no news for ".into(), heard))
+        }
+        State::Idle => {
+            let names: Vec<&PodName> = working(info, family).map(|child| &child.name).collect();
+            (!names.is_empty()).then(|| (format!("waits for {}, ", list(&names)), info.since))
+        }
+        State::Paused | State::Stopped | State::Failed | State::Unknown => None,
+    }
+}
+
+/// The children whose news would wake it.
+fn working<'a>(info: &PodInfo, family: &'a Family) -> impl Iterator<Item = &'a PodInfo> {
+    let busy = |child: &&PodInfo| matches!(child.state, State::Running | State::NeedsYou);
+    family.children(&info.name).filter(busy)
+}
+
+fn list(names: &[&PodName]) -> String {
+    let told: Vec<_> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => told.join(" and "),
+        more => format!("{} and {more} more", told.join(", ")),
+    }
+}
+
+fn minutes(millis: u64) -> String {
+    match millis / MINUTE {
+        minutes @ 0..60 => format!("{minutes} min"),
+        minutes => format!("{}h{:02}", minutes / 60, minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::tests::{NOON, pod};
+
+    #[test]
+    fn a_wait_says_for_whom_once_it_is_long() {
+        let alice = PodInfo { since: NOON, ..pod("alice", State::Idle) };
+        let child =
+            |name: &str, state| PodInfo { parent: Some(alice.name.clone()), ..pod(name, state) };
+        let mut family = Family::default();
+        let children = [child("scout", State::Running), child("tester", State::NeedsYou)];
+        let pods = std::iter::once(alice.clone()).chain(children).collect();
+        family.replace(pods, Vec::new(), Vec::new());
+        assert_eq!(sentence(&alice, &family, NOON + 59_000), None);
+        assert_eq!(changes_at(&alice, &family, NOON + 59_000), Some(NOON + 60_000));
+        let said = sentence(&alice, &family, NOON + 250_000);
+        assert_eq!(said.as_deref(), Some("waits for scout and tester, 4 min"));
+        let tester = family.children(&alice.name).nth(1).expect("tester").clone();
+        let said = sentence(&tester, &family, NOON + 12 * 60_000);
+        assert_eq!(said.as_deref(), Some("waits for you, 12 min"));
+    }
+
+    #[test]
+    fn a_running_pod_is_quiet_since_it_last_did_something() {
+        let heard = NOON + 30_000;
+        let info = PodInfo { last_activity: heard, ..pod("alice", State::Running) };
+        let family = Family::default();
+        assert_eq!(sentence(&info, &family, NOON + 80_000), None);
+        let said = sentence(&info, &family, heard + 120_000);
+        assert_eq!(said.as_deref(), Some("no news for 2 min"));
+        let resting = pod("bob", State::Idle);
+        assert_eq!(sentence(&resting, &family, NOON + 3_600_000), None);
+    }
+}
