@@ -58,7 +58,7 @@ impl App {
         let mut lines = vec![("state", state), ("because", because(info))];
         lines.extend(wait::sentence(info, &self.family, self.now).map(|wait| ("waits", wait)));
         for ask in self.family.asks().iter().filter(|ask| ask.pod == info.name) {
-            let what = spelt_out(&format!("{} {}", ask.tool, ask.action));
+            let what = spelt_out(&ask.line());
             lines.push(("asks you", format!("{what} · {} · {}", ask.because, ago(ask.since))));
         }
         let heard = match info.last_activity {
@@ -135,10 +135,16 @@ impl App {
             help: help.to_owned(),
             choice: Choice::Prefill(line),
         };
-        let rows = possible(&info, self.family.children(&info.name).next().is_some())
-            .into_iter()
-            .map(row)
-            .collect();
+        let has_children = self.family.children(&info.name).next().is_some();
+        let mut lines = possible(&info, has_children);
+        if self.selected() == Some(&info.name) {
+            lines.push(("peer ".into(), "make it and another Pod peers"));
+            lines.push(("fork ".into(), "make a new Pod with its history"));
+        } else {
+            lines.push((format!("peer {}", info.name), "make it and the selected Pod peers"));
+            lines.push((format!("unpeer {}", info.name), "end what :peer began"));
+        }
+        let rows = lines.into_iter().map(row).collect();
         let title = format!("{}: what can be done now", info.name);
         self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
         Vec::new()
@@ -211,7 +217,5 @@ fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
         lines.push((format!("restore {name} --tree"), "bring it and everything below it back"));
     }
     lines.push((line("explain"), "say why it is in its state"));
-    lines.push((line("peer"), "make it and the selected Pod peers"));
-    lines.push((line("unpeer"), "end that"));
     lines
 }

@@ -14,6 +14,8 @@ pub struct Family {
     below: HashMap<PodName, Vec<usize>>,
     peers: Vec<PeerEdge>,
     asks: Vec<Ask>,
+    /// When each Pod was last heard of; milliseconds since the Unix epoch.
+    heard: HashMap<PodName, u64>,
     known: bool,
 }
 
@@ -24,6 +26,20 @@ impl Family {
         self.known = true;
         self.asks.sort_by_key(|ask| ask.since);
         self.find_places();
+    }
+
+    /// An event of this Pod came at `now`.
+    pub fn heard(&mut self, name: &PodName, now: u64) {
+        match self.heard.get_mut(name) {
+            Some(at) => *at = now,
+            None => drop(self.heard.insert(name.clone(), now)),
+        }
+    }
+
+    /// Since when a Pod has been silent.
+    pub fn silent_since(&self, info: &PodInfo) -> u64 {
+        let heard = self.heard.get(&info.name).copied().unwrap_or(0);
+        heard.max(info.last_activity).max(info.since)
     }
 
     /// Whether the host has told its Pods at all.
@@ -53,6 +69,7 @@ impl Family {
         self.pods.retain(|pod| pod.name != *name);
         self.peers.retain(|edge| edge.other(name).is_none());
         self.asks.retain(|ask| ask.pod != *name);
+        self.heard.remove(name);
         self.find_places();
     }
 

@@ -55,9 +55,9 @@ impl App {
             Context::Inbox,
             &[
                 (Action::AllowOnce, "allow once"),
+                (Action::Deny, "deny"),
                 (Action::AllowPod, "for this Pod"),
                 (Action::AllowTree, "and below"),
-                (Action::Deny, "deny"),
                 (Action::Unfold, "all of it"),
                 (Action::OpenPod, "go there"),
                 (Action::Back, "back"),

@@ -18,6 +18,7 @@ impl App {
         let Outgoing { pod, seq, event, .. } = outgoing;
         if let Some(pod) = &pod {
             self.changed |= self.shown() == Some(pod);
+            self.family.heard(pod, self.now);
             if let Some(transcript) = self.transcripts.get_mut(pod) {
                 transcript.apply(seq, &event);
             }

@@ -206,7 +206,7 @@ impl App {
             self.overlay = None;
             self.denying = None;
         }
-        let what = inbox::spelt_out(&format!("{} {}", ask.tool, ask.action)).replace('\n', " ");
+        let what = inbox::spelt_out(&ask.line());
         let text = match verdict {
             Verdict::Withdrawn { why } => format!("{} asks no more: {why}", ask.pod),
             verdict if ours => format!("{}: {} · {what}", ask.pod, words(verdict)),

@@ -44,6 +44,7 @@ pub fn ask(id: &str, pod: &str, command: &str) -> yoi::protocol::Ask {
         because: "it needs the network".into(),
         reason: Some("fetch what is missing".into()),
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
+        lease: None,
         rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
         since: NOON,
     }
@@ -195,6 +196,7 @@ fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
     yoi::protocol::Queued { id: id.into(), input: crate::pane::composer::tests::plain(text) }
 }
 
+mod family;
 mod keys;
 mod live;
 mod sending;

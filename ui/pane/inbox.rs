@@ -111,6 +111,7 @@ fn is_same(one: &Ask, other: &Ask) -> bool {
         && one.action == other.action
         && one.rule == other.rule
         && one.because == other.because
+        && one.lease == other.lease
 }
 
 impl Inbox {

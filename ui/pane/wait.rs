@@ -6,6 +6,8 @@ use yoi::protocol::{PodInfo, PodName, State};
 const MINUTE: u64 = 60_000;
 /// From then on a wait is worth a word.
 const LONG: u64 = MINUTE;
+/// From then on the silence of a turn is.
+const SILENT: u64 = 2 * MINUTE;
 /// How many names are told.
 const NAMED: usize = 2;
 
@@ -13,7 +15,8 @@ const NAMED: usize = 2;
 pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
     let (what, since) = wait(info, family)?;
     let waited = now.saturating_sub(since);
-    (waited >= LONG).then(|| format!("{what}{}", minutes(waited)))
+    let long = if info.state == State::Running { SILENT } else { LONG };
+    (waited >= long).then(|| format!("{what}{}", minutes(waited)))
 }
 
 /// When [`sentence`] says something else by itself.
@@ -25,10 +28,7 @@ pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
 fn wait(info: &PodInfo, family: &Family) -> Option<(String, u64)> {
     match info.state {
         State::NeedsYou => Some(("waits for you, ".into(), info.since)),
-        State::Running => {
-            let heard = info.last_activity.max(info.since);
-            Some(("no news for ".into(), heard))
-        }
+        State::Running => Some(("no news for ".into(), family.silent_since(info))),
         State::Idle => {
             let names: Vec<&PodName> = working(info, family).map(|child| &child.name).collect();
             (!names.is_empty()).then(|| (format!("waits for {}, ", list(&names)), info.since))
@@ -86,7 +86,7 @@ mod tests {
         let heard = NOON + 30_000;
         let info = PodInfo { last_activity: heard, ..pod("alice", State::Running) };
         let family = Family::default();
-        assert_eq!(sentence(&info, &family, NOON + 80_000), None);
+        assert_eq!(sentence(&info, &family, heard + 119_000), None);
         let said = sentence(&info, &family, heard + 120_000);
         assert_eq!(said.as_deref(), Some("no news for 2 min"));
         let resting = pod("bob", State::Idle);

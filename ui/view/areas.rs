@@ -176,7 +176,8 @@ fn peers_rows(app: &App, height: u16) -> u16 {
 /// does.
 fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     let focused = app.focus == Focus::Inbox;
-    if height < TALL && !focused {
+    // What needs a person without asking stands in the strip above the tree already.
+    if !focused && (height < TALL || app.family.asks().is_empty()) {
         return 0;
     }
     let rows = u16::try_from(crate::view::inbox(app).height(width)).unwrap_or(u16::MAX);

@@ -1,6 +1,6 @@
-use crate::app::tests::{Bench, NOON, pod};
+use crate::app::tests::{Bench, NOON, ask, pod};
 use crate::pane::fit::width;
-use yoi::protocol::{PodInfo, PodName, Queued, State};
+use yoi::protocol::{Ask, Event, PodInfo, PodName, Queued, State};
 
 fn child(name: &str, parent: &str, state: State) -> PodInfo {
     PodInfo { parent: PodName::parse(parent).ok(), ..pod(name, state) }
@@ -114,9 +114,114 @@ fn screen_80x24_leader() {
     insta::assert_snapshot!(bench.screen());
 }
 
+/// A family three deep with two peers and two questions.
+fn relations(columns: u16, rows: u16) -> Bench {
+    let mut bench = Bench::new(family());
+    bench.size(columns, rows);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench.told(child("cases", "tester", State::Running));
+    for peer in ["bob", "docs"] {
+        let names = (PodName::parse("alice"), PodName::parse(peer));
+        let (Ok(source), Ok(peer)) = names else { panic!("names") };
+        bench.host(None, Event::Peered { source, peer });
+    }
+    let question = |id: &str, pod: &str, command: &str, at: u64| Ask {
+        lineage: vec![PodName::parse("alice").expect("a name")],
+        since: NOON + at,
+        ..ask(id, pod, command)
+    };
+    let publish = question("q", "tester", "cargo publish --dry-run\n日本語の名前", 80_000);
+    let fetch = question("r", "scout", "cargo fetch", 100_000);
+    let also = question("s", "cases", "cargo fetch", 110_000);
+    for ask in [publish, fetch, also] {
+        bench.host(None, Event::Asked { ask: Box::new(ask) });
+    }
+    bench
+}
+
+#[test]
+fn screen_family_80x24() {
+    insta::assert_snapshot!(relations(80, 24).screen());
+}
+
+#[test]
+fn screen_family_120x40() {
+    insta::assert_snapshot!(relations(120, 40).screen());
+}
+
+#[test]
+fn screen_family_200x60() {
+    insta::assert_snapshot!(relations(200, 60).screen());
+}
+
+#[test]
+fn screen_family_80x24_inbox() {
+    let mut bench = relations(80, 24);
+    bench.press("ctrl-n");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_family_40x12_inbox() {
+    let mut bench = relations(40, 12);
+    bench.press("ctrl-n");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_family_40x12_peers() {
+    let mut bench = relations(40, 12);
+    bench.press("tab");
+    bench.press("tab");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_family_120x40_inbox_whole() {
+    let mut bench = relations(120, 40);
+    bench.press("ctrl-n");
+    bench.press("j");
+    bench.press("enter");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_family_80x24_rule() {
+    let mut bench = relations(80, 24);
+    bench.press("ctrl-n");
+    bench.wait(400);
+    bench.press("T");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_family_80x24_explain() {
+    let mut bench = relations(80, 24);
+    bench.type_in(":explain tester");
+    bench.press("enter");
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn screen_family_80x24_menu() {
+    let mut bench = relations(80, 24);
+    bench.press("tab");
+    bench.press("x");
+    insta::assert_snapshot!(bench.screen());
+}
+
 #[test]
 fn screen_80x24_ascii() {
-    let mut bench = bench(80, 24);
+    let mut bench = relations(80, 24);
+    bench.host(
+        None,
+        Event::Answered {
+            ask: "q".into(),
+            pod: PodName::parse("tester").expect("a name"),
+            verdict: yoi::protocol::Verdict::Once,
+        },
+    );
     bench.app.setup.glyphs = crate::pane::glyph::Glyphs::Ascii;
     bench.app.tree.glyphs = crate::pane::glyph::Glyphs::Ascii;
     let screen = bench.screen();
@@ -158,7 +263,7 @@ fn every_row_is_exactly_the_width_at_every_size() {
         (200, 60),
         (300, 100),
     ] {
-        let mut bench = bench(columns, rows);
+        let mut bench = relations(columns, rows);
         bench.told(PodInfo {
             activity: Some("日本語👩‍💻é in the activity of a Pod".into()),
             why: Some("日本語👩‍💻é ".repeat(20)),
@@ -166,7 +271,9 @@ fn every_row_is_exactly_the_width_at_every_size() {
         });
         bench.type_in("日本語👩‍💻é".repeat(12).as_str());
         check_rows(&mut bench);
-        for key in ["tab", "ctrl-p", "esc", "f1", "esc", "ctrl-x"] {
+        for key in
+            ["tab", "tab", "tab", "tab", "enter", "T", "ctrl-p", "esc", "f1", "esc", "ctrl-x"]
+        {
             bench.press(key);
             bench.wait(400);
             check_rows(&mut bench);
@@ -178,9 +285,10 @@ fn every_row_is_exactly_the_width_at_every_size() {
 fn no_size_is_too_small_to_paint() {
     for columns in (1..70).step_by(3) {
         for rows in 1..20 {
-            let mut bench = bench(columns, rows);
+            let mut bench = relations(columns, rows);
             bench.screen();
-            for key in ["tab", "ctrl-p", "esc", "ctrl-x", "q", "tab"] {
+            for key in ["tab", "tab", "tab", "tab", "enter", "ctrl-p", "esc", "ctrl-x", "q", "tab"]
+            {
                 bench.press(key);
                 bench.screen();
             }

@@ -164,7 +164,7 @@ fn who(asks: &[&Ask]) -> String {
 }
 
 fn brief(asks: &[&Ask]) -> String {
-    asks.first().map_or(String::new(), |ask| format!("{} {}", ask.tool, ask.action))
+    asks.first().map_or(String::new(), |ask| spelt_out(&ask.line()))
 }
 
 /// The exact action, wrapped.
@@ -174,6 +174,7 @@ fn action(ask: &Ask, columns: usize) -> Vec<String> {
 
 fn facts(item: &Item<'_>, ask: &Ask, extent: Extent) -> Vec<(&'static str, String)> {
     let mut facts = vec![("because", spelt_out(&ask.because))];
+    facts.extend(ask.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
     facts.extend(ask.reason.iter().map(|reason| ("for", spelt_out(reason))));
     if extent == Extent::Whole || item.asks().len() > 1 {
         facts.push(("asked by", askers(item.asks())));

@@ -1,0 +1,332 @@
+use super::*;
+use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
+use yoi::protocol::event::StoppedPod;
+use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
+use yoi::scope::{Permission, Rule};
+
+fn name(text: &str) -> PodName {
+    PodName::parse(text).expect("a name")
+}
+
+fn child(of: &str, child: &str, state: State) -> PodInfo {
+    PodInfo { parent: Some(name(of)), ..pod(child, state) }
+}
+
+/// alice with scout and tester below her, bob beside her; tester asks.
+fn bench() -> Bench {
+    let pods = vec![
+        pod("alice", State::Running),
+        child("alice", "scout", State::Running),
+        child("alice", "tester", State::NeedsYou),
+        pod("bob", State::Stopped),
+    ];
+    let mut bench = Bench::new(pods);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench
+}
+
+fn asks(bench: &mut Bench, id: &str, pod: &str, command: &str) {
+    let ask = Box::new(ask(id, pod, command));
+    bench.host(Some(pod), Event::Asked { ask });
+}
+
+fn answered(bench: &mut Bench, id: &str, verdict: Verdict) {
+    let pod = name("tester");
+    bench.host(Some("tester"), Event::Answered { ask: id.into(), pod, verdict });
+}
+
+fn answers(effects: &[Effect]) -> Vec<(String, Verdict)> {
+    let verdict = |method: &Method| match method {
+        Method::Answer { ask, verdict } => Some((ask.clone(), verdict.clone())),
+        _ => None,
+    };
+    calls(effects).into_iter().filter_map(|(_, method)| verdict(method)).collect()
+}
+
+fn once(id: &str) -> Vec<(String, Verdict)> {
+    vec![(id.to_owned(), Verdict::Once)]
+}
+
+#[test]
+fn a_question_opens_the_inbox_without_taking_the_focus() {
+    let mut bench = bench();
+    bench.type_in("hal");
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    assert!(bench.screen().contains("tester  Bash cargo fetch"));
+    assert!(answers(&bench.type_in("lo a")).is_empty());
+    assert_eq!((bench.app.focus, bench.draft().as_str()), (Focus::Composer, "hallo a"));
+}
+
+#[test]
+fn ctrl_n_goes_to_the_oldest_question_and_its_pod_and_a_fresh_key_answers_it() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    assert_eq!(bench.app.focus, Focus::Inbox);
+    assert_eq!(bench.app.current, Some(name("tester")));
+    assert!(answers(&bench.press("a")).is_empty(), "it was not looked at yet");
+    bench.wait(299);
+    assert!(answers(&bench.press("a")).is_empty(), "the press before began the look anew");
+    bench.wait(300);
+    assert_eq!(answers(&bench.press("a")), once("q"));
+    bench.wait(300);
+    assert!(answers(&bench.press("a")).is_empty(), "it is answered only once");
+    answered(&mut bench, "q", Verdict::Once);
+    assert_eq!(bench.notice(), "tester: allowed once · Bash cargo fetch");
+    assert_eq!(bench.app.focus, Focus::Inbox, "tester still needs somebody");
+}
+
+#[test]
+fn no_repeated_key_no_paste_no_enter_and_no_click_ever_allows() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    let key = |code| KeyEvent::new_with_kind(code, KeyModifiers::NONE, KeyEventKind::Repeat);
+    assert!(bench.msg(Msg::Key(key(KeyCode::Char('a')))).is_empty());
+    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(answers(&bench.press("right")).is_empty());
+    bench.wait(1_000);
+    let click = crossterm::event::MouseEvent {
+        kind: crossterm::event::MouseEventKind::Down(crossterm::event::MouseButton::Left),
+        column: 50,
+        row: 17,
+        modifiers: KeyModifiers::NONE,
+    };
+    assert!(answers(&bench.msg(Msg::Mouse(click))).is_empty());
+    assert!(answers(&bench.msg(Msg::Paste("a".into()))).is_empty());
+    assert_eq!(bench.app.focus, Focus::Composer, "pasted text is text");
+}
+
+#[test]
+fn a_key_that_is_held_down_answers_one_question_and_no_other() {
+    let mut bench = bench();
+    asks(&mut bench, "one", "tester", "cargo fetch");
+    asks(&mut bench, "two", "scout", "cargo publish");
+    bench.press("ctrl-n");
+    bench.wait(500);
+    assert_eq!(answers(&bench.press("a")), once("one"));
+    answered(&mut bench, "one", Verdict::Once);
+    for _ in 0..100 {
+        bench.wait(30);
+        assert!(answers(&bench.press("a")).is_empty());
+    }
+}
+
+#[test]
+fn a_question_that_changes_under_the_finger_is_not_answered() {
+    let mut bench = bench();
+    asks(&mut bench, "one", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(400);
+    asks(&mut bench, "two", "scout", "cargo fetch");
+    assert!(answers(&bench.press("a")).is_empty(), "now it is two Pods that ask");
+    bench.wait(300);
+    assert_eq!(answers(&bench.press("a")).len(), 2, "one answer for what is the same");
+}
+
+#[test]
+fn a_rule_is_shown_before_it_is_written() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(400);
+    assert!(answers(&bench.press("T")).is_empty());
+    let screen = bench.screen();
+    assert!(screen.contains("from now on allow Bash: cargo fetch for tester and"), "{screen}");
+    assert!(answers(&bench.press("enter")).is_empty(), "that Enter was on its way already");
+    bench.wait(300);
+    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Tree)]);
+}
+
+#[test]
+fn a_refusal_carries_its_reason() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(400);
+    bench.press("D");
+    bench.type_in("use the vendored ones");
+    let reason = "use the vendored ones".to_owned();
+    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Deny { reason })]);
+}
+
+#[test]
+fn what_is_answered_elsewhere_goes_and_says_so() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(400);
+    bench.press("A");
+    answered(&mut bench, "q", Verdict::Once);
+    assert!(bench.app.overlay.is_none());
+    assert_eq!(bench.notice(), "tester: allowed once elsewhere · Bash cargo fetch");
+    bench.wait(400);
+    assert!(answers(&bench.press("enter")).is_empty());
+}
+
+#[test]
+fn a_long_command_is_read_to_its_end_before_it_is_allowed() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", &"echo one\n".repeat(9));
+    bench.press("ctrl-n");
+    bench.wait(400);
+    assert!(answers(&bench.press("a")).is_empty());
+    assert_eq!(bench.notice(), "this is all of it: press the key again");
+    bench.wait(400);
+    assert_eq!(answers(&bench.press("a")), once("q"));
+}
+
+#[test]
+fn peers_come_and_go_with_their_events_and_the_notice_with_the_reply() {
+    let mut bench = bench();
+    let asked = bench_line(&mut bench, "peer bob");
+    assert_eq!(calls(&asked), [(Some("alice"), &Method::Peer { name: "bob".into() })]);
+    let (source, peer) = (name("alice"), name("bob"));
+    let result =
+        yoi::protocol::event::PeerRegistered { source: source.clone(), peer: peer.clone() };
+    answer(&mut bench, asked, Event::PeerRegistered { result });
+    assert_eq!(
+        bench.notice(),
+        "peers registered: alice ↔ bob · bob is stopped; messages to it need :restore"
+    );
+    assert!(!bench.screen().contains("⇄ ◌ bob"), "panes change by events only");
+    bench.host(None, Event::Peered { source: source.clone(), peer: peer.clone() });
+    assert!(bench.screen().contains("⇄ ◌ bob"));
+    bench.host(None, Event::Unpeered { source: peer, peer: source });
+    assert!(!bench.screen().contains("⇄ ◌ bob"));
+}
+
+fn bench_line(bench: &mut Bench, line: &str) -> Vec<Effect> {
+    bench.type_in(&format!(":{line}"));
+    bench.press("enter")
+}
+
+#[test]
+fn tab_goes_through_the_panes_that_are_there() {
+    let mut bench = bench();
+    let round = |bench: &mut Bench| -> Vec<Focus> {
+        let step = |_| {
+            bench.press("tab");
+            bench.app.focus
+        };
+        (0..5).map(step).collect()
+    };
+    let start = [Focus::Tree, Focus::Transcript, Focus::Inbox, Focus::Composer, Focus::Tree];
+    assert_eq!(round(&mut bench), start);
+    bench.app.focus = Focus::Composer;
+    let edge = PeerEdge::new(name("alice"), name("bob"));
+    bench.host(None, Event::Peered { source: edge.a, peer: edge.b });
+    let all = [Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Inbox, Focus::Composer];
+    assert_eq!(round(&mut bench), all);
+}
+
+#[test]
+fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
+    let mut bench = bench();
+    assert!(calls(&bench_line(&mut bench, "stop alice --tree")).is_empty());
+    let screen = bench.screen();
+    assert!(
+        screen.contains("stop 3 Pods, alice and all below it: alice, scout, tester"),
+        "{screen}"
+    );
+    let stopped = bench.press("enter");
+    assert_eq!(calls(&stopped), [(Some("alice"), &Method::StopPods { tree: true })]);
+    let returned = |path: &str| vec![Rule::new(path, Permission::Write)];
+    let all = vec![
+        StoppedPod {
+            name: name("scout"),
+            returned: returned("/repo/ui"),
+            lender: Some(name("alice")),
+        },
+        StoppedPod { name: name("alice"), returned: vec![], lender: None },
+    ];
+    answer(&mut bench, stopped, Event::PodsStopped { stopped: all });
+    assert_eq!(
+        bench.notice(),
+        "stopped alice and below it scout · alice has write /repo/ui again · :restore alice --tree brings it back"
+    );
+}
+
+#[test]
+fn a_restore_that_is_plain_is_done_and_another_shows_its_plan_first() {
+    let mut bench = bench();
+    let step = |what, notes: &[&str]| PlanStep {
+        name: name("bob"),
+        what,
+        notes: notes.iter().map(ToString::to_string).collect(),
+    };
+    let plan = |step: PlanStep| Event::Plan { steps: vec![step], done: false };
+    let asked = bench_line(&mut bench, "restore bob --tree");
+    let method = Method::RestorePods { tree: true, plan: true };
+    assert_eq!(calls(&asked), [(Some("bob"), &method)]);
+    let done = answer(&mut bench, asked, plan(step(Restoring::Idle, &[])));
+    let method = Method::RestorePods { tree: true, plan: false };
+    assert_eq!(calls(&done), [(Some("bob"), &method)]);
+
+    let asked = bench_line(&mut bench, "restore bob --tree");
+    let note = "alice holds write /repo: it comes back as read";
+    assert!(answer(&mut bench, asked, plan(step(Restoring::Idle, &[note]))).is_empty());
+    assert!(bench.screen().contains(note));
+    assert_eq!(calls(&bench.press("enter")), [(Some("bob"), &method)]);
+
+    let asked = bench_line(&mut bench, "restore bob --plan");
+    assert!(answer(&mut bench, asked, plan(step(Restoring::Idle, &[]))).is_empty());
+    assert!(bench.screen().contains("bob comes back idle"));
+    assert!(calls(&bench.press("enter")).is_empty(), "a plan that is only shown does nothing");
+}
+
+#[test]
+fn explain_says_why_since_when_for_whom_and_under_which_scope() {
+    let mut bench = bench();
+    bench.told(PodInfo {
+        why: Some("waits for you: Bash cargo fetch".into()),
+        scope: vec![Rule::new("/repo", Permission::Write)],
+        deny: vec![Rule::new("/repo/ui", Permission::Write)],
+        lent: vec![yoi::protocol::Lent {
+            to: name("scout"),
+            rule: Rule::new("/repo/ui", Permission::Write),
+        }],
+        ..child("alice", "tester", State::NeedsYou)
+    });
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench_line(&mut bench, "explain tester");
+    let screen = bench.screen();
+    for said in [
+        "why tester is needs you",
+        "needs you since 12:00 (2:00)",
+        "waits for you: Bash cargo fetch",
+        "Bash cargo fetch · it needs the network",
+        "below       alice (running)",
+        "may         write /repo",
+        "but         only read /repo/ui",
+        "lent        write /repo/ui to scout",
+    ] {
+        assert!(screen.contains(said), "{said}\n{screen}");
+    }
+}
+
+#[test]
+fn a_verb_typed_from_the_tree_is_about_its_row() {
+    let mut bench = bench();
+    bench.press("tab");
+    bench.press("down");
+    bench.press(":");
+    bench.type_in("pause");
+    assert_eq!(calls(&bench.press("enter")), [(Some("scout"), &Method::Pause)]);
+    bench.press("s");
+    assert!(
+        matches!(&bench.app.overlay, Some(Overlay::Prompt(p)) if p.input.text() == "stop scout")
+    );
+}
+
+#[test]
+fn the_menu_holds_what_is_possible_now() {
+    let mut bench = bench();
+    bench.press("tab");
+    bench.press("x");
+    let screen = bench.screen();
+    assert!(screen.contains(":stop alice --tree") && screen.contains(":pause alice"), "{screen}");
+    assert!(!screen.contains(":restore alice"));
+}
