@@ -38,7 +38,7 @@ impl App {
                 None => self.say(Kind::Refused, "no Pod is selected: name one, or :open it first"),
             };
         };
-        let title = format!("why {} is {}", info.name, self.setup.glyphs.look(info).word);
+        let title = format!("{}: {}", info.name, self.setup.glyphs.look(info).word);
         let room = self.sheet_width().saturating_sub(LABEL);
         let mut lines = Vec::new();
         for (label, text) in self.explanation(info) {

@@ -294,7 +294,7 @@ fn explain_says_why_since_when_for_whom_and_under_which_scope() {
     bench_line(&mut bench, "explain tester");
     let screen = bench.screen();
     for said in [
-        "why tester is needs you",
+        "tester: needs you",
         "needs you since 12:00 (2:00)",
         "waits for you: Bash cargo fetch",
         "Bash cargo fetch · it needs the network",
