@@ -32,9 +32,10 @@ pub async fn fork_into(
 ) -> Result<(Journal, SegmentId, u64), LogError> {
     let segment = SegmentId::new();
     let (source, path) = (files.segment(from), to.segment(segment));
-    let (target, blobs) = (path.clone(), (files.blobs(), to.blobs()));
+    let (target, dir, blobs) = (path.clone(), to.dir().to_owned(), (files.blobs(), to.blobs()));
     let appender = blocking(&path, move || {
         if session.is_some() {
+            disk::private_dir(&dir)?;
             share(&blobs.0, &blobs.1)?;
         }
         copy(&source, &target, keep_entries, forked, session)

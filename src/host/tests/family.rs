@@ -1,0 +1,413 @@
+//! Pods that make Pods: through a person's orders and through the desk of a Pod's own tools.
+
+use crate::client::desk::Desk;
+use crate::host::tests::Bench;
+use crate::protocol::method::NewPod;
+use crate::protocol::{
+    Event, Method, PodInfo, PodName, Refusal, Restoring, SpawnPod, State, StoppedPod,
+};
+use crate::scope::{Permission, Rule, Scope};
+use std::path::{Path, PathBuf};
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "sleep"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "trap '' TERM; sleep 600 & wait" } }]
+
+[[when]]
+says = "hang"
+[[when.step]]
+text = "Never said."
+fault = { hang = 0, times = 9 }
+
+[[when]]
+any = true
+text = "You said {1}."
+"#;
+
+pub fn name(text: &str) -> PodName {
+    PodName::parse(text).unwrap()
+}
+
+pub fn write(target: impl Into<PathBuf>) -> Rule {
+    Rule::new(target, Permission::Write)
+}
+
+impl Bench {
+    /// A host with a parent Pod `p` that writes below `w`.
+    async fn family() -> Self {
+        let bench = Self::new().await;
+        let script = bench.root.join("script.toml");
+        std::fs::write(&script, SCRIPT).unwrap();
+        bench.root_pod("p", "w").await;
+        bench
+    }
+
+    pub async fn root_pod(&self, pod: &str, dir: &str) -> PodInfo {
+        let cwd = self.root.join(dir);
+        std::fs::create_dir_all(&cwd).unwrap();
+        let script = self.root.join("script.toml");
+        let model = Some(format!("rehearsal:{}", script.display()));
+        let new = NewPod { name: Some(name(pod)), cwd, model, ..NewPod::default() };
+        match self.client.call(None, Method::New(new)).await.unwrap() {
+            Event::Created { info } => *info,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn desk(&self, pod: &str) -> Desk {
+        Desk::new(name(pod), self.host.shared.desk.clone())
+    }
+
+    /// As the tool of `parent` does it: write on a directory below `w`.
+    pub async fn spawn(&self, parent: &str, pod: &str, dir: &str) -> Result<PodInfo, Refusal> {
+        self.spawn_with(parent, self.asks(pod, dir)).await
+    }
+
+    pub fn asks(&self, pod: &str, dir: &str) -> SpawnPod {
+        let target = self.root.join("w").join(dir);
+        std::fs::create_dir_all(&target).unwrap();
+        let scope = vec![write(target)];
+        SpawnPod { name: pod.into(), task: "begin".into(), scope, ..SpawnPod::default() }
+    }
+
+    pub async fn spawn_with(&self, parent: &str, new: SpawnPod) -> Result<PodInfo, Refusal> {
+        match self.desk(parent).call(Some(&name(parent)), Method::Spawn(new)).await? {
+            Event::Spawned { info, socket } => {
+                assert!(socket.exists(), "{}", socket.display());
+                Ok(*info)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn stop(&self, pod: &str, tree: bool) -> Result<Vec<StoppedPod>, Refusal> {
+        match self.call(&name(pod), Method::StopPods { tree }).await? {
+            Event::PodsStopped { stopped } => Ok(stopped),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What every live Pod holds, as the screens are told.
+    pub fn holding(&self) -> Vec<(PodName, Scope)> {
+        let live = self.host.shared.family().into_iter().filter(|i| i.state != State::Stopped);
+        live.map(|info| (info.name, Scope { allow: info.scope, deny: info.deny })).collect()
+    }
+
+    /// Who writes below `w`, in the order of creation.
+    fn writers(&self, path: &str) -> Vec<String> {
+        let path = self.root.join("w").join(path);
+        let writes = |scope: &Scope| scope.permission(&path) == Some(Permission::Write);
+        let holding = self.holding().into_iter();
+        holding.filter(|(_, s)| writes(s)).map(|(name, _)| name.to_string()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_child_works_in_what_it_was_lent_and_its_parent_only_reads_there() {
+    let mut bench = Bench::family().await;
+    let kid = bench.spawn("p", "kid", "a").await.unwrap();
+    assert_eq!(kid.parent, Some(name("p")));
+    assert_eq!(kid.cwd, bench.root.join("w/a"));
+    bench.next(|e| matches!(e, Event::RunEnd { .. })).await;
+    let said = bench.said(&name("kid")).await;
+    assert_eq!(said, ["You said begin."]);
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    assert_eq!(bench.writers("b/x"), ["p"]);
+    let parent = bench.info(&name("p")).await;
+    assert_eq!(parent.lent[0].to, name("kid"));
+    let page = bench.call(&name("kid"), Method::Page { before: None, max_bytes: 1 << 20 }).await;
+    let page = serde_json::to_string(&page.unwrap()).unwrap();
+    assert!(page.contains(r#""from":"p""#), "{page}");
+}
+
+#[tokio::test]
+async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let before = bench.host.shared.family();
+    let refusal = |new: SpawnPod| async {
+        let refusal = bench.spawn_with("p", new).await.unwrap_err();
+        refusal.message
+    };
+    let outside = SpawnPod { scope: vec![write("/usr")], ..bench.asks("x", "b") };
+    let text = refusal(outside).await;
+    assert!(text.contains("not within spawner `p`'s effective scope"), "{text}");
+    let twice = refusal(bench.asks("x", "a/deep")).await;
+    assert!(twice.contains("not within") && twice.contains("lent it to `kid`"), "{twice}");
+    let empty = SpawnPod { scope: Vec::new(), ..bench.asks("x", "b") };
+    assert_eq!(refusal(empty).await, "scope must not be empty");
+    let relative = SpawnPod { scope: vec![write("ws")], ..bench.asks("x", "b") };
+    assert_eq!(refusal(relative).await, "scope.target must be absolute: ws");
+    let own = refusal(bench.asks("p", "b")).await;
+    assert_eq!(own, "spawned pod name `p` collides with spawner's own name");
+    let taken = refusal(bench.asks("KID", "b")).await;
+    assert!(taken.contains("pod name `KID` is already registered"), "{taken}");
+    let bad = refusal(bench.asks("a/b", "b")).await;
+    assert!(bad.contains("a/b"), "{bad}");
+    let profile = SpawnPod { profile: Some("nope".into()), ..bench.asks("x", "b") };
+    let text = refusal(profile).await;
+    assert!(text.contains("profile not found: nope; there are: default, inherit"), "{text}");
+    let cwd = SpawnPod { cwd: Some("/usr".into()), ..bench.asks("x", "b") };
+    assert!(refusal(cwd).await.contains("not readable under the scope"));
+    let names = |family: Vec<PodInfo>| family.into_iter().map(|i| i.name).collect::<Vec<_>>();
+    assert_eq!(names(bench.host.shared.family()), names(before));
+    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 1);
+    assert!(!bench.root.join("home/run/x").exists());
+}
+
+#[tokio::test]
+async fn a_child_whose_first_message_fails_is_undone_with_its_error() {
+    let bench = Bench::family().await;
+    let script = bench.root.join("script.toml");
+    std::fs::remove_file(&script).unwrap();
+    let kid = bench.spawn("p", "kid", "a").await;
+    // A script that is gone is noticed by the first request, after the task was accepted.
+    assert!(kid.is_ok());
+    bench.stop("kid", false).await.unwrap();
+    bench.call(&name("p"), Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
+    let refusal = bench.spawn("p", "other", "b").await.unwrap_err();
+    assert!(refusal.message.starts_with("could not start pod `other`: no key for anthropic"));
+    assert!(bench.host.shared.pod(&name("other")).is_none());
+    assert!(bench.host.shared.store.pod(&name("other")).await.unwrap().is_none());
+    assert_eq!(bench.writers("b/x"), ["p"]);
+    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn what_a_child_had_is_its_parents_again_at_once_when_it_stops() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let stopped = bench.stop("kid", false).await.unwrap();
+    assert_eq!(stopped[0].returned, [write(bench.root.join("w/a"))]);
+    assert_eq!(stopped[0].lender, Some(name("p")));
+    assert_eq!(bench.writers("a/x"), ["p"]);
+    assert_eq!(bench.info(&name("kid")).await.state, State::Stopped);
+    let again = bench.stop("kid", true).await.unwrap_err();
+    assert!(again.message.contains("stopped already"), "{again}");
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_command_that_ignores_its_signal_and_answers_in_time() {
+    let mut bench = Bench::family().await;
+    let mut new = bench.asks("kid", "a");
+    new.task = "sleep".into();
+    bench.spawn_with("p", new).await.unwrap();
+    bench.next(|e| matches!(e, Event::ToolCallDone { .. })).await;
+    bench.is(&name("kid"), State::Running).await;
+    let begun = std::time::Instant::now();
+    bench.stop("kid", false).await.unwrap();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(bench.info(&name("kid")).await.state, State::Stopped);
+}
+
+#[tokio::test]
+async fn a_tree_is_stopped_children_first_and_restored_with_what_each_had() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("kid", "sub", "a/deep").await.unwrap();
+    let stopped = bench.stop("p", true).await.unwrap();
+    let names: Vec<&str> = stopped.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["sub", "kid", "p"]);
+    let plan = Method::RestorePods { tree: false, plan: true };
+    let Event::Plan { steps, done } = bench.call(&name("p"), plan).await.unwrap() else { panic!() };
+    assert!(!done);
+    let what: Vec<Restoring> = steps.iter().map(|step| step.what).collect();
+    assert_eq!(what, [Restoring::Idle, Restoring::StaysStopped, Restoring::StaysStopped]);
+    assert_eq!(bench.info(&name("p")).await.state, State::Stopped);
+    let all = Method::RestorePods { tree: true, plan: false };
+    let Event::Plan { steps, done } = bench.call(&name("p"), all).await.unwrap() else { panic!() };
+    assert!(done && steps.len() == 3, "{steps:?}");
+    assert_eq!(bench.writers("a/deep/x"), ["sub"]);
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    assert_eq!(bench.writers("x"), ["p"]);
+}
+
+#[tokio::test]
+async fn a_restored_parent_leaves_its_running_children_what_they_have() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.stop("p", false).await.unwrap();
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    bench.client.call(None, Method::Restore { name: "p".into() }).await.unwrap();
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    assert_eq!(bench.writers("x"), ["p"]);
+}
+
+#[tokio::test]
+async fn the_family_is_the_same_after_the_host_ended() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("kid", "sub", "a/deep").await.unwrap();
+    bench.root_pod("z", "w").await;
+    bench.call(&name("p"), Method::Peer { name: "z".into() }).await.unwrap();
+    let lend = Method::Lend { to: "z".into(), rule: write(bench.root.join("w/b")) };
+    bench.call(&name("p"), lend).await.unwrap();
+    let before = (bench.holding(), bench.host.shared.peers.borrow().clone());
+    let bench = bench.restarted().await;
+    assert_eq!((bench.holding(), bench.host.shared.peers.borrow().clone()), before);
+    assert_eq!(bench.writers("b/x"), ["z"]);
+}
+
+#[tokio::test]
+async fn depth_and_number_of_children_have_a_limit_that_is_said() {
+    let bench = Bench::family().await;
+    for (parent, pod, dir) in
+        [("p", "c1", "a"), ("c1", "c2", "a/a"), ("c2", "c3", "a/a/a"), ("c3", "c4", "a/a/a/a")]
+    {
+        bench.spawn(parent, pod, dir).await.unwrap();
+    }
+    let deep = bench.spawn("c4", "c5", "a/a/a/a/a").await.unwrap_err();
+    assert!(deep.message.contains("limits.depth is 4"), "{deep}");
+    for n in 0..12 {
+        bench.spawn("p", &format!("n{n}"), &format!("n{n}")).await.unwrap();
+    }
+    let many = bench.spawn("p", "more", "more").await.unwrap_err();
+    assert!(many.message.contains("limits.live_children is 16"), "{many}");
+}
+
+#[tokio::test]
+async fn peers_are_one_fact_told_to_every_screen() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("z", "z").await;
+    bench.stop("z", false).await.unwrap();
+    let Event::PeerRegistered { result } =
+        bench.call(&name("p"), Method::Peer { name: "Z".into() }).await.unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!((result.source.as_str(), result.peer.as_str()), ("p", "z"));
+    bench.next(|e| matches!(e, Event::Peered { .. })).await;
+    bench.call(&name("z"), Method::Peer { name: "p".into() }).await.unwrap();
+    assert_eq!(bench.host.shared.store.peers().await.unwrap().len(), 1);
+    let refused = async |of: &str, to: &str| {
+        bench.call(&name(of), Method::Peer { name: to.into() }).await.unwrap_err().message
+    };
+    assert_eq!(refused("p", "p").await, "pod `p` cannot be registered as a peer of itself");
+    assert_eq!(refused("p", "ghost").await, "pod `ghost` does not exist");
+    let bad = refused("p", "../x").await;
+    assert!(bad.starts_with("pod store error: "), "{bad}");
+    bench.call(&name("z"), Method::Unpeer { name: "p".into() }).await.unwrap();
+    bench.next(|e| matches!(e, Event::Unpeered { .. })).await;
+    assert!(bench.host.shared.peers.borrow().is_empty());
+    assert!(bench.call(&name("z"), Method::Unpeer { name: "p".into() }).await.is_err());
+}
+
+#[tokio::test]
+async fn peers_are_made_while_either_of_them_runs() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("z", "z").await;
+    bench.call(&name("p"), Method::say("hang")).await.unwrap();
+    bench.is(&name("p"), State::Running).await;
+    bench.call(&name("p"), Method::Peer { name: "z".into() }).await.unwrap();
+    bench.call(&name("z"), Method::Unpeer { name: "p".into() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_path_is_lent_found_and_taken_back() {
+    let bench = Bench::family().await;
+    bench.root_pod("z", "w").await;
+    let path = bench.root.join("w/b");
+    let lend = |to: &str| Method::Lend { to: to.into(), rule: write(&path) };
+    bench.call(&name("p"), lend("z")).await.unwrap();
+    assert_eq!(bench.writers("b/x"), ["z"]);
+    assert!(
+        bench.call(&name("p"), lend("z")).await.unwrap_err().message.contains("lent it to `z`")
+    );
+    let who = bench.client.call(None, Method::Who { path: path.clone() }).await.unwrap();
+    let Event::Holders { holders } = who else { panic!() };
+    assert_eq!((holders[0].pod.as_str(), holders[0].permission), ("z", Permission::Write));
+    assert_eq!(holders[0].lender, Some(name("p")));
+    assert_eq!((holders[1].pod.as_str(), holders[1].permission), ("p", Permission::Read));
+    let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
+    let Event::Reclaimed { loans } = back else { panic!() };
+    assert_eq!(loans[0].to, name("z"));
+    assert_eq!(bench.writers("b/x"), ["p"]);
+    let none = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap_err();
+    assert!(none.message.contains("has lent nothing"), "{none}");
+}
+
+#[tokio::test]
+async fn nothing_is_lent_below_a_command_that_runs() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("z", "z").await;
+    bench.call(&name("p"), Method::say("sleep")).await.unwrap();
+    bench.next(|e| matches!(e, Event::ToolCallDone { .. })).await;
+    bench.next(|e| matches!(e, Event::PodChanged { info } if info.activity.as_ref().is_some_and(|a| a.starts_with("Bash")))).await;
+    let lend = Method::Lend { to: "z".into(), rule: write(bench.root.join("w/b")) };
+    let refusal = bench.call(&name("p"), lend).await.unwrap_err();
+    assert!(refusal.message.contains("runs Bash trap"), "{refusal}");
+    bench.stop("p", false).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_fork_has_the_same_past_and_goes_its_own_way() {
+    let mut bench = Bench::family().await;
+    bench.call(&name("p"), Method::say("one")).await.unwrap();
+    bench.end().await;
+    bench.is(&name("p"), State::Idle).await;
+    let fork = Method::Fork { name: None, at: None };
+    let Event::Created { info } = bench.call(&name("p"), fork).await.unwrap() else { panic!() };
+    assert_eq!(info.name.as_str(), "p-2");
+    assert!(info.scope.iter().all(|rule| rule.permission == Permission::Read), "{:?}", info.scope);
+    bench.call(&info.name, Method::say("two")).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.said(&info.name).await, ["You said one.", "You said two."]);
+    assert_eq!(bench.said(&name("p")).await, ["You said one."]);
+}
+
+/// How many stops the storm below makes; the whole thousand takes a while.
+fn stops() -> usize {
+    std::env::var("YOI_STOPS").ok().and_then(|n| n.parse().ok()).unwrap_or(40)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_stop_answers_beside_spawns_sends_and_news() {
+    let bench = std::sync::Arc::new(Bench::family().await);
+    let lanes = 4;
+    let mut storm = tokio::task::JoinSet::new();
+    for lane in 0..lanes {
+        let bench = bench.clone();
+        storm.spawn(async move {
+            let desk = bench.desk("p");
+            for n in 0..stops() / lanes {
+                let pod = format!("k{lane}-{n}");
+                bench.spawn("p", &pod, &format!("d{lane}")).await.unwrap();
+                let kid = name(&pod);
+                let said = desk.call(Some(&kid), Method::say("more")).await;
+                // It may still be busy with its first task.
+                assert!(said.is_ok() || said.is_err());
+                let stop = desk.call(Some(&kid), Method::StopPods { tree: n % 2 == 0 });
+                let limit = std::time::Duration::from_secs(8);
+                let stopped = tokio::time::timeout(limit, stop).await.expect("an answer in 8 s");
+                assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
+            }
+        });
+    }
+    while let Some(lane) = storm.join_next().await {
+        lane.unwrap();
+    }
+    assert_eq!(bench.writers("d0/x"), ["p"]);
+}
+
+/// Whether two Pods may write one path.
+pub fn two_writers(holding: &[(PodName, Scope)]) -> Option<String> {
+    for (n, (one, held)) in holding.iter().enumerate() {
+        for (two, other) in &holding[n + 1..] {
+            if let Some(path) = held.write_conflicts(other).first() {
+                return Some(format!("{one} and {two} write {}", path.display()));
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn two_writers_are_seen() {
+    let scope = |path: &str| Scope::new(vec![write(Path::new(path))]);
+    let apart = [(name("a"), scope("/a")), (name("b"), scope("/b"))];
+    assert_eq!(two_writers(&apart), None);
+    let beside = [(name("a"), scope("/a")), (name("b"), scope("/a/b"))];
+    assert!(two_writers(&beside).is_some());
+}
