@@ -214,7 +214,9 @@ async fn a_tree_is_stopped_children_first_and_restored_with_what_each_had() {
     let Event::Plan { steps, done } = bench.call(&name("p"), plan).await.unwrap() else { panic!() };
     assert!(!done);
     let what: Vec<Restoring> = steps.iter().map(|step| step.what).collect();
-    assert_eq!(what, [Restoring::Idle, Restoring::StaysStopped, Restoring::StaysStopped]);
+    // News of its children may have woken it before it was stopped.
+    assert!(matches!(what[0], Restoring::Idle | Restoring::Paused), "{what:?}");
+    assert_eq!(what[1..], [Restoring::StaysStopped, Restoring::StaysStopped]);
     assert_eq!(bench.info(&name("p")).await.state, State::Stopped);
     let all = Method::RestorePods { tree: true, plan: false };
     let Event::Plan { steps, done } = bench.call(&name("p"), all).await.unwrap() else { panic!() };
