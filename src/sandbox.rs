@@ -13,6 +13,7 @@ mod order;
 mod places;
 mod plan;
 mod process;
+mod resolve;
 mod walls;
 
 pub use cage::{

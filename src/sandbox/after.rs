@@ -15,8 +15,12 @@ pub fn missing(repositories: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Removes what has come since; a sentence for each.
 pub fn remove(pointers: &[PathBuf]) -> Vec<String> {
-    let here = pointers.iter().filter(|pointer| pointer.symlink_metadata().is_ok());
-    here.map(|pointer| sentence(pointer)).collect()
+    // A link in the place of the directory leads to somebody else's files.
+    let real = |path: &&PathBuf| {
+        let dir = path.parent().and_then(|dir| dir.symlink_metadata().ok());
+        dir.is_some_and(|dir| dir.is_dir()) && path.symlink_metadata().is_ok()
+    };
+    pointers.iter().filter(real).map(|pointer| sentence(pointer)).collect()
 }
 
 fn sentence(pointer: &Path) -> String {

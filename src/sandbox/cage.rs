@@ -67,8 +67,10 @@ pub enum Depth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Links {
-    /// A place of the system: where it leads is meant.
+    /// A usual place: where it leads is meant.
     Followed,
+    /// A place that a variable names: not followed but into the system.
+    Kept,
     /// Canonical: a link there was put in place afterwards.
     Refused,
 }
@@ -128,6 +130,8 @@ pub struct Cage {
     pub holes: Vec<Hole>,
     /// `.git` directories whose hooks and configuration are not to be changed.
     pub repositories: Vec<PathBuf>,
+    /// The person's home directory, which may itself be reached through a link.
+    pub home: Option<PathBuf>,
     pub network: Network,
     pub sockets: Sockets,
     pub mounts: Mounts,
@@ -148,6 +152,10 @@ impl Grant {
     /// A canonical directory that belongs to this command alone.
     pub fn private(path: PathBuf) -> Self {
         Self { path, level: Level::Write, depth: Depth::Whole, links: Links::Refused }
+    }
+
+    fn named(path: PathBuf, level: Level) -> Self {
+        Self { links: Links::Kept, ..Self::system(path, level) }
     }
 
     fn system(path: impl Into<PathBuf>, level: Level) -> Self {
@@ -183,6 +191,7 @@ impl Cage {
             grants: grants(around),
             holes: holes(around),
             repositories: Vec::new(),
+            home: around.person.home().map(Path::to_owned),
             network: if granted(Need::Network) { Network::On } else { Network::Off },
             sockets: if outside { Sockets::Open } else { Sockets::Refused },
             mounts: Mounts::WhenPossible,
@@ -219,11 +228,16 @@ fn grants(around: &Around) -> Vec<Grant> {
     let devices = DEVICES
         .iter()
         .map(|path| Grant { depth: Depth::Device, ..Grant::system(*path, Level::Write) });
-    let readable = person.readable().into_iter().chain(person.programs());
-    let readable = readable.map(|path| Grant::system(path, Level::Read));
-    let caches = person.caches().into_iter().map(|path| Grant::system(path, Level::Write));
+    let usual =
+        |paths: Vec<PathBuf>, level| paths.into_iter().map(move |path| Grant::system(path, level));
+    let named =
+        |paths: Vec<PathBuf>, level| paths.into_iter().map(move |path| Grant::named(path, level));
+    let tools = usual(person.readable(), Level::Read).chain(usual(person.caches(), Level::Write));
+    let moved = named(person.readable_by_name(), Level::Read)
+        .chain(named(person.caches_by_name(), Level::Write))
+        .chain(named(person.programs(), Level::Read));
     let scope = around.scope.allow.iter().map(Grant::of);
-    system.chain(devices).chain(readable).chain(caches).chain(scope).collect()
+    system.chain(devices).chain(tools).chain(moved).chain(scope).collect()
 }
 
 fn holes(around: &Around) -> Vec<Hole> {

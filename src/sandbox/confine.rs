@@ -1,18 +1,19 @@
 //! The second stage of the helper: raises the walls around itself and becomes the command. It has
 //! one thread from its beginning to its end.
 
-use crate::sandbox::cage::{Cage, Hole, Links, Mounts, Sockets};
+use crate::sandbox::cage::{Cage, Hole, Mounts, Sockets};
 use crate::sandbox::confinement::{Confinement, Word};
 use crate::sandbox::mounts::{self, Private};
 use crate::sandbox::order::{Inner, Ready};
 use crate::sandbox::plan::{self, Give, Plan, Right};
-use crate::sandbox::{calls, walls};
+use crate::sandbox::{calls, resolve, walls};
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::CapabilitySet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Of root's powers those that reach through every wall.
@@ -58,7 +59,7 @@ fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String>
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     let order = Inner::parse(&text).ok_or("the order is not readable")?;
     empty_input()?;
-    let confinement = raise(&order.cage)?;
+    let confinement = raise(&resolve::resolved(order.cage))?;
     let ready = Ready { confinement: Some(confinement), failed: None };
     answer.write_all(ready.line().as_bytes()).map_err(|error| error.to_string())?;
     rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| error.to_string())?;
@@ -121,7 +122,9 @@ fn build(cage: &Cage, holes: &[Hole]) -> Result<Private, String> {
 /// Shared memory and terminals are granted where they are this command's own.
 fn devices(plan: &mut Plan, view: Private) {
     let mut give = |path: &str, right| {
-        plan.gives.push(Give { path: path.into(), right, links: Links::Followed });
+        if let Ok(path) = Path::new(path).canonicalize() {
+            plan.gives.push(Give { path, right });
+        }
     };
     if view.shared_memory {
         give("/dev/shm", Right::Write);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Programs, libraries, settings of the system and what the kernel tells about itself.
 pub const SYSTEM: &[&str] = &[
@@ -40,11 +41,11 @@ pub const DEVICES: &[&str] =
 struct Row {
     /// The variable that moves it, or empty.
     var: &'static str,
-    /// Where it lies below the home directory otherwise.
+    /// Where it lies below the home directory otherwise; empty is nowhere.
     usual: &'static str,
-    /// What is readable below it; empty is all of it.
+    /// What is readable below it; an empty name is all of it.
     read: &'static [&'static str],
-    /// What may be written below it; `.` is all of it.
+    /// What may be written below it, in the same way.
     write: &'static [&'static str],
 }
 
@@ -56,9 +57,24 @@ const fn cache(usual: &'static str) -> Row {
     Row { var: "", usual, read: &[], write: &[""] }
 }
 
+const fn cache_by_name(var: &'static str) -> Row {
+    Row { var, usual: "", read: &[], write: &[""] }
+}
+
 /// Toolchains, readable, and caches, writable.
 const TOOLS: &[Row] = &[
     cache(".cache"),
+    cache_by_name("CARGO_TARGET_DIR"),
+    cache_by_name("GOCACHE"),
+    cache_by_name("GOMODCACHE"),
+    cache_by_name("npm_config_cache"),
+    cache_by_name("NPM_CONFIG_CACHE"),
+    cache_by_name("PIP_CACHE_DIR"),
+    cache_by_name("UV_CACHE_DIR"),
+    cache_by_name("YARN_CACHE_FOLDER"),
+    cache_by_name("DENO_DIR"),
+    cache_by_name("CCACHE_DIR"),
+    cache_by_name("SCCACHE_DIR"),
     Row {
         var: "CARGO_HOME",
         usual: ".cargo",
@@ -185,7 +201,6 @@ const SECRETS: &[(&str, &str)] = &[
     ("", ".config/rclone"),
     ("", ".config/sops"),
     ("", ".config/age"),
-    ("", ".config/systemd/user"),
     ("", ".local/share/keyrings"),
     ("", ".local/share/kwalletd"),
     ("", ".pki"),
@@ -249,14 +264,24 @@ impl<'a> Person<'a> {
         self.var("HOME").filter(|home| home.parent().is_some())
     }
 
-    /// What toolchains need to read.
+    /// What toolchains need to read, at its usual place below home.
     pub fn readable(&self) -> Vec<PathBuf> {
-        self.rows(|row| row.read)
+        self.usual(|row| row.read)
     }
 
-    /// The caches.
+    /// The caches at their usual places below home.
     pub fn caches(&self) -> Vec<PathBuf> {
-        self.rows(|row| row.write)
+        self.usual(|row| row.write)
+    }
+
+    /// What toolchains need to read where a variable says that it is.
+    pub fn readable_by_name(&self) -> Vec<PathBuf> {
+        self.moved(|row| row.read)
+    }
+
+    /// The caches where a variable says that they are.
+    pub fn caches_by_name(&self) -> Vec<PathBuf> {
+        self.moved(|row| row.write)
     }
 
     /// The directories in which programs are looked for.
@@ -293,37 +318,40 @@ impl<'a> Person<'a> {
         self.secrets().into_iter().find(real)
     }
 
-    fn rows(&self, part: fn(&Row) -> &'static [&'static str]) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        for row in TOOLS {
-            let moved = self.var(row.var).filter(|dir| !self.holds_home(dir)).map(Path::to_owned);
-            for base in moved.into_iter().chain(self.below_home(row.usual)) {
-                let join =
-                    |name: &&str| if name.is_empty() { base.clone() } else { base.join(name) };
-                found.extend(part(row).iter().map(join));
-            }
-        }
-        found
+    fn usual(&self, part: Part) -> Vec<PathBuf> {
+        let rows = TOOLS.iter().filter(|row| !row.usual.is_empty());
+        let below = rows.filter_map(|row| Some((self.home()?.join(row.usual), part(row))));
+        below.flat_map(|(base, names)| joined(&base, names)).collect()
     }
 
-    /// A place below home, also where the XDG variables put it.
+    fn moved(&self, part: Part) -> Vec<PathBuf> {
+        let bases = |row: &Row| {
+            let own = self.var(row.var).map(Path::to_owned);
+            own.into_iter().chain(self.by_xdg(row.usual)).filter(|dir| !self.holds_home(dir))
+        };
+        let all = TOOLS.iter().flat_map(|row| bases(row).map(move |base| (base, part(row))));
+        all.collect::<Vec<_>>().iter().flat_map(|(base, names)| joined(base, names)).collect()
+    }
+
+    /// Every place below home that goes by this name.
     fn below_home(&self, usual: &str) -> Vec<PathBuf> {
+        let homes = self.home().into_iter().map(Path::to_owned).chain(login_home());
+        homes.map(|home| home.join(usual)).chain(self.by_xdg(usual)).collect()
+    }
+
+    /// Where an XDG variable puts a place that is usually below home.
+    fn by_xdg(&self, usual: &str) -> Option<PathBuf> {
         const XDG: [(&str, &str); 4] = [
             (".config", "XDG_CONFIG_HOME"),
             (".cache", "XDG_CACHE_HOME"),
             (".local/share", "XDG_DATA_HOME"),
             (".local/state", "XDG_STATE_HOME"),
         ];
-        let mut places: Vec<PathBuf> =
-            self.home().map(|home| home.join(usual)).into_iter().collect();
-        for (base, var) in XDG {
-            if let Ok(rest) = Path::new(usual).strip_prefix(base)
-                && let Some(dir) = self.var(var).filter(|dir| !self.holds_home(dir))
-            {
-                places.push(if rest.as_os_str().is_empty() { dir.into() } else { dir.join(rest) });
-            }
-        }
-        places
+        XDG.iter().find_map(|(base, var)| {
+            let rest = Path::new(usual).strip_prefix(base).ok()?;
+            let dir = self.var(var)?;
+            Some(if rest.as_os_str().is_empty() { dir.into() } else { dir.join(rest) })
+        })
     }
 
     fn var(&self, name: &str) -> Option<&'a Path> {
@@ -335,6 +363,28 @@ impl<'a> Person<'a> {
     fn holds_home(&self, dir: &Path) -> bool {
         dir.parent().is_none() || self.home().is_some_and(|home| home.starts_with(dir))
     }
+}
+
+/// Which part of a row is meant.
+type Part = fn(&Row) -> &'static [&'static str];
+
+fn joined(base: &Path, names: &[&str]) -> Vec<PathBuf> {
+    let join = |name: &&str| if name.is_empty() { base.to_owned() } else { base.join(name) };
+    names.iter().map(join).collect()
+}
+
+/// The home directory of this user by the system's own list: its secrets stay shut whatever `HOME`
+/// says.
+fn login_home() -> Option<PathBuf> {
+    static HOME: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let find = || {
+        let uid = rustix::process::getuid().as_raw().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").ok()?;
+        let own = users.lines().find(|line| line.split(':').nth(2) == Some(&uid))?;
+        let home = PathBuf::from(own.split(':').nth(5)?);
+        home.parent().is_some().then_some(home)
+    };
+    HOME.get_or_init(find).clone()
 }
 
 #[cfg(test)]
@@ -353,10 +403,14 @@ mod tests {
     fn tools_are_found_below_home_and_where_variables_put_them() {
         let env = env(&[("HOME", "/h"), ("CARGO_HOME", "/c"), ("XDG_CACHE_HOME", "/x")]);
         let person = Person { env: &env };
-        for path in ["/h/.cargo/registry", "/c/registry", "/h/.cache", "/x"] {
+        for path in ["/h/.cargo/registry", "/h/.cache"] {
             assert!(has(&person.caches(), path), "{path}");
         }
-        assert!(has(&person.readable(), "/c/bin") && has(&person.readable(), "/h/.rustup"));
+        for path in ["/c/registry", "/x"] {
+            assert!(has(&person.caches_by_name(), path), "{path}");
+        }
+        assert!(has(&person.readable_by_name(), "/c/bin"));
+        assert!(has(&person.readable(), "/h/.rustup"));
         assert!(has(&person.secrets(), "/c/credentials.toml"));
     }
 
@@ -369,7 +423,7 @@ mod tests {
             ("PATH", "/home:/usr/bin:relative::/home/me"),
         ]);
         let person = Person { env: &env };
-        for dirs in [person.caches(), person.readable(), person.programs()] {
+        for dirs in [person.caches_by_name(), person.readable_by_name(), person.programs()] {
             assert!(dirs.iter().all(|dir| !Path::new("/home/me").starts_with(dir)), "{dirs:?}");
         }
         assert_eq!(person.programs(), [PathBuf::from("/usr/bin")]);

@@ -1,7 +1,7 @@
 //! From a cage to what is really done on this disk: which holes exist, what is mounted for them,
 //! and what is granted.
 
-use crate::sandbox::cage::{Cage, Depth, GUARDED, Hole, Level, Links, Why};
+use crate::sandbox::cage::{Cage, Depth, GUARDED, Hole, Level, Why};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +15,11 @@ const MODULE_DEPTH: usize = 6;
 /// Directories directly in the scope that are looked at for a repository of their own.
 const NEIGHBOURS: usize = 500;
 
-/// What is granted at a path, as Landlock will be told.
+/// What is granted at a canonical path, as Landlock will be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Give {
     pub path: PathBuf,
     pub right: Right,
-    pub links: Links,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,15 +110,20 @@ fn within_reach(path: &Path) -> bool {
 
 /// What git executes in this `.git`, in those of its submodules, and in repositories beside it.
 fn guarded(git: &Path) -> Vec<Hole> {
-    let mut found = vec![git.to_owned()];
+    let mut found: Vec<PathBuf> = is_directory(git).then(|| git.to_owned()).into_iter().collect();
     submodules(&git.join("modules"), MODULE_DEPTH, &mut found);
     for entry in entries(&git.join("worktrees")) {
         found.push(entry);
     }
     let beside = git.parent().map(entries).unwrap_or_default();
     let nested = beside.into_iter().take(NEIGHBOURS).map(|dir| dir.join(".git"));
-    found.extend(nested.filter(|git| git.join("HEAD").is_file()));
+    found.extend(nested.filter(|git| is_directory(git)));
     found.into_iter().flat_map(|git| parts(&git)).collect()
+}
+
+/// A directory itself: a link to one can be put there by a command.
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
 fn parts(git: &Path) -> Vec<Hole> {
@@ -185,9 +189,9 @@ pub fn inside_mounts(cage: &Cage, holes: &[Hole]) -> Plan {
     for grant in &cage.grants {
         let level = capped(grant.level, &grant.path, holes);
         match grant.depth {
-            Depth::Flat => plan.flat(&grant.path, level, grant.links, holes),
-            Depth::Whole => plan.give(&grant.path, right(level), grant.links),
-            Depth::Device => plan.give(&grant.path, Some(Right::Device), grant.links),
+            Depth::Flat => plan.flat(&grant.path, level, holes),
+            Depth::Whole => plan.give(&grant.path, right(level)),
+            Depth::Device => plan.give(&grant.path, Some(Right::Device)),
         }
     }
     plan
@@ -198,9 +202,9 @@ pub fn around_holes(cage: &Cage, holes: &[Hole]) -> Plan {
     let mut plan = Plan::default();
     for grant in &cage.grants {
         match grant.depth {
-            Depth::Flat => plan.flat(&grant.path, grant.level, grant.links, holes),
-            Depth::Whole => plan.around(&grant.path, grant.level, grant.links, holes),
-            Depth::Device => plan.give(&grant.path, Some(Right::Device), grant.links),
+            Depth::Flat => plan.flat(&grant.path, grant.level, holes),
+            Depth::Whole => plan.around(&grant.path, grant.level, holes),
+            Depth::Device => plan.give(&grant.path, Some(Right::Device)),
         }
     }
     plan
@@ -220,21 +224,21 @@ fn capped(level: Level, path: &Path, holes: &[Hole]) -> Level {
 }
 
 impl Plan {
-    fn give(&mut self, path: &Path, right: Option<Right>, links: Links) {
+    fn give(&mut self, path: &Path, right: Option<Right>) {
         let Some(right) = right else { return };
-        self.gives.push(Give { path: path.to_owned(), right, links });
+        self.gives.push(Give { path: path.to_owned(), right });
     }
 
     /// A directory without what lies in its subdirectories.
-    fn flat(&mut self, dir: &Path, level: Level, links: Links, holes: &[Hole]) {
+    fn flat(&mut self, dir: &Path, level: Level, holes: &[Hole]) {
         if !dir.is_dir() {
-            return self.give(dir, right(capped(level, dir, holes)), links);
+            return self.give(dir, right(capped(level, dir, holes)));
         }
-        self.give(dir, Some(Right::List), links);
+        self.give(dir, Some(Right::List));
         for file in fs::read_dir(dir).into_iter().flatten().flatten() {
             if file.file_type().is_ok_and(|kind| kind.is_file()) {
                 let level = capped(level, &file.path(), holes);
-                self.give(&file.path(), right(level), Links::Refused);
+                self.give(&file.path(), right(level));
             }
         }
         if level == Level::Write {
@@ -242,30 +246,25 @@ impl Plan {
         }
     }
 
-    fn around(&mut self, path: &Path, level: Level, links: Links, holes: &[Hole]) {
-        // Holes are canonical; a place of the system may be reached through a link.
-        let real = match links {
-            Links::Refused => path.to_owned(),
-            Links::Followed => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
-        };
-        let level = capped(level, &real, holes);
+    fn around(&mut self, path: &Path, level: Level, holes: &[Hole]) {
+        let level = capped(level, path, holes);
         let inside: Vec<Hole> = holes
             .iter()
-            .filter(|hole| hole.path.starts_with(&real) && hole.path != real && hole.level < level)
+            .filter(|hole| hole.path.starts_with(path) && hole.path != path && hole.level < level)
             .cloned()
             .collect();
         if inside.is_empty() {
-            return self.give(path, right(level), links);
+            return self.give(path, right(level));
         }
         let least = inside.iter().map(|hole| hole.level).min().unwrap_or(Level::Hidden);
-        self.give(&real, Some(right(least).unwrap_or(Right::List)), Links::Refused);
-        for entry in fs::read_dir(&real).into_iter().flatten().flatten() {
+        self.give(path, Some(right(least).unwrap_or(Right::List)));
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                self.around(&entry.path(), level, Links::Refused, &inside);
+                self.around(&entry.path(), level, &inside);
             }
         }
         if level == Level::Write {
-            self.cost.push(nothing_new(&real));
+            self.cost.push(nothing_new(path));
         }
     }
 }
@@ -277,7 +276,7 @@ fn nothing_new(dir: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::cage::{Grant, Mounts, Network, Sockets};
+    use crate::sandbox::cage::{Grant, Links, Mounts, Network, Sockets};
 
     /// A workspace with a repository, a lent directory and a secret in it.
     fn workspace() -> (tempfile::TempDir, PathBuf, Cage) {
@@ -307,6 +306,7 @@ mod tests {
                 hole("not-yet", Level::Read, Why::Scope),
             ],
             repositories: vec![root.join(".git")],
+            home: None,
             network: Network::Off,
             sockets: Sockets::Refused,
             mounts: Mounts::WhenPossible,
@@ -344,7 +344,7 @@ mod tests {
             expected.into_iter().map(|(path, kind)| (path.to_owned(), kind)).collect();
         assert_eq!(mounts, expected);
         let plan = inside_mounts(&cage, &holes);
-        assert_eq!(plan.gives, [Give { path: root, right: Right::Write, links: Links::Refused }]);
+        assert_eq!(plan.gives, [Give { path: root, right: Right::Write }]);
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
         assert!(given.is_empty(), "the only file is secret: {given:?}");
         fs::write(root.join("plain"), "").unwrap();
         let plan = inside_mounts(&cage, &holes);
-        let plain = Give { path: root.join("plain"), right: Right::Write, links: Links::Refused };
+        let plain = Give { path: root.join("plain"), right: Right::Write };
         assert!(plan.gives.contains(&plain));
         assert_eq!(plan.cost, [nothing_new(&root)]);
     }

@@ -1,6 +1,6 @@
 //! Landlock: what is not granted here cannot be opened, connected to or signalled.
 
-use crate::sandbox::cage::{Cage, Links, Network, Sockets};
+use crate::sandbox::cage::{Cage, Network, Sockets};
 use crate::sandbox::plan::{Give, Right};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
@@ -51,10 +51,7 @@ fn add(
 }
 
 fn open(give: &Give) -> Result<(OwnedFd, bool), Errno> {
-    let strict = match give.links {
-        Links::Followed => ResolveFlags::empty(),
-        Links::Refused => ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-    };
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let place = openat2(CWD, &give.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), strict)?;
     let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
     Ok((place, kind == FileType::Directory))

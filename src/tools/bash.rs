@@ -97,7 +97,8 @@ fn cage(ctx: &Context, needs: &[Need]) -> Cage {
 }
 
 /// What of a failure looks like a wall.
-const WALLS: [&str; 9] = [
+const WALLS: [&str; 10] = [
+    "no new privileges",
     "Permission denied",
     "permission denied",
     "Operation not permitted",

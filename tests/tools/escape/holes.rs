@@ -185,3 +185,20 @@ async fn what_is_lent_before_it_is_there_is_said_to_be_open() {
     let open = &did.confinement().open;
     assert!(open.iter().any(|text| text.contains("later does not exist yet")), "{open:?}");
 }
+
+/// The name of a directory on PATH that is not there yet could be given to a link.
+#[tokio::test]
+async fn a_link_in_the_place_of_programs_opens_nothing_for_the_next_command_landlock_1() {
+    let mut cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let path =
+        format!("{}:{}", cell.path("ws/node_modules/.bin").display(), cell.bench.ctx.env["PATH"]);
+    cell.env("PATH", path);
+    cell.run("mkdir node_modules && ln -s ../../outside node_modules/.bin").await.well();
+    cell.run("cat node_modules/.bin/secret").await.refused();
+    cell.run("ln -s ../outside/.git .git; mkdir -p ../outside/.git").await;
+    cell.run("true").await.well();
+    assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
+}

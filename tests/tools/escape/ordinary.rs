@@ -58,6 +58,7 @@ async fn a_node_package_is_tested_without_asking() {
         "package.json",
         r#"{"name":"plain","version":"1.0.0","scripts":{"test":"node --test","build":"node build.js"}}"#,
     );
+    std::fs::write(cell.path("home/.npmrc"), "//registry.npmjs.org/:_authToken=x\n").unwrap();
     cell.bench.file("build.js", "require('fs').writeFileSync('out.js', 'done')");
     cell.bench.file("a.test.js", "require('node:test')('adds', () => {})");
     let output = cell.bench.bash("npm run build && npm test").await;

@@ -22,6 +22,7 @@ async fn the_host_and_the_helper_are_not_killed_landlock_6() {
         bystander.id()
     );
     cell.python(&by_handle).await.refused();
+    cell.run("kill -9 -1").await;
     assert!(bystander.try_wait().unwrap().is_none(), "it lives");
     bystander.kill().unwrap();
     bystander.wait().unwrap();

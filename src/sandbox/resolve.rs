@@ -1,0 +1,152 @@
+//! Grants as they are on this disk: canonical, and through no link that a command may have put
+//! there.
+
+use crate::sandbox::cage::{Cage, Depth, Grant, Level, Links};
+use crate::sandbox::places::SYSTEM;
+use std::fs::{DirBuilder, read_dir};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Directly below the root, what is no file: `outside` does not give it.
+const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// The same cage with canonical grants that exist; caches that are not there yet are made.
+pub fn resolved(cage: Cage) -> Cage {
+    let home = cage.home.clone().map(|home| {
+        let real = home.canonicalize().unwrap_or_else(|_| home.clone());
+        (home, real)
+    });
+    let grants = cage.grants.iter().flat_map(|grant| one(grant, home.as_ref(), &cage));
+    let grants = grants.flat_map(without_devices).collect();
+    Cage { grants, ..cage }
+}
+
+fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, cage: &Cage) -> Option<Grant> {
+    let place = |path: PathBuf| Grant { path, links: Links::Refused, ..grant.clone() };
+    if grant.links == Links::Refused {
+        return Some(grant.clone());
+    }
+    // What the scope gives anyway is given by the scope, and there commands can make links.
+    if in_scope(cage, grant) {
+        return None;
+    }
+    if grant.level == Level::Write && grant.depth == Depth::Whole {
+        make(&grant.path, home);
+    }
+    let real = grant.path.canonicalize().ok()?;
+    let plain = match home {
+        Some((home, real)) => match grant.path.strip_prefix(home) {
+            Ok(rest) => real.join(rest),
+            Err(_) => grant.path.clone(),
+        },
+        None => grant.path.clone(),
+    };
+    let system = || SYSTEM.iter().any(|system| real.starts_with(system));
+    let kept = grant.links == Links::Kept && real != plain && !system();
+    (!kept).then(|| place(real))
+}
+
+fn in_scope(cage: &Cage, grant: &Grant) -> bool {
+    let scope = cage.grants.iter().filter(|own| own.links == Links::Refused);
+    scope
+        .into_iter()
+        .any(|own| own.depth == Depth::Whole && own.level >= grant.level && own.covers(&grant.path))
+}
+
+/// Makes a cache whose tool is there; directly in the home directory only the one for all tools.
+fn make(path: &Path, home: Option<&(PathBuf, PathBuf)>) {
+    let in_home = path.parent() == home.map(|(home, _)| home.as_path());
+    let common = path.file_name().is_some_and(|name| name == ".cache");
+    if path.extension().is_none() && !path.exists() && (common || !in_home) {
+        // Where it cannot be made the tool says so itself.
+        let _ = DirBuilder::new().mode(0o700).create(path);
+    }
+}
+
+/// The root of everything stands for all that lies in it but devices and the kernel's own files.
+fn without_devices(grant: Grant) -> Vec<Grant> {
+    if grant.path != Path::new("/") || grant.links != Links::Refused || grant.level == Level::Read {
+        return vec![grant];
+    }
+    let entries = read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries.filter(|path| !NO_FILES.iter().any(|no| path == Path::new(no)));
+    let real = files.filter_map(|path| path.canonicalize().ok());
+    real.map(|path| Grant { path, ..grant.clone() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::cage::{Around, Need};
+    use crate::sandbox::places::Person;
+    use crate::scope::{Permission, Rule, Scope};
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::symlink;
+
+    struct Disk {
+        root: PathBuf,
+        env: BTreeMap<String, String>,
+        _top: tempfile::TempDir,
+    }
+
+    impl Disk {
+        fn new(pairs: &[(&str, &str)]) -> Self {
+            let top = tempfile::tempdir().unwrap();
+            let root = top.path().canonicalize().unwrap();
+            for dir in ["ws", "real-home/.cargo", "other", "docs"] {
+                std::fs::create_dir_all(root.join(dir)).unwrap();
+            }
+            symlink("real-home", root.join("home")).unwrap();
+            let full = |(name, path): &(&str, &str)| {
+                ((*name).to_owned(), root.join(path).display().to_string())
+            };
+            Self { env: pairs.iter().map(full).collect(), root, _top: top }
+        }
+
+        fn grants(&self, needs: &[Need]) -> Vec<Grant> {
+            let scope = Scope::new(vec![Rule::new(self.root.join("ws"), Permission::Write)]);
+            let person = Person { env: &self.env };
+            let around = Around { scope: &scope, person, own: &[], needs };
+            resolved(Cage::new(&around)).grants
+        }
+
+        fn given(&self, path: &str) -> bool {
+            self.grants(&[]).iter().any(|grant| grant.covers(&self.root.join(path)))
+        }
+    }
+
+    #[test]
+    fn a_home_behind_a_link_is_followed_and_missing_caches_are_made() {
+        let disk = Disk::new(&[("HOME", "home")]);
+        assert!(disk.given("real-home/.cache/x") && disk.given("real-home/.cargo/registry/x"));
+        assert!(disk.root.join("real-home/.cache").is_dir());
+        assert!(!disk.root.join("real-home/.npm").exists(), "no such tool here");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_directory_of_programs_leads_nowhere() {
+        let disk =
+            Disk::new(&[("HOME", "home"), ("PATH", "ws/tools/bin"), ("CARGO_HOME", "other")]);
+        std::fs::create_dir(disk.root.join("ws/tools")).unwrap();
+        symlink(disk.root.join("docs"), disk.root.join("ws/tools/bin")).unwrap();
+        symlink(disk.root.join("docs"), disk.root.join("other/registry")).unwrap();
+        assert!(!disk.given("docs/letter"));
+        std::fs::create_dir(disk.root.join("other/bin")).unwrap();
+        assert!(disk.given("other/bin/cargo"));
+    }
+
+    #[test]
+    fn outside_is_everything_but_devices_and_the_kernel() {
+        let disk = Disk::new(&[("HOME", "home")]);
+        let grants = disk.grants(&[Need::Outside]);
+        let written = |path: &str| {
+            let covering = grants.iter().filter(|grant| grant.covers(Path::new(path)));
+            covering.map(|grant| grant.level).max() == Some(Level::Write)
+        };
+        assert!(
+            written("/usr/local/x") && written(&disk.root.join("docs/x").display().to_string())
+        );
+        assert!(!written("/dev/sda") && !written("/proc/sysrq-trigger") && !written("/sys/x"));
+        assert!(written("/dev/null"));
+    }
+}
