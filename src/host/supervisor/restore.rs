@@ -55,7 +55,9 @@ impl Supervisor {
             next.stop(&handle.name.key());
             let wanted = vec![(handle.name.clone(), Wanted::Stopped)];
             self.turn_page(next, Change { wanted, ..Change::default() }).await?;
-            handle.stopped(None).await;
+            // It was stopped before, which its parent knows.
+            let parent = handle.info.borrow().parent.clone();
+            handle.stopped(parent).await;
         }
         live.map_err(|refusal| not_restorable(&handle.name, &refusal.message))
     }

@@ -63,7 +63,9 @@ impl Supervisor {
     /// Takes a child back that never began.
     async fn unspawn(&mut self, child: &Handle, session: crate::protocol::SessionId) {
         child.let_go().await;
-        child.stopped(None).await;
+        // Who spawned it reads of it in the answer.
+        let parent = child.info.borrow().parent.clone();
+        child.stopped(parent).await;
         let mut next = self.book.clone();
         next.remove(&child.name.key());
         let remove = Some(child.name.clone());

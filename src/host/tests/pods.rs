@@ -4,6 +4,7 @@
 use crate::host::tests::Bench;
 use crate::host::{authority, listing, output};
 use crate::protocol::event::RewindTarget;
+use crate::protocol::method::NewPod;
 use crate::protocol::{
     Event, Fact, Method, PeerEdge, PodName, PodOutput, SessionId, State, SystemItem,
 };
@@ -27,6 +28,55 @@ fault = { status = 400 }
 [[when]]
 note = "*"
 text = "Noted."
+
+[[when]]
+says = "spawn * in *"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "{1}", task = "hello", profile = "inherit", scope = [{ target = "{2}", permission = "write" }] } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "send * word *"
+[[when.step]]
+call = [{ name = "SendToPod", args = { name = "{1}", message = "{2}" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "tell * word *"
+[[when.step]]
+call = [{ name = "SendToPeerPod", args = { name = "{1}", message = "{2}" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "read *"
+[[when.step]]
+call = [{ name = "ReadPodOutput", args = { name = "{1}" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "stop *"
+[[when.step]]
+call = [{ name = "StopPod", args = { name = "{1}" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "restore *"
+[[when.step]]
+call = [{ name = "RestorePod", args = { name = "{1}" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "list"
+[[when.step]]
+call = [{ name = "ListPods", args = {} }]
+[[when.step]]
+text = "Done."
 
 [[when]]
 any = true
@@ -162,11 +212,119 @@ impl Bench {
         news
     }
 
+    /// Every entry of a transcript.
+    async fn entries(&self, pod: &str) -> Vec<Fact> {
+        let page = self.call(&name(pod), Method::Page { before: None, max_bytes: 1 << 20 }).await;
+        let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
+        let whole = |line| match line {
+            crate::protocol::event::Line::Whole(entry) => Some(entry.fact),
+            _ => None,
+        };
+        entries.into_iter().filter_map(whole).collect()
+    }
+
+    /// Lets alice's model call a tool; what it reads as the result.
+    async fn tool(&mut self, words: &str) -> String {
+        let Method::Send { input, .. } = Method::say(words) else { unreachable!() };
+        self.call(&name("alice"), Method::Send { input, queue: true }).await.unwrap();
+        let told = self.next(|event| matches!(event, Event::ToolResult { .. })).await;
+        let Event::ToolResult { summary, output, .. } = told else { unreachable!() };
+        self.until("alice", |info| info.state == State::Idle && info.queue.is_empty()).await;
+        format!("{summary}\n{}", output.unwrap_or_default()).trim_end().to_owned()
+    }
+
     async fn targets(&self, pod: &str) -> (usize, Vec<RewindTarget>) {
         let listed = self.call(&name(pod), Method::ListRewindTargets).await.unwrap();
         let Event::RewindTargets { head_entries, targets } = listed else { panic!() };
         (head_entries, targets)
     }
+}
+
+/// Alice, who holds write on the workspace and plays the script.
+async fn commander() -> Bench {
+    let bench = family(&[], &[]).await;
+    for pod in ["alice", "bob"] {
+        let cwd = bench.root.join(if pod == "alice" { "w" } else { "b" });
+        std::fs::create_dir_all(&cwd).unwrap();
+        let new = NewPod { name: Some(name(pod)), cwd, ..NewPod::default() };
+        bench.client.call(None, Method::New(new)).await.unwrap();
+        play(&bench, pod).await;
+    }
+    bench
+}
+
+#[tokio::test]
+async fn a_child_is_spawned_read_written_to_stopped_and_restored_by_tools() {
+    let mut bench = commander().await;
+    let at = bench.root.join("w/a");
+    std::fs::create_dir(&at).unwrap();
+    let at = at.display().to_string();
+    let spawned = bench.tool(&format!("spawn kid in {at}")).await;
+    assert!(spawned.starts_with("spawned pod `kid` listening on /"), "{spawned}");
+    bench.is(&name("kid"), State::Idle).await;
+    let read = bench.tool("read kid").await;
+    assert!(read.starts_with("pod `kid`: 1 new line(s) of assistant text; idle\n"), "{read}");
+    assert!(read.ends_with("[last run: finished]\n\nYou said hello."), "{read}");
+    let mut bench = bench.restarted().await;
+    let read = bench.tool("read kid").await;
+    assert!(read.starts_with("pod `kid` idle; no new assistant text"), "{read}");
+    assert_eq!(bench.tool("send kid word hang").await, "sent message to `kid`");
+    let busy = "Tool execution failed: Execution failed: pod `kid` is already running a turn; wait \
+                for it to finish and retry";
+    assert_eq!(bench.tool("send kid word again").await, busy);
+    let stopped = format!("stopped pod `kid`; reclaimed scope: write:{at}");
+    assert_eq!(bench.tool("stop kid").await, stopped);
+    let read = bench.tool("read kid").await;
+    assert!(read.starts_with("pod `kid`: 1 new line(s) of assistant text; is stopped"), "{read}");
+    let asleep = bench.tool("send kid word x").await;
+    assert!(asleep.contains("pod `kid` is stopped; bring it back with RestorePod"), "{asleep}");
+    let back = bench.tool("restore kid").await;
+    assert!(back.starts_with("pod `kid` restored from pod state"), "{back}");
+    assert!(bench.tool("restore kid").await.starts_with("pod `kid` is already live"));
+    assert!(bench.tool("list").await.starts_with("2 visible pod(s)\n["));
+    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"], "who stops knows it");
+}
+
+#[tokio::test]
+async fn strangers_are_refused_to_a_model_in_the_words_of_the_tool() {
+    let mut bench = commander().await;
+    for (words, said) in [
+        ("send bob word x", "Invalid argument: no spawned pod named `bob`"),
+        ("read ghost", "Invalid argument: no spawned pod named `ghost`"),
+        ("stop alice", "Invalid argument: no spawned pod named `alice`"),
+        ("restore ghost", "Invalid argument: pod state missing for `ghost`"),
+        ("tell alice word x", "Invalid argument: pod `alice` is visible as SelfPod, not as a peer"),
+    ] {
+        assert_eq!(bench.tool(words).await, format!("Tool execution failed: {said}"));
+    }
+}
+
+#[tokio::test]
+async fn a_peers_word_is_in_its_history_under_the_senders_name() {
+    let mut bench = commander().await;
+    bench.call(&name("alice"), Method::Peer { name: "bob".into() }).await.unwrap();
+    assert_eq!(bench.tool("tell bob word hi").await, "sent peer message to `bob`");
+    bench.until("bob", |info| info.last_result.is_some() && info.state == State::Idle).await;
+    let heard = bench.entries("bob").await.into_iter().find_map(|fact| match fact {
+        Fact::SystemItem { item: SystemItem::Notification { message, .. }, .. } => Some(message),
+        _ => None,
+    });
+    assert_eq!(heard.unwrap(), "[Peer message from `alice`]\nhi");
+    bench.call(&name("bob"), Method::Stop).await.unwrap();
+    let refused = bench.tool("tell bob word hi").await;
+    assert!(refused.ends_with("peer pod `bob` is not live/reachable; restore it before sending"));
+    assert_eq!(bench.news("alice").await, Vec::<String>::new(), "a peer reports to nobody");
+}
+
+#[tokio::test]
+async fn a_child_that_a_person_stops_is_told_to_its_parent_once() {
+    let mut bench = two().await;
+    bench.call(&name("kid"), Method::Stop).await.unwrap();
+    bench.until("alice", |info| info.last_result.is_some() && info.state == State::Idle).await;
+    assert_eq!(bench.news("alice").await, ["pod `kid` shut down"]);
+    let mut bench = bench.restarted().await;
+    bench.turn("alice", "anything").await;
+    assert_eq!(bench.news("alice").await.len(), 1);
 }
 
 #[tokio::test]
