@@ -45,22 +45,21 @@ impl Sight {
 
 fn list(shared: &Shared, sight: impl Fn(&PodName) -> Option<Sight>) -> Event {
     let members = shared.members.borrow().clone();
-    let infos: Vec<(&Handle, PodInfo)> =
-        members.0.values().map(|handle| (handle, handle.info.borrow().clone())).collect();
-    let facts = Facts::of(infos.iter().map(|(_, info)| info));
-    let mut pods: Vec<(String, Value)> = Vec::new();
-    for (handle, info) in &infos {
-        if let Some(sight) = sight(&info.name) {
-            pods.push((info.name.key(), entry(shared, handle, info, &sight, &facts)));
+    let facts = Facts::of(members.0.values());
+    let mut pods: Vec<(&str, Value)> = Vec::new();
+    for (key, handle) in members.0.iter() {
+        if let Some(sight) = sight(&handle.name) {
+            pods.push((key, entry(shared, handle, &sight, &facts)));
         }
     }
-    for row in shared.damaged.borrow().iter() {
+    let damaged = shared.damaged.borrow().clone();
+    for row in damaged.iter() {
         let Ok(name) = PodName::parse(&row.name) else { continue };
         if let Some(sight) = sight(&name) {
-            pods.push((name.key(), corrupt(shared, row, &name, &sight, &facts)));
+            pods.push((&row.name, corrupt(shared, row, &name, &sight, &facts)));
         }
     }
-    pods.sort_by(|(a, _), (b, _)| a.cmp(b));
+    pods.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
     Event::PodsListed { pods: pods.into_iter().map(|(_, pod)| pod).collect() }
 }
 
@@ -73,12 +72,13 @@ struct Facts {
 }
 
 impl Facts {
-    fn of<'a>(family: impl Iterator<Item = &'a PodInfo>) -> Self {
+    fn of<'a>(family: impl Iterator<Item = &'a Handle>) -> Self {
         let mut facts = Self::default();
-        for info in family {
+        for pod in family {
+            let info = pod.info.borrow();
             if let Some(parent) = &info.parent {
                 let (live, resting) = facts.children.entry(parent.key()).or_default();
-                *(if is_live(info) { live } else { resting }) += 1;
+                *(if is_live(&info) { live } else { resting }) += 1;
             }
             for Lent { to, rule } in &info.lent {
                 facts.on_loan.entry(to.key()).or_default().push(rule.clone());
@@ -106,10 +106,12 @@ fn is_live(info: &PodInfo) -> bool {
     info.state != State::Stopped
 }
 
-fn entry(shared: &Shared, pod: &Handle, info: &PodInfo, sight: &Sight, facts: &Facts) -> Value {
-    let key = info.name.key();
+fn entry(shared: &Shared, pod: &Handle, sight: &Sight, facts: &Facts) -> Value {
+    let key = pod.name.key();
     let files = Files::new(&shared.dirs.data, pod.session);
-    let missing = info.segment.is_some_and(|segment| !files.segment(segment).exists());
+    let segment = pod.info.borrow().segment;
+    let missing = segment.is_some_and(|segment| !files.segment(segment).exists());
+    let info = &*pod.info.borrow();
     let mut entry = json!({
         "pod_name": info.name,
         "visibility": sight.word,
