@@ -6,7 +6,7 @@ use crate::client::{Client, ConnectError, Events};
 use crate::config::dirs::{Dirs, Env};
 use crate::config::settings::Settings;
 use crate::protocol::frame::encode_event;
-use crate::protocol::{Event, PeerEdge, PodInfo, PodName, Refusal};
+use crate::protocol::{Ask, Event, PeerEdge, PodInfo, PodName, Refusal};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+mod asks;
 mod authority;
 mod connection;
 mod desk;
@@ -26,6 +27,7 @@ mod output;
 mod place;
 mod pod;
 mod reader;
+mod rules;
 mod supervisor;
 mod told;
 mod upward;
@@ -111,6 +113,8 @@ pub(crate) struct Inner {
     pub(crate) desk: mpsc::Sender<Request>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
     pub(crate) members: watch::Sender<Members>,
+    /// What waits for a person, oldest first; each Pod writes its own.
+    pub(crate) asks: watch::Sender<Arc<Vec<Ask>>>,
     /// Open connections to the host socket.
     pub(crate) connections: watch::Sender<usize>,
 }
@@ -161,7 +165,7 @@ impl Shared {
     /// The family with everything between its members.
     pub(crate) fn whole_family(&self) -> Event {
         let peers = self.peers.borrow().as_ref().clone();
-        Event::Family { pods: self.family(), peers, asks: Vec::new() }
+        Event::Family { pods: self.family(), peers, asks: self.asks() }
     }
 
     /// The record of this name, if it is one that could not be read.
@@ -209,6 +213,7 @@ impl Host {
             damaged: watch::Sender::default(),
             desk,
             members: watch::Sender::default(),
+            asks: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
         let probing = shared.clone();

@@ -16,16 +16,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub mod ask;
 mod attach;
 mod batch;
 mod compact;
 pub mod context;
 mod mind;
+pub mod policy;
 mod prompt;
 mod stream;
 
+pub use ask::Answered;
 pub(crate) use batch::label;
 pub use mind::Mind;
+pub use policy::Policy;
 
 /// What a run is given and does not change.
 #[derive(Clone)]
@@ -39,6 +43,7 @@ pub struct Setup {
     pub tools: tools::Context,
     pub limits: Limits,
     pub policy: retry::Policy,
+    pub rules: Policy,
     pub workspace: PathBuf,
     /// The payload of the `yoi.pod` entry that every segment begins with.
     pub identity: serde_json::Value,
@@ -97,6 +102,8 @@ pub enum Start {
     Mail,
     /// Go on with what was interrupted.
     Resume { accepted: Option<Accepted> },
+    /// A person answered what an earlier run asked: go on with the call that waited.
+    Answered { answered: Answered, accepted: Option<Accepted> },
     /// Only compact.
     Compact { accepted: Option<Accepted> },
 }
@@ -110,6 +117,8 @@ pub enum Halt {
     Go,
     Pause,
     Cancel,
+    /// As `Pause`, for the end of the host: what a person was asked stays asked.
+    Leave,
 }
 
 /// How a run reaches the Pod's actor and is reached by it.
@@ -120,6 +129,8 @@ pub struct Ports {
     /// Rows that arrived while the run is under way. When it is full they stay in the store and
     /// wake the Pod afterwards.
     pub mail: mpsc::Receiver<Mail>,
+    /// Answers to what the run asked.
+    pub answers: mpsc::Receiver<Answered>,
 }
 
 /// What a run tells the Pod's actor, in order.
@@ -136,6 +147,10 @@ pub enum Out {
         segment: SegmentId,
         end: u64,
     },
+    /// The run waits for a person.
+    Asked(Box<crate::protocol::Ask>),
+    /// It waits no more.
+    Answered(Answered),
     /// What it does now, in one line.
     Doing(String),
     /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
@@ -219,8 +234,10 @@ impl Start {
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
-        let (Self::User { accepted, .. } | Self::Resume { accepted } | Self::Compact { accepted }) =
-            self
+        let (Self::User { accepted, .. }
+        | Self::Resume { accepted }
+        | Self::Answered { accepted, .. }
+        | Self::Compact { accepted }) = self
         else {
             return;
         };
@@ -258,6 +275,10 @@ impl Run {
     async fn begin(&mut self, start: Start) -> Result<(), Stopped> {
         let fresh = matches!(start, Start::User { .. });
         self.trigger = Some(Trigger::UserSend);
+        if let Start::Answered { answered, accepted } = start {
+            return self.go_on_with(answered, accepted).await;
+        }
+        self.withdraw().await?;
         self.close_open_calls(fresh).await?;
         match start {
             Start::User { input: Input { segments, from }, taken, accepted } => {
@@ -280,7 +301,7 @@ impl Run {
                 answer(accepted, None);
                 self.ask_to_go_on().await
             }
-            Start::Compact { .. } => Ok(()),
+            Start::Answered { .. } | Start::Compact { .. } => Ok(()),
         }
     }
 
@@ -313,7 +334,7 @@ impl Run {
     }
 
     /// Calls that nothing answered get the word that they were interrupted: they never run again.
-    async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
+    pub(crate) async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
         let interrupted = self.mind.state.interrupted;
         let cut = self.mind.state.cut_at.is_some();
         let open = std::mem::take(&mut self.mind.state.open_calls);
@@ -517,7 +538,7 @@ fn taken_id(entry: &Entry) -> Option<String> {
     }
 }
 
-fn answer(accepted: Option<Accepted>, entry: Option<crate::protocol::EntryId>) {
+pub(crate) fn answer(accepted: Option<Accepted>, entry: Option<crate::protocol::EntryId>) {
     if let Some(accepted) = accepted {
         // The asker may have gone.
         let _ = accepted.send(Ok(entry));

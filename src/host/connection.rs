@@ -1,6 +1,6 @@
 //! One connection to the host socket: hello, orders with an address, and the feed of what happens.
 
-use crate::host::{Shared, pod, supervisor};
+use crate::host::{Shared, asks, pod, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
 use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -209,6 +209,9 @@ async fn of_host(
         Method::Stop => ask(orders, |answer| Order::Stop { answer }).await,
         Method::Who { path } => ask(orders, |answer| Order::Who { path, answer }).await,
         Method::ListPods => Ok(crate::host::listing::of_host(shared)),
+        Method::Answer { ask, verdict } => asks::answer(shared, orders, &ask, verdict).await,
+        Method::ListPolicy => asks::list(shared, None).await,
+        Method::Revoke { rule } => asks::revoke(shared, rule).await,
         Method::HostStatus => Ok(Event::Host {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
@@ -254,6 +257,9 @@ async fn of_pod(
         Method::Fork { name: new, at } => {
             ask(orders, |answer| Order::Fork { source: name, name: new, at, answer }).await
         }
+        Method::Answer { ask, verdict } => asks::answer(shared, orders, &ask, verdict).await,
+        Method::ListPolicy => asks::list(shared, Some(&handle)).await,
+        Method::Revoke { rule } => asks::revoke(shared, rule).await,
         Method::Page { before, max_bytes } => page(&handle, before, max_bytes).await,
         Method::Fetch { entry } => fetch(&handle, entry).await,
         Method::ReadOutput => crate::host::output::read(shared, by.as_ref(), &name).await,

@@ -13,7 +13,7 @@ use crate::protocol::{
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{Mail, PodRow, Wanted};
-use crate::turn::{End, Halt, Mind, Out};
+use crate::turn::{Answered, End, Halt, Mind, Out};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+pub(crate) mod asking;
 mod calls;
 pub(crate) mod life;
 mod news;
@@ -75,6 +76,8 @@ pub(crate) enum Order {
     Parental { answer: oneshot::Sender<Parental> },
     /// News of a child, which the mailbox holds already.
     News { row: Mail },
+    /// A person answered what the Pod asked; the store holds it.
+    Answered { answered: Answered, answer: oneshot::Sender<()> },
     /// Make the socket anew; it vanished.
     Reopen,
     /// The host ends: pause what runs, close everything, stay wanted.
@@ -133,6 +136,8 @@ pub(crate) struct Pod {
     /// What clients offered; never written.
     env: Env,
     run: Option<Running>,
+    /// What the turn waits for a person for.
+    question: Option<asking::Waiting>,
     mind: Option<Mind>,
     close_at: Option<Instant>,
     /// How much of the segment has been told, while this process knows.
@@ -157,6 +162,7 @@ struct Running {
     out: mpsc::Receiver<Out>,
     halt: watch::Sender<Halt>,
     mail: mpsc::Sender<Mail>,
+    answers: mpsc::Sender<Answered>,
     /// Queued inputs that the run was given and may take at any moment.
     handed: BTreeSet<String>,
     /// Who waits for the run to have halted.
@@ -237,6 +243,15 @@ impl Handle {
         tokio::spawn(async move { orders.send(order).await.is_ok() });
     }
 
+    /// Hands a person's answer over; resolves when the Pod has told of it.
+    pub(crate) async fn answered(&self, answered: Answered) {
+        let (answer, told) = oneshot::channel();
+        if self.orders.send(Order::Answered { answered, answer }).await.is_ok() {
+            // A Pod that is gone finds the answer in the store.
+            let _ = told.await;
+        }
+    }
+
     /// Waits until the Pod has let go of everything.
     pub(crate) async fn leave(&self) {
         self.wait_for(|answer| Order::Leave { answer }).await;
@@ -278,6 +293,7 @@ pub(crate) async fn spawn(
         env,
         row,
         run: None,
+        question: None,
         mind: None,
         close_at: None,
         end: None,
@@ -351,6 +367,11 @@ impl Pod {
                 let _ = answer.send(Parental { cwd, workspace, resolved, env });
             }
             Order::News { row } => self.news(row).await,
+            Order::Answered { answered, answer } => {
+                self.answered(answered).await;
+                // The answering side may have gone.
+                let _ = answer.send(());
+            }
             Order::Reopen => self.reopen(),
             Order::Leave { answer } => self.leave(answer).await,
         }
@@ -398,6 +419,7 @@ impl Pod {
         match self.info.borrow().state {
             State::Running => PodStatus::Running,
             State::Paused => PodStatus::Paused,
+            State::NeedsYou if self.waits() => PodStatus::Running,
             State::NeedsYou | State::Idle | State::Stopped | State::Failed | State::Unknown => {
                 PodStatus::Idle
             }

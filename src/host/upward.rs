@@ -43,10 +43,13 @@ pub(crate) async fn stopped(shared: &Shared, pod: &PodName, by: Option<&PodName>
 
 /// Tells the parent that its child waits for a person.
 pub(crate) async fn asked(shared: &Shared, parent: &PodName, ask: &Ask) {
-    let message = format!("pod `{}` waits for a person: {} {}", ask.pod, ask.tool, ask.action);
-    let payload = json!({ "message": message });
-    let mail = Mail { id: ask.id.clone(), kind: MailKind::Notify, payload, created: now_ms() };
-    deliver(shared, parent, mail).await;
+    deliver(shared, parent, of_ask(ask)).await;
+}
+
+/// The same at the start of a host, for what the last one did not live to tell. Wakes nobody.
+pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, ask: &Ask) {
+    // What cannot be stored now is found again at the next start.
+    let _ = shared.store.add_mail(parent, of_ask(ask)).await;
 }
 
 /// Puts into parents' mail what the last host did not live to put there. Wakes nobody: a start
@@ -75,6 +78,12 @@ async fn deliver(shared: &Shared, parent: &PodName, mail: Mail) {
     if let Some(handle) = shared.pod(parent) {
         handle.news(mail);
     }
+}
+
+fn of_ask(ask: &Ask) -> Mail {
+    let message = format!("pod `{}` waits for a person: {}", ask.pod, ask.line());
+    let payload = json!({ "message": message });
+    Mail { id: ask.id.clone(), kind: MailKind::Notify, payload, created: now_ms() }
 }
 
 fn of_run(pod: &PodName, end: &Entry) -> Option<Mail> {

@@ -1,6 +1,7 @@
 //! The fold of a segment: what the model is told when the Pod goes on, and what the Pod was when
 //! it ended.
 
+use crate::protocol::ask::Ask;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::method::Segment;
@@ -26,6 +27,8 @@ pub struct Replay {
     pub interrupted: bool,
     /// Calls without a result, oldest first: call id and tool name.
     pub open_calls: Vec<(String, String)>,
+    /// Questions that nothing in the log answers; see [`Replay::question`].
+    asks: Vec<Ask>,
     /// Lines in the segment, damaged ones included.
     pub entries: usize,
     /// Bytes of whole lines.
@@ -82,6 +85,12 @@ impl Replay {
             self.roll_back(from);
         }
         self.take(index, entry.clone());
+    }
+
+    /// The question that an open call waits on: it has not started.
+    pub fn question(&self) -> Option<&Ask> {
+        let is_open = |ask: &&Ask| self.open_calls.iter().any(|(id, _)| *id == ask.call_id);
+        self.asks.last().filter(is_open)
     }
 
     fn line(&mut self, skip: &mut Skip, start: u64, line: &[u8]) {
@@ -199,6 +208,11 @@ impl Replay {
         match name {
             domain::POD => self.pod = Some(payload),
             domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
+            domain::ASKED => self.asks.extend(serde_json::from_value::<Ask>(payload).ok()),
+            domain::ANSWERED => {
+                let id = payload.get("ask").and_then(Value::as_str).unwrap_or_default();
+                self.asks.retain(|ask| ask.id != id);
+            }
             _ => {}
         }
     }
@@ -249,6 +263,7 @@ fn empty(path: &Path) -> Replay {
         turn_count: 0,
         interrupted: false,
         open_calls: Vec::new(),
+        asks: Vec::new(),
         entries: 0,
         end: 0,
         files: BTreeMap::new(),

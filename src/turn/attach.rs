@@ -37,7 +37,7 @@ pub(crate) fn alert(source: AlertSource, message: impl Into<String>) -> Event {
 
 async fn attach(run: &mut Run, path: String) -> Result<(), Stopped> {
     let full = run.setup.tools.cwd.join(&path);
-    let scope = run.setup.tools.scope.clone();
+    let scope = (run.setup.scope)();
     let read = tokio::task::spawn_blocking(move || read(&full, &scope)).await;
     let body = match read.unwrap_or_else(|_| Err("the reader failed".into())) {
         Ok(body) => format!("[File: {path}]\n{body}"),

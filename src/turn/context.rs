@@ -94,7 +94,12 @@ pub fn cut_off(call_id: &str) -> Item {
     unanswered(call_id, "[Cut off: the host ended during this call; it is not run again]")
 }
 
-fn unanswered(call_id: &str, why: &str) -> Item {
+/// The result of a call that was not let pass.
+pub fn refused(call_id: &str, why: String) -> Item {
+    unanswered(call_id, why)
+}
+
+fn unanswered(call_id: &str, why: impl Into<String>) -> Item {
     Item::ToolResult {
         call_id: call_id.to_owned(),
         summary: why.into(),

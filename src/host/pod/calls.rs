@@ -86,7 +86,7 @@ impl Pod {
             return reply(answer, Err(refusal));
         }
         let keyless = self.run.is_none() && self.key_is_missing();
-        if self.run.is_none() && !(keyless && queue) {
+        if self.run.is_none() && !self.waits() && !(keyless && queue) {
             let accepted = Some(accepted(answer));
             return self.start(Start::User { input, taken: None, accepted }).await;
         }
@@ -139,6 +139,7 @@ impl Pod {
     }
 
     async fn resume(&mut self, answer: Answer) {
+        let Some(answer) = self.resume_answered(answer).await else { return };
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
         }
@@ -153,6 +154,9 @@ impl Pod {
     async fn interrupt(&mut self, how: Halt, answer: Answer) {
         if self.run.is_some() {
             return self.halt(how, Some(answer));
+        }
+        if self.waits() {
+            return reply(answer, self.interrupt_waiting(how).await);
         }
         if self.info.borrow().state == State::Paused {
             let dropped = if how == Halt::Cancel { self.drop_turn().await } else { Ok(done()) };
@@ -182,7 +186,7 @@ impl Pod {
     /// Why an order that a running turn stands in the way of cannot be carried out now.
     pub(super) fn must_not_run(&self) -> Result<(), Refusal> {
         if self.run.is_none() {
-            return Ok(());
+            return self.must_not_wait();
         }
         Err(Refusal::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn"))
     }
@@ -255,10 +259,17 @@ impl Pod {
 
     /// A Pod that waited for a key and has one now takes up what waits for it.
     async fn go_on_with_key(&mut self) {
-        if self.info.borrow().state == State::NeedsYou && !self.key_is_missing() {
-            self.enter(State::Idle, None);
-            self.next_of_inbox().await;
+        if self.run.is_some() || self.waits() || self.key_is_missing() {
+            return;
         }
+        if self.info.borrow().state != State::NeedsYou {
+            return;
+        }
+        if let Some(answered) = self.given_answer() {
+            return self.start(Start::Answered { answered, accepted: None }).await;
+        }
+        self.enter(State::Idle, None);
+        self.next_of_inbox().await;
     }
 
     fn key_is_missing(&self) -> bool {
@@ -304,7 +315,7 @@ impl Pod {
         };
         match row {
             Err(refusal) => reply(answer, Err(refusal)),
-            Ok(row) if self.run.is_some() => {
+            Ok(row) if self.run.is_some() || self.waits() => {
                 self.load_queue().await;
                 let queued = Some(row.id.clone());
                 self.hand_over(row);

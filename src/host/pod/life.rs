@@ -144,10 +144,12 @@ impl Pod {
         self.show_granted();
         self.change(|info| info.context_tokens = tail.context_tokens);
         self.load_queue().await;
+        self.recall(tail.asked.filter(|_| was_live)).await;
         let (state, why) = match tail.interrupted {
             Some(why) => (State::Paused, Some(why)),
             None => (State::Idle, None),
         };
+        let (state, why) = self.left_waiting().unwrap_or((state, why));
         self.enter(state, why);
         if was_live {
             // The end of a host changes nothing about how long a Pod has been resting.
@@ -255,6 +257,7 @@ impl Pod {
     pub(super) async fn stopped(&mut self, by: Option<crate::protocol::PodName>) {
         self.row.wanted = Wanted::Stopped;
         (self.released, self.end_at) = (false, None);
+        self.end_questions().await;
         self.close_log().await;
         self.teller.tell(&Event::Stopped);
         self.show_granted();
@@ -269,7 +272,7 @@ impl Pod {
     pub(super) async fn leave(&mut self, answer: oneshot::Sender<()>) {
         self.leaving = Some(answer);
         if self.run.is_some() {
-            self.halt(Halt::Pause, None);
+            self.halt(Halt::Leave, None);
         } else {
             self.finish_leaving().await;
         }

@@ -18,6 +18,8 @@ use tokio::time::Instant;
 const OUT: usize = 256;
 /// Rows that may wait for a running turn; the rest waits in the store.
 const MAIL: usize = 128;
+/// Answers on their way to a run; it asks one question at a time.
+const ANSWERS: usize = 4;
 
 impl Pod {
     /// Starts a run. The Pod must be live and free.
@@ -42,10 +44,13 @@ impl Pod {
                 let granted = self.granted.clone();
                 std::sync::Arc::new(move || granted.borrow().scope.clone())
             },
+            rules: self.policy().await,
         };
         let row = match &start {
             Start::User { taken, .. } => taken.clone(),
-            Start::Mail | Start::Resume { .. } | Start::Compact { .. } => None,
+            Start::Mail | Start::Resume { .. } | Start::Answered { .. } | Start::Compact { .. } => {
+                None
+            }
         };
         let (out_tx, out) = mpsc::channel(OUT);
         let (halt, halted) = watch::channel(Halt::Go);
@@ -53,14 +58,15 @@ impl Pod {
         if !matches!(start, Start::Mail) {
             self.offer_waiting(&mail).await;
         }
-        let ports = Ports { out: out_tx, halt: halted, mail: inbox };
+        let (answers, answered) = mpsc::channel(ANSWERS);
+        let ports = Ports { out: out_tx, halt: halted, mail: inbox, answers: answered };
         self.close_at = None;
         // Told first, so that nobody hears of the run's beginning while the Pod seems to rest.
         self.enter(State::Running, None);
         let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
         let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
         let ended = None;
-        self.run = Some(Running { task, out, halt, mail, handed, halting, ended });
+        self.run = Some(Running { task, out, halt, mail, answers, handed, halting, ended });
     }
 
     /// Notifications that wait come along with whatever run is next.
@@ -86,6 +92,11 @@ impl Pod {
         let why = format!("no key for {provider}: {missing}");
         start.refused(&Refusal::new(crate::protocol::ErrorCode::ProviderError, why.clone()));
         self.enter(State::NeedsYou, Some(why));
+    }
+
+    async fn policy(&self) -> turn::Policy {
+        let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
+        crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
     }
 
     fn limits(&self) -> Limits {
@@ -137,6 +148,8 @@ impl Pod {
                 self.end = Some(end);
                 self.change(|info| info.segment = Some(segment));
             }
+            Out::Asked(ask) => self.asked(*ask).await,
+            Out::Answered(answered) => self.settled(&answered),
             Out::Doing(what) => self.change(|info| {
                 info.activity = Some(what);
                 info.last_activity = crate::protocol::now_ms();
@@ -188,6 +201,7 @@ impl Pod {
             End::Paused => (State::Paused, Some("paused; :resume goes on".to_owned())),
             End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
         };
+        let (state, why) = self.left_waiting().unwrap_or((state, why));
         let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
         self.enter(state, why);
         self.row.since = self.info.borrow().since;
@@ -212,7 +226,7 @@ impl Pod {
     /// Whatever arrived while the turn ended wakes the Pod now: notifications first, then the
     /// first queued input.
     pub(super) async fn next_of_inbox(&mut self) {
-        if self.run.is_some() || !self.is_live() {
+        if self.run.is_some() || self.waits() || !self.is_live() {
             return;
         }
         let rows = self.waiting().await.unwrap_or_default();

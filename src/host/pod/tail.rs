@@ -2,7 +2,7 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
-use crate::protocol::{Fact, Item, SegmentId};
+use crate::protocol::{Ask, Entry, Fact, Item, SegmentId};
 use crate::session::{Files, page};
 use std::collections::BTreeSet;
 
@@ -22,17 +22,23 @@ pub(crate) struct Tail {
     pub(crate) context_tokens: u64,
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
     pub(crate) taken: Vec<String>,
+    /// The question at which the last run stands.
+    pub(crate) asked: Option<Ask>,
 }
 
 /// Reads backwards until the last run's end or beginning.
 pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
     let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
     let (mut before, mut decided, mut last, mut cut_may_follow) = (None, false, None, false);
+    let mut asks = Asks::Unknown;
     for _ in 0..MAX_PIECES {
         let page = page(files, segment, None, before, PIECE).map_err(|e| e.to_string())?;
         for line in page.entries.iter().rev() {
             let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
             last = last.or(Some(entry.ts));
+            if asks == Asks::Unknown {
+                asks = tail.question(entry);
+            }
             if !decided {
                 tail.taken.extend(taken(&entry.fact));
                 decided = decide(&mut tail, &entry.fact, entry.ts, last.unwrap_or(entry.ts));
@@ -43,7 +49,7 @@ pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
             if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
                 tail.context_tokens = input_total_tokens + output_tokens;
             }
-            if decided && !cut_may_follow && tail.context_tokens > 0 {
+            if decided && !cut_may_follow && tail.context_tokens > 0 && asks == Asks::Known {
                 return Ok(tail);
             }
         }
@@ -101,7 +107,47 @@ fn cut_at(fact: &Fact) -> Option<u64> {
     }
 }
 
+/// Whether it is settled that the last run stands at a question or not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Known,
+    Unknown,
+}
+
 impl Tail {
+    /// What an entry, read backwards, says of a question that still waits: only the end of an
+    /// interrupted run may stand behind it.
+    fn question(&mut self, entry: &Entry) -> Asks {
+        match &entry.fact {
+            Fact::Extension { domain, payload } if domain == domain::ASKED => {
+                self.asked = serde_json::from_value(payload.clone()).ok();
+                Asks::Known
+            }
+            Fact::Extension { domain, .. }
+                if [domain::ANSWERED, domain::ROLLED_BACK].contains(&domain.as_str()) =>
+            {
+                Asks::Known
+            }
+            Fact::RunErrored { interrupted, message } if *interrupted && message != "Cancelled" => {
+                Asks::Unknown
+            }
+            Fact::RunCompleted { interrupted: true, .. }
+            | Fact::TurnEnd { .. }
+            | Fact::Extension { .. }
+            | Fact::LlmUsage { .. }
+            | Fact::ConfigChanged { .. }
+            | Fact::Unknown(_) => Asks::Unknown,
+            Fact::SegmentStart { .. }
+            | Fact::Invoke { .. }
+            | Fact::UserInput { .. }
+            | Fact::AssistantItem { .. }
+            | Fact::ToolResult { .. }
+            | Fact::SystemItem { .. }
+            | Fact::RunCompleted { .. }
+            | Fact::RunErrored { .. } => Asks::Known,
+        }
+    }
+
     fn cut_off(&mut self, last: u64) -> bool {
         self.open = true;
         self.interrupted = Some(cut_off(last));

@@ -1,0 +1,100 @@
+//! What a run learns of its host before its calls start: the Pod's place in the family, the rules
+//! of files that bind it, and scope that a person or a rule lets it have.
+
+use crate::config::policy::Rules;
+use crate::config::settings::WorkspaceSettings;
+use crate::host::kin::{self, Kin as Relatives};
+use crate::host::supervisor::Order;
+use crate::host::{Shared, supervisor};
+use crate::protocol::{PodName, Refusal};
+use crate::sandbox::Word;
+use crate::scope::Rule;
+use crate::turn::policy::{Kin, Policy, Relation, Walls};
+use futures_util::future::BoxFuture;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// One Pod's view of its family.
+struct Family {
+    shared: Shared,
+    me: PodName,
+    supervisor: mpsc::WeakSender<supervisor::Order>,
+}
+
+/// The policy that binds a Pod as of now. Reads the workspace's settings.
+pub(crate) async fn policy(
+    shared: &Shared,
+    me: &PodName,
+    workspace: PathBuf,
+    supervisor: mpsc::WeakSender<supervisor::Order>,
+) -> Policy {
+    let workspace_file = workspace.join(".yoi/config.toml").display().to_string();
+    let rules = Rules {
+        user: shared.settings.permissions.clone(),
+        user_file: shared.dirs.config.join("config.toml").display().to_string(),
+        workspace: self::workspace(workspace).await.rules,
+        workspace_file,
+    };
+    let kin = Family { shared: shared.clone(), me: me.clone(), supervisor };
+    let walls = match shared.confinement().await.word {
+        Word::Enforced | Word::Partly => Walls::Stand,
+        Word::NotEnforced => Walls::Missing,
+    };
+    Policy { rules: Arc::new(rules), kin: Arc::new(kin), walls }
+}
+
+/// What a workspace's own file says.
+pub(crate) async fn workspace(root: PathBuf) -> WorkspaceSettings {
+    let load = tokio::task::spawn_blocking(move || WorkspaceSettings::load(&root));
+    load.await.unwrap_or_default()
+}
+
+/// The ancestors of a Pod, the root first.
+pub(crate) fn lineage(shared: &Shared, pod: &PodName) -> Vec<PodName> {
+    let parent = |pod: &PodName| shared.pod(pod)?.info.borrow().parent.clone();
+    let mut above: Vec<PodName> = Vec::new();
+    let mut next = parent(pod);
+    while let Some(name) = next.filter(|name| !above.contains(name)) {
+        next = parent(&name);
+        above.push(name);
+    }
+    above.reverse();
+    above
+}
+
+/// Adds a rule to what a live Pod holds.
+pub(crate) async fn extend(
+    orders: mpsc::Sender<supervisor::Order>,
+    name: PodName,
+    rule: Rule,
+) -> Result<(), Refusal> {
+    let ending = || Refusal::internal("the host is ending");
+    let (answer, reply) = oneshot::channel();
+    orders.send(Order::Extend { name, rule, answer }).await.map_err(|_| ending())?;
+    reply.await.map_err(|_| ending())?.map(drop)
+}
+
+impl Kin for Family {
+    fn lineage(&self) -> Vec<PodName> {
+        lineage(&self.shared, &self.me)
+    }
+
+    fn relation(&self, name: &str) -> Relation {
+        let Ok(name) = PodName::parse(name) else { return Relation::Other };
+        match Relatives::now(&self.shared).relation(&self.me, &name) {
+            kin::Relation::Peer => Relation::Peer,
+            kin::Relation::Itself | kin::Relation::Below | kin::Relation::Stranger => {
+                Relation::Other
+            }
+        }
+    }
+
+    fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+        let (supervisor, me) = (self.supervisor.clone(), self.me.clone());
+        Box::pin(async move {
+            let ending = || Refusal::internal("the host is ending");
+            extend(supervisor.upgrade().ok_or_else(ending)?, me, rule).await
+        })
+    }
+}

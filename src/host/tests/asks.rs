@@ -1,0 +1,471 @@
+//! Questions to a person, from the call that waits to the answer that lets it go on.
+
+use super::Bench;
+use crate::protocol::entry::domain;
+use crate::protocol::method::NewPod;
+use crate::protocol::{
+    Ask, Entry, Event, Method, Pattern, PodName, RunResult, SessionId, State, Verdict,
+};
+use crate::store::Wanted;
+use serde_json::json;
+
+/// Everything here is asked about by a rule, so that a call does something that can be seen.
+const RULES: &str = r#"
+[[permissions.rule]]
+tool = "Write"
+pattern = "*/never.txt"
+action = "deny"
+
+[[permissions.rule]]
+tool = "Write"
+action = "ask"
+
+[[permissions.rule]]
+tool = "Read"
+action = "ask"
+"#;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "write *"
+[[when.step]]
+text = "I write."
+call = [{ name = "Write", args = { file_path = "{cwd}/{1}.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "both"
+[[when.step]]
+text = "I write both."
+call = [{ name = "Write", args = { file_path = "{cwd}/a.txt", content = "x" } }, { name = "Write", args = { file_path = "{cwd}/b.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "read"
+[[when.step]]
+text = "I read."
+call = [{ name = "Read", args = { file_path = "{cwd}/note.txt" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+any = true
+text = "You said {1}."
+"#;
+
+fn once() -> Verdict {
+    Verdict::Once
+}
+
+impl Bench {
+    /// A Pod whose file tools are asked about.
+    async fn asking() -> (Self, PodName) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("home/config")).unwrap();
+        std::fs::write(root.join("home/config/config.toml"), RULES).unwrap();
+        let bench = Self::at(dir).await;
+        let script = root.join("script.toml");
+        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::write(root.join("w/note.txt"), "hello file\n").unwrap();
+        let pod = bench.new_pod(Some(&script)).await;
+        (bench, pod.name)
+    }
+
+    async fn say(&self, pod: &PodName, text: &str) {
+        self.call(pod, Method::say(text)).await.unwrap();
+    }
+
+    /// The next question that is told.
+    async fn asked(&mut self) -> Ask {
+        let asked = self.next(|e| matches!(e, Event::Asked { .. })).await;
+        let Event::Asked { ask } = asked else { unreachable!() };
+        *ask
+    }
+
+    /// Waits for the end of this Pod's run; others have theirs.
+    async fn ended(&mut self, pod: &PodName) {
+        loop {
+            let line = self.events.recv().await.expect("the host is there");
+            if line.pod.as_ref() == Some(pod) && matches!(line.event, Event::RunEnd { .. }) {
+                return;
+            }
+        }
+    }
+
+    async fn answer(&self, ask: &Ask, verdict: Verdict) -> Result<Event, String> {
+        let method = Method::Answer { ask: ask.id.clone(), verdict };
+        self.client.call(None, method).await.map_err(|refusal| refusal.message)
+    }
+
+    fn wrote(&self, name: &str) -> bool {
+        self.root.join("w").join(name).exists()
+    }
+
+    fn questions(&self) -> Vec<Ask> {
+        self.host.shared.asks()
+    }
+
+    async fn results(&self, pod: &PodName) -> usize {
+        self.transcript(pod).await.iter().filter(|kind| *kind == "tool_result").count()
+    }
+
+    /// A Pod below another one, live after the next start of the host.
+    async fn child(&self, parent: &PodName, name: &str) -> PodName {
+        let store = &self.host.shared.store;
+        let mut row = store.pod(parent).await.unwrap().unwrap();
+        row.name = PodName::parse(name).unwrap();
+        row.parent = Some(parent.clone());
+        row.session = SessionId::new();
+        (row.segment, row.wanted, row.created) = (None, Wanted::Live, row.created + 1);
+        let name = row.name.clone();
+        store.create_pod(row).await.unwrap();
+        name
+    }
+
+    /// Where a Pod's log lies.
+    async fn files(&self, pod: &PodName) -> (crate::session::Files, crate::protocol::SegmentId) {
+        let view = self.host.shared.pod(pod).unwrap().look().await.unwrap();
+        (view.files, view.segment.unwrap())
+    }
+
+    /// Ends the host, lets something happen to its files, and starts another one.
+    async fn after(self, happens: impl AsyncFnOnce()) -> Self {
+        self.host.end().await;
+        happens().await;
+        Self::at(self._root).await
+    }
+}
+
+#[tokio::test]
+async fn a_question_shows_and_allowing_it_once_runs_that_call_and_no_other() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    assert_eq!((ask.pod.clone(), ask.tool.as_str()), (pod.clone(), "Write"));
+    assert_eq!(ask.action, bench.root.join("w/a.txt").display().to_string());
+    assert!(ask.because.starts_with("the rule `Write: *` in "), "{}", ask.because);
+    let info = bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
+    let Event::Family { asks, .. } = bench.host.shared.whole_family() else { panic!() };
+    assert_eq!(asks, [ask.clone()]);
+    assert!(!bench.wrote("a.txt"));
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt"));
+    assert_eq!(bench.questions(), []);
+    bench.say(&pod, "write a").await;
+    assert_ne!(bench.asked().await.id, ask.id);
+}
+
+#[tokio::test]
+async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.answer(&ask, Verdict::Pod).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    bench.say(&pod, "write a").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.questions(), []);
+    let Event::Policy { rules } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+        panic!()
+    };
+    let own = rules.iter().position(|rule| rule.id.is_some()).expect("the answer's rule");
+    assert_eq!(rules[own].pattern, ask.rule);
+    assert_eq!(rules[own].source, "your answer for w");
+    assert!(rules[..own].iter().any(|rule| rule.source.ends_with("config.toml")));
+    let rule = rules[own].id.unwrap();
+    bench.client.call(None, Method::Revoke { rule }).await.unwrap();
+    bench.say(&pod, "write a").await;
+    bench.asked().await;
+    let again = bench.client.call(None, Method::Revoke { rule }).await.unwrap_err();
+    assert!(again.message.contains(":policy"), "{again}");
+}
+
+#[tokio::test]
+async fn a_denial_is_read_by_the_model_and_so_is_the_rule_that_denies() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.answer(&ask, Verdict::Deny { reason: "not now".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("a.txt"));
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: not now");
+    bench.say(&pod, "write never").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.starts_with("It says: denied by policy: the rule `Write: */never.txt` in "));
+    assert!(!bench.wrote("never.txt"));
+}
+
+#[tokio::test]
+async fn a_second_answer_is_refused() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let (one, two) = tokio::join!(bench.answer(&ask, once()), bench.answer(&ask, once()));
+    let refused: Vec<String> = [one, two].into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused, ["that question was answered or withdrawn already"]);
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.results(&pod).await, 1);
+    let why = Verdict::Withdrawn { why: String::new() };
+    assert!(bench.answer(&ask, why).await.is_err());
+}
+
+#[tokio::test]
+async fn pausing_takes_the_question_back_and_the_call_never_runs() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "both").await;
+    let ask = bench.asked().await;
+    let waits = bench.call(&pod, Method::Resume).await.unwrap_err().message;
+    assert!(waits.contains("waits for you: Write "), "{waits}");
+    bench.call(&pod, Method::Pause).await.unwrap();
+    let told = bench.next(|e| matches!(e, Event::Answered { .. })).await;
+    let verdict = Verdict::Withdrawn { why: "the turn was paused".into() };
+    assert_eq!(told, Event::Answered { ask: ask.id.clone(), pod: pod.clone(), verdict });
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.questions(), []);
+    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    assert!(bench.answer(&ask, once()).await.is_err());
+    assert_eq!(bench.results(&pod).await, 2, "both calls are closed");
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("a.txt") && !bench.wrote("b.txt"));
+}
+
+#[tokio::test]
+async fn a_question_survives_the_host_and_its_answer_resumes_that_call_once_and_those_behind_it() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "both").await;
+    let ask = bench.asked().await;
+    let mut bench = bench.restarted().await;
+    let info = bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
+    assert_eq!(bench.questions(), [ask.clone()]);
+    let refused = bench.call(&pod, Method::say("x")).await.unwrap_err().message;
+    assert!(refused.contains("answer it first"), "{refused}");
+    assert!(!bench.wrote("a.txt"));
+    bench.answer(&ask, once()).await.unwrap();
+    let next = bench.asked().await;
+    assert!(next.action.ends_with("/b.txt"), "{next:?}");
+    assert!(bench.wrote("a.txt") && !bench.wrote("b.txt"));
+    let mut bench = bench.restarted().await;
+    bench.answer(&next, Verdict::Deny { reason: "one is enough".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("b.txt"));
+    assert_eq!(bench.results(&pod).await, 2);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: one is enough");
+}
+
+#[tokio::test]
+async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let files = bench.files(&pod).await;
+    let mut bench = bench
+        .after(async move || {
+            let (files, segment) = files;
+            let (journal, _) = crate::session::Journal::open(&files, segment).await.unwrap();
+            let payload = json!({ "ask": ask.id, "verdict": Verdict::Once });
+            let answered = Entry::extension(domain::ANSWERED, payload);
+            journal.commit(vec![answered]).await.unwrap();
+            journal.close().await;
+        })
+        .await;
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.questions(), []);
+    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("a.txt"));
+    assert_eq!(bench.results(&pod).await, 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let store = bench.host.shared.store.clone();
+    let id = ask.id.clone();
+    let mut bench = bench
+        .after(async move || {
+            assert!(store.answer_ask(&id, &Verdict::Once, None).await.unwrap());
+        })
+        .await;
+    let info = bench.is(&pod, State::Paused).await;
+    assert!(info.why.unwrap().ends_with("is answered; :resume goes on"));
+    assert!(!bench.wrote("a.txt"), "a start runs nothing");
+    assert!(bench.answer(&ask, once()).await.is_err());
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt"));
+    assert_eq!(bench.results(&pod).await, 1);
+}
+
+#[tokio::test]
+async fn a_question_that_only_the_log_holds_is_asked_again() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let (store, id) = (bench.host.shared.store.clone(), ask.id.clone());
+    let mut bench = bench.after(async move || store.end_asks(vec![id]).await.unwrap()).await;
+    assert_eq!(bench.questions(), [ask.clone()]);
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt"));
+    bench.is(&pod, State::Idle).await;
+}
+
+#[tokio::test]
+async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.answer(&ask, Verdict::Tree).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.host.shared.store.policy().await.unwrap().len(), 1);
+    bench.say(&pod, "write b").await;
+    bench.asked().await;
+    let bench = bench.restarted().await;
+    assert_eq!(bench.questions().len(), 1);
+    bench.call(&pod, Method::Stop).await.unwrap();
+    assert_eq!(bench.questions(), []);
+    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    assert_eq!(bench.host.shared.store.policy().await.unwrap(), []);
+    let mut bench = bench;
+    bench.client.call(None, Method::Restore { name: pod.to_string() }).await.unwrap();
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.questions(), []);
+}
+
+#[tokio::test]
+async fn cancelling_a_turn_that_waits_at_rest_drops_it_with_its_question() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    bench.asked().await;
+    let mut bench = bench.restarted().await;
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.questions(), []);
+    bench.say(&pod, "hello").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "You said hello.");
+    let mut bench = bench.restarted().await;
+    bench.is(&pod, State::Idle).await;
+}
+
+#[tokio::test]
+async fn an_answer_for_the_subtree_answers_what_a_child_asks_too_and_will_ask() {
+    let (bench, pod) = Bench::asking().await;
+    let kid = bench.child(&pod, "kid").await;
+    let mut bench = bench.restarted().await;
+    bench.say(&kid, "read").await;
+    let kids = bench.asked().await;
+    assert_eq!(kids.lineage, [pod.clone()]);
+    // The parent hears of it, which is a turn of its own.
+    bench.ended(&pod).await;
+    bench.is(&pod, State::Idle).await;
+    bench.say(&pod, "read").await;
+    let own = bench.asked().await;
+    assert_eq!((&own.rule, &own.action), (&kids.rule, &kids.action));
+    bench.answer(&own, Verdict::Tree).await.unwrap();
+    bench.ended(&kid).await;
+    assert_eq!(bench.questions(), []);
+    bench.is(&kid, State::Idle).await;
+    bench.say(&kid, "read").await;
+    bench.ended(&kid).await;
+    assert_eq!(bench.questions(), []);
+    assert!(bench.said(&kid).await.pop().unwrap().contains("It says: "));
+}
+
+#[tokio::test]
+async fn an_answer_for_one_pod_leaves_others_waiting() {
+    let (bench, pod) = Bench::asking().await;
+    let kid = bench.child(&pod, "kid").await;
+    let mut bench = bench.restarted().await;
+    bench.say(&kid, "read").await;
+    let kids = bench.asked().await;
+    bench.ended(&pod).await;
+    bench.is(&pod, State::Idle).await;
+    bench.say(&pod, "read").await;
+    let own = bench.asked().await;
+    bench.answer(&own, Verdict::Pod).await.unwrap();
+    bench.ended(&pod).await;
+    assert_eq!(bench.questions(), [kids]);
+    let rule = Pattern { tool: "Read".into(), pattern: own.action };
+    assert_eq!(own.rule, rule);
+}
+
+#[tokio::test]
+async fn a_child_that_asks_is_news_for_its_parent_once() {
+    let (bench, pod) = Bench::asking().await;
+    let kid = bench.child(&pod, "kid").await;
+    let mut bench = bench.restarted().await;
+    bench.say(&kid, "read").await;
+    let ask = bench.asked().await;
+    bench.ended(&pod).await;
+    let mut bench = bench.restarted().await;
+    bench.is(&kid, State::NeedsYou).await;
+    let page = bench.call(&pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
+    let text = serde_json::to_string(&page.unwrap()).unwrap();
+    let news = format!("pod `kid` waits for a person: {}", ask.line());
+    assert_eq!(text.matches(&format!("\"message\":\"{news}\"")).count(), 1, "{text}");
+    assert_eq!(bench.host.shared.store.mail(&pod).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_rules_of_a_workspace_ask_and_deny_and_are_named() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("w/.yoi")).unwrap();
+    let rules =
+        "[[permissions.rule]]\ntool = \"Write\"\npattern = \"*/b.txt\"\naction = \"deny\"\n";
+    std::fs::write(bench.root.join("w/.yoi/config.toml"), rules).unwrap();
+    bench.say(&pod, "write b").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.contains("the rule `Write: */b.txt` in ") && said.contains(".yoi/config.toml"));
+    let Event::Policy { rules } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+        panic!()
+    };
+    assert!(rules.iter().any(|rule| rule.source.ends_with("w/.yoi/config.toml")));
+}
+
+#[tokio::test]
+async fn a_write_outside_the_scope_asks_for_scope_and_gets_it_with_the_answer() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let ask = bench.asked().await;
+    let target = bench.root.join("else/x.txt");
+    assert_eq!(ask.action, target.display().to_string());
+    let lease = ask.lease.clone().expect("it asks for scope");
+    assert_eq!((lease.target, lease.permission), (target, crate::scope::Permission::Write));
+    assert!(ask.line().ends_with("(outside its scope)"));
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.root.join("else/x.txt").exists());
+    let scope = bench.info(&pod).await.scope;
+    assert!(scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
+}
+
+#[tokio::test]
+async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes_on() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    let new = NewPod { cwd: bench.root.join("else"), ..NewPod::default() };
+    bench.client.call(None, Method::New(new)).await.unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let ask = bench.asked().await;
+    let refused = bench.answer(&ask, once()).await.unwrap_err();
+    assert!(refused.contains("`else` holds write on "), "{refused}");
+    assert_eq!(bench.questions(), [ask.clone()]);
+    bench.answer(&ask, Verdict::Deny { reason: String::new() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: a person said no");
+}

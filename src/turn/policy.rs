@@ -1,0 +1,383 @@
+//! What policy says of a call before it starts: it may, a person is asked, or it is refused.
+
+use crate::config::policy::{Rules, Said, Subject, exactly};
+use crate::protocol::{Action, Ask, Pattern, PodName, Refusal};
+use crate::sandbox::Need;
+use crate::scope::{Permission, Rule};
+use crate::store::StoredRule;
+use crate::tools::{self, Touch};
+use crate::turn::Run;
+use crate::turn::batch::Call;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The argument that says what a call is about: the first of these that it has.
+const TELLING: [&str; 7] = ["command", "file_path", "path", "pattern", "query", "url", "name"];
+/// Bytes of an action that a question shows; the call itself has all of it.
+const MAX_ACTION: usize = 16 * 1024;
+
+/// What a run knows of policy.
+#[derive(Clone)]
+pub struct Policy {
+    pub rules: Arc<Rules>,
+    pub kin: Arc<dyn Kin>,
+    pub walls: Walls,
+}
+
+/// Whether commands are kept inside the scope here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walls {
+    Stand,
+    /// Every command is asked about.
+    Missing,
+}
+
+/// What only the host knows: who belongs to whom, and who else holds what.
+pub trait Kin: Send + Sync {
+    /// The Pod's ancestors, the root first.
+    fn lineage(&self) -> Vec<PodName>;
+    /// What a Pod of this name is to this one.
+    fn relation(&self, name: &str) -> Relation;
+    /// Adds a rule to the Pod's lease. When it resolves, the run's scope has it.
+    fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
+}
+
+/// What one Pod is to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    Peer,
+    /// Its own, itself, or nothing it may see.
+    Other,
+}
+
+/// What is done with a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Decision {
+    Allow(Grant),
+    Ask(Box<Question>),
+    /// With the reason that the model reads.
+    Deny(String),
+}
+
+/// What a call gets beyond the scope.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Grant {
+    pub(crate) needs: Vec<Need>,
+    pub(crate) lease: Option<Rule>,
+}
+
+/// What a person is asked about a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Question {
+    pub(crate) action: String,
+    pub(crate) because: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) rule: Pattern,
+    pub(crate) grant: Grant,
+}
+
+/// What a call wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Claim {
+    subject: Subject,
+    grant: Grant,
+    /// Why it is asked about where no rule speaks.
+    because: Option<String>,
+    reason: Option<String>,
+}
+
+impl Run {
+    /// Decides about each call, none of which has started.
+    pub(crate) async fn decide(&self, calls: &[Call]) -> Vec<Decision> {
+        let (ctx, calls) = (self.context(), calls.to_vec());
+        let touched = move || {
+            let touch = |call: &Call| tools::touched(&call.name, &call.arguments, &ctx);
+            calls.iter().map(|call| (call.clone(), touch(call))).collect::<Vec<_>>()
+        };
+        let touched = tokio::task::spawn_blocking(touched).await.unwrap_or_default();
+        let answers = self.answers().await;
+        let policy = &self.setup.rules;
+        let claims = touched.into_iter().map(|(call, touch)| claim(&call, touch, policy));
+        claims.map(|claim| judge(&policy.rules, &answers, claim)).collect()
+    }
+
+    /// The answers given for good that bind this Pod: its own, then those of its ancestors for
+    /// everything below them, the nearest first; of each the newest first.
+    async fn answers(&self) -> Vec<(Pattern, Action)> {
+        // Without them more is asked, and nothing is let pass.
+        let stored = self.setup.store.policy().await.unwrap_or_default();
+        in_force(&self.setup.pod, &self.setup.rules.kin.lineage(), stored)
+            .into_iter()
+            .map(|rule| (rule.pattern, rule.action))
+            .collect()
+    }
+}
+
+/// The stored rules that bind a Pod, in the order in which they count.
+pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> Vec<StoredRule> {
+    let near: Vec<String> = lineage.iter().rev().map(PodName::key).collect();
+    let place = |rule: &StoredRule| {
+        if rule.pod.key() == pod.key() {
+            return Some(0);
+        }
+        let above = near.iter().position(|key| *key == rule.pod.key());
+        above.filter(|_| rule.tree).map(|above| above + 1)
+    };
+    let mut binding: Vec<(usize, StoredRule)> =
+        stored.into_iter().filter_map(|rule| Some((place(&rule)?, rule))).collect();
+    binding.sort_by_key(|(place, _)| *place);
+    binding.into_iter().map(|(_, rule)| rule).collect()
+}
+
+/// The call that a question is about, as policy sees it.
+pub fn subject_of(ask: &Ask) -> Subject {
+    let word = |need: Need| ask.needs().any(|word| word == need.word()).then(|| need.word());
+    let needs = Need::ALL.into_iter().filter_map(word).collect();
+    Subject { tool: ask.tool.clone(), needs, texts: vec![ask.action.clone()] }
+}
+
+fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
+    let needs = if call.name == "Bash" { needs(&arguments) } else { Vec::new() };
+    let mut texts: Vec<String> = TELLING.iter().find_map(|key| text(key)).into_iter().collect();
+    texts.extend(touch.as_ref().map(|touch| touch.path.display().to_string()));
+    let lease = touch.and_then(|touch| touch.lacks);
+    let because = because(call, &needs, lease.as_ref(), &texts, policy);
+    let words = needs.iter().map(|need| need.word()).collect();
+    let reason = text("reason").filter(|reason| !reason.trim().is_empty());
+    let subject = Subject { tool: call.name.clone(), needs: words, texts };
+    Claim { subject, grant: Grant { needs, lease }, because, reason }
+}
+
+/// What a command says it needs; what is no need is refused by the tool itself.
+fn needs(arguments: &Value) -> Vec<Need> {
+    let named = arguments.get("needs").and_then(Value::as_array);
+    let mut needs: Vec<Need> = named
+        .into_iter()
+        .flatten()
+        .filter_map(|need| serde_json::from_value(need.clone()).ok())
+        .collect();
+    needs.sort();
+    needs.dedup();
+    needs
+}
+
+/// Why the program itself asks about a call.
+fn because(
+    call: &Call,
+    needs: &[Need],
+    lease: Option<&Rule>,
+    texts: &[String],
+    policy: &Policy,
+) -> Option<String> {
+    if !needs.is_empty() {
+        return Some(needs.iter().map(|need| wants(*need)).collect::<Vec<_>>().join("; "));
+    }
+    if let Some(Rule { permission, .. }) = lease {
+        let verb = if *permission == Permission::Write { "write" } else { "read" };
+        return Some(format!("outside its scope: it may not {verb} there"));
+    }
+    if call.name == "Bash" && policy.walls == Walls::Missing {
+        return Some("commands are not confined on this machine".into());
+    }
+    let peer = |name: &String| policy.kin.relation(name) == Relation::Peer;
+    let restores_peer = call.name == "RestorePod" && texts.first().is_some_and(peer);
+    restores_peer.then(|| "a peer, not a pod of its own".into())
+}
+
+fn wants(need: Need) -> &'static str {
+    match need {
+        Need::Network => "it wants the network",
+        Need::Git => "it wants to change hooks or the configuration of a git repository",
+        Need::Outside => "it wants files outside its scope and the sockets of other programs",
+    }
+}
+
+/// The decision, from the rules and what the call wants. Pure.
+fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
+    let tool = &claim.subject.tool;
+    match rules.said(&claim.subject, answers) {
+        Said::Allow => Decision::Allow(claim.grant),
+        Said::Deny(rule) => Decision::Deny(format!("{rule} denies {tool} here")),
+        Said::Ask(rule) => ask(format!("{rule} asks"), claim),
+        Said::Nothing(default) => {
+            // What is about nothing but the Pod itself needs no policy.
+            let default = default.filter(|_| !claim.subject.texts.is_empty());
+            let stands = || format!("`[permissions] default` in {}", rules.user_file);
+            match (default, claim.because.clone()) {
+                (Some(Action::Deny), _) => Decision::Deny(format!("{} denies {tool}", stands())),
+                (Some(Action::Ask) | None, Some(because)) => ask(because, claim),
+                (Some(Action::Ask), None) => ask(format!("{} asks", stands()), claim),
+                (Some(Action::Allow), _) | (None, None) => Decision::Allow(claim.grant),
+            }
+        }
+    }
+}
+
+fn ask(because: String, claim: Claim) -> Decision {
+    let Claim { subject, grant, because: own, reason } = claim;
+    let because = match own {
+        Some(own) if own != because => format!("{because}; {own}"),
+        _ => because,
+    };
+    let mut rule = exactly(&subject);
+    rule.pattern = shortened(rule.pattern);
+    let action = shortened(subject.texts.into_iter().next_back().unwrap_or_default());
+    Decision::Ask(Box::new(Question { action, because, reason, rule, grant }))
+}
+
+fn shortened(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_ACTION));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::policy::{FileRule, Permissions};
+    use std::path::PathBuf;
+
+    struct Alone;
+
+    impl Kin for Alone {
+        fn lineage(&self) -> Vec<PodName> {
+            Vec::new()
+        }
+        fn relation(&self, name: &str) -> Relation {
+            if name == "peer" { Relation::Peer } else { Relation::Other }
+        }
+        fn extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    fn policy(walls: Walls) -> Policy {
+        Policy { rules: Arc::default(), kin: Arc::new(Alone), walls }
+    }
+
+    fn of(name: &str, arguments: &str, touch: Option<Touch>, walls: Walls) -> Decision {
+        let call = Call { id: "c".into(), name: name.into(), arguments: arguments.into() };
+        let policy = policy(walls);
+        judge(&policy.rules, &[], claim(&call, touch, &policy))
+    }
+
+    fn outside(permission: Permission) -> Option<Touch> {
+        let path = PathBuf::from("/else/where");
+        let lacks = Some(Rule { target: path.clone(), permission, recursive: false });
+        Some(Touch { path, lacks })
+    }
+
+    /// `allow`, `deny`, or why a person is asked and the rule an answer would write.
+    fn word(decision: &Decision) -> String {
+        match decision {
+            Decision::Allow(_) => "allow".into(),
+            Decision::Deny(_) => "deny".into(),
+            Decision::Ask(question) => format!("{} [{}]", question.because, question.rule),
+        }
+    }
+
+    #[test]
+    fn without_rules_only_what_leaves_the_scope_or_is_somebody_elses_is_asked_about() {
+        let inside = || Some(Touch { path: "/w/x".into(), lacks: None });
+        let network = r#"{"command":"cargo fetch","needs":["network"],"reason":"crates"}"#;
+        let table = [
+            ("Read", r#"{"file_path":"/w/x"}"#, inside(), "allow"),
+            (
+                "Read",
+                r#"{"file_path":"/else/where"}"#,
+                outside(Permission::Read),
+                "outside its scope: it may not read there [Read:/else/where]",
+            ),
+            (
+                "Write",
+                r#"{"file_path":"/else/../else/where"}"#,
+                outside(Permission::Write),
+                "outside its scope: it may not write there [Write:/else/where]",
+            ),
+            ("Bash", r#"{"command":"cargo test"}"#, None, "allow"),
+            ("Bash", network, None, "it wants the network [Bash+network:cargo fetch]"),
+            (
+                "Bash",
+                r#"{"command":"rm *","needs":["outside","git","outside"]}"#,
+                None,
+                "it wants to change hooks or the configuration of a git repository; it wants files outside its scope and the sockets of other programs [Bash+git+outside:rm \\*]",
+            ),
+            ("RestorePod", r#"{"name":"kid"}"#, None, "allow"),
+            (
+                "RestorePod",
+                r#"{"name":"peer"}"#,
+                None,
+                "a peer, not a pod of its own [RestorePod:peer]",
+            ),
+            ("SendToPeerPod", r#"{"name":"peer","message":"x"}"#, None, "allow"),
+            ("SpawnPod", r#"{"name":"kid","task":"x"}"#, None, "allow"),
+            ("TaskList", "", None, "allow"),
+            ("NoSuchTool", "not json", None, "allow"),
+        ];
+        for (tool, arguments, touch, expected) in table {
+            assert_eq!(word(&of(tool, arguments, touch, Walls::Stand)), expected, "{tool}");
+        }
+    }
+
+    #[test]
+    fn without_walls_every_command_is_asked_about() {
+        let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
+        assert_eq!(word(&decision), "commands are not confined on this machine [Bash:ls]");
+    }
+
+    #[test]
+    fn what_a_rule_allows_gets_what_it_needs() {
+        let rule = FileRule { tool: "*".into(), pattern: "*".into(), action: Action::Allow };
+        let user = Permissions { default: None, rule: vec![rule] };
+        let rules = Rules { user, ..Rules::default() };
+        let call = Call {
+            id: "c".into(),
+            name: "Bash".into(),
+            arguments: r#"{"command":"x","needs":["network"]}"#.into(),
+        };
+        let claim = claim(&call, None, &policy(Walls::Stand));
+        let grant = Grant { needs: vec![Need::Network], lease: None };
+        assert_eq!(judge(&rules, &[], claim), Decision::Allow(grant));
+    }
+
+    #[test]
+    fn a_default_stands_in_for_the_programs_own_but_not_for_what_is_only_the_pods() {
+        let decide = |action: Action, tool: &str, arguments: &str| {
+            let user = Permissions { default: Some(action), rule: vec![] };
+            let rules = Rules { user, user_file: "config.toml".into(), ..Rules::default() };
+            let call = Call { id: "c".into(), name: tool.into(), arguments: arguments.into() };
+            judge(&rules, &[], claim(&call, None, &policy(Walls::Stand)))
+        };
+        let ls = r#"{"command":"ls"}"#;
+        let asked = "`[permissions] default` in config.toml asks [Bash:ls]";
+        assert_eq!(word(&decide(Action::Ask, "Bash", ls)), asked);
+        let denied = "`[permissions] default` in config.toml denies Bash".to_owned();
+        assert_eq!(decide(Action::Deny, "Bash", ls), Decision::Deny(denied));
+        let network = r#"{"command":"x","needs":["network"]}"#;
+        assert_eq!(word(&decide(Action::Allow, "Bash", network)), "allow");
+        assert_eq!(word(&decide(Action::Deny, "TaskList", "{}")), "allow");
+    }
+
+    #[test]
+    fn a_pods_own_answers_come_before_those_for_the_subtrees_it_is_in() {
+        let name = |name: &str| PodName::parse(name).unwrap();
+        let rule = |id: u64, pod: &str, tree: bool| StoredRule {
+            id,
+            pod: name(pod),
+            tree,
+            pattern: Pattern { tool: "Bash".into(), pattern: "x".into() },
+            action: Action::Allow,
+        };
+        let stored = vec![
+            rule(6, "root", true),
+            rule(5, "mid", true),
+            rule(4, "mid", false),
+            rule(3, "kid", false),
+            rule(2, "other", true),
+        ];
+        let binding = in_force(&name("kid"), &[name("root"), name("mid")], stored);
+        assert_eq!(binding.iter().map(|rule| rule.id).collect::<Vec<_>>(), [3, 5, 6]);
+    }
+}
