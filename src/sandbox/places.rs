@@ -79,14 +79,7 @@ const TOOLS: &[Row] = &[
         var: "CARGO_HOME",
         usual: ".cargo",
         read: &["bin", "config", "config.toml", "env"],
-        write: &[
-            "registry",
-            "git",
-            ".package-cache",
-            ".package-cache-mutate",
-            ".global-cache",
-            ".global-cache-journal",
-        ],
+        write: &["registry", "git", ".package-cache", ".package-cache-mutate"],
     },
     Row { var: "RUSTUP_HOME", usual: ".rustup", read: &[""], write: &[] },
     Row { var: "GOPATH", usual: "go", read: &["bin", "src"], write: &["pkg"] },
@@ -160,6 +153,10 @@ const TOOLS: &[Row] = &[
     readable(".terminfo"),
     readable(".inputrc"),
 ];
+
+/// Caches that are made where their tool has none yet, by their last name: all are directories.
+pub const MADE: &[&str] =
+    &[".cache", "registry", "git", "pkg", "store", "repository", "packages", "caches", "wrapper"];
 
 /// Below the home directory: keys, tokens, and what else opens a door. `(variable that moves it,
 /// usual place)`.

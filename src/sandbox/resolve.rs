@@ -2,7 +2,7 @@
 //! there.
 
 use crate::sandbox::cage::{Cage, Depth, Grant, Level, Links};
-use crate::sandbox::places::SYSTEM;
+use crate::sandbox::places::{MADE, SYSTEM};
 use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -55,9 +55,9 @@ fn in_scope(cage: &Cage, grant: &Grant) -> bool {
 
 /// Makes a cache whose tool is there; directly in the home directory only the one for all tools.
 fn make(path: &Path, home: Option<&(PathBuf, PathBuf)>) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let in_home = path.parent() == home.map(|(home, _)| home.as_path());
-    let common = path.file_name().is_some_and(|name| name == ".cache");
-    if path.extension().is_none() && !path.exists() && (common || !in_home) {
+    if MADE.contains(&name) && (name == ".cache" || !in_home) && !path.exists() {
         // Where it cannot be made the tool says so itself.
         let _ = DirBuilder::new().mode(0o700).create(path);
     }
@@ -120,7 +120,9 @@ mod tests {
         let disk = Disk::new(&[("HOME", "home")]);
         assert!(disk.given("real-home/.cache/x") && disk.given("real-home/.cargo/registry/x"));
         assert!(disk.root.join("real-home/.cache").is_dir());
-        assert!(!disk.root.join("real-home/.npm").exists(), "no such tool here");
+        for path in [".npm", ".cargo/.package-cache", ".cargo/bin"] {
+            assert!(!disk.root.join("real-home").join(path).exists(), "{path} is not ours to make");
+        }
     }
 
     #[test]

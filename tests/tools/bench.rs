@@ -21,13 +21,16 @@ impl Bench {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        for name in ["ws", "outside"] {
+        for name in ["ws", "outside", "home"] {
             fs::create_dir(root.join(name)).unwrap();
         }
         let ctx = Context {
             cwd: root.join("ws"),
             scope: Scope::new(vec![Rule::new(root.join("ws"), Permission::Write)]),
-            env: ["PATH", "HOME"].map(|name| (name.into(), std::env::var(name).unwrap())).into(),
+            env: BTreeMap::from([
+                ("PATH".into(), std::env::var("PATH").unwrap()),
+                ("HOME".into(), root.join("home").display().to_string()),
+            ]),
             read: BTreeMap::new(),
             blobs: root.join("blobs"),
             outputs: root.join("outputs"),

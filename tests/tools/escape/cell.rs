@@ -1,8 +1,9 @@
 //! A bench whose commands run behind walls that the test chooses.
 
 use crate::bench::Bench;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use yoi::sandbox::{
     Around, Cage, Command, Confinement, Ended, Mounts, Need, Outcome, Person, Sandbox, Word,
@@ -20,12 +21,29 @@ pub struct Did {
     pub text: String,
 }
 
+/// The home directory is the test's own; the toolchains are those of this machine.
+fn toolchains(env: &mut BTreeMap<String, String>) {
+    let real = std::env::var("HOME").unwrap_or_default();
+    for (name, usual) in [
+        ("CARGO_HOME", ".cargo"),
+        ("RUSTUP_HOME", ".rustup"),
+        ("PYENV_ROOT", ".pyenv"),
+        ("NVM_DIR", ".nvm"),
+    ] {
+        let place = std::env::var(name).unwrap_or_else(|_| format!("{real}/{usual}"));
+        if Path::new(&place).is_dir() {
+            env.insert(name.into(), place);
+        }
+    }
+}
+
 impl Cell {
     /// A workspace, and a file outside it that says `outside`.
     pub fn new() -> Self {
         let mut bench = Bench::new();
         fs::write(bench.path("outside/secret"), "outside").unwrap();
         bench.ctx.own = vec![bench.path("own")];
+        toolchains(&mut bench.ctx.env);
         Self { bench, needs: Vec::new(), mounts: Mounts::WhenPossible }
     }
 

@@ -85,9 +85,7 @@ async fn a_mount_is_not_taken_away_again() {
 }
 
 fn repository() -> Cell {
-    let mut cell = Cell::new();
-    fs::create_dir(cell.path("home")).unwrap();
-    cell.env("HOME", cell.path("home").display().to_string());
+    let cell = Cell::new();
     for words in
         [vec!["init", "-q"], vec!["config", "user.name", "a"], vec!["config", "user.email", "a@b"]]
     {
