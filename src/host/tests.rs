@@ -10,6 +10,7 @@ use std::path::Path;
 mod asks;
 mod pods;
 mod family;
+mod histories;
 
 struct Bench {
     host: Host,
@@ -88,7 +89,7 @@ impl Bench {
     }
 }
 
-async fn start(root: &Path) -> Host {
+pub async fn start(root: &Path) -> Host {
     let home = root.join("home").display().to_string();
     let env = Env::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
     let options = Options {
