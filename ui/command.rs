@@ -208,14 +208,8 @@ pub fn call(verb: &Verb, here: Here<'_>) -> Result<Call, String> {
     match verb {
         Verb::New { .. } => Ok(Call::Host { pod: None, method: create(verb, here) }),
         Verb::Send { pod, text } => to(&Some(pod.clone()), message(text)),
-        Verb::Stop { pod, breadth: Breadth::One } => to(pod, Method::Stop),
         Verb::Stop { pod, breadth } => {
             to(pod, Method::StopPods { tree: *breadth == Breadth::Tree })
-        }
-        Verb::Restore { pod, breadth: Breadth::One, step: Step::Do } => {
-            let name = pod.as_ref().or(here.current);
-            let name = name.ok_or("which Pod? :restore <pod>")?.to_string();
-            Ok(Call::Host { pod: None, method: Method::Restore { name } })
         }
         Verb::Restore { pod, breadth, step } => {
             let (tree, plan) = (*breadth == Breadth::Tree, *step == Step::Show);

@@ -218,11 +218,13 @@ fn draw_transcript(app: &App, areas: &Areas, area: Rect, frame: &mut Frame<'_>) 
     }
     let Some(name) = app.shown() else { return welcome(app, area, frame) };
     let Some(transcript) = app.transcript() else { return };
+    let parent = app.family.get(name).and_then(|info| info.parent.as_ref());
     transcript::View {
         transcript,
         theme: &app.theme,
         focused: app.focus == Focus::Transcript,
         pod: name.as_str(),
+        parent: parent.map(|parent| parent.as_str()),
     }
     .render(area, frame.buffer_mut());
     new_below(app, transcript, area, frame);

@@ -209,8 +209,8 @@ impl App {
         let what = inbox::spelt_out(&ask.line());
         let text = match verdict {
             Verdict::Withdrawn { why } => format!("{} asks no more: {why}", ask.pod),
-            verdict if ours => format!("{}: {} · {what}", ask.pod, words(verdict)),
-            verdict => format!("{}: {} elsewhere · {what}", ask.pod, words(verdict)),
+            verdict if ours => format!("{}: {} · {what}", ask.pod, inbox::verdict_words(verdict)),
+            verdict => format!("{}: {} elsewhere · {what}", ask.pod, inbox::verdict_words(verdict)),
         };
         if ours || looking || self.focus == Focus::Inbox {
             return self.say(if ours { Kind::Done } else { Kind::Told }, text);
@@ -253,17 +253,5 @@ impl Questions {
             (Reach::Tree, _) => format!("{pods} and everything below them"),
         };
         format!("from now on allow {} for {whom}?", inbox::rule_words(&self.rule))
-    }
-}
-
-/// A verdict as the past tense of what was done.
-pub fn words(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Once => "allowed once".into(),
-        Verdict::Pod => "allowed from now on".into(),
-        Verdict::Tree => "allowed from now on, for all below".into(),
-        Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
-        Verdict::Deny { reason } => format!("denied: {reason}"),
-        Verdict::Withdrawn { why } => format!("withdrawn: {why}"),
     }
 }

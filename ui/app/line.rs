@@ -1,7 +1,7 @@
 //! Running a line: verbs that are the screen's own, and those that are calls to the host.
 
 use crate::app::{App, Ask, Asked, Effect, Overlay};
-use crate::command::{self, Breadth, Call, Step, Verb};
+use crate::command::{self, Call, Verb};
 use crate::notice::Kind;
 use crate::pane::actionbar::{Prompt, Purpose};
 use crate::pane::transcript::Transcript;
@@ -58,12 +58,8 @@ impl App {
             Verb::Theme(name) => return vec![Effect::LoadTheme(name.clone())],
             Verb::Remove(pod) => return self.ask_remove(pod),
             Verb::Rewind(turn) => return self.ask_rewind_targets(*turn),
-            Verb::Stop { pod, breadth: breadth @ Breadth::Tree } => {
-                return self.stop(pod.as_ref(), *breadth);
-            }
-            Verb::Restore { pod, breadth, step }
-                if *step == Step::Show || *breadth == Breadth::Tree =>
-            {
+            Verb::Stop { pod, breadth } => return self.stop(pod.as_ref(), *breadth),
+            Verb::Restore { pod, breadth, step } => {
                 return self.plan(pod.as_ref(), *breadth, *step);
             }
             Verb::Reclaim(path) => return self.reclaim(path),

@@ -90,20 +90,36 @@ fn stopped_sentence(stopped: &[StoppedPod]) -> String {
     text
 }
 
-/// What a restore did, or would do: one line a Pod.
+/// What a restore did in one sentence, or what it would do in a line for each Pod.
 fn plan(steps: &[PlanStep], done: bool) -> String {
-    let back = |step: &&PlanStep| matches!(step.what, Restoring::Idle | Restoring::Paused);
-    if let (true, [step]) = (done, steps)
-        && back(&step)
-        && step.notes.is_empty()
-    {
-        let resumes = match step.what {
-            Restoring::Paused => "; :resume goes on with its turn",
-            _ => "; nothing was run or sent again",
-        };
-        return format!("{} is back{resumes}", step.name);
+    if !done {
+        return steps.iter().map(|step| step_line(step, done)).collect::<Vec<_>>().join("\n");
     }
-    steps.iter().map(|step| step_line(step, done)).collect::<Vec<_>>().join("\n")
+    let names = |what: Restoring| {
+        let those = steps.iter().filter(|step| step.what == what);
+        those.map(|step| step.name.as_str()).collect::<Vec<_>>()
+    };
+    let (idle, paused) = (names(Restoring::Idle), names(Restoring::Paused));
+    let mut said = Vec::new();
+    match idle.as_slice() {
+        [] => {}
+        [one] => said.push(format!("{one} is back; nothing was run or sent again")),
+        more => said.push(format!("{} are back; nothing was run or sent again", more.join(", "))),
+    }
+    said.extend(paused.iter().map(|name| format!("{name} is back, paused; :resume goes on")));
+    if said.is_empty() {
+        said.extend(names(Restoring::AlreadyLive).first().map(|n| format!("{n} is live already")));
+    }
+    let kept = steps.iter().filter(|step| step.what != Restoring::Paused);
+    for step in kept.filter(|step| !step.notes.is_empty()) {
+        said.push(format!("{}: {}", step.name, step.notes.join(" · ")));
+    }
+    match names(Restoring::StaysStopped).len() {
+        0 => {}
+        1 => said.push("one below stays stopped".into()),
+        many => said.push(format!("{many} below stay stopped")),
+    }
+    said.join(" · ")
 }
 
 /// What becomes of one Pod, in a line.

@@ -92,7 +92,7 @@ fn a_verb_means_the_current_pod_unless_it_names_one() {
     let to = |verb: &Verb, current| call(verb, here(current, &env));
     assert_eq!(
         to(&stop(None, Breadth::One), Some(&alice)),
-        Ok(Call::Host { pod: Some(pod("alice")), method: Method::Stop })
+        Ok(Call::Host { pod: Some(pod("alice")), method: Method::StopPods { tree: false } })
     );
     assert_eq!(
         to(&stop(Some("bob"), Breadth::Tree), Some(&alice)),

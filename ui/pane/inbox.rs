@@ -3,7 +3,7 @@
 
 use crate::app::family::Family;
 use std::fmt::Write as _;
-use yoi::protocol::{Ask, PodInfo, PodName};
+use yoi::protocol::{Ask, PodInfo, PodName, Verdict};
 
 mod draw;
 
@@ -182,6 +182,18 @@ pub fn spelt_out(text: &str) -> String {
         }
     }
     plain
+}
+
+/// A verdict as the past tense of what was done.
+pub fn verdict_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Once => "allowed once".into(),
+        Verdict::Pod => "allowed from now on".into(),
+        Verdict::Tree => "allowed from now on, for all below".into(),
+        Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
+        Verdict::Deny { reason } => format!("denied: {reason}"),
+        Verdict::Withdrawn { why } => format!("withdrawn: {why}"),
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod live;
 mod load;
 mod markdown;
 mod pages;
+mod question;
 mod rows;
 mod scroll;
 mod table;
@@ -178,9 +179,9 @@ impl Transcript {
     pub fn yank_message(&self) -> Option<String> {
         let focus = self.focus()?;
         let above = self.pages.newest_first().skip_while(|(pos, _)| *pos > focus);
-        let mut said = above
-            .map(|(_, block)| block)
-            .filter(|block| !block.gone && matches!(block.kind, Kind::Said { .. } | Kind::User(_)));
+        let mut said = above.map(|(_, block)| block).filter(|block| {
+            !block.gone && matches!(block.kind, Kind::Said { .. } | Kind::User { .. })
+        });
         said.next().map(Block::plain)
     }
 

@@ -123,7 +123,8 @@ fn tab_goes_round_through_the_completions() {
     assert_eq!(text(&bench), "stop bob");
     bench.press("shift-tab");
     assert_eq!(text(&bench), "stop alice");
-    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Stop)]);
+    let stop = Method::StopPods { tree: false };
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &stop)]);
 }
 
 #[test]

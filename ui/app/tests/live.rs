@@ -186,7 +186,10 @@ async fn a_message_makes_a_pod_that_really_changes_a_file() {
     let screen = live.until("○ idle").await;
     let file = live.dir.path().join("repo/note.txt");
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "new words\n");
-    insta::assert_snapshot!(screen);
+    // What can be confined is this machine's; everything else is not.
+    let rows = screen.lines().enumerate().filter(|(row, _)| *row != 1);
+    let screen: Vec<&str> = rows.map(|(_, line)| line).collect();
+    insta::assert_snapshot!(screen.join("\n"));
     live.end().await;
 }
 

@@ -110,7 +110,7 @@ fn a_message_that_looks_like_a_verb_is_offered_as_one() {
     assert!(calls(&bench.press("enter")).is_empty());
     assert!(bench.screen().contains("`:stop` is a verb"));
     let stopped = bench.press("enter");
-    assert_eq!(calls(&stopped), [(Some("alice"), &Method::Stop)]);
+    assert_eq!(calls(&stopped), [(Some("alice"), &Method::StopPods { tree: false })]);
     bench.type_in("exit");
     bench.press("enter");
     assert_eq!(calls(&bench.press("s")), [(Some("alice"), &message("exit"))]);

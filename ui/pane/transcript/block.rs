@@ -1,13 +1,15 @@
 //! What the transcript is made of: one block for what one log entry, or one streaming reply, says.
 
+use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::clean;
+use crate::pane::transcript::question::{self, Question};
 use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::pane::transcript::wrap::Row;
 use crate::theme::Role;
 use serde_json::Value;
 use std::rc::Rc;
 use yoi::protocol::entry::domain;
-use yoi::protocol::{Entry, EntryId, Fact, Item, Segment, SystemItem};
+use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Segment, SystemItem, Verdict};
 
 /// One block.
 pub struct Block {
@@ -49,8 +51,11 @@ pub enum Fold {
 }
 
 pub enum Kind {
-    /// What a person wrote.
-    User(Vec<Segment>),
+    /// What a person wrote, or the Pod above that this one works for.
+    User {
+        segments: Vec<Segment>,
+        from: Option<PodName>,
+    },
     /// What the model said, as markdown, safe to show.
     Said {
         text: String,
@@ -69,6 +74,13 @@ pub enum Kind {
     Note {
         role: Role,
         text: String,
+    },
+    /// A call waits, or waited, for a person.
+    Question(Box<Question>),
+    /// The answer to a question; shown there, and by itself only while that is not loaded.
+    Answer {
+        ask: String,
+        verdict: Verdict,
     },
     /// The moment a run was cut off.
     CutOff {
@@ -130,7 +142,7 @@ impl Block {
     pub fn read(entry: Entry, cut: Option<u64>) -> Reading {
         let Entry { id, ts, fact } = entry;
         let kind = match fact {
-            Fact::UserInput { segments, .. } => Kind::User(segments),
+            Fact::UserInput { segments, from, .. } => Kind::User { segments, from },
             Fact::AssistantItem { item, partial, .. } => match said(item, ts, partial) {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
@@ -171,13 +183,15 @@ impl Block {
     /// Roughly what it holds in memory.
     pub fn bytes(&self) -> usize {
         let text = match &self.kind {
-            Kind::User(segments) => segments.iter().map(|s| s.flat().len() + 64).sum(),
+            Kind::User { segments, .. } => segments.iter().map(|s| s.flat().len() + 64).sum(),
             Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.len(),
             Kind::Thought(thought) => thought.text.len(),
             Kind::Tool(tool) => tool.bytes(),
             Kind::Result { outcome, .. } => outcome.bytes(),
             Kind::System(item) => item.body().len() * 2,
             Kind::Retry { text, .. } => text.len(),
+            Kind::Question(question) => question.bytes(),
+            Kind::Answer { ask, .. } => ask.len(),
             Kind::CutOff { .. } | Kind::Border(_) => 0,
         };
         size_of::<Self>() + text
@@ -186,13 +200,15 @@ impl Block {
     /// Its words, for copying and searching.
     pub fn plain(&self) -> String {
         match &self.kind {
-            Kind::User(segments) => segments.iter().map(Segment::flat).collect(),
+            Kind::User { segments, .. } => segments.iter().map(Segment::flat).collect(),
             Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.clone(),
             Kind::Thought(thought) => thought.text.clone(),
             Kind::Tool(tool) => tool.plain(),
             Kind::Result { outcome, .. } => outcome.plain(),
             Kind::System(item) => item.body().to_owned(),
             Kind::Retry { text, .. } => text.clone(),
+            Kind::Question(question) => question.sentence().1,
+            Kind::Answer { verdict, .. } => verdict_words(verdict),
             Kind::CutOff { .. } | Kind::Border(_) => String::new(),
         }
     }
@@ -221,7 +237,7 @@ fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
         Item::ToolResult { .. } => result(item, ts),
         Item::Message { role: yoi::protocol::Role::User, .. } => {
             let content = item.text().unwrap_or_default();
-            Some(Kind::User(vec![Segment::Text { content }]))
+            Some(Kind::User { segments: vec![Segment::Text { content }], from: None })
         }
         Item::Message { .. } => {
             let text = clean::words(&item.text().unwrap_or_default()).into_owned();
@@ -265,15 +281,24 @@ fn errored(interrupted: bool, message: &str) -> Kind {
 }
 
 fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Reading {
+    let shown = |kind| Reading::Block(Block { id, ts, ..Block::new(kind) });
     match name {
         domain::CUT => {
             let at = payload.get("at").and_then(Value::as_u64).unwrap_or(ts);
-            Reading::Block(Block { id, ts, ..Block::new(Kind::CutOff { at }) })
+            shown(Kind::CutOff { at })
         }
         domain::ROLLED_BACK => {
             let from = payload.get("from").and_then(Value::as_str).and_then(|id| id.parse().ok());
             from.map_or(Reading::Nothing, Reading::TakenBack)
         }
+        domain::ASKED => match Question::asked(payload) {
+            Some(question) => shown(Kind::Question(Box::new(question))),
+            None => Reading::Nothing,
+        },
+        domain::ANSWERED => match question::answered(payload) {
+            Some((ask, verdict)) => shown(Kind::Answer { ask, verdict }),
+            None => Reading::Nothing,
+        },
         _ => Reading::Nothing,
     }
 }

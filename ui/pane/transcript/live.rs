@@ -91,6 +91,10 @@ impl Transcript {
                 let answered = self.answer(&call_id.clone(), Rc::clone(outcome));
                 self.add(Block { gone: answered, ..block });
             }
+            Kind::Answer { ask, verdict } => {
+                let answered = self.pages.answer_question(ask, verdict);
+                self.add(Block { gone: answered, ..block });
+            }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),
             _ => drop(self.add(block)),
         }

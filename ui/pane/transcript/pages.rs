@@ -5,8 +5,8 @@ use crate::pane::transcript::block::{Block, Kind, Reading};
 use crate::pane::transcript::tool::Progress;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
-use yoi::protocol::EntryId;
 use yoi::protocol::event::Line;
+use yoi::protocol::{EntryId, Verdict};
 
 /// What all loaded blocks together may hold, in bytes, before pages far away are dropped.
 const BUDGET: usize = 8 * 1024 * 1024;
@@ -342,6 +342,7 @@ impl Pages {
     fn join(&mut self, index: usize) {
         let from = index.saturating_sub(REACH);
         let until = (index + REACH).min(self.list.len());
+        self.join_questions(from, until);
         let mut answers = HashMap::new();
         for page in self.list.range(index..until) {
             for block in &page.blocks {
@@ -366,6 +367,33 @@ impl Pages {
         for block in self.list.range_mut(index..until).flat_map(|page| page.blocks.iter_mut()) {
             if let Kind::Result { call_id, .. } = &block.kind {
                 block.gone |= answered.contains(call_id);
+            }
+        }
+    }
+
+    /// Gives an answer to its question; `false` when that is not here.
+    pub fn answer_question(&mut self, ask: &str, verdict: &Verdict) -> bool {
+        let old = self.list.len().saturating_sub(REACH);
+        let recent = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
+        give_answer(recent, ask, verdict)
+    }
+
+    /// Gives the answers to questions on and around a page that has just come to their questions.
+    fn join_questions(&mut self, from: usize, until: usize) {
+        let mut answers = Vec::new();
+        for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {
+            if let Kind::Answer { ask, verdict } = &block.kind {
+                answers.push((ask.clone(), verdict.clone()));
+            }
+        }
+        for (asked, verdict) in answers {
+            let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
+            if !give_answer(blocks, &asked, &verdict) {
+                continue;
+            }
+            let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
+            for block in blocks {
+                block.gone |= matches!(&block.kind, Kind::Answer { ask, .. } if *ask == asked);
             }
         }
     }
@@ -428,6 +456,22 @@ impl Page {
             Bound::After(_) => None,
         }
     }
+}
+
+fn give_answer<'a>(
+    blocks: impl Iterator<Item = &'a mut Block>,
+    ask: &str,
+    verdict: &Verdict,
+) -> bool {
+    for block in blocks {
+        let Kind::Question(question) = &mut block.kind else { continue };
+        if question.id == ask {
+            question.verdict = Some(verdict.clone());
+            block.cache = None;
+            return true;
+        }
+    }
+    false
 }
 
 fn line_id(line: &Line) -> Option<EntryId> {

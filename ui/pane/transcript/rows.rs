@@ -1,10 +1,11 @@
 //! How a block looks: whether it is folded, the one line that stands for it, and its rows.
 
+use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::Detail;
 use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value, took_ms};
 use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, shorten};
-use crate::pane::transcript::{clean, code, diff, markdown};
+use crate::pane::transcript::{clean, code, diff, markdown, question};
 use crate::theme::Role;
 use ratatui::style::Modifier;
 use yoi::protocol::{PodEvent, Segment, SystemItem};
@@ -22,6 +23,8 @@ pub enum Speaker {
     You,
     /// The Pod itself.
     Pod,
+    /// A Pod above this one.
+    Above(String),
     Other(String),
 }
 
@@ -37,7 +40,8 @@ impl Block {
     /// Who says it; `None` for what nobody says.
     pub fn speaker(&self) -> Option<Speaker> {
         match &self.kind {
-            Kind::User(_) => Some(Speaker::You),
+            Kind::User { from: None, .. } => Some(Speaker::You),
+            Kind::User { from: Some(from), .. } => Some(Speaker::Above(from.to_string())),
             Kind::Said { .. }
             | Kind::Thought(_)
             | Kind::Tool(_)
@@ -45,7 +49,11 @@ impl Block {
             | Kind::Retry { .. }
             | Kind::Usage(_) => Some(Speaker::Pod),
             Kind::System(item) => system_speaker(item),
-            Kind::Note { .. } | Kind::CutOff { .. } | Kind::Border(_) => None,
+            Kind::Note { .. }
+            | Kind::Question(_)
+            | Kind::Answer { .. }
+            | Kind::CutOff { .. }
+            | Kind::Border(_) => None,
         }
     }
 
@@ -120,7 +128,7 @@ impl Block {
 
     fn body(&self, cells: usize, detail: Detail, out: &mut Vec<Row>) {
         match &self.kind {
-            Kind::User(segments) => {
+            Kind::User { segments, .. } => {
                 user(segments, self.fold == Fold::Open || detail == Detail::Full, cells, out)
             }
             Kind::Said { text, .. } => out.extend(markdown::render(text, cells)),
@@ -132,6 +140,14 @@ impl Block {
             Kind::Result { outcome, .. } => answer(outcome, cells, out),
             Kind::System(item) => system(item, cells, out),
             Kind::Note { role, text: note } => text(note, *role, cells, out),
+            Kind::Question(question) => {
+                let (role, sentence) = question.sentence();
+                text(&sentence, role, cells, out);
+            }
+            Kind::Answer { verdict, .. } => {
+                let sentence = format!("answered: {}", verdict_words(verdict));
+                text(&sentence, question::role(verdict), cells, out);
+            }
             Kind::Usage(usage) => text(usage, Role::Dim, cells, out),
             // Their only row has a time or a width of its own.
             Kind::CutOff { .. } | Kind::Border(_) | Kind::Retry { .. } => out.push(Row::new()),
@@ -169,8 +185,16 @@ impl Block {
                 left.push(Piece::new(format!("  {about}"), Role::Dim));
             }
             Kind::Said { text, .. } => left.push(Piece::new(preview(text), Role::Text)),
-            Kind::User(_) => left.push(Piece::new(preview(&self.plain()), Role::Text)),
+            Kind::User { .. } => left.push(Piece::new(preview(&self.plain()), Role::Text)),
             Kind::Note { role, text } => left = vec![Piece::new(clean::one_line(text), *role)],
+            Kind::Question(question) => {
+                let (role, sentence) = question.sentence();
+                left = vec![Piece::new(clean::one_line(&sentence), role)];
+            }
+            Kind::Answer { verdict, .. } => {
+                let sentence = verdict_words(verdict);
+                left = vec![Piece::new(clean::one_line(&sentence), question::role(verdict))];
+            }
             Kind::Retry { text, .. } => left = vec![Piece::new(clean::one_line(text), Role::Warn)],
             Kind::Usage(text) => left = vec![Piece::new(text.as_str(), Role::Dim)],
             Kind::CutOff { .. } | Kind::Border(_) => left = Row::new(),

@@ -165,7 +165,7 @@ impl Transcript {
     }
 
     fn is_turn(&self, pos: Pos) -> bool {
-        self.pages.get(pos).is_some_and(|block| matches!(block.kind, Kind::User(_)))
+        self.pages.get(pos).is_some_and(|block| matches!(block.kind, Kind::User { .. }))
     }
 
     fn show_turn(&mut self, pos: Pos) {

@@ -102,8 +102,13 @@ impl Bench {
         let area = Rect::new(0, 0, self.size.0, self.size.1);
         let mut buffer = Buffer::empty(area);
         let (theme, _) = Theme::load_for("mono", None, Depth::Mono);
-        let view =
-            View { transcript: &self.transcript, theme: &theme, focused: true, pod: "alice" };
+        let view = View {
+            transcript: &self.transcript,
+            theme: &theme,
+            focused: true,
+            pod: "alice",
+            parent: Some("lead"),
+        };
         view.render(area, &mut buffer);
         buffer
     }

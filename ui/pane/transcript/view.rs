@@ -25,6 +25,8 @@ pub struct View<'a> {
     pub focused: bool,
     /// The Pod's name, over what it says.
     pub pod: &'a str,
+    /// The Pod right above it.
+    pub parent: Option<&'a str>,
 }
 
 impl Widget for View<'_> {
@@ -74,6 +76,10 @@ impl View<'_> {
         vec![match speaker {
             Speaker::You => Piece::new("you", Role::You),
             Speaker::Pod => Piece::new(clean::one_line(self.pod), Role::Agent),
+            Speaker::Above(name) if self.parent == Some(name) => {
+                Piece::new(format!("parent {name}"), Role::Accent)
+            }
+            Speaker::Above(name) => Piece::new(format!("above: {name}"), Role::Accent),
             Speaker::Other(name) => Piece::new(name.as_str(), Role::Accent),
         }]
     }
@@ -89,7 +95,7 @@ impl View<'_> {
             left = own;
         }
         if transcript.detail == Detail::Overview
-            && let (Kind::User(_) | Kind::Said { .. } | Kind::System(_), Some(speaker)) =
+            && let (Kind::User { .. } | Kind::Said { .. } | Kind::System(_), Some(speaker)) =
                 (&block.kind, block.speaker())
         {
             left.splice(

@@ -130,3 +130,32 @@ fn a_growing_transcript_closes_its_pages_and_drops_them_too() {
     bench.settle();
     assert!(bench.screen().contains("entry 0 text"));
 }
+
+#[test]
+fn a_question_and_its_answer_are_one_line_wherever_the_page_ends() {
+    use yoi::protocol::Verdict;
+    let ask = crate::app::tests::ask("q", "alice", "cargo fetch");
+    let asked = Entry::extension("yoi.asked", serde_json::to_value(&ask).expect("an ask"));
+    let answer = |verdict| serde_json::json!({ "ask": "q", "verdict": verdict });
+    let answered = Entry::extension("yoi.answered", answer(Verdict::Once));
+    let mut pages = Pages::default();
+    let line = |entry: &Entry| vec![Line::Whole(Box::new(entry.clone()))];
+    pages.renew(line(&answered), asked.id, false);
+    assert_eq!(shown(&pages), ["allowed once"]);
+    pages.prepend(line(&asked), None);
+    assert_eq!(shown(&pages), ["waited for you: Bash cargo fetch · allowed once"]);
+
+    let mut live = Pages::default();
+    live.renew(line(&asked), None, false);
+    assert_eq!(shown(&live), ["▲ waits for you: Bash cargo fetch"]);
+    assert!(live.answer_question("q", &Verdict::Deny { reason: "not now".into() }));
+    assert_eq!(shown(&live), ["waited for you: Bash cargo fetch · denied: not now"]);
+}
+
+/// The words of every block that is shown.
+fn shown(pages: &Pages) -> Vec<String> {
+    let blocks = pages.newest_first().map(|(_, block)| block).filter(|block| !block.gone);
+    let mut texts: Vec<String> = blocks.map(Block::plain).collect();
+    texts.reverse();
+    texts
+}

@@ -303,3 +303,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn who_said_it_is_in_view_be_it_a_person_or_a_pod_above() {
+    let from = |from: Option<&str>, text: &str| {
+        let segments = vec![Segment::Text { content: text.into() }];
+        let from = from.and_then(|name| yoi::protocol::PodName::parse(name).ok());
+        Entry::new(Fact::UserInput { segments, taken: None, from })
+    };
+    let entries =
+        vec![from(Some("lead"), "find it"), from(None, "and be quick"), from(Some("root"), "stop")];
+    let mut bench = Bench::new(entries).sized(40, 12).open();
+    let rows: Vec<String> = bench
+        .rows()
+        .iter()
+        .map(|row| row.trim().to_owned())
+        .filter(|row| !row.is_empty())
+        .collect();
+    let said = ["parent lead", "find it", "you", "and be quick", "above: root", "stop"];
+    assert_eq!(rows, said);
+}

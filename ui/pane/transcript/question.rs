@@ -1,0 +1,52 @@
+//! A question to a person as the transcript shows it: that the Pod waits, and later what came of it.
+
+use crate::pane::inbox::{spelt_out, verdict_words};
+use crate::theme::Role;
+use serde::Deserialize as _;
+use serde_json::Value;
+use yoi::protocol::{Ask, Verdict};
+
+/// What was asked, and the answer once there is one.
+pub struct Question {
+    pub id: String,
+    /// What is asked, in one line.
+    line: String,
+    pub verdict: Option<Verdict>,
+}
+
+impl Question {
+    /// Reads what was asked; `None` when it is not a question as known here.
+    pub fn asked(payload: &Value) -> Option<Self> {
+        let ask = Ask::deserialize(payload).ok()?;
+        Some(Self { line: spelt_out(&ask.line()), id: ask.id, verdict: None })
+    }
+
+    /// The sentence that stands in the transcript, and how it looks.
+    pub fn sentence(&self) -> (Role, String) {
+        match &self.verdict {
+            None => (Role::Needs, format!("▲ waits for you: {}", self.line)),
+            Some(verdict) => {
+                let text = format!("waited for you: {} · {}", self.line, verdict_words(verdict));
+                (role(verdict), text)
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.id.len() + self.line.len() + size_of::<Self>()
+    }
+}
+
+/// Reads which question was answered, and how.
+pub fn answered(payload: &Value) -> Option<(String, Verdict)> {
+    let ask = payload.get("ask")?.as_str()?.to_owned();
+    Some((ask, Verdict::deserialize(payload.get("verdict")?).ok()?))
+}
+
+/// How an answer looks.
+pub fn role(verdict: &Verdict) -> Role {
+    match verdict {
+        Verdict::Once | Verdict::Pod | Verdict::Tree | Verdict::Withdrawn { .. } => Role::Dim,
+        Verdict::Deny { .. } => Role::Warn,
+    }
+}
