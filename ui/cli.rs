@@ -50,6 +50,10 @@ async fn start_with(args: Args) -> Exit {
         Some(command) => obey(&opening, command).await,
         None if args.serve => headless::serve(&opening).await,
         None if args.without_a_screen() => return without_a_screen(&opening, args).await,
+        None if !args.allow.is_empty() => {
+            let text = "--allow is for -p, -c and --no-ui; on the screen you are asked";
+            Err(Failure::usage(text))
+        }
         None => {
             let model = resolved_model(args.model.clone());
             screen::show(&opening, args, model).await
@@ -105,6 +109,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         cwd: opening.cwd.clone(),
         form,
         unanswered,
+        allow: args.allow,
     };
     headless::run(opening, work).await
 }

@@ -2,9 +2,11 @@
 //! a host that only serves.
 
 use crate::start::Opening;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use yoi::protocol::{PodName, Segment};
+use yoi::protocol::{Pattern, PodName, Segment};
 
+mod ask;
 pub mod exit;
 mod lines;
 mod marks;
@@ -34,12 +36,15 @@ pub struct Work {
     pub cwd: PathBuf,
     pub form: Form,
     pub unanswered: Unanswered,
+    /// What is let pass that would otherwise be asked about.
+    pub allow: Vec<Pattern>,
 }
 
 /// What happens to a question that nobody is there to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// The run is ended at once, and the question said.
+    /// It is denied at once, and the way to let it pass is said; what cannot be denied ends the
+    /// run.
     End,
     /// The question waits for another screen.
     Wait,
@@ -52,8 +57,16 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
         Ok(talk) => talk,
         Err(failure) => return say_last(&failure),
     };
+    talk.inbox.begin(work.allow.clone(), somebody_types(&work));
     let result = perform(&mut talk, opening, &work).await;
+    let result = result.and_then(|()| talk.inbox.outcome());
     close(talk, result).await
+}
+
+/// Whoever types lines into a terminal is there to answer.
+fn somebody_types(work: &Work) -> Unanswered {
+    let lines = work.prompt.is_none() && work.verbs.is_empty();
+    if lines && std::io::stdin().is_terminal() { Unanswered::Wait } else { work.unanswered }
 }
 
 async fn perform(talk: &mut Talk, opening: &Opening, work: &Work) -> Result<(), Failure> {

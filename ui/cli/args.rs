@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use yoi::protocol::PodName;
+use yoi::protocol::{Pattern, PodName};
 
 /// How the exit codes are told in `--help`.
 const EXIT_CODES: &str = "Exit codes without a screen:
@@ -55,7 +55,7 @@ pub struct Args {
     pub json: bool,
     /// Let a tool pass that would otherwise be asked about; can be given several times
     #[arg(long, value_name = "TOOL:PATTERN", value_parser = rule)]
-    pub allow: Vec<String>,
+    pub allow: Vec<Pattern>,
     /// What happens to a question when nobody is there to answer
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
     pub ask: Ask,
@@ -79,9 +79,11 @@ pub enum Ask {
     Wait,
 }
 
-fn rule(text: &str) -> Result<String, String> {
+fn rule(text: &str) -> Result<Pattern, String> {
     match text.split_once(':') {
-        Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => Ok(text.to_owned()),
+        Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => {
+            Ok(Pattern { tool: tool.into(), pattern: pattern.into() })
+        }
         _ => Err("it has the form <tool>:<pattern>, such as 'Bash:cargo *'".into()),
     }
 }

@@ -30,6 +30,7 @@ pub async fn lines(talk: &mut Talk, desk: &mut Desk<'_>) -> Result<(), Failure> 
             }
         }
     }
+    talk.inbox.left(desk.unanswered());
     desk.finish(talk).await?;
     match first_failure {
         // It was said when it happened.

@@ -1,9 +1,9 @@
 //! `-p`: one message, run to its end.
 
+use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::marks::Begun;
 use crate::headless::talk::{Talk, View, stuck};
-use crate::headless::{Unanswered, Work};
 use crate::start::Opening;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
@@ -36,7 +36,8 @@ pub async fn once(
             continue_with(talk, opening, work, info).await?
         }
     };
-    let result = converse(talk, &partner.name, input, work.unanswered).await;
+    talk.inbox.look_after(&partner.name);
+    let result = converse(talk, &partner.name, input).await;
     put_down(talk, &partner, result).await
 }
 
@@ -87,17 +88,12 @@ fn tell_about(talk: &mut Talk, info: &PodInfo) {
     }
 }
 
-async fn converse(
-    talk: &mut Talk,
-    name: &PodName,
-    input: Vec<Segment>,
-    unanswered: Unanswered,
-) -> Result<(), Failure> {
+async fn converse(talk: &mut Talk, name: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
     let reply = talk.call(Some(name), Method::Send { input, queue: true }).await?;
     let begun = Begun::of(&reply);
     let begun =
         begun.ok_or_else(|| Failure::new(Exit::Failed, "the host did not say what it recorded"))?;
-    wait_for_end(talk, name, &begun, unanswered).await?;
+    wait_for_end(talk, name, &begun).await?;
     let info = talk.find(name)?;
     if info.model.is_empty() {
         return Err(Failure::new(Exit::NoModel, "no model: set a provider's key, or give --model"));
@@ -106,12 +102,7 @@ async fn converse(
 }
 
 /// Waits until the run of an input is over; its failure is the result.
-async fn wait_for_end(
-    talk: &mut Talk,
-    name: &PodName,
-    begun: &Begun,
-    unanswered: Unanswered,
-) -> Result<(), Failure> {
+async fn wait_for_end(talk: &mut Talk, name: &PodName, begun: &Begun) -> Result<(), Failure> {
     loop {
         if let Some(end) = talk.end_of(name, begun) {
             return match end.exit {
@@ -120,7 +111,7 @@ async fn wait_for_end(
             };
         }
         let info = talk.find(name)?;
-        let waits = unanswered == Unanswered::Wait && info.state == State::NeedsYou;
+        let waits = talk.inbox.waits() && info.state == State::NeedsYou;
         if let Some(failure) = stuck(info).filter(|_| !waits) {
             return Err(failure);
         }

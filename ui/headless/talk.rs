@@ -1,6 +1,7 @@
 //! A conversation with a host: orders and their replies, while the events that arrive meanwhile
 //! are shown and noted.
 
+use crate::headless::ask::{Inbox, Meeting};
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::marks::{Begun, End, Marks};
 use crate::headless::print::Printer;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use yoi::client::{Client, Events};
 use yoi::host::{Host, HostError, PlaceError};
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, Event, Method, Outgoing, PodInfo, PodName, State};
+use yoi::protocol::{Ask, Entry, Event, Method, Outgoing, PodInfo, PodName, State, Verdict};
 
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
@@ -47,6 +48,7 @@ pub struct Talk {
     signals: Signals,
     pub printer: Printer,
     pub view: View,
+    pub inbox: Inbox,
     /// Whether the family was told once.
     told: bool,
     pods: BTreeMap<PodName, Known>,
@@ -73,6 +75,7 @@ impl Talk {
             signals,
             printer,
             view: View::Nobody,
+            inbox: Inbox::default(),
             told: false,
             pods: BTreeMap::new(),
             stale: BTreeSet::new(),
@@ -154,7 +157,47 @@ impl Talk {
                 known.marks.reread(entries.iter());
             }
         }
+        self.meet().await
+    }
+
+    /// Meets every question that has come.
+    async fn meet(&mut self) -> Result<(), Failure> {
+        while let Some((ask, meeting)) = self.inbox.next() {
+            match meeting {
+                Meeting::Wait { note } => self.printer.note(&note),
+                Meeting::Answer { verdict, note } => {
+                    self.printer.note(&note);
+                    self.answer_or_deny(&ask, verdict).await?;
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// A question whose answer is refused, because what it wants cannot be given, is denied with
+    /// that sentence.
+    async fn answer_or_deny(&mut self, ask: &Ask, verdict: Verdict) -> Result<(), Failure> {
+        let refused = match self.answer(ask, verdict).await {
+            Ok(()) => return Ok(()),
+            Err(Failure { exit: Exit::Signal(number), message }) => {
+                return Err(Failure::new(Exit::Signal(number), message));
+            }
+            Err(refused) => refused.message,
+        };
+        let deny = Verdict::Deny { reason: refused.clone() };
+        if self.answer(ask, deny).await.is_ok() {
+            let note = format!("denied: {}: {refused}", ask.line());
+            self.printer.note(&note);
+            self.inbox.deny(&note);
+        }
+        // Where this is refused, too, somebody else has answered.
+        Ok(())
+    }
+
+    /// Answers a question.
+    pub async fn answer(&mut self, ask: &Ask, verdict: Verdict) -> Result<(), Failure> {
+        let method = Method::Answer { ask: ask.id.clone(), verdict };
+        self.call(None, method).await.map(drop)
     }
 
     async fn receive(&mut self) -> Result<Outgoing, Failure> {
@@ -168,6 +211,7 @@ impl Talk {
 
     fn take(&mut self, outgoing: Outgoing) {
         self.show(&outgoing);
+        self.inbox.note(&outgoing.event);
         let Outgoing { pod, event, .. } = outgoing;
         match event {
             Event::Family { pods, .. } => self.family(pods),

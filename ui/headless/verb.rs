@@ -31,9 +31,19 @@ impl<'a> Desk<'a> {
         Self { opening, work, current: None, busy: BTreeMap::new() }
     }
 
+    /// What happens to questions when nobody types any more.
+    pub fn unanswered(&self) -> Unanswered {
+        self.work.unanswered
+    }
+
     /// One line of input: blank, a verb or a message.
     pub async fn take(&mut self, talk: &mut Talk, line: &str) -> Result<Next, Failure> {
         if line.trim().is_empty() {
+            return Ok(Next::GoOn);
+        }
+        if let Some(typed) = talk.inbox.typed(line) {
+            let (ask, verdict) = typed?;
+            talk.answer(&ask, verdict).await?;
             return Ok(Next::GoOn);
         }
         if line.starts_with(':') {
@@ -92,6 +102,7 @@ impl<'a> Desk<'a> {
             talk.printer.note(note);
         }
         talk.view = View::All(Some(info.name.clone()));
+        talk.inbox.look_after(&info.name);
         self.current = Some(info.name);
         Ok(())
     }
@@ -181,6 +192,13 @@ impl<'a> Desk<'a> {
             Verb::Quit => return Ok(Next::Leave),
             Verb::Open(pod) => self.go_to(talk, pod).await?,
             Verb::Help(about) => talk.printer.data(&help(about.as_deref())?),
+            Verb::Inbox => {
+                let questions = talk.inbox.questions();
+                if questions.is_empty() {
+                    talk.printer.note("nothing waits for you");
+                }
+                questions.iter().for_each(|question| talk.printer.data(question));
+            }
             Verb::Model(None) => {
                 let pod = self.current.clone();
                 let pod = pod.ok_or_else(|| Failure::usage("which pod? :open one first"))?;
@@ -212,7 +230,7 @@ impl<'a> Desk<'a> {
                 self.busy.remove(&pod);
                 continue;
             };
-            let waits = self.work.unanswered == Unanswered::Wait && info.state == State::NeedsYou;
+            let waits = talk.inbox.waits() && info.state == State::NeedsYou;
             let stuck = stuck(info).filter(|_| !waits);
             let over = input.is_none_or(|input| talk.end_of(&pod, &input).is_some());
             let resting = info.state != State::Running && info.queue.is_empty() && !waits && over;

@@ -1,0 +1,74 @@
+//! Questions that come up where no screen is.
+
+use crate::bench::Bench;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "fetch"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "echo fetched", needs = ["network"], reason = "crates" } }]
+[[when.step]]
+text = "It said: {result}"
+
+[[when]]
+any = true
+text = "heard: {1}"
+"#;
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.play(SCRIPT);
+    bench
+}
+
+#[test]
+fn a_question_with_nobody_there_is_denied_with_the_rule_that_lets_it_pass_and_ends_with_3() {
+    let bench = bench();
+    let done = bench.say("fetch");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    let way = "nobody is here to answer; --allow 'Bash+network:echo fetched' lets it pass";
+    assert_eq!(done.out, format!("It said: denied: {way}\n"), "{done:?}");
+    assert!(done.err.contains(&format!("denied: Bash echo fetched (network): {way}")), "{done:?}");
+}
+
+#[test]
+fn what_the_command_line_allows_passes() {
+    let bench = bench();
+    let args =
+        ["--model", &bench.model(), "--allow", "Bash+network:echo *", "--no-ui", "-p", "fetch"];
+    let done = bench.yoi(&args);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("fetched"), "{done:?}");
+    let log = bench.log("ws");
+    let kinds: Vec<&str> = log.iter().filter_map(|entry| entry["domain"].as_str()).collect();
+    assert!(kinds.contains(&"yoi.asked") && kinds.contains(&"yoi.answered"), "{kinds:?}");
+}
+
+#[test]
+fn a_rule_for_the_screen_is_a_mistake() {
+    let done = bench().yoi(&["--allow", "Bash:ls"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+}
+
+#[test]
+fn a_question_is_answered_by_whoever_types_lines() {
+    let bench = bench();
+    let mut child = bench.command(&["--no-ui", "--ask", "wait", "--model", &bench.model()]);
+    let mut child = child.stdin(Stdio::piped()).spawn().expect("the program starts");
+    let mut input = child.stdin.take().expect("its input");
+    let errors = BufReader::new(child.stderr.take().expect("its errors"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    writeln!(input, "fetch").expect("an open input");
+    let question = lines.find(|line| line.starts_with("[1] ws asks: ")).expect("the question");
+    assert_eq!(question, "[1] ws asks: Bash echo fetched");
+    let more = lines.next().expect("what can be said");
+    assert!(more.contains("it wants the network (it says: crates); :allow 1"), "{more}");
+    writeln!(input, ":allow 1").expect("an open input");
+    drop(input);
+    std::thread::spawn(move || lines.for_each(drop));
+    let done = bench.finish(child);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("fetched"), "{done:?}");
+}
