@@ -8,7 +8,7 @@ use crate::host::tests::family::{name, two_writers, write};
 use crate::host::tests::start;
 use crate::host::{Host, Shared};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, Method, Refusal, Segment, SpawnPod, State};
+use crate::protocol::{Event, Method, PodInfo, Refusal, Segment, SpawnPod, State, Verdict};
 use crate::scope::loan::Loan;
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{PodRow, Wanted};
@@ -27,6 +27,13 @@ const SCRIPT: &str = r#"
 says = "sleep"
 [[when.step]]
 call = [{ name = "Bash", args = { command = "sleep 300 & sleep 300" } }]
+
+[[when]]
+says = "ask"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "echo hello", needs = ["network"], reason = "to look" } }]
+[[when.step]]
+text = "Asked: {result}"
 
 [[when]]
 says = "work"
@@ -106,7 +113,7 @@ impl Life<'_> {
 
     /// One random step. What is refused changes nothing, and that is checked like everything else.
     async fn step(&self, dice: &mut Dice) -> String {
-        let roll = if self.shared().family().is_empty() { 0 } else { 1 + dice.below(17) };
+        let roll = if self.shared().family().is_empty() { 0 } else { 1 + dice.below(19) };
         let one = self.somebody(dice, if roll < 2 { Who::Nobody } else { Who::Live });
         let two = match roll {
             2..=5 => self.somebody(dice, Who::Nobody),
@@ -125,7 +132,7 @@ impl Life<'_> {
                 ("new", self.person(None, Method::New(new)).await)
             }
             2..=5 => {
-                let task = dice.of(&["work", "hello", "hello", "sleep"]).to_owned();
+                let task = dice.of(&["work", "hello", "ask", "sleep"]).to_owned();
                 let scope = vec![write(self.place(place))];
                 let new = SpawnPod { name: two.into(), task, scope, ..SpawnPod::default() };
                 ("spawn", self.pod(one, one, Method::Spawn(new)).await)
@@ -147,6 +154,19 @@ impl Life<'_> {
             16 => {
                 let lend = Method::Lend { to: two.into(), rule: write(self.place(place)) };
                 ("lend", self.person(Some(one), lend).await)
+            }
+            17 | 18 => {
+                let asks = self.shared().asks();
+                let ask = asks.get(dice.below(asks.len().max(1))).map(|ask| ask.id.clone());
+                let deny = Verdict::Deny { reason: "no".into() };
+                let verdict = match dice.below(4) {
+                    0 => deny,
+                    1 => Verdict::Pod,
+                    2 => Verdict::Tree,
+                    _ => Verdict::Once,
+                };
+                let answer = Method::Answer { ask: ask.unwrap_or_default(), verdict };
+                ("answer", self.person(None, answer).await)
             }
             _ => {
                 let path = self.place(place);
@@ -245,6 +265,20 @@ impl Life<'_> {
                 return Err(format!("{} is not live and has a loan", loan.borrower));
             }
         }
+        let waits =
+            |info: &PodInfo| info.why.as_ref().is_some_and(|why| why.starts_with("waits for you"));
+        for ask in self.shared().asks() {
+            let stored = store.asks_of(&ask.pod).await.map_err(|e| e.to_string())?;
+            if !stored.iter().any(|s| s.ask.id == ask.id) {
+                return Err(format!("{} asks what the store does not know: {ask:?}", ask.pod));
+            }
+        }
+        for info in family.iter().filter(|info| waits(info)) {
+            let asks = store.asks_of(&info.name).await.map_err(|e| e.to_string())?;
+            if info.state == State::NeedsYou && asks.is_empty() {
+                return Err(format!("{} waits for an answer that nobody asked", info.name));
+            }
+        }
         let told = self.shared().peers.borrow().as_ref().clone();
         let stored = store.peers().await.map_err(|e| e.to_string())?;
         let edges = |peers: Vec<crate::protocol::PeerEdge>| {
@@ -280,7 +314,7 @@ impl Life<'_> {
 }
 
 fn say(dice: &mut Dice) -> Method {
-    let content = dice.of(&["work", "hello", "hello", "hello", "sleep"]).to_owned();
+    let content = dice.of(&["work", "hello", "hello", "ask", "sleep"]).to_owned();
     Method::Send { input: vec![Segment::Text { content }], queue: dice.below(2) == 0 }
 }
 
