@@ -20,3 +20,5 @@ mod secrets;
 mod signals;
 #[path = "program/terminal.rs"]
 mod terminal;
+#[path = "program/walls.rs"]
+mod walls;

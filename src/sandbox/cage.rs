@@ -235,6 +235,7 @@ fn grants(around: &Around) -> Vec<Grant> {
     let tools = usual(person.readable(), Level::Read).chain(usual(person.caches(), Level::Write));
     let moved = named(person.readable_by_name(), Level::Read)
         .chain(named(person.caches_by_name(), Level::Write))
+        .chain(named(person.beside_programs(), Level::Read))
         .chain(named(person.programs(), Level::Read));
     let scope = around.scope.allow.iter().map(Grant::of);
     system.chain(devices).chain(tools).chain(moved).chain(scope).collect()

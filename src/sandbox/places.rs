@@ -154,6 +154,10 @@ const TOOLS: &[Row] = &[
     readable(".inputrc"),
 ];
 
+/// What programs need that lies beside their directory.
+const BESIDE: &[&str] =
+    &["lib", "lib64", "libexec", "include", "jre", "conf", "pkg", "versions", "version"];
+
 /// Caches that are made where their tool has none yet, by their last name: all are directories.
 pub const MADE: &[&str] =
     &[".cache", "registry", "git", "pkg", "store", "repository", "packages", "caches", "wrapper"];
@@ -291,6 +295,17 @@ impl<'a> Person<'a> {
         dirs
     }
 
+    /// What lies beside a directory of programs and belongs to them, such as `lib` beside `bin`.
+    pub fn beside_programs(&self) -> Vec<PathBuf> {
+        let dirs = self.programs();
+        let parents = dirs.iter().filter_map(|dir| dir.parent());
+        let own = parents.filter(|parent| !self.holds_home(parent));
+        let mut all: Vec<PathBuf> = own.flat_map(|parent| joined(parent, BESIDE)).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
     /// What nobody may read.
     pub fn secrets(&self) -> Vec<PathBuf> {
         let machine = MACHINE_SECRETS.iter().map(PathBuf::from);
@@ -424,6 +439,8 @@ mod tests {
             assert!(dirs.iter().all(|dir| !Path::new("/home/me").starts_with(dir)), "{dirs:?}");
         }
         assert_eq!(person.programs(), [PathBuf::from("/usr/bin")]);
+        let beside = person.beside_programs();
+        assert!(has(&beside, "/usr/lib") && beside.iter().all(|dir| dir.starts_with("/usr")));
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! Commands of a Pod and the program itself: what a command was granted never opens the host to it.
+
+use crate::bench::Bench;
+use std::fs;
+
+/// Says `heard` for each socket that answers, `silent` for each that does not.
+const KNOCK: &str = r#"
+import socket, sys
+for path in sys.argv[1:]:
+    try:
+        door = socket.socket(socket.AF_UNIX)
+        door.settimeout(10)
+        door.connect(path)
+        door.sendall(b'{"hello":{"protocol":1,"version":"x"}}\n')
+        print('heard' if door.recv(1) else 'silent')
+    except OSError:
+        print('silent')
+"#;
+
+fn bench(needs: &str) -> Bench {
+    let bench = Bench::new();
+    fs::write(bench.ws().join("knock.py"), KNOCK).expect("a writable workspace");
+    let sockets =
+        [".host/sock", "a/sock"].map(|name| bench.runtime().join(name).display().to_string());
+    let script = format!(
+        "[[when]]\nany = true\n[[when.step]]\ncall = [{{ name = \"Bash\", args = {{ \
+         command = \"python3 knock.py {}\", {needs} }} }}]\n\
+         [[when.step]]\ntext = \"It said: {{result}}\"\n",
+        sockets.join(" ")
+    );
+    bench.play(&script);
+    bench
+}
+
+#[test]
+fn a_command_does_not_reach_the_sockets_of_its_own_host() {
+    let bench = bench("timeout = 60");
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a knock"]);
+    let log = bench.yoi(&["log", "a"]);
+    assert!(log.out.contains("silent") && !log.out.contains("heard"), "{log:?}");
+}
+
+#[test]
+fn not_even_when_it_may_use_other_sockets() {
+    let bench = bench("needs = [\"outside\"], reason = \"to knock\"");
+    fs::create_dir_all(bench.path("home/config")).expect("a writable home");
+    let rule = "[[permissions.rule]]\ntool = \"Bash+outside\"\naction = \"allow\"\n";
+    fs::write(bench.path("home/config/config.toml"), rule).expect("a writable home");
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a knock"]);
+    let log = bench.yoi(&["log", "a"]);
+    assert!(log.out.contains("silent") && !log.out.contains("heard"), "{log:?}");
+}
+
+#[test]
+fn the_doctor_says_how_well_commands_are_confined() {
+    let done = Bench::new().yoi(&["doctor"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let line = done.out.lines().find_map(|line| line.strip_prefix("commands   "));
+    let word = line.expect("a line about commands");
+    let words = ["enforced (", "partly: ", "not enforced: "];
+    assert!(words.iter().any(|known| word.starts_with(known)), "{word}");
+}
