@@ -138,8 +138,8 @@ fn of_tool(tool: &str, action: Action, subject: &Subject) -> bool {
     let is_named = |need: &&str| named.iter().any(|word| word.eq_ignore_ascii_case(need));
     match action {
         _ if named.is_empty() => true,
-        Action::Allow => subject.needs.iter().all(|need| is_named(&need)),
-        Action::Ask | Action::Deny => subject.needs.iter().any(|need| is_named(&need)),
+        Action::Allow => subject.needs.iter().all(&is_named),
+        Action::Ask | Action::Deny => subject.needs.iter().any(is_named),
     }
 }
 

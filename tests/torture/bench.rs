@@ -2,7 +2,7 @@
 
 use crate::hub::{Hub, within};
 use crate::ledger::Told;
-use crate::provider::Provider;
+use crate::provider::{LEDGER, Provider};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -29,7 +29,7 @@ impl Bench {
     pub async fn new(pace: Duration) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let root = dir.path().canonicalize().expect("a directory");
-        let provider = Provider::start(root.join("effects"), pace).await;
+        let provider = Provider::start(pace).await;
         let config = root.join("home/config");
         std::fs::create_dir_all(&config).expect("a new directory");
         std::fs::write(config.join("config.toml"), provider.settings()).expect("a new file");
@@ -44,9 +44,11 @@ impl Bench {
         self.root.join("home/data")
     }
 
-    /// What the tools left outside.
+    /// What the tools left in the directories of their Pods.
     pub fn effects(&self) -> String {
-        std::fs::read_to_string(self.root.join("effects")).unwrap_or_default()
+        let dirs = std::fs::read_dir(&self.root).expect("a directory").flatten();
+        let left = |dir: std::fs::DirEntry| std::fs::read_to_string(dir.path().join(LEDGER)).ok();
+        dirs.filter_map(left).collect()
     }
 
     /// Starts a host.

@@ -21,6 +21,10 @@ pub enum Expected {
     Paused,
     /// Paused because its run was cut off.
     CutOff,
+    /// Waits for a person.
+    Asks,
+    /// A person answered as the host died.
+    Answered,
 }
 
 /// A Pod as the store has it.
@@ -36,6 +40,8 @@ struct Disk {
     pods: Vec<Row>,
     /// What waits: Pod, row id, payload.
     mail: Vec<(String, String, String)>,
+    /// Questions that a person answered.
+    answered: BTreeSet<String>,
     /// Every segment by its name; whole lines only.
     segments: BTreeMap<String, Vec<Value>>,
     wrong: Vec<String>,
@@ -46,6 +52,7 @@ impl Disk {
         let mut disk = Self {
             pods: Vec::new(),
             mail: Vec::new(),
+            answered: BTreeSet::new(),
             segments: BTreeMap::new(),
             wrong: Vec::new(),
         };
@@ -70,6 +77,9 @@ impl Disk {
             db.prepare("SELECT pod, id, payload FROM mail WHERE taken = 0").expect("mail");
         let mail = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         self.mail = mail.expect("mail").map(|row| row.expect("mail")).collect();
+        let mut rows = db.prepare("SELECT id FROM asks WHERE verdict NOT NULL").expect("asks");
+        let answered = rows.query_map([], |row| row.get(0)).expect("asks");
+        self.answered = answered.map(|row| row.expect("an ask")).collect();
     }
 
     fn read_segment(&mut self, path: &Path) {
@@ -120,6 +130,10 @@ fn expected_of(disk: &Disk, row: &Row) -> Expected {
     let mut segment = row.segment.clone();
     while let Some(name) = segment.take() {
         let lines = disk.segments.get(&name).unwrap_or_else(|| panic!("{row:?} has no segment"));
+        if let Some(ask) = question(lines) {
+            let answered = disk.answered.contains(ask);
+            return if answered { Expected::Answered } else { Expected::Asks };
+        }
         for entry in lines.iter().rev() {
             let domain = entry["domain"].as_str().unwrap_or_default();
             match entry["kind"].as_str().unwrap_or_default() {
@@ -144,6 +158,22 @@ fn expected_of(disk: &Disk, row: &Row) -> Expected {
     Expected::Idle
 }
 
+/// The question that a log ends with; only the end of an interrupted run may follow it.
+fn question(lines: &[Value]) -> Option<&str> {
+    for entry in lines.iter().rev() {
+        let domain = entry["domain"].as_str().unwrap_or_default();
+        match entry["kind"].as_str().unwrap_or_default() {
+            "extension" if domain == "yoi.asked" => return entry["payload"]["id"].as_str(),
+            "extension" if domain == "yoi.answered" => return None,
+            "extension" | "turn_end" => {}
+            "run_errored" if entry["message"] != "Cancelled" => {}
+            "run_completed" if entry["result"] == "paused" => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// Whether the Pods live on as they should: nobody runs, nobody is missing.
 pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
     let pods = hub.pods();
@@ -158,7 +188,9 @@ pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
             ("stopped", _) => Some(Expected::Stopped),
             ("idle", _) => Some(Expected::Idle),
             ("paused", why) if why.starts_with("cut off") => Some(Expected::CutOff),
+            ("paused", why) if why.contains(" is answered; ") => Some(Expected::Answered),
             ("paused", why) if why.starts_with("paused") => Some(Expected::Paused),
+            ("needs_you", _) => Some(Expected::Asks),
             _ => None,
         };
         if is.as_ref() != Some(expected) {

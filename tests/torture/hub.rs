@@ -28,6 +28,8 @@ struct Heard {
     waiting: HashMap<String, (Option<Note>, oneshot::Sender<Value>)>,
     listeners: Vec<(String, mpsc::UnboundedSender<Value>)>,
     pods: HashMap<String, Value>,
+    /// Questions that wait, by id.
+    asks: HashMap<String, Value>,
     closed: bool,
 }
 
@@ -162,6 +164,20 @@ impl Hub {
         self.heard.lock().expect("no test panics with it").pods.values().cloned().collect()
     }
 
+    /// Allows once whatever a Pod asks; an answer that comes second is nobody's fault.
+    pub async fn allow(&self, pod: &str) -> Option<()> {
+        let asks: Vec<String> = {
+            let heard = self.heard.lock().expect("no test panics with it");
+            let own = heard.asks.iter().filter(|(_, ask)| ask["pod"] == pod);
+            own.map(|(id, _)| id.clone()).collect()
+        };
+        for ask in asks {
+            let answer = json!({"ask": ask, "verdict": {"verdict": "once"}});
+            self.call(None, "answer", answer).await?;
+        }
+        Some(())
+    }
+
     /// Waits until what is known of a Pod fits; `None` when the host ended first.
     pub async fn is(&self, pod: &str, fits: impl Fn(&Value) -> bool) -> Option<Value> {
         let mut changes = self.events(pod);
@@ -219,7 +235,16 @@ impl Heard {
             Some("family") => {
                 let pods = event["data"]["pods"].as_array().cloned().unwrap_or_default();
                 self.pods = pods.into_iter().map(|info| (name(&info), info)).collect();
+                let asks = event["data"]["asks"].as_array().cloned().unwrap_or_default();
+                self.asks = asks.into_iter().map(|ask| (id(&ask["id"]), ask)).collect();
                 self.listeners.retain(|(_, tell)| tell.send(event.clone()).is_ok());
+            }
+            Some("asked") => {
+                let ask = event["data"]["ask"].clone();
+                self.asks.insert(id(&ask["id"]), ask);
+            }
+            Some("answered") => {
+                self.asks.remove(&id(&event["data"]["ask"]));
             }
             Some("pod_changed") => {
                 let info = event["data"]["info"].clone();
@@ -238,6 +263,10 @@ impl Heard {
         self.listeners
             .retain(|(of, tell)| (of != pod && of != "*") || tell.send(event.clone()).is_ok());
     }
+}
+
+fn id(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn name(info: &Value) -> String {

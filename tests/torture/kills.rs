@@ -177,6 +177,10 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
                 let began = |info: &Value| info["state"] == "running" || info["queue"] != queue;
                 hub.is(pod, began).await?;
             }
+            Some("needs_you") => {
+                hub.allow(pod).await?;
+                hub.is(pod, |info| info["state"] != "needs_you").await?;
+            }
             Some("idle") => return Some(()),
             _ => panic!("{info}"),
         }

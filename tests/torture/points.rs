@@ -25,6 +25,7 @@ async fn bench() -> Bench {
 async fn scene(bench: &Bench, hub: &Hub) -> Option<()> {
     bench.new_pod(hub, POD).await?;
     a_busy_turn(hub).await?;
+    asking(hub).await?;
     interruptions(hub).await?;
     news_wakes(hub).await?;
     compactions(hub).await?;
@@ -56,6 +57,22 @@ async fn a_busy_turn(hub: &Hub) -> Option<()> {
     hub.say(POD, "@talk m2 .", true).await?;
     events.until("run_end").await?;
     events.until("run_end").await?;
+    idle(hub).await
+}
+
+/// A call that a person allows, and one that is paused while it waits.
+async fn asking(hub: &Hub) -> Option<()> {
+    let waits = |info: &Value| info["state"] == "needs_you";
+    let mut events = hub.events(POD);
+    hub.say(POD, "@ask q1 .", false).await?;
+    hub.is(POD, waits).await?;
+    hub.allow(POD).await?;
+    events.until("run_end").await?;
+    idle(hub).await?;
+    hub.say(POD, "@ask q2 .", false).await?;
+    hub.is(POD, waits).await?;
+    order(hub, "pause").await?;
+    order(hub, "resume").await?;
     idle(hub).await
 }
 

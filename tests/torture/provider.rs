@@ -3,7 +3,8 @@
 //!
 //! `@talk id` says something. `@work id` thinks, says something and calls two tools, then one, then
 //! says that it is done. `@full id` is the same with a context that is full. `@hold id` says
-//! something and then nothing more, the first time it is asked.
+//! something and then nothing more, the first time it is asked. `@ask id` calls a tool that a
+//! person is asked about, with one behind it that nobody has to be asked about.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -12,7 +13,6 @@ use axum::response::Response;
 use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,9 +35,18 @@ struct Inner {
     held: Mutex<BTreeSet<String>>,
     released: AtomicBool,
     calls: AtomicU64,
-    ledger: PathBuf,
     /// Between two pieces of an answer.
     pace: Duration,
+}
+
+/// The file in a Pod's directory where commands leave their ids.
+pub const LEDGER: &str = "effects";
+
+/// Whether a command is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Network,
 }
 
 /// What comes next of an answer.
@@ -48,14 +57,13 @@ enum Act {
 }
 
 impl Provider {
-    /// Starts a server whose tools write into `ledger`.
-    pub async fn start(ledger: PathBuf, pace: Duration) -> Self {
+    /// Starts a server.
+    pub async fn start(pace: Duration) -> Self {
         let inner = Arc::new(Inner {
             asked: Mutex::default(),
             held: Mutex::default(),
             released: AtomicBool::new(false),
             calls: AtomicU64::new(0),
-            ledger,
             pace,
         });
         let app = Router::new().fallback(answer).with_state(inner.clone());
@@ -157,8 +165,14 @@ impl Inner {
                 answer.think(&format!("thinking about {id}"));
                 answer.text(&format!("now I do what {id} asks for, step {called}"));
                 for _ in 0..if called == 0 { 2 } else { 1 } {
-                    answer.call(&self.fresh_call(id), &self.ledger);
+                    answer.call(&self.fresh_call(id), Needs::Nothing);
                 }
+                answer.end("tool_use")
+            }
+            "@ask" if called == 0 => {
+                answer.begin();
+                answer.call(&self.fresh_call(id), Needs::Network);
+                answer.call(&self.fresh_call(id), Needs::Nothing);
                 answer.end("tool_use")
             }
             "@hold" if self.holds(id) => {
@@ -245,10 +259,14 @@ impl Answer {
     }
 
     /// A command that leaves its id in the ledger.
-    fn call(&mut self, id: &str, ledger: &std::path::Path) {
+    fn call(&mut self, id: &str, needs: Needs) {
         self.open(&json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}}));
-        let command = format!("echo {id} >> '{}'; echo ok", ledger.display());
-        let arguments = json!({"command": command}).to_string();
+        let mut arguments = json!({"command": format!("echo {id} >> {LEDGER}; echo ok")});
+        if needs == Needs::Network {
+            arguments["needs"] = json!(["network"]);
+            arguments["reason"] = json!("to be asked");
+        }
+        let arguments = arguments.to_string();
         for piece in pieces(&arguments) {
             self.delta(&json!({"type": "input_json_delta", "partial_json": piece}));
         }
