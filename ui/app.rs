@@ -250,6 +250,8 @@ struct Guard {
 struct Tour {
     pod: PodName,
     next: usize,
+    /// The next line is due, and waits for the Pod to be looked at.
+    due: bool,
 }
 
 impl App {

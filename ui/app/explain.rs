@@ -113,7 +113,7 @@ impl App {
         self.open_lines(title, lines)
     }
 
-    fn sheet_width(&self) -> usize {
+    pub(super) fn sheet_width(&self) -> usize {
         usize::from(self.size.0.saturating_sub(4).min(WIDEST)).max(20)
     }
 

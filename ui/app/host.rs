@@ -7,9 +7,13 @@ use crate::pane::composer::Message;
 use yoi::protocol::{Completion, Event, Method, Outgoing, PodInfo, PodName, Refusal, State};
 
 /// What the tour is told, one after the other.
-const TOUR: [&str; 3] = [
+const TOUR: [&str; 7] = [
     "Make a small shell program that counts the words in a file, and test it.",
     "Show me what an error looks like.",
+    "Share the work with a helper.",
+    ":peer checker",
+    ":stop checker",
+    ":restore checker",
     "What do I do next?",
 ];
 
@@ -105,9 +109,22 @@ impl App {
     fn tour_goes_on(&mut self, pod: &PodName, was: Option<State>, is: State) -> Vec<Effect> {
         let Some(tour) = &mut self.tour else { return Vec::new() };
         let ended = was == Some(State::Running) && is == State::Idle;
-        if tour.pod != *pod || !ended || self.current.as_ref() != Some(pod) {
+        if tour.pod != *pod || !ended {
             return Vec::new();
         }
+        self.tour_step()
+    }
+
+    /// Puts the next line of the tour into the composer, once nothing it tells of is still going on.
+    pub(super) fn tour_step(&mut self) -> Vec<Effect> {
+        let Some(tour) = &mut self.tour else { return Vec::new() };
+        let works = |info: &PodInfo| matches!(info.state, State::Running | State::NeedsYou);
+        let busy = self.family.children(&tour.pod).any(works);
+        tour.due = !busy;
+        if busy || self.current.as_ref() != Some(&tour.pod) {
+            return Vec::new();
+        }
+        tour.due = false;
         let Some(line) = TOUR.get(tour.next) else {
             self.tour = None;
             return Vec::new();
@@ -204,6 +221,9 @@ impl App {
 
     /// A verb was carried out: what is one sentence is a notice, what is a list can be read.
     fn verb_done(&mut self, verb: &Verb, pod: Option<&PodName>, reply: Event) -> Vec<Effect> {
+        if matches!(verb, Verb::Peer(_) | Verb::Stop { .. } | Verb::Restore { .. }) {
+            self.tour_step();
+        }
         let text = command::done(verb, pod, &reply);
         match reply {
             Event::Policy { rules } => self.list_policy(&rules),
@@ -291,7 +311,7 @@ impl App {
     fn tour_begins(&mut self, info: PodInfo) -> Vec<Effect> {
         let name = info.name.clone();
         let mut effects = self.created(info);
-        self.tour = Some(crate::app::Tour { pod: name.clone(), next: 1 });
+        self.tour = Some(crate::app::Tour { pod: name.clone(), next: 1, due: false });
         self.say(Kind::Told, "a script plays the model; everything else is real");
         effects.extend(self.send_now(&name, Message::plain(TOUR[0])));
         effects

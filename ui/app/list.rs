@@ -6,6 +6,7 @@ use crate::keys::{Binding, CONTEXTS, Context, label};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
 use crate::pane::age;
+use crate::pane::fit::wrap;
 use crate::pane::glyph::Glyphs;
 use yoi::protocol::{PodName, PolicyRule, RewindTarget, flatten};
 
@@ -102,10 +103,12 @@ impl App {
         let rows: Vec<Row> = self
             .notices
             .past()
-            .map(|notice| {
+            .flat_map(|notice| {
                 let at = age::clock(notice.at, self.now, self.zone());
-                read(format!("{at} {} {}", notice.kind.mark(ascii), notice.text), String::new())
+                let text = format!("{at} {} {}", notice.kind.mark(ascii), notice.text);
+                wrap(&text, self.sheet_width())
             })
+            .map(|line| read(line, String::new()))
             .collect();
         if rows.is_empty() {
             return self.say(Kind::Told, "no notices yet");

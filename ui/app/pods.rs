@@ -24,6 +24,9 @@ impl App {
         self.tree.cursor = Some(Place::Pod(name));
         self.focus = Focus::Composer;
         self.composer_follows();
+        if self.tour.as_ref().is_some_and(|tour| tour.due) {
+            self.tour_step();
+        }
         self.offer_environment().into_iter().collect()
     }
 

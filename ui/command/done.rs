@@ -75,18 +75,16 @@ fn peered(source: &PodName, peer: &PodName) -> String {
 fn stopped_sentence(stopped: &[StoppedPod]) -> String {
     // Children come first: the last is the one that was named.
     let Some((named, below)) = stopped.split_last() else { return "it was stopped already".into() };
-    let mut text = format!("stopped {}", named.name);
-    if !below.is_empty() {
-        let names: Vec<_> = below.iter().map(|pod| pod.name.as_str()).collect();
-        // Writing into a string cannot fail.
-        let _ = write!(text, " and below it {}", names.join(", "));
-    }
+    let names: Vec<_> = stopped.iter().rev().map(|pod| pod.name.as_str()).collect();
+    let mut text = format!("stopped {}", names.join(", "));
     for pod in stopped.iter().filter(|pod| !pod.returned.is_empty()) {
-        let Some(lender) = &pod.lender else { continue };
+        let lender = pod.lender.as_ref().filter(|name| !names.contains(&name.as_str()));
+        let Some(lender) = lender else { continue };
+        // Writing into a string cannot fail.
         let _ = write!(text, " · {lender} has {} again", scope::rules(&pod.returned));
     }
-    let tree = if below.is_empty() { "" } else { " --tree" };
-    let _ = write!(text, " · :restore {}{tree} brings it back", named.name);
+    let (tree, it) = if below.is_empty() { ("", "it") } else { (" --tree", "them") };
+    let _ = write!(text, " · :restore {}{tree} brings {it} back", named.name);
     text
 }
 

@@ -196,14 +196,14 @@ pub fn complete_verb(line: &str) -> Option<String> {
     more.is_none().then(|| format!("{}{rest}", one.name))
 }
 
-/// The line, without its colon, that a message looks like: `/verb …` with a known verb as the whole
+/// The line, without its colon, that a message looks like: `/verb …` or `:verb …` with a known verb as the whole
 /// first word, or a bare `exit`, `quit` or `:q`. Habits of other programs; it is only offered.
 pub fn offered(message: &str) -> Option<String> {
     let text = message.trim();
     if ["exit", "quit", ":q", ":quit", ":q!", ":wq", "/exit", "/q"].contains(&text) {
         return Some("quit".into());
     }
-    let line = text.strip_prefix('/')?;
+    let line = text.strip_prefix(['/', ':'])?;
     let word = line.split_whitespace().next()?;
     if !line.starts_with(word) || text.contains('\n') {
         return None;

@@ -110,6 +110,7 @@ fn only_a_known_verb_as_the_whole_first_word_is_offered() {
     assert_eq!(offered("/stop alice"), Some("stop alice".into()));
     assert_eq!(offered(" exit "), Some("quit".into()));
     assert_eq!(offered(":q"), Some("quit".into()));
+    assert_eq!(offered(":peer bob"), Some("peer bob".into()));
     assert_eq!(offered("/stopper"), None);
     assert_eq!(offered("/usr/bin/stop is what?"), None);
     assert_eq!(offered("exit the loop early"), None);

@@ -151,7 +151,9 @@ impl View<'_> {
             return Some(self.prompt(prompt, area, buf));
         }
         let room = usize::from(area.width);
-        let counts = self.counts(room);
+        // What was just said comes before how many there are.
+        let long = self.notice.is_some_and(|notice| width(&notice.text) + 2 > room / 2);
+        let counts = if long { Vec::new() } else { self.counts(room) };
         let taken: usize = counts.iter().map(Span::width).sum();
         let left = room.saturating_sub(if taken > 0 { taken + 2 } else { 0 });
         let line = match self.notice {

@@ -238,14 +238,14 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
         StoppedPod {
             name: name("scout"),
             returned: returned("/repo/ui"),
-            lender: Some(name("alice")),
+            lender: Some(name("bob")),
         },
         StoppedPod { name: name("alice"), returned: vec![], lender: None },
     ];
     answer(&mut bench, stopped, Event::PodsStopped { stopped: all });
     assert_eq!(
         bench.notice(),
-        "stopped alice and below it scout · alice has write /repo/ui again · :restore alice --tree brings it back"
+        "stopped alice, scout · bob has write /repo/ui again · :restore alice --tree brings them back"
     );
 }
 

@@ -172,6 +172,30 @@ fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
 }
 
 #[test]
+fn the_tour_waits_while_what_it_tells_of_goes_on_and_while_one_is_elsewhere() {
+    let mut bench = Bench::new(vec![pod("other", State::Idle)]);
+    bench.type_in(":tour");
+    bench.press("enter");
+    let tour = |state| PodInfo { workspace: "/repo".into(), ..pod("tour", state) };
+    let info = Box::new(tour(State::Idle));
+    bench.msg(Msg::Answered(Asked::NewTour, Ok(Event::Created { info })));
+    let parent = PodName::parse("tour").ok();
+    bench.told(PodInfo { parent: parent.clone(), ..pod("checker", State::NeedsYou) });
+    bench.told(tour(State::Running));
+    bench.told(tour(State::Idle));
+    assert_eq!(bench.draft(), "", "checker still waits for an answer");
+    bench.type_in(":open other");
+    bench.press("enter");
+    bench.told(PodInfo { parent, ..pod("checker", State::Idle) });
+    bench.told(tour(State::Running));
+    bench.told(tour(State::Idle));
+    assert_eq!(bench.draft(), "");
+    bench.type_in(":open tour");
+    bench.press("enter");
+    assert_eq!(bench.draft(), "Show me what an error looks like.");
+}
+
+#[test]
 fn a_second_message_while_the_pod_is_being_made_stays_in_the_composer() {
     let mut bench = Bench::new(vec![]);
     bench.type_in("first");

@@ -376,7 +376,8 @@ fn system_speaker(item: &SystemItem) -> Option<Speaker> {
     match item {
         SystemItem::Notification { message, .. } => {
             let peer = peer_of(message).map(|(peer, _)| format!("peer {peer}"));
-            Some(Speaker::Other(peer.unwrap_or_else(|| "notification".into())))
+            let child = || waiting(message).map(|child| format!("child {child}"));
+            Some(Speaker::Other(peer.or_else(child).unwrap_or_else(|| "notification".into())))
         }
         SystemItem::PodEvent { event, .. } => {
             let child = match event {
@@ -394,6 +395,13 @@ fn system_speaker(item: &SystemItem) -> Option<Speaker> {
         | SystemItem::Interrupt { .. }
         | SystemItem::Unknown(_) => None,
     }
+}
+
+/// The child of which a notification says that it asks a person.
+fn waiting(message: &str) -> Option<String> {
+    let (child, rest) = message.strip_prefix("pod `")?.split_once('`')?;
+    let asks = rest.starts_with(" waits for a person");
+    asks.then(|| clean::one_line(child).into_owned())
 }
 
 /// The peer that a notification comes from, and what it says.

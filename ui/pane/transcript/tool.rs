@@ -173,9 +173,21 @@ fn brief(name: &str, arguments: &str) -> Option<String> {
             path => format!("{}  in {path}", text("pattern")),
         },
         "TaskCreate" => text("subject").to_owned(),
+        "SpawnPod" => spawned(&parsed),
+        "SendToPod" | "SendToPeerPod" => format!("{}  {}", text("name"), text("message")),
         _ => all(&parsed),
     };
     Some(clean::words(&brief).replace('\n', " ").chars().take(BRIEF).collect())
+}
+
+/// A child: its name, what it is lent, and its task.
+fn spawned(arguments: &Map<String, Value>) -> String {
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+    let rules = arguments.get("scope").and_then(Value::as_array).into_iter().flatten();
+    let lent = rules.map(|rule| format!("  {} {}", text(rule, "permission"), text(rule, "target")));
+    let of = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or("");
+    format!("{}{}  {}", of("name"), lent.collect::<String>(), of("task"))
 }
 
 fn lines_of(arguments: &Map<String, Value>) -> String {
@@ -255,8 +267,11 @@ mod tests {
         assert_eq!(said("Read", read).as_deref(), Some("/a:10-19"));
         let grep = r#"{"pattern":"fn x","path":"/src"}"#;
         assert_eq!(said("Grep", grep).as_deref(), Some("fn x  in /src"));
-        let spawn = r#"{"cwd":"/r","name":"scout"}"#;
-        assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  cwd: /r"));
+        let spawn =
+            r#"{"name":"scout","task":"look","scope":[{"target":"/r","permission":"read"}]}"#;
+        assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  read /r  look"));
+        let stop = r#"{"tree":true,"name":"scout"}"#;
+        assert_eq!(said("StopPod", stop).as_deref(), Some("scout  tree: true"));
         assert_eq!(said("Bash", r#"{"command":"car"#).as_deref(), Some("car"));
         assert_eq!(said("Bash", r#"{"com"#), None);
     }
