@@ -13,27 +13,35 @@ const NAMED: usize = 2;
 
 /// What a Pod has been waiting for, once that is long: `waits for tester, 4 min`.
 pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
-    let (what, since) = wait(info, family)?;
-    let waited = now.saturating_sub(since);
+    let waited = now.saturating_sub(since(info, family)?);
     let long = if info.state == State::Running { SILENT } else { LONG };
-    (waited >= long).then(|| format!("{what}{}", minutes(waited)))
+    (waited >= long).then(|| words(info, family) + &minutes(waited))
 }
 
 /// When [`sentence`] says something else by itself.
 pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
-    let (_, since) = wait(info, family)?;
+    let since = since(info, family)?;
     Some(since + (now.saturating_sub(since) / MINUTE + 1) * MINUTE)
 }
 
-fn wait(info: &PodInfo, family: &Family) -> Option<(String, u64)> {
+/// Since when a Pod has been waiting; `None` when it waits for nothing.
+fn since(info: &PodInfo, family: &Family) -> Option<u64> {
     match info.state {
-        State::NeedsYou => Some(("waits for you, ".into(), info.since)),
-        State::Running => Some(("no news for ".into(), family.silent_since(info))),
-        State::Idle => {
-            let names: Vec<&PodName> = working(info, family).map(|child| &child.name).collect();
-            (!names.is_empty()).then(|| (format!("waits for {}, ", list(&names)), info.since))
-        }
+        State::NeedsYou => Some(info.since),
+        State::Running => Some(family.silent_since(info)),
+        State::Idle => working(info, family).next().map(|_| info.since),
         State::Paused | State::Stopped | State::Failed | State::Unknown => None,
+    }
+}
+
+fn words(info: &PodInfo, family: &Family) -> String {
+    match info.state {
+        State::NeedsYou => "waits for you, ".into(),
+        State::Running => "no news for ".into(),
+        _ => {
+            let names: Vec<&PodName> = working(info, family).map(|child| &child.name).collect();
+            format!("waits for {}, ", list(&names))
+        }
     }
 }
 
