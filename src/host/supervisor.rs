@@ -174,7 +174,7 @@ pub(crate) async fn bring_back(
     rows.sort_by_key(|row| row.created);
     shared.damaged.send_replace(Arc::new(damaged));
     shared.peers.send_replace(Arc::new(shared.store.peers().await?));
-    crate::host::upward::catch_up(shared, &rows).await;
+    crate::host::upward::catch_up(shared, &mut rows).await;
     let mut book = Book::default();
     for row in &rows {
         book.add(row.name.key(), holder(row));

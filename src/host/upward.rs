@@ -4,7 +4,7 @@
 
 use crate::host::Shared;
 use crate::protocol::event::Line;
-use crate::protocol::{Ask, Entry, EntryId, Fact, PodEvent, PodName, SessionId, now_ms};
+use crate::protocol::{Ask, Entry, EntryId, Fact, LastRun, PodEvent, PodName, SessionId, now_ms};
 use crate::session::{self, Files};
 use crate::store::{Mail, MailKind, PodRow, Wanted};
 use serde_json::json;
@@ -48,26 +48,47 @@ pub(crate) async fn asked(shared: &Shared, parent: &PodName, ask: &Ask) {
 
 /// The same at the start of a host, for what the last one did not live to tell. Wakes nobody.
 pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, ask: &Ask) {
-    // What cannot be stored now is found again at the next start.
-    let _ = shared.store.add_mail(parent, of_ask(ask)).await;
+    put(shared, parent, of_ask(ask)).await;
 }
 
-/// Puts into parents' mail what the last host did not live to put there. Wakes nobody: a start
-/// runs nothing.
-pub(crate) async fn catch_up(shared: &Shared, rows: &[PodRow]) {
-    for row in rows {
-        let Some(parent) = &row.parent else { continue };
-        if let Some(end) = last_end(shared, row).await
-            && let Some(mail) = of_run(&row.name, &end)
-        {
-            // What cannot be stored now is found again at the next start.
-            let _ = shared.store.add_mail(parent, mail).await;
+/// Puts into parents' mail what the last host did not live to put there, and into rows how runs
+/// ended that it did not live to note. Wakes nobody: a start runs nothing.
+pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
+    for row in rows.iter_mut() {
+        let Some(parent) = row.parent.clone() else { continue };
+        if let Some(end) = last_end(shared, row).await {
+            note(shared, row, &end).await;
+            if let Some(mail) = of_run(&row.name, &end) {
+                put(shared, &parent, mail).await;
+            }
         }
         if row.wanted == Wanted::Stopped {
-            let mail = of_stop(&row.name, row.session, row.since);
-            let _ = shared.store.add_mail(parent, mail).await;
+            put(shared, &parent, of_stop(&row.name, row.session, row.since)).await;
         }
     }
+}
+
+/// Stores a piece of news. What cannot be stored now is found again at the next start.
+async fn put(shared: &Shared, parent: &PodName, mail: Mail) {
+    let _ = shared.store.add_mail(parent, mail).await;
+}
+
+/// Notes how a run ended, if its host did not live to do so.
+async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
+    let known = row.last_run.as_ref().map(|run| run.entry);
+    let Some(entry) = end.id.filter(|id| known != Some(*id)) else { return };
+    let (result, error) = match &end.fact {
+        Fact::RunCompleted { result, .. } => (result.clone(), None),
+        Fact::RunErrored { interrupted: false, message } => {
+            ("failed".into(), Some(message.clone()))
+        }
+        Fact::RunErrored { interrupted: true, .. } => ("cancelled".into(), None),
+        _ => return,
+    };
+    let last = LastRun { entry, result, error, at: end.ts };
+    // Only shown; the log says it, too.
+    let _ = shared.store.set_last_run(&row.name, &last).await;
+    row.last_run = Some(last);
 }
 
 /// Stores a piece of news and hands it to the parent, which takes it up according to its state.
@@ -80,12 +101,6 @@ async fn deliver(shared: &Shared, parent: &PodName, mail: Mail) {
     }
 }
 
-fn of_ask(ask: &Ask) -> Mail {
-    let message = format!("pod `{}` waits for a person: {}", ask.pod, ask.line());
-    let payload = json!({ "message": message });
-    Mail { id: ask.id.clone(), kind: MailKind::Notify, payload, created: now_ms() }
-}
-
 fn of_run(pod: &PodName, end: &Entry) -> Option<Mail> {
     let pod_name = pod.to_string();
     let event = match &end.fact {
@@ -96,6 +111,12 @@ fn of_run(pod: &PodName, end: &Entry) -> Option<Mail> {
         _ => return None,
     };
     Some(mail(end.id?.to_string(), &event))
+}
+
+fn of_ask(ask: &Ask) -> Mail {
+    let message = format!("pod `{}` waits for a person: {}", ask.pod, ask.line());
+    let payload = json!({ "message": message });
+    Mail { id: ask.id.clone(), kind: MailKind::Notify, payload, created: now_ms() }
 }
 
 fn of_stop(pod: &PodName, session: SessionId, since: u64) -> Mail {
