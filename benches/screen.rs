@@ -1,7 +1,7 @@
 //! The performance contract, measured on the real binary in a terminal of 120 by 40.
 //!
 //! `cargo bench --bench screen` measures everything and prints the table of the README; names
-//! after `--` choose: `idle keys open startup stream pods size`. It fails when a limit is missed.
+//! after `--` choose: `idle keys open startup stream pods family size`. It fails when a limit is missed.
 //! `YOI` may name another build of the program.
 //! Times that are compared are taken in one run, turn by turn, so that whatever else the machine
 //! does meets both.
@@ -18,6 +18,8 @@ mod process;
 #[path = "screen/terminal.rs"]
 mod terminal;
 
+#[path = "screen/family.rs"]
+mod family;
 #[path = "screen/idle.rs"]
 mod idle;
 #[path = "screen/keys.rs"]
@@ -40,13 +42,14 @@ use std::process::ExitCode;
 type Measure = fn() -> Vec<Figure>;
 
 /// Every measurement: its name, and what it finds.
-const MEASUREMENTS: [(&str, Measure); 7] = [
+const MEASUREMENTS: [(&str, Measure); 8] = [
     ("startup", startup::measure),
     ("idle", idle::measure),
     ("keys", keys::measure),
     ("stream", stream::measure),
     ("open", open::measure),
     ("pods", pods::measure),
+    ("family", family::measure),
     ("size", size::measure),
 ];
 

@@ -10,10 +10,14 @@ mod bench;
 mod classic;
 #[path = "program/exits.rs"]
 mod exits;
+#[path = "program/family.rs"]
+mod family;
 #[path = "program/headless.rs"]
 mod headless;
 #[path = "program/host.rs"]
 mod host;
+#[path = "program/pty.rs"]
+mod pty;
 #[path = "program/secrets.rs"]
 mod secrets;
 #[path = "program/signals.rs"]

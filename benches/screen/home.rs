@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use yoi::client::{Client, Events, find};
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodInfo, PodName};
+use yoi::protocol::{Event, Method, PodInfo, PodName, SpawnPod};
+use yoi::scope::{Permission, Rule};
 
 /// The longest the host may take for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,7 +19,7 @@ pub fn program() -> String {
     std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").into())
 }
 
-/// What the model says in measurements: short words, or 200 pieces a second.
+/// What the model says in measurements: short words, or 200 or 20 pieces a second.
 const SCRIPT: &str = r#"
 [[when]]
 says = "stream"
@@ -27,6 +28,14 @@ text = "The quick brown fox jumps over the lazy dog.\n"
 repeat = 2000
 chunk = 10
 delay_ms = 5
+
+[[when]]
+says = "tick"
+[[when.step]]
+text = "The quick brown fox jumps over the lazy dog.\n"
+repeat = 2000
+chunk = 10
+delay_ms = 50
 
 [[when]]
 any = true
@@ -151,6 +160,19 @@ impl Home {
             Event::Created { info } => *info,
             other => panic!("no Pod but {other:?}"),
         }
+    }
+
+    /// Makes a child of a Pod that reads its parent's workspace and says one word.
+    pub fn spawn(&self, parent: &str, name: &str) {
+        let target = self.dir.path().join("ws").join(parent);
+        let target = target.canonicalize().expect("a workspace");
+        let scope = vec![Rule::new(target, Permission::Read)];
+        let task = "hello".to_owned();
+        let new = SpawnPod { name: name.into(), task, scope, ..SpawnPod::default() };
+        let parent = PodName::parse(parent).expect("a name");
+        let reply =
+            self.talk(async |client, _| client.call(Some(&parent), Method::Spawn(new)).await);
+        assert!(matches!(reply, Ok(Event::Spawned { .. })), "{reply:?}");
     }
 
     /// Says something to a Pod and waits until it has answered.

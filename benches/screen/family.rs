@@ -1,0 +1,110 @@
+//! A family of many Pods, a tenth of which stream: what the tree shows, and what it costs.
+
+use crate::figure::{Figure, Times};
+use crate::home::Home;
+use crate::process::{cpu, memory};
+use crate::terminal::Terminal;
+use std::time::{Duration, Instant};
+use yoi::protocol::Method;
+
+/// Roots with children, children of each, and roots alone: 200 together.
+const ROOTS: usize = 12;
+const CHILDREN: usize = 15;
+const ALONE: usize = 8;
+/// How many of them stream 20 pieces a second.
+const STREAMING: usize = 20;
+const LISTS: usize = 100;
+const KEYS: u32 = 400;
+/// Letters before they are deleted again.
+const LINE: u32 = 40;
+/// Between two keys, in milliseconds.
+const PAUSE: [u64; 4] = [20, 33, 47, 61];
+
+pub fn measure() -> Vec<Figure> {
+    let mut home = Home::new();
+    home.start_host();
+    let names = grow(&home);
+    let all = names.len();
+    let terminal = Terminal::open(&home, &["--pod", "root-0"]);
+    terminal.until("the family shows", |seen| seen.shows("kid-0-14"));
+    for name in names.iter().step_by(all / STREAMING).take(STREAMING) {
+        home.start(name, "tick");
+    }
+    terminal.until("its tree is in order", |seen| in_order(&seen.text(), &names));
+    let list = lists(&home);
+    let (screen, host) = (terminal.pid(), home.host());
+    let before = (cpu(screen), cpu(host), Instant::now());
+    let times = keys(&terminal);
+    let passed = before.2.elapsed();
+    let share = |now: Duration, before: Duration| {
+        format!("{:.1} % of one core", 100.0 * (now - before).as_secs_f64() / passed.as_secs_f64())
+    };
+    let ordered = u64::from(!terminal.seen(|seen| in_order(&seen.text(), &names)));
+    let what = format!("{all} Pods, {STREAMING} streaming 20 pieces/s");
+    vec![
+        Figure::count(format!("rows of the tree out of order, {what}"), ordered, 0),
+        Figure::time(format!("p99 of ListPods, {what}"), list.percentile(99), 50),
+        Figure::time(format!("p99 of a key on screen, {what}"), times.percentile(99), 16),
+        Figure::seen(format!("a key on screen, {what}"), times.spread()),
+        Figure::memory(format!("memory of the host, {what}"), memory(host).resident, 60),
+        Figure::seen(format!("host, {what}"), share(cpu(host), before.1)),
+        Figure::seen(format!("screen, {what}"), share(cpu(screen), before.0)),
+    ]
+}
+
+/// The names in the order in which the tree shows them.
+fn grow(home: &Home) -> Vec<String> {
+    let mut names = Vec::new();
+    for root in 0..ROOTS {
+        let name = format!("root-{root}");
+        home.new_pod(&name);
+        names.push(name.clone());
+        for child in 0..CHILDREN {
+            let kid = format!("kid-{root}-{child}");
+            home.spawn(&name, &kid);
+            names.push(kid);
+        }
+    }
+    for alone in 0..ALONE {
+        let name = format!("alone-{alone}");
+        home.new_pod(&name);
+        names.push(name);
+    }
+    names
+}
+
+/// Whether the rows that show these Pods show them in this order.
+fn in_order(text: &str, names: &[String]) -> bool {
+    let word = |line: &str| {
+        let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        words.find_map(|word| names.iter().position(|name| name == word))
+    };
+    // The last word of the screen's left pane; what stands right of it may name Pods, too.
+    let rows: Vec<usize> = text
+        .lines()
+        .map(|line| line.chars().take(30).collect::<String>())
+        .filter_map(|l| word(&l))
+        .collect();
+    rows.len() > 10 && rows.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+fn lists(home: &Home) -> Times {
+    home.talk(async |client, _| {
+        let mut times = Times::default();
+        for _ in 0..LISTS {
+            let begun = Instant::now();
+            client.call(None, Method::ListPods).await.expect("a list");
+            times.push(begun.elapsed());
+        }
+        times
+    })
+}
+
+fn keys(terminal: &Terminal) -> Times {
+    let mut times = Times::default();
+    for (n, pause) in (0..KEYS).zip(PAUSE.into_iter().cycle()) {
+        std::thread::sleep(Duration::from_millis(pause));
+        times.push(terminal.echo(if (n / LINE).is_multiple_of(2) { "x" } else { "\x7f" }));
+    }
+    times
+}

@@ -1,0 +1,300 @@
+//! A family on the screen of the real program: what the panes show is what the store says, whatever
+//! happens, and however many screens look.
+
+use crate::bench::{Bench, eventually, signal};
+use crate::pty::Terminal;
+use rusqlite::Connection;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "go"
+[[when.step]]
+call = [
+  { name = "SpawnPod", args = { name = "aa", task = "dig", scope = [{ target = "{cwd}/a", permission = "write" }] } },
+  { name = "SpawnPod", args = { name = "bb", task = "slow", scope = [{ target = "{cwd}/b", permission = "write" }] } },
+  { name = "SpawnPod", args = { name = "cc", task = "greet", scope = [{ target = "{cwd}/c", permission = "write" }] } },
+]
+[[when.step]]
+text = "All three are at work."
+
+[[when]]
+says = "dig"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "sub", task = "greet", scope = [{ target = "{cwd}/deep", permission = "write" }] } }]
+[[when.step]]
+text = "Somebody digs for me."
+
+[[when]]
+says = "slow"
+[[when.step]]
+text = "word "
+repeat = 5000
+chunk = 5
+delay_ms = 20
+
+[[when]]
+says = "greet"
+[[when.step]]
+call = [{ name = "Write", args = { file_path = "{cwd}/hello.txt", content = "hello\n" } }]
+[[when.step]]
+text = "A file says hello."
+
+[[when]]
+says = "need"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "echo reached", needs = ["network"], reason = "to look" } }]
+[[when.step]]
+text = "Bash said: {result}"
+
+[[when]]
+says = "read"
+[[when.step]]
+call = [{ name = "ReadPodOutput", args = { name = "cc" } }]
+[[when.step]]
+text = "cc: {result}"
+
+[[when]]
+any = true
+text = "heard: {1}"
+"#;
+
+/// What the panes have to show, read from the store without the program's own code.
+#[derive(Debug, PartialEq, Eq)]
+struct Truth {
+    /// Depth and name of every live Pod, in the order of the tree.
+    tree: Vec<(usize, String)>,
+    stopped: usize,
+    /// The peers of the Pod that is shown.
+    peers: Vec<String>,
+    /// Who asks a person something, oldest question first.
+    asks: Vec<String>,
+}
+
+fn truth(bench: &Bench, current: &str) -> Truth {
+    let db = Connection::open(bench.data().join("yoi.db")).expect("the store");
+    let mut rows = db
+        .prepare("SELECT key, name, parent, wanted FROM pods ORDER BY created, name")
+        .expect("pods");
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    let pods: Vec<(String, String, Option<String>, String)> =
+        rows.expect("pods").map(|row| row.expect("a pod")).collect();
+    let stopped = pods.iter().filter(|pod| pod.3 == "stopped").count();
+    let mut tree = Vec::new();
+    below(&pods, None, 0, &mut tree);
+    let mut rows = db
+        .prepare("SELECT CASE a WHEN ?1 THEN b ELSE a END FROM peers WHERE ?1 IN (a, b)")
+        .expect("peers");
+    let peers = rows.query_map([current], |row| row.get(0)).expect("peers");
+    let mut peers: Vec<String> = peers.map(|peer| peer.expect("a peer")).collect();
+    peers.sort();
+    let mut rows =
+        db.prepare("SELECT pod FROM asks WHERE verdict IS NULL ORDER BY id").expect("asks");
+    let asks = rows.query_map([], |row| row.get(0)).expect("asks");
+    let asks = asks.map(|ask| ask.expect("a question")).collect();
+    Truth { tree, stopped, peers, asks }
+}
+
+fn below(
+    pods: &[(String, String, Option<String>, String)],
+    parent: Option<&str>,
+    depth: usize,
+    tree: &mut Vec<(usize, String)>,
+) {
+    for (key, name, of, wanted) in pods {
+        if of.as_deref() != parent {
+            continue;
+        }
+        if wanted == "live" {
+            tree.push((depth, name.clone()));
+        }
+        below(pods, Some(key), depth + 1, tree);
+    }
+}
+
+/// What the panes of a screen show.
+fn shown(screen: &str) -> Truth {
+    let left: Vec<String> = screen.lines().map(left_pane).collect();
+    let peers_at = left.iter().position(|line| line.contains("peers of")).unwrap_or(left.len());
+    let (tree_part, peers_part) = left.split_at(peers_at);
+    // What needs a person stands above a line of its own; the tree begins below it.
+    let from = tree_part.iter().position(|line| line.starts_with("───")).map_or(1, |at| at + 1);
+    let rows = tree_part.get(from..).unwrap_or_default();
+    let tree = rows.iter().filter_map(|line| pod_row(line)).collect();
+    let folded = rows.iter().find_map(|line| line.strip_prefix("◌ ")?.strip_suffix(" stopped"));
+    let stopped = folded.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    let peers = peers_part.iter().filter_map(|line| line.strip_prefix("⇄ "));
+    let mut peers: Vec<String> = peers.filter_map(name_of).collect();
+    peers.sort();
+    let inbox = screen.lines().skip_while(|line| !line.contains(" inbox · "));
+    let asks = inbox
+        .filter_map(|line| line.rsplit_once("│▲ ").or_else(|| line.split_once("▲ ")))
+        .filter_map(|(_, rest)| rest.split_once("  "))
+        .map(|(who, _)| who.rsplit(" › ").next().unwrap_or(who).trim().to_owned())
+        .filter(|who| !who.contains("need"))
+        .collect();
+    Truth { tree, stopped, peers, asks }
+}
+
+/// What stands between the first border and the next one; a line of borders is marked as such.
+fn left_pane(line: &str) -> String {
+    let Some(own) = line.strip_prefix('│') else { return format!("# {line}") };
+    let end = own.char_indices().skip(20).find(|(_, c)| *c == '│');
+    own[..end.map_or(own.len(), |(at, _)| at)].trim_end().to_owned()
+}
+
+const SHAPES: [char; 8] = ['●', '▲', '‖', '○', '✓', '◌', '✕', '?'];
+
+/// Depth and name of the Pod in a row of the tree.
+fn pod_row(line: &str) -> Option<(usize, String)> {
+    let guide = line.chars().position(|c| matches!(c, '├' | '└')).map_or(0, |at| at / 2 + 1);
+    if line.starts_with('◌') {
+        return None;
+    }
+    Some((guide, name_of(line)?))
+}
+
+/// The word behind the shape.
+fn name_of(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once(SHAPES)?;
+    rest.split_whitespace().next().map(str::to_owned)
+}
+
+/// Waits until the panes show what the store says.
+fn same(terminal: &Terminal, bench: &Bench, current: &str) {
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        eventually("screen and store agree", || shown(&terminal.text()) == truth(bench, current));
+    }));
+    assert!(
+        found.is_ok(),
+        "shown: {:?}\ntruth: {:?}\n{}",
+        shown(&terminal.text()),
+        truth(bench, current),
+        terminal.text()
+    );
+}
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.play(SCRIPT);
+    for dir in ["a/deep", "b", "c"] {
+        std::fs::create_dir_all(bench.ws().join(dir)).expect("a new directory");
+    }
+    bench
+}
+
+#[test]
+fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
+    let bench = bench();
+    let model = bench.model();
+    let mut terminal = Terminal::sized(&bench, &["--model", &model], 120, 40);
+    terminal.waits_for("No Pod works here");
+    terminal.press("go\r");
+    terminal.waits_for("All three are at work.");
+    same(&terminal, &bench, "ws");
+    eventually("the grandchild is there", || bench.ws().join("a/deep/hello.txt").exists());
+    same(&terminal, &bench, "ws");
+    assert_eq!(truth(&bench, "ws").tree.len(), 5);
+    terminal.press(":stop bb\r");
+    eventually("bb is stopped", || truth(&bench, "ws").stopped == 1);
+    same(&terminal, &bench, "ws");
+    terminal.press(":new mate\r");
+    terminal.waits_for("to mate");
+    terminal.press(":peer ws\r");
+    terminal.waits_for("peers registered: mate ↔ ws");
+    same(&terminal, &bench, "mate");
+    terminal.press(":open ws\r");
+    terminal.waits_for("to ws");
+    terminal.press("need\r");
+    eventually("a question waits", || truth(&bench, "ws").asks == ["ws"]);
+    same(&terminal, &bench, "ws");
+    signal(bench.host_pid().expect("a host"), "KILL");
+    drop(terminal);
+    let mut terminal = Terminal::sized(&bench, &["--pod", "ws"], 120, 40);
+    terminal.waits_for("echo reached");
+    same(&terminal, &bench, "ws");
+    assert_eq!(truth(&bench, "ws").asks, ["ws"]);
+    // Ctrl+N goes to the question; an answer counts after it was looked at for a moment.
+    terminal.press("\x0e");
+    terminal.waits_for("a allow once");
+    eventually("the question is answered", || {
+        terminal.press("a");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        truth(&bench, "ws").asks.is_empty()
+    });
+    terminal.waits_for("Bash said:");
+    same(&terminal, &bench, "ws");
+    terminal.press("\x1b");
+    terminal.waits_for("to ws");
+    terminal.press("read\r");
+    terminal.waits_for("A file says hello.");
+    same(&terminal, &bench, "ws");
+}
+
+/// Numbers that a seed decides.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % n.max(1)
+    }
+
+    fn of(&mut self, list: &[String]) -> String {
+        list[self.below(list.len())].clone()
+    }
+}
+
+#[test]
+fn two_screens_show_the_same_after_whatever_is_done_on_either() {
+    let bench = bench();
+    let model = bench.model();
+    let mut one = Terminal::sized(&bench, &["--model", &model], 120, 40);
+    one.waits_for("No Pod works here");
+    one.press("hello\r");
+    one.waits_for("heard: hello");
+    let mut two = Terminal::sized(&bench, &["--pod", "ws"], 120, 40);
+    two.waits_for("heard: hello");
+    let mut dice = Dice(7);
+    // Both look at one Pod for the whole time, so the peers shown are the same, too.
+    for step in 0..50 {
+        let now = truth(&bench, "ws");
+        let live: Vec<String> =
+            now.tree.iter().map(|(_, name)| name.clone()).filter(|name| name != "ws").collect();
+        let action = match dice.below(6) {
+            0 if live.len() < 6 => format!(":new p{step}"),
+            1 if !live.is_empty() => format!(":stop {}", dice.of(&live)),
+            2 if !live.is_empty() => format!(":peer {}", dice.of(&live)),
+            3 if !now.peers.is_empty() => format!(":unpeer {}", dice.of(&now.peers)),
+            4 if !live.is_empty() => format!(":send {} word {step}", dice.of(&live)),
+            _ => format!("word {step}"),
+        };
+        let on = if dice.below(2) == 0 { &mut one } else { &mut two };
+        on.press(&format!("{action}\r"));
+        if action.starts_with(":new") {
+            on.waits_for(&format!("to p{step}"));
+            on.press(":open ws\r");
+            on.waits_for("to ws");
+        }
+        let said = action.starts_with("word");
+        let expected = |text: &str| {
+            let truth = truth(&bench, "ws");
+            shown(text) == truth && (!said || text.contains(&format!("heard: {action}")))
+        };
+        let both = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually("both screens show it", || {
+                truth(&bench, "ws") != now
+                    || said
+                    || action.starts_with(":peer")
+                    || action.starts_with(":send")
+            });
+            eventually("both screens show it", || expected(&one.text()) && expected(&two.text()));
+        }));
+        assert!(both.is_ok(), "step {step} `{action}`:\n{}\n{}", one.text(), two.text());
+    }
+    one.press("a draft of mine");
+    one.waits_for("a draft of mine");
+    two.press("word at last\r");
+    two.waits_for("heard: word at last");
+    assert!(one.text().contains("a draft of mine") && !two.text().contains("a draft of mine"));
+}

@@ -1,0 +1,142 @@
+//! The program in a real terminal: keys in, what the terminal shows out.
+
+use crate::bench::{Bench, eventually};
+use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
+use std::io::{Read as _, Write};
+use std::num::NonZeroU16;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A program in a terminal, and what the terminal shows.
+pub struct Terminal {
+    master: Option<Box<dyn MasterPty + Send>>,
+    writer: Option<Box<dyn Write + Send>>,
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+    shown: Arc<Mutex<Shown>>,
+    /// Ends when the terminal is gone.
+    reading: Option<std::thread::JoinHandle<()>>,
+    gone: Arc<AtomicBool>,
+}
+
+struct Shown {
+    screen: vt100::Parser,
+    /// Everything the program ever wrote.
+    bytes: Vec<u8>,
+}
+
+impl Terminal {
+    /// 80 columns and 24 rows.
+    pub fn open(bench: &Bench, args: &[&str]) -> Self {
+        Self::sized(bench, args, 80, 24)
+    }
+
+    pub fn sized(bench: &Bench, args: &[&str], cols: u16, rows: u16) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a terminal");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_yoi"));
+        command.args(args);
+        command.cwd(bench.ws());
+        command.env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", bench.path("home"));
+        command.env("YOI_HOME", bench.path("home"));
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        let child = pair.slave.spawn_command(command).expect("the program starts");
+        drop(pair.slave);
+        let sized = |n: u16| NonZeroU16::new(n).expect("a size above zero");
+        let screen = vt100::Parser::new(sized(rows), sized(cols), 0);
+        let shown = Arc::new(Mutex::new(Shown { screen, bytes: Vec::new() }));
+        let mut reader = pair.master.try_clone_reader().expect("a reader");
+        let (seen, gone) = (shown.clone(), Arc::new(AtomicBool::new(false)));
+        let closed = gone.clone();
+        let reading = std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut piece) {
+                if closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let mut shown = seen.lock().expect("no thread panics with it");
+                shown.screen.process(&piece[..n]);
+                shown.bytes.extend_from_slice(&piece[..n]);
+            }
+        });
+        let writer = pair.master.take_writer().expect("a writer");
+        let (master, writer, reading) = (Some(pair.master), Some(writer), Some(reading));
+        Self { master, writer, child, shown, reading, gone }
+    }
+
+    pub fn press(&mut self, keys: &str) {
+        let writer = self.writer.as_mut().expect("a terminal that is there");
+        writer.write_all(keys.as_bytes()).expect("a terminal that takes keys");
+        writer.flush().expect("a terminal that takes keys");
+    }
+
+    pub fn text(&self) -> String {
+        self.shown.lock().expect("no thread panics with it").screen.screen().contents()
+    }
+
+    pub fn waits_for(&self, what: &str) {
+        let mut last = String::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually(&format!("the screen shows `{what}`"), || {
+                last = self.text();
+                last.contains(what)
+            });
+        }));
+        assert!(found.is_ok(), "`{what}` is not on the screen:\n{}", self.text());
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().expect("a program that was started")
+    }
+
+    /// Waits for the end; the exit code.
+    pub fn ends(&mut self) -> u32 {
+        let mut code = None;
+        eventually("the program ends", || {
+            code = self.child.try_wait().expect("a child of ours").map(|s| s.exit_code());
+            code.is_some()
+        });
+        code.expect("it ended")
+    }
+
+    /// Whether the terminal is as it was before the program: main screen, cursor shown, no mouse,
+    /// no bracketed paste.
+    pub fn is_as_before(&self) -> bool {
+        let shown = self.shown.lock().expect("no thread panics with it");
+        let screen = shown.screen.screen();
+        !screen.alternate_screen()
+            && !screen.hide_cursor()
+            && !screen.bracketed_paste()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+
+    /// Whether the terminal echoes and reads whole lines, as a shell expects it.
+    pub fn is_cooked(&self) -> bool {
+        let master = self.master.as_ref().expect("a terminal that is there");
+        let name = master.tty_name().expect("a terminal of this system");
+        let modes = std::process::Command::new("stty")
+            .args(["-a".as_ref(), "-F".as_ref(), name.as_os_str()])
+            .output()
+            .expect("stty");
+        let modes = String::from_utf8_lossy(&modes.stdout).into_owned();
+        modes.contains(" icanon") && modes.contains(" echo ")
+    }
+
+    /// The terminal goes away, as when its window is closed. The program must be writing, so that
+    /// the reading thread wakes and lets go of its end.
+    pub fn vanish(&mut self) {
+        self.gone.store(true, Ordering::SeqCst);
+        self.reading.take().expect("a reading thread").join().expect("it does not panic");
+        self.writer = None;
+        self.master = None;
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
