@@ -218,7 +218,7 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     terminal.waits_for("a allow once");
     eventually("the question is answered", || {
         terminal.press("a");
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(std::time::Duration::from_millis(700));
         truth(&bench, "ws").asks.is_empty()
     });
     terminal.waits_for("Bash said:");

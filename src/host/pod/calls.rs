@@ -32,7 +32,7 @@ impl Pod {
             Method::Rewind { target, expected_head_entries } => {
                 reply(answer, self.rewind(target, expected_head_entries).await);
             }
-            Method::Stop => self.ask_supervisor(answer, |name, answer| {
+            Method::Stop => self.ask_supervisor(plainly(answer), |name, answer| {
                 supervisor::Order::StopPods { name, tree: false, by, answer }
             }),
             Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
@@ -339,6 +339,17 @@ fn not_queued() -> Refusal {
 /// Answers; an asker that is gone wants no answer.
 pub(super) fn reply(answer: Answer, result: Result<Event, Refusal>) {
     let _ = answer.send(result);
+}
+
+/// Answers an order of the predecessor's, which has no reply of its own.
+fn plainly(answer: Answer) -> Answer {
+    let (told, reply_to) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let gone = || Refusal::internal("the host is ending");
+        let result = reply_to.await.unwrap_or_else(|_| Err(gone()));
+        reply(answer, result.map(|_: Event| done()));
+    });
+    told
 }
 
 /// The reply to an order that leaves no entry of its own.
