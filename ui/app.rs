@@ -335,8 +335,10 @@ impl App {
         let areas = crate::view::Areas::of(self);
         let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
         let shown = self.shown();
-        let in_view =
-            |info: &&PodInfo| shown == Some(&info.name) || lists && self.tree.may_show(info);
+        let in_view = |info: &&PodInfo| {
+            shown == Some(&info.name)
+                || lists && self.tree.may_show(info, &self.family, self.current.as_ref())
+        };
         let age = |info: &PodInfo| age::changes_at(info, self.now);
         let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
         let ages = self.family.all().iter().filter(in_view);

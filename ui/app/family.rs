@@ -190,10 +190,25 @@ impl Family {
         Some(self.asks.remove(at))
     }
 
-    /// How many Pods besides `current` other workspaces have, and in how many they are.
+    /// The topmost ancestor of a Pod, or the Pod itself.
+    fn root<'a>(&'a self, info: &'a PodInfo) -> &'a PodInfo {
+        self.lineage(info).first().and_then(|name| self.get(name)).unwrap_or(info)
+    }
+
+    /// Whether a Pod belongs to what is done in `workspace`: it works there, or the Pod at the top of
+    /// its tree does, or the current Pod is in the same tree.
+    pub fn belongs(&self, info: &PodInfo, workspace: &Path, current: Option<&PodName>) -> bool {
+        if info.workspace == workspace || current == Some(&info.name) {
+            return true;
+        }
+        let root = self.root(info);
+        let current = current.and_then(|name| self.get(name)).map(|info| self.root(info));
+        root.workspace == workspace || current.is_some_and(|current| current.name == root.name)
+    }
+
+    /// How many Pods other workspaces have, and in how many they are.
     pub fn elsewhere(&self, workspace: &Path, current: Option<&PodName>) -> (usize, usize) {
-        let others =
-            self.pods.iter().filter(|pod| pod.workspace != workspace && current != Some(&pod.name));
+        let others = self.pods.iter().filter(|pod| !self.belongs(pod, workspace, current));
         let (count, places) = others.fold((0, BTreeSet::<&PathBuf>::new()), |(n, mut set), pod| {
             set.insert(&pod.workspace);
             (n + 1, set)
@@ -235,6 +250,22 @@ mod tests {
         assert_eq!(names("y"), ["y"]);
         let lineage = family.lineage(family.get(&name("d")).expect("d"));
         assert_eq!(lineage, [&name("a"), &name("b"), &name("c")]);
+    }
+
+    #[test]
+    fn a_tree_is_shown_whole_wherever_its_pods_work() {
+        let far = |info: PodInfo| PodInfo { workspace: "/far".into(), ..info };
+        let mut family = Family::default();
+        let pods = vec![
+            pod("here", State::Idle),
+            far(child("here", "away")),
+            far(pod("x", State::Idle)),
+            far(child("x", "y")),
+        ];
+        family.replace(pods, Vec::new(), Vec::new());
+        let here = Path::new("/repo");
+        assert_eq!(family.elsewhere(here, None), (2, 1));
+        assert_eq!(family.elsewhere(here, Some(&name("y"))), (0, 0));
     }
 
     #[test]

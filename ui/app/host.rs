@@ -121,7 +121,7 @@ impl App {
         let works = |info: &PodInfo| matches!(info.state, State::Running | State::NeedsYou);
         let busy = self.family.children(&tour.pod).any(works);
         tour.due = !busy;
-        if busy || self.current.as_ref() != Some(&tour.pod) {
+        if busy || !self.composer.is_empty() || self.current.as_ref() != Some(&tour.pod) {
             return Vec::new();
         }
         tour.due = false;
@@ -130,9 +130,7 @@ impl App {
             return Vec::new();
         };
         tour.next += 1;
-        if self.composer.is_empty() {
-            self.composer.write(&Message::plain(line));
-        }
+        self.composer.write(&Message::plain(line));
         Vec::new()
     }
 

@@ -139,12 +139,12 @@ impl Tree {
     }
 
     /// Whether a Pod can have a row, in the tree or in the strip above it.
-    pub fn may_show(&self, info: &PodInfo) -> bool {
-        self.lists(info) || info.state == State::NeedsYou
+    pub fn may_show(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
+        self.lists(info, family, current) || info.state == State::NeedsYou
     }
 
-    fn lists(&self, info: &PodInfo) -> bool {
-        self.reach == Reach::All || info.workspace == self.workspace
+    fn lists(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
+        self.reach == Reach::All || family.belongs(info, &self.workspace, current)
     }
 }
 
@@ -169,9 +169,9 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// The current Pod is listed wherever it works.
+    /// The current Pod and its tree are listed wherever they work.
     fn listed(&self, info: &PodInfo) -> bool {
-        self.tree.lists(info) || self.current == Some(&info.name)
+        self.tree.lists(info, self.family, self.current)
     }
 
     fn matches(&mut self) {
