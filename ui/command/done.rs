@@ -77,11 +77,17 @@ fn stopped_sentence(stopped: &[StoppedPod]) -> String {
     let Some((named, below)) = stopped.split_last() else { return "it was stopped already".into() };
     let names: Vec<_> = stopped.iter().rev().map(|pod| pod.name.as_str()).collect();
     let mut text = format!("stopped {}", names.join(", "));
-    for pod in stopped.iter().filter(|pod| !pod.returned.is_empty()) {
+    for pod in stopped {
+        // What was lent for reading was never gone.
+        let mut back = pod.returned.clone();
+        back.retain(|rule| rule.permission == Permission::Write);
+        if back.is_empty() {
+            continue;
+        }
         let lender = pod.lender.as_ref().filter(|name| !names.contains(&name.as_str()));
         let Some(lender) = lender else { continue };
         // Writing into a string cannot fail.
-        let _ = write!(text, " · {lender} has {} again", scope::rules(&pod.returned));
+        let _ = write!(text, " · {lender} has {} again", scope::rules(&back));
     }
     let (tree, it) = if below.is_empty() { ("", "it") } else { (" --tree", "them") };
     let _ = write!(text, " · :restore {}{tree} brings {it} back", named.name);
