@@ -53,8 +53,17 @@ pub const POINTS: &[&str] = &[
     "compact-closed",
     "rewind-forked",
     "rewind-stored",
-    // a Pod stops
+    // a Pod stops and comes back
     "stop-stored",
+    "restore-stored",
+    // a family: children, peers, lent scope
+    "spawn-stored",
+    "spawn-told",
+    "peer-asked",
+    "peer-stored",
+    "unpeer-stored",
+    "lend-stored",
+    "reclaim-stored",
 ];
 
 /// Passes a point.

@@ -9,10 +9,16 @@
 mod bench;
 #[path = "torture/check.rs"]
 mod check;
+#[path = "torture/disk.rs"]
+mod disk;
+#[path = "torture/family.rs"]
+mod family;
 #[path = "torture/hub.rs"]
 mod hub;
 #[path = "torture/kills.rs"]
 mod kills;
+#[path = "torture/kin.rs"]
+mod kin;
 #[path = "torture/ledger.rs"]
 mod ledger;
 #[cfg(feature = "crash-points")]
@@ -20,6 +26,9 @@ mod ledger;
 mod points;
 #[path = "torture/provider.rs"]
 mod provider;
+#[cfg(feature = "crash-points")]
+#[path = "torture/scene.rs"]
+mod scene;
 #[cfg(not(feature = "crash-points"))]
 #[path = "torture/shipped.rs"]
 mod shipped;

@@ -2,7 +2,7 @@
 
 use crate::hub::{Hub, within};
 use crate::ledger::Told;
-use crate::provider::{LEDGER, Provider};
+use crate::provider::Provider;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+
+/// How soon after a kill the last command has ended.
+const ENDED_IN: Duration = Duration::from_secs(30);
 
 /// The place of one test. When the test fails it stays and is named.
 pub struct Bench {
@@ -44,11 +47,18 @@ impl Bench {
         self.root.join("home/data")
     }
 
-    /// What the tools left in the directories of their Pods.
+    /// What the tools left, each in the directory of its Pod.
     pub fn effects(&self) -> String {
-        let dirs = std::fs::read_dir(&self.root).expect("a directory").flatten();
-        let left = |dir: std::fs::DirEntry| std::fs::read_to_string(dir.path().join(LEDGER)).ok();
-        dirs.filter_map(left).collect()
+        let mut found = Vec::new();
+        collect(&self.root, "out/effects", &mut found);
+        found.iter().map(|file| std::fs::read_to_string(file).expect("a ledger")).collect()
+    }
+
+    /// Makes the directory of a Pod: one for its ledger, one to lend.
+    pub fn room(&self, path: &Path) {
+        for part in ["out", "lent"] {
+            std::fs::create_dir_all(path.join(part)).expect("a new directory");
+        }
     }
 
     /// Starts a host.
@@ -101,12 +111,38 @@ impl Bench {
     /// Creates a Pod with a workspace of its own.
     pub async fn new_pod(&self, hub: &Hub, name: &str) -> Option<Value> {
         let cwd = self.path(name);
-        std::fs::create_dir_all(&cwd).expect("a new directory");
+        self.room(&cwd);
         let env = json!({"PATH": std::env::var("PATH").unwrap_or_default()});
         let new = json!({"name": name, "cwd": cwd, "model": "fake/m", "env": env});
         let reply = hub.call(None, "new", new).await?;
         assert_eq!(reply["event"], "created", "{reply}");
         Some(reply)
+    }
+
+    /// No process that works in a directory of this place is left; those that end the commands of
+    /// a killed host get a moment to do so.
+    pub async fn nobody_left(&self) {
+        let begun = std::time::Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < ENDED_IN, "processes are left: {left:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The command lines of those that work in a directory of this place.
+    fn processes(&self) -> Vec<String> {
+        let all = std::fs::read_dir("/proc").expect("the processes").flatten();
+        let here = all.filter(|process| {
+            let cwd = std::fs::read_link(process.path().join("cwd"));
+            cwd.is_ok_and(|cwd| cwd.starts_with(&self.root))
+        });
+        here.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok())
+            .map(|line| line.replace('\0', " "))
+            .collect()
     }
 
     /// Every file below the data directory whose name ends so.

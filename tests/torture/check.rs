@@ -2,12 +2,13 @@
 //! own code.
 
 use crate::bench::Bench;
+use crate::disk::{Disk, PodRow};
+use crate::family;
 use crate::hub::Hub;
 use crate::ledger::Told;
 use crate::provider::{blocks, said};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// An entry over this size is told cut.
 const CUT_OVER: usize = 60_000;
@@ -21,99 +22,10 @@ pub enum Expected {
     Paused,
     /// Paused because its run was cut off.
     CutOff,
-    /// Waits for a person.
-    Asks,
-    /// A person answered as the host died.
+    /// Its run stands at this question.
+    Asks(String),
+    /// The question was answered, and the run has not gone on yet.
     Answered,
-}
-
-/// A Pod as the store has it.
-#[derive(Debug)]
-struct Row {
-    name: String,
-    live: bool,
-    segment: Option<String>,
-}
-
-/// What is on disk.
-struct Disk {
-    pods: Vec<Row>,
-    /// What waits: Pod, row id, payload.
-    mail: Vec<(String, String, String)>,
-    /// Questions that a person answered.
-    answered: BTreeSet<String>,
-    /// Every segment by its name; whole lines only.
-    segments: BTreeMap<String, Vec<Value>>,
-    wrong: Vec<String>,
-}
-
-impl Disk {
-    fn read(bench: &Bench) -> Self {
-        let mut disk = Self {
-            pods: Vec::new(),
-            mail: Vec::new(),
-            answered: BTreeSet::new(),
-            segments: BTreeMap::new(),
-            wrong: Vec::new(),
-        };
-        disk.read_store(&bench.data().join("yoi.db"));
-        for path in bench.files(".jsonl") {
-            disk.read_segment(&path);
-        }
-        disk
-    }
-
-    fn read_store(&mut self, path: &Path) {
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
-        let db = rusqlite::Connection::open_with_flags(path, flags).expect("the store");
-        let mut rows = db.prepare("SELECT name, wanted, segment FROM pods").expect("pods");
-        let pods = rows.query_map([], |row| {
-            let wanted: String = row.get(1)?;
-            let live = wanted == "live";
-            Ok(Row { name: row.get(0)?, live, segment: row.get(2)? })
-        });
-        self.pods = pods.expect("pods").map(|row| row.expect("a pod")).collect();
-        let mut rows =
-            db.prepare("SELECT pod, id, payload FROM mail WHERE taken = 0").expect("mail");
-        let mail = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        self.mail = mail.expect("mail").map(|row| row.expect("mail")).collect();
-        let mut rows = db.prepare("SELECT id FROM asks WHERE verdict NOT NULL").expect("asks");
-        let answered = rows.query_map([], |row| row.get(0)).expect("asks");
-        self.answered = answered.map(|row| row.expect("an ask")).collect();
-    }
-
-    fn read_segment(&mut self, path: &Path) {
-        let bytes = std::fs::read(path).expect("a segment");
-        let mut lines = Vec::new();
-        let mut ids = BTreeSet::new();
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if line.last() != Some(&b'\n') {
-                break;
-            }
-            match serde_json::from_slice::<Value>(line) {
-                Ok(entry) => {
-                    let id = entry["id"].as_str().unwrap_or_default().to_owned();
-                    if id.is_empty() || !ids.insert(id) {
-                        let text = format!("{}: no id of its own: {entry}", path.display());
-                        self.wrong.push(text);
-                    }
-                    lines.push(entry);
-                }
-                Err(error) => {
-                    let text = String::from_utf8_lossy(line);
-                    self.wrong.push(format!("{}: {error}: {text}", path.display()));
-                }
-            }
-        }
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        self.segments.insert(name, lines);
-    }
-
-    /// Every entry once, also when segments share it.
-    fn entries(&self) -> BTreeMap<&str, &Value> {
-        let all = self.segments.values().flatten();
-        all.filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect()
-    }
 }
 
 /// What each Pod shall be after the next start, from what its host left behind.
@@ -123,17 +35,18 @@ pub fn expected(bench: &Bench) -> BTreeMap<String, Expected> {
     disk.pods.iter().map(|row| (row.name.clone(), expected_of(&disk, row))).collect()
 }
 
-fn expected_of(disk: &Disk, row: &Row) -> Expected {
+fn expected_of(disk: &Disk, row: &PodRow) -> Expected {
     if !row.live {
         return Expected::Stopped;
     }
+    if let Some(ask) = open_question(disk, row) {
+        let stored = disk.questions.iter().find(|question| question.id == ask);
+        let answered = stored.is_some_and(|question| question.verdict.is_some());
+        return if answered { Expected::Answered } else { Expected::Asks(ask) };
+    }
     let mut segment = row.segment.clone();
     while let Some(name) = segment.take() {
-        let lines = disk.segments.get(&name).unwrap_or_else(|| panic!("{row:?} has no segment"));
-        if let Some(ask) = question(lines) {
-            let answered = disk.answered.contains(ask);
-            return if answered { Expected::Answered } else { Expected::Asks };
-        }
+        let lines = disk.lines(&name).unwrap_or_else(|| panic!("{row:?} has no segment"));
         for entry in lines.iter().rev() {
             let domain = entry["domain"].as_str().unwrap_or_default();
             match entry["kind"].as_str().unwrap_or_default() {
@@ -158,16 +71,22 @@ fn expected_of(disk: &Disk, row: &Row) -> Expected {
     Expected::Idle
 }
 
-/// The question that a log ends with; only the end of an interrupted run may follow it.
-fn question(lines: &[Value]) -> Option<&str> {
-    for entry in lines.iter().rev() {
-        let domain = entry["domain"].as_str().unwrap_or_default();
-        match entry["kind"].as_str().unwrap_or_default() {
-            "extension" if domain == "yoi.asked" => return entry["payload"]["id"].as_str(),
-            "extension" if domain == "yoi.answered" => return None,
-            "extension" | "turn_end" => {}
-            "run_errored" if entry["message"] != "Cancelled" => {}
-            "run_completed" if entry["result"] == "paused" => {}
+/// The question at which the log of a Pod ends. Behind it nothing may stand but that its run was
+/// interrupted.
+fn open_question(disk: &Disk, row: &PodRow) -> Option<String> {
+    for entry in disk.lines(row.segment.as_ref()?)?.iter().rev() {
+        match (entry["kind"].as_str()?, entry["domain"].as_str().unwrap_or_default()) {
+            ("extension", "yoi.asked") => {
+                return entry["payload"]["id"].as_str().map(str::to_owned);
+            }
+            ("extension", "yoi.answered" | "yoi.rolled_back") => return None,
+            ("run_errored", _) if entry["interrupted"] == true => {
+                if entry["message"] == "Cancelled" {
+                    return None;
+                }
+            }
+            ("run_completed", _) if entry["interrupted"] == true => {}
+            ("extension" | "turn_end" | "llm_usage", _) => {}
             _ => return None,
         }
     }
@@ -188,9 +107,11 @@ pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
             ("stopped", _) => Some(Expected::Stopped),
             ("idle", _) => Some(Expected::Idle),
             ("paused", why) if why.starts_with("cut off") => Some(Expected::CutOff),
-            ("paused", why) if why.contains(" is answered; ") => Some(Expected::Answered),
             ("paused", why) if why.starts_with("paused") => Some(Expected::Paused),
-            ("needs_you", _) => Some(Expected::Asks),
+            ("paused", why) if why.contains(" is answered") => Some(Expected::Answered),
+            ("needs_you", why) if why.starts_with("waits for you") => {
+                hub.question(name).and_then(|ask| Some(Expected::Asks(ask["id"].as_str()?.into())))
+            }
             _ => None,
         };
         if is.as_ref() != Some(expected) {
@@ -210,6 +131,7 @@ pub fn contradictions(bench: &Bench) -> Vec<String> {
     wrong.extend(lost(&entries, &told));
     wrong.extend(messages(&disk, &entries, &told));
     wrong.extend(effects(&bench.effects(), &entries));
+    wrong.extend(family::contradictions(&disk, &told));
     bench.provider.asked().iter().for_each(|body| wrong.extend(conversation(body)));
     wrong
 }
@@ -218,7 +140,8 @@ pub fn contradictions(bench: &Bench) -> Vec<String> {
 pub fn unfinished(bench: &Bench) -> Vec<String> {
     let disk = Disk::read(bench);
     let mut wrong = contradictions(bench);
-    wrong.extend(disk.mail.iter().map(|row| format!("never delivered: {row:?}")));
+    wrong.extend(disk.waiting().map(|row| format!("never delivered: {row:?}")));
+    wrong.extend(family::unfinished(&disk));
     for path in bench.files(".jsonl") {
         let bytes = std::fs::read(&path).expect("a segment");
         if bytes.last() != Some(&b'\n') {
@@ -270,20 +193,20 @@ fn messages(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<S
         .collect();
     let taken = count(entries.values().filter_map(|entry| entry["taken"].as_str()));
     for (row, times) in &taken {
-        if *times > 1 || disk.mail.iter().any(|(_, id, _)| id == row) {
+        if *times > 1 || disk.waiting().any(|letter| letter.id == *row) {
             wrong.push(format!("the row {row} is in the log {times} times, or waits as well"));
         }
     }
     for (id, accepted) in &told.accepted {
-        let waits = disk.mail.iter().filter(|(pod, _, payload)| {
-            let words = payload.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-            *pod == accepted.pod && words.into_iter().any(|word| word == id)
+        let waits = disk.waiting().filter(|letter| {
+            let words = letter.payload.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            letter.pod == accepted.pod && words.into_iter().any(|word| word == id)
         });
         let there = delivered.get(id.as_str()).copied().unwrap_or(0) + waits.count();
         let as_told = match (&accepted.entry, &accepted.row) {
             (Some(entry), _) => entries.contains_key(entry.as_str()),
             (None, Some(row)) => {
-                taken.contains_key(row.as_str()) || disk.mail.iter().any(|(_, id, _)| id == row)
+                taken.contains_key(row.as_str()) || disk.waiting().any(|letter| letter.id == *row)
             }
             (None, None) => true,
         };

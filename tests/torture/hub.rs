@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Hub {
     orders: mpsc::UnboundedSender<Vec<u8>>,
     heard: Arc<Mutex<Heard>>,
+    told: Arc<Mutex<Told>>,
 }
 
 #[derive(Default)]
@@ -28,8 +29,8 @@ struct Heard {
     waiting: HashMap<String, (Option<Note>, oneshot::Sender<Value>)>,
     listeners: Vec<(String, mpsc::UnboundedSender<Value>)>,
     pods: HashMap<String, Value>,
-    /// Questions that wait, by id.
-    asks: HashMap<String, Value>,
+    /// What waits for a person, by its id.
+    questions: HashMap<String, Value>,
     closed: bool,
 }
 
@@ -79,8 +80,8 @@ impl Hub {
                 }
             }
         });
-        tokio::spawn(listen(reader, heard.clone(), told));
-        let hub = Self { orders, heard };
+        tokio::spawn(listen(reader, heard.clone(), told.clone()));
+        let hub = Self { orders, heard, told };
         hub.send(&json!({"hello": {"protocol": 1, "version": "test"}}));
         let mut family = hub.events("*");
         hub.call(None, "watch", Value::Null).await?;
@@ -116,7 +117,7 @@ impl Hub {
         self.note(pod, "notify", json!({"message": format!("news {id} .")}), id).await
     }
 
-    async fn order(
+    pub async fn order(
         &self,
         pod: Option<&str>,
         method: &str,
@@ -160,22 +161,19 @@ impl Hub {
         self.heard.lock().expect("no test panics with it").pods.get(pod).cloned()
     }
 
-    pub fn pods(&self) -> Vec<Value> {
-        self.heard.lock().expect("no test panics with it").pods.values().cloned().collect()
+    /// What a Pod waits to be answered.
+    pub fn question(&self, pod: &str) -> Option<Value> {
+        let heard = self.heard.lock().expect("no test panics with it");
+        heard.questions.values().find(|ask| ask["pod"] == pod).cloned()
     }
 
-    /// Allows once whatever a Pod asks; an answer that comes second is nobody's fault.
-    pub async fn allow(&self, pod: &str) -> Option<()> {
-        let asks: Vec<String> = {
-            let heard = self.heard.lock().expect("no test panics with it");
-            let own = heard.asks.iter().filter(|(_, ask)| ask["pod"] == pod);
-            own.map(|(id, _)| id.clone()).collect()
-        };
-        for ask in asks {
-            let answer = json!({"ask": ask, "verdict": {"verdict": "once"}});
-            self.call(None, "answer", answer).await?;
-        }
-        Some(())
+    /// Changes the ledger of what was told.
+    pub fn write_down<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
+        change(&mut self.told.lock().expect("no test panics with it"))
+    }
+
+    pub fn pods(&self) -> Vec<Value> {
+        self.heard.lock().expect("no test panics with it").pods.values().cloned().collect()
     }
 
     /// Waits until what is known of a Pod fits; `None` when the host ended first.
@@ -222,7 +220,7 @@ impl Heard {
         if let Some(re) = event["re"].as_str() {
             if let Some((note, answer)) = self.waiting.remove(re) {
                 if let Some(note) = note
-                    && event["event"] == "accepted"
+                    && matches!(event["event"].as_str(), Some("accepted" | "spawned"))
                 {
                     told.lock().expect("no test panics with it").accepted(&note, &event["data"]);
                 }
@@ -236,15 +234,16 @@ impl Heard {
                 let pods = event["data"]["pods"].as_array().cloned().unwrap_or_default();
                 self.pods = pods.into_iter().map(|info| (name(&info), info)).collect();
                 let asks = event["data"]["asks"].as_array().cloned().unwrap_or_default();
-                self.asks = asks.into_iter().map(|ask| (id(&ask["id"]), ask)).collect();
+                self.questions = asks.into_iter().map(|ask| (id(&ask), ask)).collect();
                 self.listeners.retain(|(_, tell)| tell.send(event.clone()).is_ok());
             }
             Some("asked") => {
                 let ask = event["data"]["ask"].clone();
-                self.asks.insert(id(&ask["id"]), ask);
+                self.questions.insert(id(&ask), ask);
             }
             Some("answered") => {
-                self.asks.remove(&id(&event["data"]["ask"]));
+                let ask = event["data"]["ask"].as_str().unwrap_or_default();
+                self.questions.remove(ask);
             }
             Some("pod_changed") => {
                 let info = event["data"]["info"].clone();
@@ -265,10 +264,10 @@ impl Heard {
     }
 }
 
-fn id(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
 fn name(info: &Value) -> String {
     info["name"].as_str().unwrap_or_default().to_owned()
+}
+
+fn id(ask: &Value) -> String {
+    ask["id"].as_str().unwrap_or_default().to_owned()
 }

@@ -6,13 +6,20 @@ use crate::hub::{Hub, within};
 use crate::{Dice, number};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
-const PODS: [&str; 4] = ["ann", "bob", "cleo", "dan"];
+/// Pods with their peer and the children they may have.
+const FAMILIES: [(&str, &str, [&str; 2]); 4] = [
+    ("ann", "bob", ["ann1", "ann2"]),
+    ("bob", "cleo", ["bob1", "bob2"]),
+    ("cleo", "dan", ["cleo1", "cleo2"]),
+    ("dan", "ann", ["dan1", "dan2"]),
+];
 /// How many kills one home lives through before everything is brought to its end.
 const LIVES: u64 = 10;
 /// A kill comes after at most so many events.
-const EVENTS: u64 = 600;
+const EVENTS: u64 = 800;
 /// And then after at most so many microseconds more.
 const MORE: u64 = 3_000;
 
@@ -39,7 +46,11 @@ struct Sums {
     told: usize,
     effects: usize,
     requests: usize,
+    children: usize,
+    answered: usize,
     cut_off: usize,
+    /// How often a question stood when the host was killed.
+    asked: usize,
 }
 
 impl Sums {
@@ -48,39 +59,58 @@ impl Sums {
         self.told += other.told;
         self.effects += other.effects;
         self.requests += other.requests;
+        self.children += other.children;
+        self.answered += other.answered;
         self.cut_off += other.cut_off;
+        self.asked += other.asked;
     }
 }
 
 /// One home from its first start to a quiet end.
 async fn home(dice: &mut Dice, lives: u64) -> Sums {
     let bench = Bench::new(Duration::from_millis(1)).await;
-    let mut cut_off = 0;
+    let (mut cut_off, mut asked) = (0, 0);
     let mut expected = BTreeMap::new();
     for life in 0..lives {
         let (host, hub) = start(&bench, &expected).await;
-        for pod in PODS {
+        for (pod, _, children) in FAMILIES {
             if hub.info(pod).is_none() {
                 bench.new_pod(&hub, pod).await.expect("a host that lives");
             }
+            children.iter().for_each(|child| bench.room(&bench.path(pod).join(child)));
         }
-        live_and_die(&hub, host, dice, life).await;
+        live_and_die(&bench, &hub, host, dice, life).await;
+        bench.nobody_left().await;
         expected = check::expected(&bench);
         cut_off += expected.values().filter(|pod| **pod == Expected::CutOff).count();
+        asked += expected.values().filter(|pod| matches!(pod, Expected::Asks(_))).count();
     }
+    bench.provider.release();
     let (host, hub) = start(&bench, &expected).await;
-    for pod in PODS {
-        settle(&hub, pod).await.expect("a host that lives");
+    for (pod, state) in &expected {
+        if *state == Expected::Stopped {
+            hub.restore(pod, &[]).await.expect("a host that lives");
+        }
+    }
+    let children = FAMILIES.iter().flat_map(|(_, _, children)| *children);
+    for pod in children.chain(FAMILIES.map(|(pod, ..)| pod)) {
+        if hub.info(pod).is_some() {
+            settle(&hub, pod).await.expect("a host that lives");
+        }
     }
     nothing_wrong("after everything came to its end", &check::unfinished(&bench));
     host.kill().await;
+    bench.nobody_left().await;
     let told = bench.told.lock().expect("no test panics with it");
     Sums {
         acknowledged: told.accepted.len(),
         told: told.entries.len(),
         effects: bench.effects().lines().count(),
         requests: bench.provider.requests(),
+        children: expected.len() - FAMILIES.len(),
+        answered: told.answered.len(),
         cut_off,
+        asked,
     }
 }
 
@@ -99,11 +129,15 @@ pub async fn start(bench: &Bench, expected: &BTreeMap<String, Expected>) -> (Hos
 }
 
 /// Puts the host under load and kills it.
-async fn live_and_die(hub: &Hub, host: Host, dice: &mut Dice, life: u64) {
+async fn live_and_die(bench: &Bench, hub: &Hub, host: Host, dice: &mut Dice, life: u64) {
     let mut events = hub.events("*");
-    let drivers: Vec<_> = PODS
+    let drivers: Vec<_> = FAMILIES
         .into_iter()
-        .map(|pod| tokio::spawn(drive(hub.clone(), pod, life, dice.below(u64::MAX))))
+        .map(|(pod, peer, children)| {
+            let (hub, dice, home) = (hub.clone(), Dice::new(dice.below(u64::MAX)), bench.path(pod));
+            let driver = Driver { hub, pod, peer, children, home, dice };
+            tokio::spawn(driver.run(life))
+        })
         .collect();
     for _ in 0..dice.below(EVENTS) {
         if events.next().await.is_none() {
@@ -118,37 +152,96 @@ async fn live_and_die(hub: &Hub, host: Host, dice: &mut Dice, life: u64) {
     }
 }
 
-/// Gives a Pod something to do, again and again, until the host is gone.
-async fn drive(hub: Hub, pod: &'static str, life: u64, seed: u64) {
-    let mut dice = Dice::new(seed);
-    for n in 0.. {
-        let busy = |info: &Value| {
-            info["state"] == "running" && info["queue"].as_array().is_some_and(|q| q.len() > 2)
-        };
-        if hub.is(pod, |info| !busy(info)).await.is_none()
-            || act(&hub, pod, &format!("{pod}-{life}-{n}"), &mut dice).await.is_none()
-        {
-            return;
-        }
-    }
+/// Gives a Pod and its children something to do, again and again, until the host is gone.
+struct Driver {
+    hub: Hub,
+    pod: &'static str,
+    peer: &'static str,
+    children: [&'static str; 2],
+    home: PathBuf,
+    dice: Dice,
 }
 
-/// One order; whether it is carried out depends on what the Pod does right now.
-async fn act(hub: &Hub, pod: &str, id: &str, dice: &mut Dice) -> Option<Value> {
-    let paused = hub.info(pod).is_some_and(|info| info["state"] == "paused");
-    match dice.below(100) {
-        0..60 if paused => hub.call(Some(pod), "resume", Value::Null).await,
-        0..40 => hub.say(pod, &format!("@work {id} ."), true).await,
-        40..55 => hub.say(pod, &format!("@talk {id} ."), true).await,
-        55..58 => hub.say(pod, &format!("@full {id} ."), true).await,
-        58..78 => hub.news(pod, id).await,
-        78..85 => hub.call(Some(pod), "pause", Value::Null).await,
-        85..89 => hub.call(Some(pod), "cancel", Value::Null).await,
-        89..92 => hub.call(Some(pod), "compact", Value::Null).await,
-        _ => {
-            let input = json!([{"kind": "text", "content": format!("@talk {id} .")}]);
-            hub.note(pod, "steer", json!({"input": input}), id).await
+impl Driver {
+    async fn run(mut self, life: u64) {
+        for n in 0.. {
+            let id = format!("{}-{life}-{n}", self.pod);
+            let busy = |info: &Value| {
+                info["state"] == "running" && info["queue"].as_array().is_some_and(|q| q.len() > 2)
+            };
+            let free = self.hub.is(self.pod, |info| !busy(info)).await.is_some();
+            if !free || self.act(&id).await.is_none() {
+                return;
+            }
         }
+    }
+
+    /// One order; whether it is carried out depends on what the Pods do right now.
+    async fn act(&mut self, id: &str) -> Option<Value> {
+        if let Some(ask) = self.question().filter(|_| self.dice.below(4) == 0) {
+            let no = json!({"verdict": "deny", "reason": "no"});
+            let verdict = if self.dice.below(3) == 0 { no } else { json!({"verdict": "once"}) };
+            return self.hub.answer(&ask, verdict).await;
+        }
+        let (one, child) = (self.one(), self.child());
+        match self.dice.below(100) {
+            0..70 => self.talk(id).await,
+            70..78 => self.hub.say(one, &format!("@ask {id} ."), true).await,
+            78..81 => self.hub.say(one, &format!("@long {id} ."), true).await,
+            81..89 => {
+                let task = ["@work", "@talk", "@ask"][self.roll(3)];
+                let dir = self.home.join(child);
+                self.hub.spawn(self.pod, child, &format!("{task} {id} ."), &dir).await
+            }
+            89..91 => self.hub.stop(child, &[]).await,
+            91..94 => self.hub.restore(child, &[]).await,
+            94..96 => self.hub.peer(self.pod, self.peer).await,
+            96..97 => self.hub.unpeer(self.pod, self.peer).await,
+            97..99 => self.hub.lend(self.pod, self.peer, &self.home.join("lent")).await,
+            _ => self.hub.reclaim(self.pod, &self.home.join("lent")).await,
+        }
+    }
+
+    /// Something for one Pod.
+    async fn talk(&mut self, id: &str) -> Option<Value> {
+        let (pod, hub) = (self.one(), self.hub.clone());
+        let paused = hub.info(pod).is_some_and(|info| info["state"] == "paused");
+        match self.dice.below(100) {
+            0..60 if paused => hub.call(Some(pod), "resume", Value::Null).await,
+            0..40 => hub.say(pod, &format!("@work {id} ."), true).await,
+            40..55 => hub.say(pod, &format!("@talk {id} ."), true).await,
+            55..58 => hub.say(pod, &format!("@full {id} ."), true).await,
+            58..78 => hub.news(pod, id).await,
+            78..85 => hub.call(Some(pod), "pause", Value::Null).await,
+            85..89 => hub.call(Some(pod), "cancel", Value::Null).await,
+            89..92 => hub.call(Some(pod), "compact", Value::Null).await,
+            _ => {
+                let input = json!([{"kind": "text", "content": format!("@talk {id} .")}]);
+                hub.note(pod, "steer", json!({"input": input}), id).await
+            }
+        }
+    }
+
+    fn roll(&mut self, limit: u64) -> usize {
+        usize::try_from(self.dice.below(limit)).expect("a small number")
+    }
+
+    fn child(&mut self) -> &'static str {
+        let at = self.roll(2);
+        self.children[at]
+    }
+
+    /// Mostly the Pod itself, or a child that is there.
+    fn one(&mut self) -> &'static str {
+        let child = self.child();
+        let there = self.hub.info(child).is_some_and(|info| info["state"] != "stopped");
+        if there && self.dice.below(3) == 0 { child } else { self.pod }
+    }
+
+    /// Something that one of them waits to be answered.
+    fn question(&self) -> Option<Value> {
+        let mut all = self.children.into_iter().chain([self.pod]);
+        all.find_map(|pod| self.hub.question(pod))
     }
 }
 
@@ -160,6 +253,13 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
         let queue = info["queue"].clone();
         let queued = queue.as_array().is_some_and(|queue| !queue.is_empty());
         match info["state"].as_str() {
+            Some("needs_you") => {
+                // It may have been answered a moment ago.
+                if let Some(ask) = hub.question(pod) {
+                    hub.answer(&ask, json!({"verdict": "once"})).await?;
+                }
+                hub.is(pod, |info| info["state"] != "needs_you").await?;
+            }
             Some("paused") => {
                 hub.call(Some(pod), "resume", Value::Null).await?;
             }
@@ -177,11 +277,11 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
                 let began = |info: &Value| info["state"] == "running" || info["queue"] != queue;
                 hub.is(pod, began).await?;
             }
-            Some("needs_you") => {
-                hub.allow(pod).await?;
-                hub.is(pod, |info| info["state"] != "needs_you").await?;
+            Some("idle") => {
+                // What it has to say to its parent was said before it takes another order.
+                hub.call(Some(pod), "seen", Value::Null).await?;
+                return Some(());
             }
-            Some("idle") => return Some(()),
             _ => panic!("{info}"),
         }
     }

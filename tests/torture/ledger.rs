@@ -2,7 +2,7 @@
 
 use crate::hub::Note;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub struct Told {
@@ -10,6 +10,20 @@ pub struct Told {
     pub entries: BTreeMap<String, Value>,
     /// What was acknowledged, by the id that its text holds.
     pub accepted: BTreeMap<String, Accepted>,
+    /// What is so by the last acknowledged order about it; `None` while one is under way or was
+    /// never answered.
+    pub facts: BTreeMap<Fact, Option<bool>>,
+    /// Questions whose answers were acknowledged.
+    pub answered: BTreeSet<String>,
+}
+
+/// Something that orders make so or not so.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fact {
+    /// This Pod lives.
+    Live(String),
+    /// These two, in the order of their names, are peers.
+    Peers(String, String),
 }
 
 /// An acknowledged message or piece of news.

@@ -1,17 +1,16 @@
-//! Every crash point of what a Pod goes through.
+//! Every crash point of what a Pod, and what a family goes through.
 
 use crate::bench::Bench;
 use crate::check::{self, Expected, nothing_wrong};
-use crate::hub::Hub;
 use crate::kills::{settle, start};
 use crate::number;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use crate::scene::{POD, Scene, complete};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use yoi::crash::POINTS;
 
-const POD: &str = "alice";
 /// The point that only a second start passes.
 const AT_START: &str = "log-closed";
 /// How many rounds are under way at once.
@@ -21,158 +20,50 @@ async fn bench() -> Bench {
     Bench::new(Duration::from_micros(200)).await
 }
 
-/// Everything a Pod can go through; `None` when the host died on the way.
-async fn scene(bench: &Bench, hub: &Hub) -> Option<()> {
-    bench.new_pod(hub, POD).await?;
-    a_busy_turn(hub).await?;
-    asking(hub).await?;
-    interruptions(hub).await?;
-    news_wakes(hub).await?;
-    compactions(hub).await?;
-    going_back(hub).await?;
-    let stopped = hub.call(Some(POD), "shutdown", Value::Null).await?;
-    assert_eq!(stopped["event"], "accepted", "{stopped}");
-    Some(())
-}
-
-async fn idle(hub: &Hub) -> Option<()> {
-    let rests = |info: &Value| {
-        info["state"] == "idle" && info["queue"].as_array().is_some_and(Vec::is_empty)
-    };
-    hub.is(POD, rests).await.map(drop)
-}
-
-async fn order(hub: &Hub, method: &str) -> Option<()> {
-    let reply = hub.call(Some(POD), method, Value::Null).await?;
-    assert_eq!(reply["event"], "accepted", "{method}: {reply}");
-    Some(())
-}
-
-/// Tools, and what arrives meanwhile.
-async fn a_busy_turn(hub: &Hub) -> Option<()> {
-    let mut events = hub.events(POD);
-    hub.say(POD, "@work m1 .", false).await?;
-    events.until("tool_result").await?;
-    hub.news(POD, "n1").await?;
-    hub.say(POD, "@talk m2 .", true).await?;
-    events.until("run_end").await?;
-    events.until("run_end").await?;
-    idle(hub).await
-}
-
-/// A call that a person allows, and one that is paused while it waits.
-async fn asking(hub: &Hub) -> Option<()> {
-    let waits = |info: &Value| info["state"] == "needs_you";
-    let mut events = hub.events(POD);
-    hub.say(POD, "@ask q1 .", false).await?;
-    hub.is(POD, waits).await?;
-    hub.allow(POD).await?;
-    events.until("run_end").await?;
-    idle(hub).await?;
-    hub.say(POD, "@ask q2 .", false).await?;
-    hub.is(POD, waits).await?;
-    order(hub, "pause").await?;
-    order(hub, "resume").await?;
-    idle(hub).await
-}
-
-async fn interruptions(hub: &Hub) -> Option<()> {
-    let mut events = hub.events(POD);
-    hub.say(POD, "@hold m3 .", false).await?;
-    events.until("text_delta").await?;
-    order(hub, "pause").await?;
-    order(hub, "resume").await?;
-    idle(hub).await?;
-    let mut events = hub.events(POD);
-    hub.say(POD, "@hold m4 .", false).await?;
-    events.until("text_delta").await?;
-    order(hub, "pause").await?;
-    order(hub, "cancel").await?;
-    idle(hub).await?;
-    let mut events = hub.events(POD);
-    hub.say(POD, "@hold m5 .", false).await?;
-    events.until("text_delta").await?;
-    order(hub, "cancel").await?;
-    idle(hub).await
-}
-
-async fn news_wakes(hub: &Hub) -> Option<()> {
-    let mut events = hub.events(POD);
-    hub.news(POD, "n2").await?;
-    events.until("run_end").await?;
-    idle(hub).await
-}
-
-async fn compactions(hub: &Hub) -> Option<()> {
-    let mut events = hub.events(POD);
-    order(hub, "compact").await?;
-    events.until("compact_done").await?;
-    idle(hub).await?;
-    let mut events = hub.events(POD);
-    hub.say(POD, "@full m6 .", false).await?;
-    events.until("compact_done").await?;
-    idle(hub).await
-}
-
-async fn going_back(hub: &Hub) -> Option<()> {
-    let mut events = hub.events(POD);
-    hub.say(POD, "@talk m7 .", false).await?;
-    events.until("run_end").await?;
-    idle(hub).await?;
-    let reply = hub.call(Some(POD), "list_rewind_targets", Value::Null).await?;
-    let targets = reply["data"]["targets"].as_array().expect("targets");
-    let target = targets.iter().find(|target| target["eligible"] == true).expect("a target");
-    let params = json!({
-        "target": target["id"], "expected_head_entries": target["expected_head_entries"],
-    });
-    let reply = hub.call(Some(POD), "rewind_to", params).await?;
-    assert_eq!(reply["event"], "rewind_applied", "{reply}");
-    idle(hub).await
-}
-
 /// Starts a host that dies where it is told to, and takes it through the scene.
-async fn die_at(bench: &Bench, point: &str, nth: usize) {
+async fn die_at(bench: &Bench, scene: Scene, point: &str, nth: usize) {
     let env = [("YOI_CRASH_AT", format!("{point}:{nth}"))];
     let mut host = bench.try_serve(&env).await.expect("a host that serves");
     if let Some(hub) = bench.connect(&host).await {
-        let end = scene(bench, &hub).await;
+        let end = scene.play(bench, &hub).await;
         assert!(end.is_none() || !host.lives(), "{point}:{nth} was never passed");
         hub.until_closed().await;
     }
     assert!(host.died().await, "{point}:{nth}: the host ended in another way");
 }
 
-/// The Pod goes on after a crash, whatever is left of it, and everything comes to its end.
-async fn go_on(bench: &Bench, when: &str) {
+/// All go on after a crash, whatever is left of them, and everything comes to its end.
+async fn go_on(bench: &Bench, cast: &[&str], when: &str) {
+    bench.nobody_left().await;
     bench.provider.release();
     let expected = check::expected(bench);
     let (host, hub) = start(bench, &expected).await;
-    match expected.get(POD) {
-        None => drop(bench.new_pod(&hub, POD).await.expect("a host that lives")),
-        Some(Expected::Stopped) => {
-            let reply = hub.call(None, "restore_pod", json!({"name": POD})).await;
-            let reply = reply.expect("a host that lives");
-            assert_eq!(reply["event"], "pod_restored", "{when}: {reply}");
-        }
-        Some(_) => {}
+    for pod in cast.iter().filter(|pod| expected.get(**pod) == Some(&Expected::Stopped)) {
+        let reply = hub.restore(pod, &[]).await.expect("a host that lives");
+        assert_eq!(reply["event"], "plan", "{when}: {reply}");
     }
-    settle(&hub, POD).await.expect("a host that lives");
+    complete(bench, &hub, cast).await.expect("a host that lives");
+    for pod in cast {
+        settle(&hub, pod).await.expect("a host that lives");
+    }
     nothing_wrong(when, &check::unfinished(bench));
     host.kill().await;
+    bench.nobody_left().await;
     // What came to its end is as quiet after one more start.
-    let (host, hub) = start(bench, &BTreeMap::from([(POD.to_owned(), Expected::Idle)])).await;
+    let idle = cast.iter().map(|pod| ((*pod).to_owned(), Expected::Idle)).collect();
+    let (host, hub) = start(bench, &idle).await;
     drop(hub);
     host.kill().await;
 }
 
-/// How often each point is passed when nothing goes wrong.
-async fn passings() -> BTreeMap<String, usize> {
+/// How often a scene passes each point when nothing goes wrong.
+async fn passings(scene: Scene) -> BTreeMap<String, usize> {
     let bench = bench().await;
     let trace = bench.path("trace");
     let env = [("YOI_CRASH_TRACE", trace.display().to_string())];
     let host = bench.try_serve(&env).await.expect("a host that serves");
     let hub = bench.connect(&host).await.expect("a host that lives");
-    scene(&bench, &hub).await.expect("a host that lives");
+    scene.play(&bench, &hub).await.expect("a host that lives");
     host.kill().await;
     counted(&trace)
 }
@@ -185,35 +76,85 @@ fn counted(trace: &Path) -> BTreeMap<String, usize> {
     times
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_dies_at_any_point_of_a_turn_loses_and_repeats_nothing() {
-    let passings = passings().await;
-    for point in POINTS.iter().filter(|point| **point != AT_START) {
-        assert!(passings.contains_key(*point), "nothing in the scene passes {point}");
+/// A death of the host.
+#[derive(Clone, Debug)]
+struct Death {
+    scene: Scene,
+    point: String,
+    nth: usize,
+}
+
+/// Every point in each round, in the scenes that pass it by turns.
+fn deaths(passings: &BTreeMap<Scene, BTreeMap<String, usize>>, rounds: usize) -> Vec<Death> {
+    let mut deaths = Vec::new();
+    for round in 0..rounds {
+        for point in POINTS.iter().filter(|point| **point != AT_START) {
+            let of = |(scene, times): (&Scene, &BTreeMap<String, usize>)| {
+                Some((*scene, *times.get(*point)?))
+            };
+            let scenes: Vec<(Scene, usize)> = passings.iter().filter_map(of).collect();
+            assert!(!scenes.is_empty(), "no scene passes {point}");
+            let (scene, times) = scenes[round % scenes.len()];
+            // The middle first: what one scene has in common with the other comes early.
+            let nth = 1 + (times / 2 * (scenes.len() - 1) + round / scenes.len()) % times;
+            deaths.push(Death { scene, point: (*point).to_owned(), nth });
+        }
     }
-    let rounds = number("YOI_TORTURE_ROUNDS", 2);
+    deaths
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_dies_at_any_point_loses_and_repeats_nothing() {
+    let mut all = BTreeMap::new();
+    for scene in Scene::ALL {
+        all.insert(scene, passings(scene).await);
+    }
+    let rounds = usize::try_from(number("YOI_TORTURE_ROUNDS", 2)).expect("a small number");
+    let deaths = deaths(&all, rounds);
+    let only = std::env::var("YOI_TORTURE_POINT").unwrap_or_default();
     let mut running = tokio::task::JoinSet::new();
     let mut names = BTreeMap::new();
-    for round in 0..rounds {
-        for (point, times) in &passings {
-            if running.len() == AT_ONCE {
-                let ended = running.join_next_with_id().await.expect("one is there");
-                without_fault(ended, &names);
-            }
-            let nth = 1 + usize::try_from(round).expect("a small number") % times;
-            let (point, name) = (point.clone(), format!("{point}:{nth}"));
-            let round = running.spawn(async move {
-                let bench = bench().await;
-                die_at(&bench, &point, nth).await;
-                go_on(&bench, &format!("{point}:{nth}")).await;
-            });
-            names.insert(round.id(), name);
+    for death in deaths.into_iter().filter(|death| death.point.contains(&only)) {
+        if running.len() == AT_ONCE {
+            let ended = running.join_next_with_id().await.expect("one is there");
+            without_fault(ended, &names);
         }
+        let name = format!("{death:?}");
+        let round = running.spawn(async move {
+            let bench = bench().await;
+            let Death { scene, point, nth } = &death;
+            die_at(&bench, *scene, point, *nth).await;
+            go_on(&bench, scene.cast(), &format!("{death:?}")).await;
+        });
+        names.insert(round.id(), name);
     }
     while let Some(ended) = running.join_next_with_id().await {
         without_fault(ended, &names);
     }
-    println!("{} points, {rounds} rounds: {passings:?}", passings.len());
+    println!("{} points, {rounds} rounds: {all:?}", POINTS.len());
+}
+
+#[test]
+fn every_point_in_the_source_is_listed_and_every_listed_point_is_there() {
+    let mut found = BTreeSet::new();
+    points_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    let listed: BTreeSet<String> = POINTS.iter().map(ToString::to_string).collect();
+    assert_eq!(found, listed);
+    assert_eq!(listed.len(), POINTS.len(), "a point is listed twice");
+}
+
+fn points_in(dir: &Path, found: &mut BTreeSet<String>) {
+    for path in
+        std::fs::read_dir(dir).expect("the source").map(|entry| entry.expect("a file").path())
+    {
+        if path.is_dir() {
+            points_in(&path, found);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        let uses = text.split("crash_point!(\"").skip(1);
+        found.extend(uses.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
 }
 
 fn without_fault(
@@ -263,7 +204,7 @@ async fn a_host_that_dies_while_it_closes_a_cut_run_closes_it_once() {
         let env = [("YOI_CRASH_AT", AT_START.to_owned())];
         let died = bench.try_serve(&env).await.err().expect("the host dies while it starts");
         assert!(died.contains("wait_status(9)"), "{died}");
-        go_on(&bench, AT_START).await;
+        go_on(&bench, &[POD], AT_START).await;
         let logs: Vec<String> =
             bench.files(".jsonl").iter().filter_map(|f| std::fs::read_to_string(f).ok()).collect();
         let log = logs.concat();

@@ -4,7 +4,7 @@
 //! `@talk id` says something. `@work id` thinks, says something and calls two tools, then one, then
 //! says that it is done. `@full id` is the same with a context that is full. `@hold id` says
 //! something and then nothing more, the first time it is asked. `@ask id` calls a tool that a
-//! person is asked about, with one behind it that nobody has to be asked about.
+//! person is asked about. `@long id` calls a tool that leaves a process behind which never ends.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -39,16 +39,6 @@ struct Inner {
     pace: Duration,
 }
 
-/// The file in a Pod's directory where commands leave their ids.
-pub const LEDGER: &str = "effects";
-
-/// Whether a command is asked about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    Network,
-}
-
 /// What comes next of an answer.
 enum Act {
     Send(Value),
@@ -73,10 +63,12 @@ impl Provider {
         Self { inner, url }
     }
 
-    /// What a person writes into `config.toml` to reach it, as the model `fake/m`.
+    /// What a person writes into `config.toml` to reach it, as the model `fake/m`. Commands pass
+    /// without a question also where they are not confined, but for those of `@ask`.
     pub fn settings(&self) -> String {
         format!(
-            "[provider.fake]\nwire = \"anthropic\"\nversion = \"v1\"\nbase_url = \"{}\"\n\
+            "[permissions]\ndefault = \"allow\"\n[[permissions.rule]]\ntool = \"Bash+network\"\n\
+             action = \"ask\"\n[provider.fake]\nwire = \"anthropic\"\nversion = \"v1\"\nbase_url = \"{}\"\n\
              default_model = \"m\"\nwindow = {WINDOW}\nmax_output = 4000\n",
             self.url
         )
@@ -87,8 +79,7 @@ impl Provider {
         self.inner.asked.lock().expect("no test panics with it").clone()
     }
 
-    /// From now on nothing is held any more.
-    #[cfg(feature = "crash-points")]
+    /// From now on nothing is held any more, and every command ends soon.
     pub fn release(&self) {
         self.inner.released.store(true, Ordering::Relaxed);
     }
@@ -165,14 +156,20 @@ impl Inner {
                 answer.think(&format!("thinking about {id}"));
                 answer.text(&format!("now I do what {id} asks for, step {called}"));
                 for _ in 0..if called == 0 { 2 } else { 1 } {
-                    answer.call(&self.fresh_call(id), Needs::Nothing);
+                    answer.call(&self.fresh_call(id), "true", &[]);
                 }
                 answer.end("tool_use")
             }
             "@ask" if called == 0 => {
                 answer.begin();
-                answer.call(&self.fresh_call(id), Needs::Network);
-                answer.call(&self.fresh_call(id), Needs::Nothing);
+                answer.call(&self.fresh_call(id), "true", &["network"]);
+                answer.end("tool_use")
+            }
+            "@long" if called == 0 => {
+                let released = self.released.load(Ordering::Relaxed);
+                let then = if released { "true" } else { "sleep 300 & sleep 2" };
+                answer.begin();
+                answer.call(&self.fresh_call(id), then, &[]);
                 answer.end("tool_use")
             }
             "@hold" if self.holds(id) => {
@@ -258,13 +255,14 @@ impl Answer {
         self.close();
     }
 
-    /// A command that leaves its id in the ledger.
-    fn call(&mut self, id: &str, needs: Needs) {
+    /// A command that leaves its id in the Pod's ledger.
+    fn call(&mut self, id: &str, then: &str, needs: &[&str]) {
         self.open(&json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}}));
-        let mut arguments = json!({"command": format!("echo {id} >> {LEDGER}; echo ok")});
-        if needs == Needs::Network {
-            arguments["needs"] = json!(["network"]);
-            arguments["reason"] = json!("to be asked");
+        let command = format!("echo {id} >> out/effects && {then}");
+        let mut arguments = json!({"command": command});
+        if !needs.is_empty() {
+            arguments["needs"] = json!(needs);
+            arguments["reason"] = json!("it is asked for");
         }
         let arguments = arguments.to_string();
         for piece in pieces(&arguments) {

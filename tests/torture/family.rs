@@ -1,0 +1,236 @@
+//! What must be true of a family after a kill: who may write where, who belongs to whom, what a
+//! parent has heard of its children, and what a person was asked.
+
+use crate::disk::{Disk, Loan, PodRow};
+use crate::ledger::{Fact, Told};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Everything about the family that contradicts itself or what clients were told. A host has
+/// started since the kill.
+pub fn contradictions(disk: &Disk, told: &Told) -> Vec<String> {
+    let mut wrong = writers(disk);
+    wrong.extend(ties(disk));
+    wrong.extend(news(disk));
+    wrong.extend(questions(disk, told));
+    wrong.extend(facts(disk, told));
+    wrong
+}
+
+/// What is still open when everything came to its end.
+pub fn unfinished(disk: &Disk) -> Vec<String> {
+    let waits = disk.questions.iter().map(|question| format!("still asked: {question:?}"));
+    let mut wrong: Vec<String> = waits.collect();
+    let answers = answers(disk);
+    for ask in asked(disk) {
+        if !answers.contains_key(ask.as_str()) {
+            wrong.push(format!("the question {ask} was never answered nor withdrawn"));
+        }
+    }
+    wrong
+}
+
+/// A rule of a scope.
+#[derive(Clone, PartialEq)]
+struct Rule {
+    target: PathBuf,
+    write: bool,
+    recursive: bool,
+}
+
+impl Rule {
+    fn read(rule: &Value) -> Self {
+        Self {
+            target: rule["target"].as_str().expect("a path").into(),
+            write: rule["permission"] == "write",
+            recursive: rule["recursive"] != false,
+        }
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        let direct = path == self.target || path.parent() == Some(&self.target);
+        if self.recursive { path.starts_with(&self.target) } else { direct }
+    }
+}
+
+fn rules(list: &Value) -> Vec<Rule> {
+    list.as_array().into_iter().flatten().map(Rule::read).collect()
+}
+
+/// What a live Pod holds by the rows.
+struct Held {
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
+}
+
+impl Held {
+    fn of(pod: &PodRow, loans: &[Loan]) -> Self {
+        let (mut allow, mut deny) = (rules(&pod.scope["allow"]), rules(&pod.scope["deny"]));
+        for loan in loans {
+            let rule = Rule::read(&loan.rule);
+            if loan.borrower == pod.key {
+                allow.push(rule);
+            } else if loan.lender == pod.key && rule.write {
+                deny.push(rule);
+            }
+        }
+        let mut reads = rules(&pod.gaps["capped"]);
+        for gap in pod.gaps["forgone"].as_array().into_iter().flatten() {
+            let (rule, region) = (Rule::read(&gap["rule"]), Rule::read(&gap["region"]));
+            if region.recursive && rule.target.starts_with(&region.target) {
+                reads.push(rule);
+            } else {
+                deny.push(region);
+            }
+        }
+        for rule in &mut allow {
+            rule.write &= !reads.contains(rule);
+        }
+        Self { allow, deny }
+    }
+
+    fn writes(&self, path: &Path) -> bool {
+        let allowed = self.allow.iter().any(|rule| rule.write && rule.covers(path));
+        allowed && !self.deny.iter().any(|rule| rule.covers(path))
+    }
+}
+
+/// No two live Pods may write one path.
+fn writers(disk: &Disk) -> Vec<String> {
+    let live = disk.pods.iter().filter(|pod| pod.live);
+    let held: Vec<(&str, Held)> =
+        live.map(|pod| (pod.name.as_str(), Held::of(pod, &disk.loans))).collect();
+    let all = held.iter().flat_map(|(_, held)| held.allow.iter().chain(&held.deny));
+    let targets: BTreeSet<&Path> = all.map(|rule| rule.target.as_path()).collect();
+    let places = targets.into_iter().flat_map(|at| [at.to_owned(), at.join("x"), at.join("x/y")]);
+    let mut wrong = Vec::new();
+    for place in places {
+        let writers = held.iter().filter(|(_, held)| held.writes(&place)).map(|(name, _)| *name);
+        let writers: Vec<&str> = writers.collect();
+        if writers.len() > 1 {
+            wrong.push(format!("{} is written by {writers:?}", place.display()));
+        }
+    }
+    wrong
+}
+
+/// Loans, peers and children are whole.
+fn ties(disk: &Disk) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let live = |key: &str| disk.pod(key).is_some_and(|pod| pod.live);
+    for loan in disk.loans.iter().filter(|loan| !live(&loan.borrower)) {
+        wrong.push(format!("{} is not live and has a loan: {loan:?}", loan.borrower));
+    }
+    for (a, b) in &disk.peers {
+        if a >= b || disk.pod(a).is_none() || disk.pod(b).is_none() {
+            wrong.push(format!("{a} and {b} are no whole pair"));
+        }
+    }
+    let born = disk.pods.iter().filter_map(|pod| Some((pod, pod.parent.as_deref()?)));
+    for (pod, parent) in born {
+        let Some(parent) = disk.pod(parent) else {
+            wrong.push(format!("the parent of {} is missing", pod.name));
+            continue;
+        };
+        // One that came back before its parent has its own, and the parent goes without.
+        let forgone = parent.gaps["forgone"].as_array().cloned().unwrap_or_default();
+        let wanted = pod.scope["allow"].as_array().into_iter().flatten();
+        for rule in wanted.filter(|_| pod.live && parent.live) {
+            let lent = |loan: &Loan| loan.borrower == pod.key && loan.rule == *rule;
+            let kept = forgone.iter().any(|gap| gap["region"] == *rule);
+            if !kept && !disk.loans.iter().any(lent) {
+                wrong.push(format!("{} lives and was not lent {rule}", pod.name));
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether a run ended in a way that a parent hears of.
+fn is_news(entry: &Value) -> bool {
+    match entry["kind"].as_str() {
+        Some("run_completed" | "run_errored") => entry["interrupted"] != true,
+        _ => false,
+    }
+}
+
+/// Every end of a child's run, its last stop and every question of it that waits are news to its
+/// parent, once.
+fn news(disk: &Disk) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (pod, parent) in disk.pods.iter().filter_map(|pod| Some((pod, pod.parent.as_deref()?))) {
+        let ends = disk.entries_of(pod).into_iter().filter(|(_, entry)| is_news(entry));
+        let mut ids: Vec<String> = ends.map(|(id, _)| id.to_owned()).collect();
+        if !pod.live {
+            ids.push(format!("stopped:{}:{}", pod.session, pod.since));
+        }
+        let asks = disk.questions.iter().filter(|ask| ask.pod == pod.key && pod.live);
+        ids.extend(asks.filter(|ask| ask.verdict.is_none()).map(|ask| ask.id.clone()));
+        for id in ids {
+            let letters = disk.mail.iter().filter(|letter| letter.pod == parent && letter.id == id);
+            let times = letters.count();
+            if times != 1 {
+                wrong.push(format!("{parent} has the news {id} of {} {times} times", pod.name));
+            }
+        }
+    }
+    wrong
+}
+
+/// The questions in the logs.
+fn asked(disk: &Disk) -> Vec<String> {
+    let entries = disk.entries();
+    let asked = entries.values().filter(|entry| entry["domain"] == "yoi.asked");
+    asked.filter_map(|entry| entry["payload"]["id"].as_str().map(str::to_owned)).collect()
+}
+
+/// What the logs say of each question: every answer to it.
+fn answers(disk: &Disk) -> BTreeMap<String, Vec<Value>> {
+    let mut answers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for entry in disk.entries().values().filter(|entry| entry["domain"] == "yoi.answered") {
+        let ask = entry["payload"]["ask"].as_str().unwrap_or_default().to_owned();
+        answers.entry(ask).or_default().push(entry["payload"]["verdict"].clone());
+    }
+    answers
+}
+
+/// A question is answered once, its row says what its log says, and an answer that was
+/// acknowledged is in one of the two.
+fn questions(disk: &Disk, told: &Told) -> Vec<String> {
+    let (asked, answers) = (asked(disk), answers(disk));
+    let mut wrong: Vec<String> = answers
+        .iter()
+        .filter(|(ask, verdicts)| verdicts.len() > 1 || !asked.contains(ask))
+        .map(|(ask, verdicts)| format!("the question {ask} was answered {verdicts:?}"))
+        .collect();
+    for question in &disk.questions {
+        if !asked.contains(&question.id) || answers.contains_key(&question.id) {
+            wrong.push(format!("a row without a question in the log: {question:?}"));
+        }
+    }
+    for ask in &told.answered {
+        let row = disk.questions.iter().find(|question| question.id == *ask);
+        let stored = row.is_some_and(|question| question.verdict.is_some());
+        if !stored && !answers.contains_key(ask) {
+            wrong.push(format!("the answer to {ask} was acknowledged and is lost"));
+        }
+    }
+    wrong
+}
+
+/// What was acknowledged is so.
+fn facts(disk: &Disk, told: &Told) -> Vec<String> {
+    let is = |fact: &Fact| match fact {
+        Fact::Live(pod) => disk.pod(pod).is_some_and(|pod| pod.live),
+        Fact::Peers(a, b) => disk.peers.iter().any(|pair| (&pair.0, &pair.1) == (a, b)),
+    };
+    let known = told.facts.iter().filter_map(|(fact, known)| Some((fact, (*known)?)));
+    let wrong = known.filter(|(fact, known)| is(fact) != *known);
+    wrong.map(|(fact, known)| format!("{fact:?} should be {known}")).collect()
+}
+
+/// The rule for writing below a path, as it stands in orders.
+pub fn write(path: &Path) -> Value {
+    json!({"target": path, "permission": "write", "recursive": true})
+}
