@@ -1,5 +1,5 @@
-//! Holds the architecture: the order of the rooms in `src/lib.rs`, a core without a terminal, and
-//! no unsafe code in either crate.
+//! Holds the architecture: the order of the rooms in `src/lib.rs`, a core without a terminal, no
+//! unsafe code in either crate, and a table of promises whose tests are there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -179,4 +179,68 @@ fn no_file_is_called_mod_or_a_drawer() {
             );
         }
     }
+}
+
+/// The rows of the tables of promises: what is promised, and the cell about its tests.
+fn promises(text: &str) -> Vec<(&str, &str)> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows = rows.filter_map(|row| row.split_once(" | "));
+    rows.filter(|(_, tests)| *tests != "Tests").collect()
+}
+
+/// The tests a cell names, each with its file, in backticks: the file first, then its tests.
+fn named_tests(cell: &str) -> Vec<(&str, &str)> {
+    let (mut file, mut named) = ("", Vec::new());
+    for word in cell.split('`').skip(1).step_by(2) {
+        if word.ends_with(".rs") {
+            file = word;
+        } else {
+            named.push((file, word));
+        }
+    }
+    named
+}
+
+/// Whether a file has a test of this name: a function right below an attribute that says so.
+fn has_test(source: &str, test: &str) -> bool {
+    let head = format!("fn {test}(");
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let here = |line: &str| line.strip_prefix("async ").unwrap_or(line).starts_with(&head);
+    let at = lines.iter().position(|line| here(line));
+    at.is_some_and(|at| {
+        let above = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+        above.into_iter().any(|line| line.contains("test"))
+    })
+}
+
+#[test]
+fn every_promise_names_tests_that_are_there() {
+    let text = read(&root().join("docs/behaviours.md"));
+    let promises = promises(&text);
+    assert!(promises.len() > 50, "{} rows", promises.len());
+    let mut wrong = Vec::new();
+    for (promise, cell) in promises {
+        let named = named_tests(cell);
+        if named.is_empty() {
+            wrong.push(format!("no test: {promise}"));
+        }
+        for (file, test) in named {
+            let source = fs::read_to_string(root().join(file)).unwrap_or_default();
+            if !has_test(&source, test) {
+                wrong.push(format!("no test `{test}` in `{file}`: {promise}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_promise_without_its_test_is_seen() {
+    let row = "| it holds | `a.rs`: `one`, `two`; `b.rs`: `three` |";
+    let [(promise, cell)] = promises(row)[..] else { panic!("{row}") };
+    assert_eq!(promise, "it holds");
+    assert_eq!(named_tests(cell), [("a.rs", "one"), ("a.rs", "two"), ("b.rs", "three")]);
+    let source = "#[tokio::test]\nasync fn one() {}\nfn two() {}\n// fn three() {}";
+    let found = ["one", "two", "three", "on"].map(|test| has_test(source, test));
+    assert_eq!(found, [true, false, false, false]);
 }

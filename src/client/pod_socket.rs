@@ -171,6 +171,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_of_two_mebibytes_is_delivered_whole() {
+        let content = "x".repeat(2 * 1024 * 1024);
+        let input = vec![Segment::Text { content }];
+        let taken = json!({"event": "user_message", "data": {"segments": input}}).to_string();
+        let (_dir, path, pod) = foreign(vec![snapshot(1)], vec![taken]);
+        let mut socket = PodSocket::open(&path).await.unwrap();
+        socket.send(input.clone()).await.unwrap();
+        let got = Incoming::decode(pod.await.unwrap().trim_end().as_bytes()).unwrap();
+        assert_eq!(got.method, Method::Send { input, queue: false });
+    }
+
+    #[tokio::test]
     async fn a_peers_word_is_delivered_after_an_alert_and_a_large_snapshot() {
         let first = vec![ALERT.into(), snapshot(2 * 1024 * 1024)];
         let (_dir, path, pod) = foreign(first, vec![ALERT.into()]);

@@ -182,6 +182,9 @@ pub(crate) async fn bring_back(
     for loan in shared.store.loans().await? {
         book.add_loan(loan);
     }
+    if book.mend() {
+        shared.store.change_family(whole(&book)).await?;
+    }
     let supervisor = Supervisor { shared: shared.clone(), orders: orders.downgrade(), book };
     let live: Vec<PodName> =
         rows.iter().filter(|row| row.wanted == Wanted::Live).map(|row| row.name.clone()).collect();
@@ -197,6 +200,12 @@ pub(crate) async fn bring_back(
         }
     }
     Ok(supervisor)
+}
+
+/// Everything the book holds, for the store.
+fn whole(book: &Book) -> Change {
+    let gaps = book.holders().map(|(key, holder)| (key.clone(), holder.gaps.clone())).collect();
+    Change { loans: book.loans().to_vec(), gaps, ..Change::default() }
 }
 
 /// A row as the book knows it.

@@ -8,9 +8,12 @@ use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, RunResult, State
 use std::path::Path;
 
 mod asks;
+mod doors;
 mod pods;
 mod family;
 mod histories;
+mod kept;
+mod turn;
 
 struct Bench {
     host: Host,

@@ -1,6 +1,8 @@
 //! Who holds what: scope is lent along the family and returned, and no two live Pods may write one
 //! path. Pure; the store keeps the same facts as rows.
 
+mod mend;
+
 use crate::scope::{Permission, Rule, Scope};
 use std::collections::BTreeMap;
 

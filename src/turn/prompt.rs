@@ -114,6 +114,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_news_of_a_child_names_it_and_says_where_to_look() {
+        let pod_name = || "kid".to_owned();
+        let errored = PodEvent::Errored { pod_name: pod_name(), message: "no key".into() };
+        assert!(news_of_pod(&errored).contains("no key"));
+        for event in [
+            PodEvent::TurnEnded { pod_name: pod_name() },
+            PodEvent::ShutDown { pod_name: pod_name() },
+            errored,
+        ] {
+            let text = news_of_pod(&event);
+            assert!(text.starts_with("[Notification]\npod `kid` "), "{text}");
+            assert!(text.contains("ReadPodOutput"), "{text}");
+        }
+    }
+
+    #[test]
     fn instruction_files_are_read_from_the_workspace_down() {
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("a/b");

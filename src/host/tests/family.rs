@@ -36,7 +36,7 @@ pub fn write(target: impl Into<PathBuf>) -> Rule {
 
 impl Bench {
     /// A host with a parent Pod `p` that writes below `w`.
-    async fn family() -> Self {
+    pub async fn family() -> Self {
         let bench = Self::new().await;
         let script = bench.root.join("script.toml");
         std::fs::write(&script, SCRIPT).unwrap();
@@ -96,7 +96,7 @@ impl Bench {
     }
 
     /// Who writes below `w`, in the order of creation.
-    fn writers(&self, path: &str) -> Vec<String> {
+    pub fn writers(&self, path: &str) -> Vec<String> {
         let path = self.root.join("w").join(path);
         let writes = |scope: &Scope| scope.permission(&path) == Some(Permission::Write);
         let holding = self.holding().into_iter();

@@ -114,7 +114,7 @@ fn database(root: &Path) -> std::path::PathBuf {
 }
 
 /// Changes the store behind the back of a host that is not running.
-fn sql(root: &Path, statement: &str) {
+pub fn sql(root: &Path, statement: &str) {
     let db = rusqlite::Connection::open(database(root)).unwrap();
     db.execute_batch(statement).unwrap();
 }

@@ -1,0 +1,132 @@
+//! Several clients at the socket of one Pod: what each is told, and what is nobody else's business.
+
+use crate::host::tests::Bench;
+use crate::protocol::{Event, Method, PodName, State};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// A client of the Pod socket that knows lines of JSON and nothing else.
+struct Plain {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    writer: OwnedWriteHalf,
+    snapshot: Value,
+}
+
+impl Plain {
+    async fn at(bench: &Bench, pod: &PodName) -> Self {
+        let socket = bench.host.shared.dirs.socket(pod.as_str());
+        let (reader, writer) = UnixStream::connect(socket).await.unwrap().into_split();
+        let lines = BufReader::new(reader).lines();
+        let mut plain = Self { lines, writer, snapshot: Value::Null };
+        plain.snapshot = plain.until("snapshot").await;
+        plain
+    }
+
+    async fn line(&mut self) -> Value {
+        let line = self.lines.next_line().await.unwrap().expect("the pod is there");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The data of the next such event; what comes before it is passed over.
+    async fn until(&mut self, event: &str) -> Value {
+        loop {
+            let line = self.line().await;
+            if line["event"] == event {
+                return line["data"].clone();
+            }
+        }
+    }
+
+    async fn say(&mut self, line: &Value) {
+        self.writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+}
+
+fn run(text: &str) -> Value {
+    json!({"method": "run", "params": {"input": [{"kind": "text", "content": text}]}})
+}
+
+#[tokio::test]
+async fn who_comes_during_a_turn_sees_its_input_its_status_and_what_streamed() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("hang")).await.unwrap();
+    bench.streamed("This answer ").await;
+    let late = Plain::at(&bench, &pod).await;
+    assert_eq!(late.snapshot["status"], "running");
+    let entries = late.snapshot["entries"].as_array().unwrap();
+    let typed = entries.iter().find(|entry| entry["kind"] == "user_input").unwrap();
+    assert_eq!(typed["segments"][0]["content"], "hang");
+    assert_eq!(late.snapshot["in_flight"][0]["text"], "This answer ");
+    bench.call(&pod, Method::Pause).await.unwrap();
+    bench.is(&pod, State::Paused).await;
+    let later = Plain::at(&bench, &pod).await;
+    assert_eq!(later.snapshot["status"], "paused");
+    assert!(later.snapshot["in_flight"].is_null(), "{}", later.snapshot);
+}
+
+#[tokio::test]
+async fn an_input_that_was_taken_back_is_in_no_snapshot() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    bench.call(&pod, Method::Pause).await.unwrap();
+    bench.is(&pod, State::Idle).await;
+    let late = Plain::at(&bench, &pod).await;
+    let entries = late.snapshot["entries"].as_array().unwrap();
+    assert!(entries.iter().all(|entry| entry["kind"] != "user_input"), "{entries:?}");
+}
+
+#[tokio::test]
+async fn a_reply_and_a_refusal_go_to_who_asked_and_to_nobody_else() {
+    let (bench, pod) = Bench::scripted().await;
+    let mut asking = Plain::at(&bench, &pod).await;
+    let mut other = Plain::at(&bench, &pod).await;
+    asking.say(&json!({"method": "list_pods", "id": "q1"})).await;
+    asking.say(&json!({"method": "resume", "id": "q2"})).await;
+    asking.say(&json!({"method": "no_such_order", "id": "q3"})).await;
+    let mut answered = Vec::new();
+    while answered.len() < 3 {
+        let line = asking.line().await;
+        answered.push((line["re"].to_string(), line["event"].to_string()));
+    }
+    answered.sort();
+    let expected = [("q1", "pods_listed"), ("q2", "error"), ("q3", "error")];
+    assert_eq!(answered, expected.map(|(re, event)| (format!("\"{re}\""), format!("\"{event}\""))));
+    asking.say(&run("hello")).await;
+    loop {
+        let line = other.line().await;
+        assert!(line["event"] != "pods_listed" && line["event"] != "error", "{line}");
+        if line["event"] == "run_end" {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn everyone_at_the_socket_hears_the_turn() {
+    let (bench, pod) = Bench::scripted().await;
+    let mut one = Plain::at(&bench, &pod).await;
+    let mut two = Plain::at(&bench, &pod).await;
+    one.say(&run("hello")).await;
+    for client in [&mut one, &mut two] {
+        assert_eq!(client.until("user_message").await["segments"][0]["content"], "hello");
+        assert_eq!(client.until("text_done").await["text"], "You said hello.");
+        assert_eq!(client.until("run_end").await["result"], "finished");
+        assert_eq!(client.until("status").await["status"], "idle");
+    }
+}
+
+#[tokio::test]
+async fn who_comes_and_goes_without_a_word_is_not_noticed() {
+    let (bench, pod) = Bench::scripted().await;
+    let mut stays = Plain::at(&bench, &pod).await;
+    for _ in 0..3 {
+        drop(Plain::at(&bench, &pod).await);
+    }
+    stays.say(&run("hello")).await;
+    let first = stays.line().await;
+    assert_ne!(first["event"], "error", "{first}");
+    stays.until("run_end").await;
+}

@@ -1,0 +1,207 @@
+//! What a family keeps when something of it is stopped, damaged or refused.
+
+use crate::host::pod::life::Resolved;
+use crate::host::tests::Bench;
+use crate::host::tests::family::{name, write};
+use crate::host::tests::pods::sql;
+use crate::protocol::method::NewPod;
+use crate::protocol::{Event, Method, PodInfo, Refusal, SpawnPod, State};
+use crate::scope::Permission;
+use crate::store::PodRow;
+
+impl Bench {
+    async fn row(&self, pod: &str) -> PodRow {
+        self.host.shared.store.pod(&name(pod)).await.unwrap().unwrap()
+    }
+
+    async fn resolved(&self, pod: &str) -> Resolved {
+        Resolved::read(&self.row(pod).await.config)
+    }
+
+    async fn back(&self, pod: &str) -> Result<Event, Refusal> {
+        self.client.call(None, Method::Restore { name: pod.into() }).await
+    }
+
+    /// The same host, started again after its files were changed behind its back.
+    async fn damaged_while_away(self, change: impl FnOnce(&std::path::Path)) -> Self {
+        self.host.end().await;
+        change(&self.root);
+        Self::at(self._root).await
+    }
+}
+
+/// What of a Pod must be the same after it came back.
+fn lasting(info: &PodInfo) -> impl PartialEq + std::fmt::Debug + use<> {
+    (info.parent.clone(), info.cwd.clone(), info.model.clone(), info.scope.clone())
+}
+
+#[tokio::test]
+async fn a_child_is_back_with_its_own_model_directory_instruction_and_scope() {
+    let bench = Bench::family().await;
+    let new = SpawnPod { instruction: Some("You test.".into()), ..bench.asks("kid", "a") };
+    let before = lasting(&bench.spawn_with("p", new).await.unwrap());
+    let model = bench.root.join("other.toml");
+    std::fs::copy(bench.root.join("script.toml"), &model).unwrap();
+    let model = format!("rehearsal:{}", model.display());
+    bench.call(&name("p"), Method::SetModel { model }).await.unwrap();
+    bench.stop("kid", false).await.unwrap();
+    let bench = bench.restarted().await;
+    bench.back("kid").await.unwrap();
+    assert_eq!(lasting(&bench.info(&name("kid")).await), before);
+    assert_eq!(bench.resolved("kid").await.instruction.as_deref(), Some("You test."));
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    assert_eq!(bench.writers("b/x"), ["p"]);
+}
+
+#[tokio::test]
+async fn a_pod_that_cannot_come_back_says_why_and_stays_stopped() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.stop("kid", false).await.unwrap();
+    let at = bench.root.join("w/a");
+    std::fs::remove_dir(&at).unwrap();
+    let refused = bench.back("kid").await.unwrap_err().message;
+    let why = format!("its directory {} is not there", at.display());
+    assert_eq!(refused, format!("pod `kid` cannot be restored: {why}"));
+    assert_eq!(bench.info(&name("kid")).await.state, State::Stopped);
+    assert_eq!(bench.writers("a/x"), ["p"]);
+    let bench = bench
+        .damaged_while_away(|root| {
+            sql(root, "UPDATE pods SET config = 'not JSON' WHERE key = 'kid'")
+        })
+        .await;
+    let refused = bench.back("kid").await.unwrap_err().message;
+    assert!(refused.starts_with("pod `kid` cannot be restored: its record is damaged ("));
+}
+
+#[tokio::test]
+async fn a_child_nobody_can_reach_is_stopped_and_its_scope_returns() {
+    let mut bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.is(&name("kid"), State::Idle).await;
+    std::fs::remove_dir_all(bench.root.join("home/run/kid")).unwrap();
+    std::fs::remove_dir_all(bench.root.join("home/data/sessions")).unwrap();
+    let stopped = bench.stop("kid", false).await.unwrap();
+    assert_eq!(stopped[0].returned, [write(bench.root.join("w/a"))]);
+    assert_eq!(bench.writers("a/x"), ["p"]);
+}
+
+#[tokio::test]
+async fn a_child_whose_record_is_damaged_keeps_nothing_of_its_parents_scope() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let damage = |root: &std::path::Path| {
+        sql(root, "UPDATE pods SET scope = 'not JSON' WHERE key = 'kid'");
+    };
+    let bench = bench.damaged_while_away(damage).await;
+    assert_eq!(bench.writers("a/x"), ["p"]);
+    assert!(bench.host.shared.store.loans().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_loan_whose_record_is_damaged_gives_nobody_a_second_writer() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("kid", "sub", "a/deep").await.unwrap();
+    let before = bench.holding();
+    let damage = |root: &std::path::Path| sql(root, "UPDATE loans SET rule = 'not JSON'");
+    let bench = bench.damaged_while_away(damage).await;
+    assert_eq!(bench.holding(), before);
+    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_spawn_whose_socket_cannot_be_made_is_taken_back() {
+    let bench = Bench::family().await;
+    let at = bench.root.join("home/run/kid/sock");
+    std::fs::create_dir_all(at.join("in the way")).unwrap();
+    let refused = bench.spawn("p", "kid", "a").await.unwrap_err().message;
+    assert!(refused.starts_with("could not start pod `kid`: cannot listen on "), "{refused}");
+    assert!(bench.host.shared.pod(&name("kid")).is_none());
+    assert!(bench.host.shared.store.loans().await.unwrap().is_empty());
+    assert_eq!(bench.writers("a/x"), ["p"]);
+}
+
+#[tokio::test]
+async fn who_comes_into_a_lent_directory_is_told_who_really_writes_there() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("kid", "sub", "a/deep").await.unwrap();
+    let new = NewPod {
+        name: Some(name("late")),
+        cwd: bench.root.join("w/a/deep"),
+        scope: Some(vec![write(bench.root.join("w/a/deep"))]),
+        ..NewPod::default()
+    };
+    let Event::Created { info } = bench.client.call(None, Method::New(new)).await.unwrap() else {
+        panic!()
+    };
+    assert!(info.notes[0].starts_with("reads only: sub holds write on"), "{:?}", info.notes);
+    bench.stop("sub", false).await.unwrap();
+    let held = bench.info(&name("late")).await.scope[0].permission;
+    assert_eq!((held, bench.writers("a/deep/x")), (Permission::Read, vec!["kid".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_profile_gives_model_and_instruction_and_the_call_replaces_the_instruction_alone() {
+    let settings = |root: &std::path::Path| {
+        let config = root.join("home/config");
+        std::fs::create_dir_all(&config).unwrap();
+        let script = root.join("script.toml");
+        let text = format!(
+            "[profile.review]\nmodel = \"rehearsal:{}\"\nmax_turns = 7\ninstruction = \"Review.\"\n\
+             [profile.default]\nmax_turns = 9\n",
+            script.display()
+        );
+        std::fs::write(config.join("config.toml"), text).unwrap();
+    };
+    let bench = Bench::family().await.damaged_while_away(settings).await;
+    let of = |pod: &str, profile: Option<&str>, instruction: Option<&str>| SpawnPod {
+        profile: profile.map(str::to_owned),
+        instruction: instruction.map(str::to_owned),
+        ..bench.asks(pod, pod)
+    };
+    for (pod, profile, instruction, turns, told) in [
+        ("plain", Some("inherit"), None, bench.resolved("p").await.max_turns, None),
+        ("usual", None, None, 9, None),
+        ("named", Some("review"), None, 7, Some("Review.")),
+        ("both", Some("review"), Some("Only look."), 7, Some("Only look.")),
+    ] {
+        let kid = bench.spawn_with("p", of(pod, profile, instruction)).await.unwrap();
+        let resolved = bench.resolved(pod).await;
+        assert_eq!((resolved.max_turns, resolved.instruction.as_deref()), (turns, told), "{pod}");
+        assert!(kid.model.starts_with("rehearsal:"), "{pod}: {}", kid.model);
+        assert_eq!(kid.scope, [write(bench.root.join("w").join(pod))], "no more than it was lent");
+    }
+    let path = of("x", Some("../review.toml"), None);
+    let refused = bench.spawn_with("p", path).await.unwrap_err().message;
+    let known = "there are: default, inherit, review";
+    assert_eq!(
+        refused,
+        format!("invalid SpawnPod.profile: profile not found: ../review.toml; {known}")
+    );
+}
+
+#[tokio::test]
+async fn a_registration_that_fails_keeps_the_relations_that_were_there() {
+    let bench = Bench::family().await;
+    for pod in ["y", "z"] {
+        bench.root_pod(pod, pod).await;
+    }
+    let own = name("p");
+    let peer = |to: &str| bench.call(&own, Method::Peer { name: to.into() });
+    peer("y").await.unwrap();
+    let before = bench.host.shared.store.peers().await.unwrap();
+    sql(
+        &bench.root,
+        "CREATE TRIGGER full BEFORE INSERT ON peers BEGIN SELECT RAISE(ABORT, 'disk full'); END",
+    );
+    for bad in ["z", "ghost", "p", "../x"] {
+        assert!(peer(bad).await.is_err(), "{bad}");
+        assert_eq!(bench.host.shared.store.peers().await.unwrap(), before);
+        assert_eq!(*bench.host.shared.peers.borrow().as_ref(), before);
+    }
+    sql(&bench.root, "DROP TRIGGER full");
+    peer("z").await.unwrap();
+    assert_eq!(bench.host.shared.store.peers().await.unwrap().len(), 2);
+}

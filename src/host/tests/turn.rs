@@ -1,0 +1,270 @@
+//! One Pod and its turn: what is refused when, what an input becomes, and what is left of a turn
+//! that did not go to its end.
+
+use crate::host::tests::Bench;
+use crate::protocol::event::Line;
+use crate::protocol::{
+    ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment, State, SystemItem,
+};
+
+const ATTACHED_AT_MOST: usize = 256 * 1024;
+
+fn input(segments: Vec<Segment>) -> Method {
+    Method::Send { input: segments, queue: false }
+}
+
+fn text(content: &str) -> Segment {
+    Segment::Text { content: content.into() }
+}
+
+fn file(path: &str) -> Segment {
+    Segment::FileRef { path: path.into() }
+}
+
+impl Bench {
+    /// Every fact of the transcript, also those that a page shortens.
+    async fn facts(&self, pod: &PodName) -> Vec<Fact> {
+        let page = self.call(pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
+        let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
+        let mut facts = Vec::new();
+        for line in entries {
+            facts.push(match line {
+                Line::Whole(entry) => entry.fact,
+                Line::Cut { entry, .. } => {
+                    let fetch = Method::Fetch { entry: entry.id.unwrap() };
+                    let fetched = self.call(pod, fetch).await;
+                    let Ok(Event::Fetched { entry }) = fetched else { panic!("{fetched:?}") };
+                    entry.fact
+                }
+                other => panic!("{other:?}"),
+            });
+        }
+        facts
+    }
+
+    /// What was attached to the inputs, in the order of the history.
+    async fn attached(&self, pod: &PodName) -> Vec<String> {
+        let body = |fact| match fact {
+            Fact::SystemItem { item: SystemItem::FileAttachment { body, .. }, .. } => Some(body),
+            _ => None,
+        };
+        self.facts(pod).await.into_iter().filter_map(body).collect()
+    }
+
+    async fn code(&self, pod: &PodName, method: Method) -> ErrorCode {
+        self.call(pod, method).await.unwrap_err().code
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_now_is_refused_with_its_code() {
+    let (mut bench, pod) = Bench::scripted().await;
+    assert_eq!(bench.code(&pod, Method::Resume).await, ErrorCode::NotPaused);
+    for order in [Method::Cancel, Method::Pause] {
+        assert_eq!(bench.code(&pod, order).await, ErrorCode::NotRunning);
+    }
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    bench.is(&pod, State::Running).await;
+    for order in [Method::say("more"), Method::Resume, Method::Compact, Method::ListRewindTargets] {
+        assert_eq!(bench.code(&pod, order).await, ErrorCode::AlreadyRunning);
+    }
+    let news = Method::Notify { message: "some news".into() };
+    assert!(bench.call(&pod, news).await.is_ok());
+    bench.call(&pod, Method::Cancel).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_asks_what_a_pod_is_may_ask_while_it_runs() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    bench.is(&pod, State::Running).await;
+    let listed = bench.call(&pod, Method::ListPods).await.unwrap();
+    assert!(matches!(listed, Event::PodsListed { .. }), "{listed:?}");
+    let restored = bench.call(&pod, Method::Restore { name: pod.to_string() }).await.unwrap();
+    assert!(matches!(restored, Event::PodRestored { .. }), "{restored:?}");
+    bench.call(&pod, Method::Cancel).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_failed_is_in_the_log_as_an_error_of_its_run() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("fail")).await.unwrap();
+    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    let Some(Fact::RunErrored { interrupted: false, message }) = bench.facts(&pod).await.pop()
+    else {
+        panic!()
+    };
+    assert_eq!(message, why);
+}
+
+#[tokio::test]
+async fn news_that_comes_during_the_last_request_of_a_turn_is_not_left_lying() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say(&"long ".repeat(200))).await.unwrap();
+    bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
+    bench.call(&pod, Method::Notify { message: "some news".into() }).await.unwrap();
+    let heard = |e: &Event| matches!(e, Event::TextDone { text } if text == "Heard the news.");
+    bench.next(heard).await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+}
+
+#[tokio::test]
+async fn a_turn_that_was_paused_before_anything_came_of_it_is_taken_back() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("one")).await.unwrap();
+    bench.end().await;
+    bench.is(&pod, State::Idle).await;
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::RolledBack);
+    bench.is(&pod, State::Idle).await;
+    let inputs = |facts: Vec<Fact>| {
+        let inputs = facts.into_iter().filter_map(|fact| match fact {
+            Fact::UserInput { segments, .. } => Some(crate::protocol::flatten(&segments)),
+            _ => None,
+        });
+        inputs.collect::<Vec<_>>()
+    };
+    assert_eq!(inputs(bench.facts(&pod).await), ["one"], "only the latest turn goes");
+    let bench = bench.restarted().await;
+    assert_eq!(bench.info(&pod).await.state, State::Idle);
+    assert_eq!(inputs(bench.facts(&pod).await), ["one"]);
+}
+
+#[tokio::test]
+async fn a_paste_is_shown_as_it_was_pasted_and_read_as_text() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let paste = Segment::Paste { id: 1, chars: 6, lines: 1, content: "pasted".into() };
+    let typed = vec![text("this: "), paste];
+    bench.call(&pod, input(typed.clone())).await.unwrap();
+    let shown = bench.next(|e| matches!(e, Event::UserMessage { .. })).await;
+    assert_eq!(shown, Event::UserMessage { segments: typed });
+    bench.end().await;
+    assert_eq!(bench.said(&pod).await, ["You said this: pasted."]);
+}
+
+#[tokio::test]
+async fn a_named_file_follows_its_message_and_a_long_one_is_cut() {
+    let (mut bench, pod) = Bench::scripted().await;
+    std::fs::write(bench.root.join("w/long.txt"), "x".repeat(ATTACHED_AT_MOST + 1)).unwrap();
+    let typed = vec![text("look at "), file("note.txt"), file("long.txt")];
+    bench.call(&pod, input(typed)).await.unwrap();
+    bench.end().await;
+    let facts = bench.facts(&pod).await;
+    let at = facts.iter().position(|fact| matches!(fact, Fact::UserInput { .. })).unwrap();
+    assert!(matches!(facts[at + 1..at + 3], [Fact::SystemItem { .. }, Fact::SystemItem { .. }]));
+    let attached = bench.attached(&pod).await;
+    assert_eq!(attached[0], "[File: note.txt]\nhello file\n");
+    let cut = format!("[cut at {ATTACHED_AT_MOST} of {} bytes]", ATTACHED_AT_MOST + 1);
+    assert!(attached[1].ends_with(&cut), "{}", attached[1].len());
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_attached_is_said_to_the_person_and_to_the_model() {
+    let (mut bench, pod) = Bench::scripted().await;
+    std::fs::write(bench.root.join("outside.txt"), "secret").unwrap();
+    bench.call(&pod, input(vec![file("gone.txt"), file("../outside.txt")])).await.unwrap();
+    for path in ["gone.txt", "../outside.txt"] {
+        let Event::Alert(alert) = bench.next(|e| matches!(e, Event::Alert(_))).await else {
+            panic!()
+        };
+        assert!(alert.message.starts_with(&format!("cannot attach {path}: ")), "{alert:?}");
+    }
+    bench.end().await;
+    let attached = bench.attached(&pod).await;
+    assert!(attached[0].starts_with("[File: gone.txt]\n[not attached: "), "{attached:?}");
+    assert!(attached[1].ends_with("[not attached: path is outside allowed scope]"), "{attached:?}");
+}
+
+#[tokio::test]
+async fn a_child_that_lent_on_is_no_news_for_a_model() {
+    let (bench, pod) = Bench::scripted().await;
+    let event = PodEvent::ScopeSubDelegated {
+        parent_pod: "kid".into(),
+        sub_pod: "baby".into(),
+        sub_socket: "/s".into(),
+        scope: Vec::new(),
+    };
+    for _ in 0..2 {
+        bench.call(&pod, Method::PodEvent(event.clone())).await.unwrap();
+    }
+    assert_eq!(bench.info(&pod).await.state, State::Idle);
+    assert!(bench.host.shared.store.mail(&pod).await.unwrap().is_empty());
+    assert_eq!(bench.transcript(&pod).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_pod_without_a_parent_tells_nobody() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let other = bench.new_pod(None).await.name;
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    bench.end().await;
+    bench.is(&pod, State::Idle).await;
+    bench.call(&pod, Method::Stop).await.unwrap();
+    let bench = bench.restarted().await;
+    for pod in [&pod, &other] {
+        assert!(bench.host.shared.store.mail(pod).await.unwrap().is_empty(), "{pod}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_reads_no_transcript() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    bench.end().await;
+    let segment = bench.is(&pod, State::Idle).await.segment.unwrap();
+    let sessions = bench.root.join("home/data/sessions");
+    let session = std::fs::read_dir(sessions).unwrap().next().unwrap().unwrap().path();
+    let log = session.join(format!("{segment}.jsonl"));
+    // A pipe that nobody writes to: whoever opened it to read would hang.
+    std::fs::rename(&log, log.with_extension("kept")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&log).status().unwrap();
+    assert!(made.success());
+    let Event::PodsListed { pods } = bench.call(&pod, Method::ListPods).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!((pods.len(), pods[0]["state"].as_str()), (1, Some("readable")));
+    assert_eq!(pods[0]["last_result"]["result"], "finished");
+    std::fs::rename(log.with_extension("kept"), &log).unwrap();
+}
+
+#[tokio::test]
+async fn news_of_a_pod_nobody_knows_is_told_and_changes_no_family() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let before = bench.host.shared.family().len();
+    let event = PodEvent::ShutDown { pod_name: "stranger".into() };
+    bench.call(&pod, Method::PodEvent(event)).await.unwrap();
+    bench.end().await;
+    let facts = bench.facts(&pod).await;
+    let told = facts.iter().find_map(|fact| match fact {
+        Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } => Some(body),
+        _ => None,
+    });
+    assert!(told.unwrap().contains("pod `stranger` shut down"), "{told:?}");
+    assert_eq!(bench.host.shared.family().len(), before);
+}
+
+#[tokio::test]
+async fn a_pod_that_never_ran_is_there_again_and_begins() {
+    let (bench, pod) = Bench::scripted().await;
+    let mut bench = bench.restarted().await;
+    assert_eq!(bench.info(&pod).await.state, State::Idle);
+    bench.call(&pod, Method::Stop).await.unwrap();
+    let restore = Method::Restore { name: pod.to_string() };
+    bench.client.call(None, restore).await.unwrap();
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await, ["You said hello."]);
+}
+
+#[tokio::test]
+async fn how_full_the_window_is_is_known_before_the_first_request() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    bench.end().await;
+    let before = bench.is(&pod, State::Idle).await.context_tokens;
+    assert!(before > 0);
+    let bench = bench.restarted().await;
+    assert_eq!(bench.info(&pod).await.context_tokens, before);
+}

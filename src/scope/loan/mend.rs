@@ -1,0 +1,106 @@
+//! A book whose records do not add up is written anew from what every holder was made with.
+
+use crate::scope::loan::{Book, Loan, LoanKind};
+
+impl Book {
+    /// Lends everything anew when a record is missing: to those that are live, the oldest first,
+    /// and then what persons lent, where that is still possible. Returns whether anything was
+    /// wrong.
+    pub fn mend(&mut self) -> bool {
+        if self.fault().is_none() && !self.has_strays() {
+            return false;
+        }
+        let mut live: Vec<(u64, String)> =
+            self.live().map(|key| (self.holders[key].created, key.clone())).collect();
+        live.sort();
+        let loans = std::mem::take(&mut self.loans);
+        for holder in self.holders.values_mut() {
+            holder.live = false;
+        }
+        for (_, key) in live {
+            self.go_live(&key);
+        }
+        for Loan { lender, borrower, rule, .. } in
+            loans.into_iter().filter(|loan| loan.kind == LoanKind::Lent)
+        {
+            // What cannot be lent any more is back with who lent it.
+            let _ = if lender == borrower {
+                self.extend(&borrower, &rule)
+            } else {
+                self.lend(&lender, &borrower, rule)
+            };
+        }
+        true
+    }
+
+    /// Whether somebody lends whom the book does not know.
+    fn has_strays(&self) -> bool {
+        self.loans.iter().any(|loan| !self.holders.contains_key(&loan.lender))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scope::loan::{Book, Holder, Loan, LoanKind};
+    use crate::scope::{Permission, Rule, Scope};
+
+    fn write(target: &str) -> Rule {
+        Rule::new(target, Permission::Write)
+    }
+
+    /// p writes /w and lent /w/a to its child and /w/b, as a person wished, to z.
+    fn book() -> Book {
+        let mut book = Book::default();
+        for (n, (key, parent, at)) in
+            [("p", None, "/w"), ("kid", Some("p"), "/w/a"), ("z", None, "/z")].iter().enumerate()
+        {
+            let wanted = Scope::new(vec![write(at)]);
+            let parent = parent.map(str::to_owned);
+            let created = n as u64;
+            book.add(*key, Holder { parent, wanted, created, ..Holder::default() });
+            book.go_live(key);
+        }
+        book.lend("p", "z", write("/w/b")).unwrap();
+        book
+    }
+
+    #[test]
+    fn a_book_that_adds_up_is_left_alone() {
+        let mut whole = book();
+        assert!(!whole.mend());
+        assert_eq!(whole, book());
+    }
+
+    #[test]
+    fn a_lost_record_of_a_loan_is_written_anew() {
+        let mut torn = book();
+        torn.loans.remove(0);
+        assert!(torn.fault().is_some());
+        assert!(torn.mend());
+        assert_eq!(torn, book());
+    }
+
+    #[test]
+    fn what_was_lent_to_nobody_is_the_lenders_again() {
+        let mut torn = book();
+        torn.holders.remove("kid");
+        assert!(torn.mend());
+        assert_eq!(torn.fault(), None);
+        assert!(torn.held("p").covers(&write("/w/a")));
+        assert!(torn.held("z").covers(&write("/w/b")));
+    }
+
+    #[test]
+    fn a_loan_of_somebody_unknown_is_forgotten() {
+        let mut torn = book();
+        let stray = Loan {
+            lender: "ghost".into(),
+            borrower: "kid".into(),
+            rule: write("/g"),
+            kind: LoanKind::Born,
+        };
+        torn.add_loan(stray);
+        assert!(torn.mend());
+        assert_eq!(torn, book());
+    }
+}
