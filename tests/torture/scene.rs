@@ -59,7 +59,7 @@ async fn turns(bench: &Bench, hub: &Hub) -> Option<()> {
     compactions(hub).await?;
     going_back(hub).await?;
     let stopped = hub.call(Some(POD), "shutdown", Value::Null).await?;
-    assert_eq!(stopped["event"], "pods_stopped", "{stopped}");
+    assert_eq!(stopped["event"], "accepted", "{stopped}");
     Some(())
 }
 
