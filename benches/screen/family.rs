@@ -26,7 +26,12 @@ pub fn measure() -> Vec<Figure> {
     let names = grow(&home);
     let all = names.len();
     let terminal = Terminal::open(&home, &["--pod", "root-0"]);
-    terminal.until("the family shows", |seen| seen.shows("kid-0-14"));
+    terminal.until("the first root shows", |seen| seen.shows("to root-0"));
+    // Into the tree, all workspaces, and back to the composer.
+    terminal.send("\x18t");
+    terminal.send("w");
+    terminal.until("the family shows", |seen| seen.shows("kid-1-0"));
+    terminal.send("\x1b");
     for name in names.iter().step_by(all / STREAMING).take(STREAMING) {
         home.start(name, "tick");
     }
@@ -79,12 +84,10 @@ fn in_order(text: &str, names: &[String]) -> bool {
         let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         words.find_map(|word| names.iter().position(|name| name == word))
     };
-    // The last word of the screen's left pane; what stands right of it may name Pods, too.
-    let rows: Vec<usize> = text
-        .lines()
-        .map(|line| line.chars().take(30).collect::<String>())
-        .filter_map(|l| word(&l))
-        .collect();
+    // The tree stands above the first line that parts the panes, in the left ones of its columns.
+    let tree = text.lines().take_while(|line| !line.starts_with('├'));
+    let rows: Vec<usize> =
+        tree.filter_map(|line| word(&line.chars().take(30).collect::<String>())).collect();
     rows.len() > 10 && rows.windows(2).all(|pair| pair[0] < pair[1])
 }
 
