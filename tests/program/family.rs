@@ -4,6 +4,9 @@
 use crate::bench::{Bench, eventually, signal};
 use crate::pty::Terminal;
 use rusqlite::Connection;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{Event, Method, PodName};
+use yoi::scope::{Permission, Rule};
 
 const SCRIPT: &str = r#"
 [[when]]
@@ -45,6 +48,11 @@ says = "need"
 call = [{ name = "Bash", args = { command = "echo reached", needs = ["network"], reason = "to look" } }]
 [[when.step]]
 text = "Bash said: {result}"
+
+[[when]]
+says = "sleep"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "trap '' TERM; sleep 654 & wait" } }]
 
 [[when]]
 says = "read"
@@ -228,6 +236,45 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     terminal.press("read\r");
     terminal.waits_for("A file says hello.");
     same(&terminal, &bench, "ws");
+}
+
+/// Processes with this in their command line.
+fn running(words: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.trim() == words).count()
+}
+
+#[tokio::test]
+async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
+    let bench = bench();
+    let _host = bench.serve();
+    let found = yoi::client::find::connect(&bench.data()).await.expect("a connection");
+    let (client, mut events) = found.expect("a host");
+    client.call(None, Method::Watch).await.expect("a subscription");
+    for (pod, dir) in [("p", "a"), ("z", "b")] {
+        let (name, cwd) = (PodName::parse(pod).ok(), bench.ws().join(dir));
+        let scope = Some(vec![Rule::new(cwd.clone(), Permission::Write)]);
+        let model = Some(bench.model());
+        let new = NewPod { name, cwd, model, scope, ..NewPod::default() };
+        client.call(None, Method::New(new)).await.expect("a new Pod");
+    }
+    let p = PodName::parse("p").expect("a name");
+    client.call(Some(&p), Method::say("sleep")).await.expect("it is taken");
+    eventually("the command runs", || running("sleep 654") == 1);
+    let rule = Rule::new(bench.ws().join("a/deep"), Permission::Write);
+    let lend = client.call(Some(&p), Method::Lend { to: "z".into(), rule: rule.clone() }).await;
+    let refusal = lend.expect_err("a command writes there");
+    assert!(refusal.message.contains("`p` runs Bash trap"), "{refusal}");
+    let begun = std::time::Instant::now();
+    let stopped = client.call(Some(&p), Method::StopPods { tree: false }).await;
+    assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
+    assert!(begun.elapsed().as_secs() < 8, "{:?}", begun.elapsed());
+    assert_eq!(running("sleep 654"), 0);
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event.event, Event::Lagged));
+    }
 }
 
 /// Numbers that a seed decides.

@@ -11,11 +11,6 @@ use std::path::{Path, PathBuf};
 
 const SCRIPT: &str = r#"
 [[when]]
-says = "sleep"
-[[when.step]]
-call = [{ name = "Bash", args = { command = "trap '' TERM; sleep 600 & wait" } }]
-
-[[when]]
 says = "hang"
 [[when.step]]
 text = "Never said."
@@ -189,22 +184,6 @@ async fn what_a_child_had_is_its_parents_again_at_once_when_it_stops() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_a_command_that_ignores_its_signal_and_answers_in_time() {
-    let mut bench = Bench::family().await;
-    let mut new = bench.asks("kid", "a");
-    new.task = "sleep".into();
-    bench.spawn_with("p", new).await.unwrap();
-    let runs = |info: &PodInfo| info.activity.as_ref().is_some_and(|a| a.starts_with("Bash"));
-    while !runs(&bench.info(&name("kid")).await) {
-        bench.next(|e| matches!(e, Event::PodChanged { .. })).await;
-    }
-    let begun = std::time::Instant::now();
-    bench.stop("kid", false).await.unwrap();
-    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
-    assert_eq!(bench.info(&name("kid")).await.state, State::Stopped);
-}
-
-#[tokio::test]
 async fn a_tree_is_stopped_children_first_and_restored_with_what_each_had() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
@@ -330,21 +309,6 @@ async fn a_path_is_lent_found_and_taken_back() {
     assert_eq!(bench.writers("b/x"), ["p"]);
     let none = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap_err();
     assert!(none.message.contains("has lent nothing"), "{none}");
-}
-
-#[tokio::test]
-async fn nothing_is_lent_below_a_command_that_runs() {
-    let mut bench = Bench::family().await;
-    bench.root_pod("z", "z").await;
-    bench.call(&name("p"), Method::say("sleep")).await.unwrap();
-    let runs = |info: &PodInfo| info.activity.as_ref().is_some_and(|a| a.starts_with("Bash"));
-    while !runs(&bench.info(&name("p")).await) {
-        bench.next(|e| matches!(e, Event::PodChanged { .. })).await;
-    }
-    let lend = Method::Lend { to: "z".into(), rule: write(bench.root.join("w/b")) };
-    let refusal = bench.call(&name("p"), lend).await.unwrap_err();
-    assert!(refusal.message.contains("runs Bash trap"), "{refusal}");
-    bench.stop("p", false).await.unwrap();
 }
 
 #[tokio::test]
