@@ -56,6 +56,9 @@ pub const POINTS: &[&str] = &[
     // a Pod stops and comes back
     "stop-stored",
     "restore-stored",
+    // a host starts
+    "news-caught-up",
+    "pod-back",
     // a family: children, peers, lent scope
     "spawn-stored",
     "spawn-told",

@@ -175,6 +175,7 @@ pub(crate) async fn bring_back(
     shared.damaged.send_replace(Arc::new(damaged));
     shared.peers.send_replace(Arc::new(shared.store.peers().await?));
     crate::host::upward::catch_up(shared, &mut rows).await;
+    crate::crash_point!("news-caught-up");
     let mut book = Book::default();
     for row in &rows {
         book.add(row.name.key(), holder(row));
@@ -197,6 +198,7 @@ pub(crate) async fn bring_back(
         if let Some(handle) = shared.pod(&name) {
             // A Pod that cannot live says why in its own state.
             let _ = handle.live(Vec::new()).await;
+            crate::crash_point!("pod-back");
         }
     }
     Ok(supervisor)

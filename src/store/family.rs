@@ -55,6 +55,10 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     for (pod, wanted) in &change.wanted {
         let sql = "UPDATE pods SET wanted = ?2, since = ?3 WHERE key = ?1";
         existing(pod, db.execute(sql, params![pod.key(), wanted, signed(now_ms())])?)?;
+        if *wanted == Wanted::Stopped {
+            // What a person allowed it for good ends with it, also when the host dies right now.
+            db.execute("DELETE FROM policy WHERE pod = ?1", [pod.key()])?;
+        }
     }
     if let Some(pod) = &change.remove {
         existing(pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)?;

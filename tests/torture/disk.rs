@@ -55,6 +55,8 @@ pub struct Disk {
     pub peers: Vec<(String, String)>,
     pub loans: Vec<Loan>,
     pub questions: Vec<Question>,
+    /// Whom a rule of policy was made for.
+    pub policy: Vec<String>,
     /// Every segment by its name: its session, and whole lines only.
     pub segments: BTreeMap<String, (String, Vec<Value>)>,
     /// Lines that are no entries.
@@ -100,6 +102,7 @@ impl Disk {
             let (lender, borrower) = (row.get(0)?, row.get(1)?);
             Ok(Loan { lender, borrower, rule: json(&row.get::<_, String>(2)?) })
         });
+        self.policy = rows(&db, "SELECT pod FROM policy", |row| row.get(0));
         self.questions = rows(&db, "SELECT id, pod, verdict FROM asks", |row| {
             Ok(Question { id: row.get(0)?, pod: row.get(1)?, verdict: row.get(2)? })
         });

@@ -115,7 +115,7 @@ fn writers(disk: &Disk) -> Vec<String> {
     wrong
 }
 
-/// Loans, peers and children are whole.
+/// Loans, peers, children and what they are allowed are whole.
 fn ties(disk: &Disk) -> Vec<String> {
     let mut wrong = Vec::new();
     let live = |key: &str| disk.pod(key).is_some_and(|pod| pod.live);
@@ -126,6 +126,9 @@ fn ties(disk: &Disk) -> Vec<String> {
         if a >= b || disk.pod(a).is_none() || disk.pod(b).is_none() {
             wrong.push(format!("{a} and {b} are no whole pair"));
         }
+    }
+    for pod in disk.policy.iter().filter(|pod| !live(pod)) {
+        wrong.push(format!("{pod} is not live and its rules of policy are in force"));
     }
     let born = disk.pods.iter().filter_map(|pod| Some((pod, pod.parent.as_deref()?)));
     for (pod, parent) in born {

@@ -179,9 +179,8 @@ impl Driver {
     /// One order; whether it is carried out depends on what the Pods do right now.
     async fn act(&mut self, id: &str) -> Option<Value> {
         if let Some(ask) = self.question().filter(|_| self.dice.below(4) == 0) {
-            let no = json!({"verdict": "deny", "reason": "no"});
-            let verdict = if self.dice.below(3) == 0 { no } else { json!({"verdict": "once"}) };
-            return self.hub.answer(&ask, verdict).await;
+            let verdict = ["once", "deny", "pod", "tree"][self.roll(4)];
+            return self.hub.answer(&ask, json!({"verdict": verdict})).await;
         }
         let (one, child) = (self.one(), self.child());
         match self.dice.below(100) {

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 use yoi::crash::POINTS;
 
-/// The point that only a second start passes.
-const AT_START: &str = "log-closed";
+/// What only a start with something on disk passes.
+const AT_START: [&str; 3] = ["log-closed", "news-caught-up", "pod-back"];
 /// How many rounds are under way at once.
 const AT_ONCE: usize = 4;
 
@@ -88,7 +88,7 @@ struct Death {
 fn deaths(passings: &BTreeMap<Scene, BTreeMap<String, usize>>, rounds: usize) -> Vec<Death> {
     let mut deaths = Vec::new();
     for round in 0..rounds {
-        for point in POINTS.iter().filter(|point| **point != AT_START) {
+        for point in POINTS.iter().filter(|point| !AT_START.contains(point)) {
             let of = |(scene, times): (&Scene, &BTreeMap<String, usize>)| {
                 Some((*scene, *times.get(*point)?))
             };
@@ -196,15 +196,39 @@ fn journaled(file: &Path) -> String {
     pieces.filter_map(|piece| Some(piece["text"].as_str()?.to_owned())).collect()
 }
 
+/// Starts a host that dies before it serves.
+async fn die_at_start(bench: &Bench, point: &str) {
+    let env = [("YOI_CRASH_AT", point.to_owned())];
+    let died = bench.try_serve(&env).await.err().expect("the host dies while it starts");
+    assert!(died.contains("wait_status(9)"), "{point}: {died}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_dies_again_while_it_brings_a_family_back_loses_and_repeats_nothing() {
+    let deaths = [
+        ("spawn-stored", "pod-back"),
+        ("run-ended", "news-caught-up"),
+        ("run-ended", "pod-back"),
+        ("ask-committed", "log-closed"),
+        ("ask-stored", "pod-back"),
+        ("answer-stored", "log-closed"),
+        ("stop-stored", "news-caught-up"),
+    ];
+    for (first, then) in deaths {
+        let (bench, scene) = (bench().await, Scene::Family);
+        die_at(&bench, scene, first, 1).await;
+        die_at_start(&bench, then).await;
+        go_on(&bench, scene.cast(), &format!("{first}, then {then}")).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_dies_while_it_closes_a_cut_run_closes_it_once() {
     for _ in 0..number("YOI_TORTURE_ROUNDS", 2) {
         let bench = bench().await;
         let shown = cut_in_the_middle(&bench).await;
-        let env = [("YOI_CRASH_AT", AT_START.to_owned())];
-        let died = bench.try_serve(&env).await.err().expect("the host dies while it starts");
-        assert!(died.contains("wait_status(9)"), "{died}");
-        go_on(&bench, &[POD], AT_START).await;
+        die_at_start(&bench, "log-closed").await;
+        go_on(&bench, &[POD], "log-closed").await;
         let logs: Vec<String> =
             bench.files(".jsonl").iter().filter_map(|f| std::fs::read_to_string(f).ok()).collect();
         let log = logs.concat();

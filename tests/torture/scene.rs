@@ -69,7 +69,7 @@ async fn family(bench: &Bench, hub: &Hub) -> Option<()> {
     a_child(bench, hub).await?;
     peers(hub).await?;
     loans(bench, hub).await?;
-    a_question(hub, "q1", json!({"verdict": "once"})).await?;
+    a_question(hub, "q1", json!({"verdict": "tree"})).await?;
     a_question(hub, "q2", json!({"verdict": "deny", "reason": "not now"})).await?;
     a_question_withdrawn(hub).await?;
     all_stop_and_come_back(hub).await
