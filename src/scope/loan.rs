@@ -156,8 +156,7 @@ impl Book {
     /// What a new child of `parent` asks for: these rules, under the parent's own denies.
     pub fn child_scope(&self, parent: &str, rules: Vec<Rule>) -> Scope {
         let deny = self.holders.get(parent).map(|holder| holder.wanted.deny.clone());
-        let mut deny = deny.unwrap_or_default();
-        deny.retain(|deny| rules.iter().any(|rule| rule.overlaps(deny)));
+        let deny = deny.unwrap_or_default();
         Scope { allow: rules, deny }
     }
 
