@@ -418,6 +418,8 @@ impl Run {
         crate::crash_point!("mail-taken");
         self.taken(Some(mail.id)).await;
         crate::crash_point!("mail-marked");
+        // It is told once: a turn that took it is not taken back any more.
+        self.acted = true;
         Ok(true)
     }
 

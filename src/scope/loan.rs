@@ -69,8 +69,8 @@ pub enum LoanKind {
 pub enum NotLent {
     /// No rule of the lender gives as much.
     Outside,
-    /// Another one has it from the lender.
-    LentTo(String),
+    /// Another one got it from the lender. `has` has it now: the same one, or who has it from there.
+    LentTo { to: String, has: String },
     /// Another one holds it.
     HeldBy(String),
     /// This rule of the lender's own scope forbids it.
@@ -141,7 +141,8 @@ impl Book {
         }
         if let Some(deny) = held.deny.iter().find(|deny| refuses(deny, rule)) {
             if let Some(loan) = self.lent_by(lender).find(|loan| loan.rule.overlaps(deny)) {
-                return Err(NotLent::LentTo(loan.borrower.clone()));
+                let (to, has) = (loan.borrower.clone(), self.keeper(loan, rule));
+                return Err(NotLent::LentTo { to, has });
             }
             if holder.gaps.forgone.iter().any(|gap| gap.region == *deny)
                 && let Some(other) = self.writer_of(deny, lender)
@@ -151,6 +152,18 @@ impl Book {
             return Err(NotLent::Denied(deny.clone()));
         }
         Ok(())
+    }
+
+    /// Who has all of a rule by this loan now, the borrower or the last of those it went on to.
+    fn keeper(&self, loan: &Loan, rule: &Rule) -> String {
+        let mut at = loan.borrower.clone();
+        // A path can be lent in a circle; more steps than loans lead nowhere new.
+        for _ in &self.loans {
+            let on = |on: &&Loan| on.rule.permission == Permission::Write && on.rule.contains(rule);
+            let Some(on) = self.lent_by(&at).find(on) else { break };
+            at = on.borrower.clone();
+        }
+        at
     }
 
     /// What a new child of `parent` asks for: these rules, under the parent's own denies.
@@ -509,7 +522,9 @@ mod tests {
         let book = family();
         assert_eq!(book.may_lend("g", &write("/w/a")), Ok(()));
         assert_eq!(book.may_lend("g", &write("/x")), Err(NotLent::Outside));
-        assert_eq!(book.may_lend("g", &write("/w/p/d")), Err(NotLent::LentTo("p".into())));
+        let lent = |has: &str| Err(NotLent::LentTo { to: "p".into(), has: has.into() });
+        assert_eq!(book.may_lend("g", &write("/w/p/d")), lent("p"));
+        assert_eq!(book.may_lend("g", &write("/w/p/c/d")), lent("c"));
         assert_eq!(book.may_lend("g", &Rule::new("/w/p", Permission::Read)), Ok(()));
     }
 

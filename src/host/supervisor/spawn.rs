@@ -142,9 +142,14 @@ impl Supervisor {
             |key: &String| self.name_of(key).map_or_else(|| key.clone(), |name| name.to_string());
         let why = match why {
             NotLent::Outside => format!("no rule of `{owner}` gives {word} there"),
-            NotLent::LentTo(to) => {
+            NotLent::LentTo { to, has } if to == has => {
                 format!("`{owner}` has lent it to `{}`; it returns when that pod stops", name(to))
             }
+            NotLent::LentTo { to, has } => format!(
+                "`{owner}` has lent it to `{}` and `{}` has it now; it returns when both stop",
+                name(to),
+                name(has)
+            ),
             NotLent::HeldBy(other) => format!("`{}` holds write there", name(other)),
             NotLent::Denied(deny) => {
                 format!("the rule on {} denies it", deny.target.display())

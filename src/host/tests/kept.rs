@@ -5,7 +5,7 @@ use crate::host::tests::Bench;
 use crate::host::tests::family::{name, write};
 use crate::host::tests::pods::sql;
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, Method, PodInfo, Refusal, SpawnPod, State};
+use crate::protocol::{Event, LastRun, Method, PodInfo, Refusal, SpawnPod, State};
 use crate::scope::Permission;
 use crate::store::PodRow;
 
@@ -20,6 +20,17 @@ impl Bench {
 
     async fn back(&self, pod: &str) -> Result<Event, Refusal> {
         self.client.call(None, Method::Restore { name: pod.into() }).await
+    }
+
+    /// Waits until a Pod rests after another run than this one.
+    async fn rested(&mut self, pod: &str, before: Option<LastRun>) {
+        loop {
+            let info = self.info(&name(pod)).await;
+            if info.last_result != before && info.state == State::Idle {
+                return;
+            }
+            self.next(|e| matches!(e, Event::PodChanged { .. })).await;
+        }
     }
 
     /// The same host, started again after its files were changed behind its back.
@@ -84,6 +95,60 @@ async fn a_child_nobody_can_reach_is_stopped_and_its_scope_returns() {
     let stopped = bench.stop("kid", false).await.unwrap();
     assert_eq!(stopped[0].returned, [write(bench.root.join("w/a"))]);
     assert_eq!(bench.writers("a/x"), ["p"]);
+}
+
+#[tokio::test]
+async fn the_family_needs_nothing_of_the_runtime_directory() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let before = bench.holding();
+    let empty = |root: &std::path::Path| {
+        let _ = std::fs::remove_dir_all(root.join("home/run"));
+    };
+    let bench = bench.damaged_while_away(empty).await;
+    assert_eq!(bench.holding(), before);
+    assert_eq!(bench.info(&name("kid")).await.parent, Some(name("p")));
+    bench.stop("kid", false).await.unwrap();
+    assert_eq!(bench.writers("a/x"), ["p"]);
+}
+
+#[tokio::test]
+async fn a_child_and_a_peer_that_were_restored_are_reached_and_tell_as_before() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("z", "z").await;
+    bench.call(&name("p"), Method::Peer { name: "z".into() }).await.unwrap();
+    bench.spawn("p", "kid", "a").await.unwrap();
+    // The news of its first turn is behind it.
+    bench.rested("p", None).await;
+    let stop = Method::StopPods { tree: false };
+    bench.desk("p").call(Some(&name("kid")), stop).await.unwrap();
+    bench.stop("z", false).await.unwrap();
+    let mut bench = bench.restarted().await;
+    for pod in ["kid", "z"] {
+        bench.back(pod).await.unwrap();
+    }
+    let (desk, before) = (bench.desk("p"), bench.info(&name("p")).await.last_result);
+    desk.call(Some(&name("z")), Method::Notify { message: "hi".into() }).await.unwrap();
+    desk.call(Some(&name("kid")), Method::say("again")).await.unwrap();
+    bench.rested("p", before).await;
+    assert_eq!(bench.said(&name("kid")).await.last().unwrap(), "You said again.");
+    assert!(bench.host.shared.store.mail(&name("p")).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn two_hundred_children_that_cannot_start_are_reported_each_within_a_second() {
+    let bench = Bench::family().await;
+    bench.call(&name("p"), Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
+    let mut took = Vec::new();
+    for n in 0..200 {
+        let begun = std::time::Instant::now();
+        let refused = bench.spawn("p", &format!("kid-{n}"), "a").await.unwrap_err();
+        took.push(begun.elapsed());
+        assert!(refused.message.contains("no key for anthropic"), "{refused}");
+    }
+    took.sort();
+    assert!(took[197] < std::time::Duration::from_secs(1), "{:?}", took[197]);
+    assert_eq!(bench.host.shared.family().len(), 1);
 }
 
 #[tokio::test]

@@ -100,12 +100,35 @@ async fn a_request_that_failed_is_in_the_log_as_an_error_of_its_run() {
 #[tokio::test]
 async fn news_that_comes_during_the_last_request_of_a_turn_is_not_left_lying() {
     let (mut bench, pod) = Bench::scripted().await;
-    bench.call(&pod, Method::say(&"long ".repeat(200))).await.unwrap();
+    bench.call(&pod, Method::say("long ".repeat(200))).await.unwrap();
     bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
     bench.call(&pod, Method::Notify { message: "some news".into() }).await.unwrap();
     let heard = |e: &Event| matches!(e, Event::TextDone { text } if text == "Heard the news.");
     bench.next(heard).await;
     assert_eq!(bench.end().await, RunResult::Finished);
+}
+
+#[tokio::test]
+async fn news_that_a_turn_took_is_not_lost_when_that_turn_is_cancelled() {
+    let (mut bench, pod) = Bench::scripted().await;
+    for (news, ends) in [(Some("some news"), RunResult::RolledBack), (None, RunResult::Cancelled)] {
+        bench.call(&pod, Method::say("wait")).await.unwrap();
+        bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+        // The first turn has asked already; the second takes the news along.
+        if let Some(message) = news {
+            bench.call(&pod, Method::Notify { message: message.into() }).await.unwrap();
+        }
+        bench.call(&pod, Method::Cancel).await.unwrap();
+        assert_eq!(bench.end().await, ends);
+        bench.is(&pod, State::Idle).await;
+    }
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let facts = bench.facts(&pod).await;
+    let news = |fact: &&Fact| {
+        matches!(fact, Fact::SystemItem { item: SystemItem::Notification { .. }, .. })
+    };
+    assert_eq!(facts.iter().filter(news).count(), 1, "{facts:?}");
 }
 
 #[tokio::test]
