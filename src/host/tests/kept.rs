@@ -155,12 +155,16 @@ async fn two_hundred_children_that_cannot_start_are_reported_each_within_a_secon
 async fn a_child_whose_record_is_damaged_keeps_nothing_of_its_parents_scope() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("kid", "sub", "a/deep").await.unwrap();
     let damage = |root: &std::path::Path| {
         sql(root, "UPDATE pods SET scope = 'not JSON' WHERE key = 'kid'");
     };
     let bench = bench.damaged_while_away(damage).await;
     assert_eq!(bench.writers("a/x"), ["p"]);
+    assert_eq!(bench.writers("a/deep/x"), ["sub"], "who is below it keeps its own");
     assert!(bench.host.shared.store.loans().await.unwrap().is_empty());
+    let bench = bench.restarted().await;
+    assert_eq!(bench.writers("a/deep/x"), ["sub"]);
 }
 
 #[tokio::test]

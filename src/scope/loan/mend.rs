@@ -3,21 +3,20 @@
 use crate::scope::loan::{Book, Loan, LoanKind};
 
 impl Book {
-    /// Lends everything anew when a record is missing: to those that are live, the oldest first,
-    /// and then what persons lent, where that is still possible. Returns whether anything was
-    /// wrong.
+    /// Lends everything anew when a record is missing: to those that are live, first the ones whose
+    /// parent is lost, so that they keep what they had, then the oldest first; at last what persons
+    /// lent, where that is still possible. Returns whether anything was wrong.
     pub fn mend(&mut self) -> bool {
         if self.fault().is_none() && !self.has_strays() {
             return false;
         }
-        let mut live: Vec<(u64, String)> =
-            self.live().map(|key| (self.holders[key].created, key.clone())).collect();
-        live.sort();
+        let mut live: Vec<String> = self.live().cloned().collect();
+        live.sort_by_key(|key| (!self.is_orphan(key), self.holders[key].created));
         let loans = std::mem::take(&mut self.loans);
         for holder in self.holders.values_mut() {
             holder.live = false;
         }
-        for (_, key) in live {
+        for key in live {
             self.go_live(&key);
         }
         for Loan { lender, borrower, rule, .. } in
@@ -31,6 +30,12 @@ impl Book {
             };
         }
         true
+    }
+
+    /// Whether it has a parent that the book does not know.
+    fn is_orphan(&self, key: &str) -> bool {
+        let parent = self.holders[key].parent.as_ref();
+        parent.is_some_and(|parent| !self.holders.contains_key(parent))
     }
 
     /// Whether somebody lends whom the book does not know.
@@ -88,6 +93,21 @@ mod tests {
         assert_eq!(torn.fault(), None);
         assert!(torn.held("p").covers(&write("/w/a")));
         assert!(torn.held("z").covers(&write("/w/b")));
+    }
+
+    #[test]
+    fn who_lost_its_parent_keeps_what_it_had() {
+        let mut torn = book();
+        let wanted = Scope::new(vec![write("/w/a/b")]);
+        let parent = Some("kid".to_owned());
+        torn.add("sub", Holder { parent, wanted, created: 9, ..Holder::default() });
+        torn.go_live("sub");
+        torn.holders.remove("kid");
+        assert!(torn.mend());
+        assert_eq!(torn.fault(), None);
+        assert!(torn.held("sub").covers(&write("/w/a/b")));
+        assert!(torn.held("p").covers(&write("/w/a/c")));
+        assert!(!torn.held("p").covers(&write("/w/a/b")));
     }
 
     #[test]
