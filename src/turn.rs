@@ -195,7 +195,7 @@ pub(crate) struct Run {
     first: Option<crate::protocol::EntryId>,
     /// Why this run began; `None` while it only compacts.
     pub(crate) trigger: Option<Trigger>,
-    /// Whether a model said or a tool did anything yet.
+    /// Whether a model said or a tool did anything yet, or mail was taken that is told only once.
     pub(crate) acted: bool,
     requests: u32,
 }
