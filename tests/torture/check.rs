@@ -121,6 +121,11 @@ pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
     wrong
 }
 
+/// Whether a host that has just started tells of the family what is on disk.
+pub fn told_otherwise(bench: &Bench, hub: &Hub) -> Vec<String> {
+    family::told_otherwise(&Disk::read(bench), hub)
+}
+
 /// Everything that contradicts what clients were told, what tools left and what the model was
 /// asked.
 pub fn contradictions(bench: &Bench) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! parent has heard of its children, and what a person was asked.
 
 use crate::disk::{Disk, Loan, PodRow};
+use crate::hub::Hub;
 use crate::ledger::{Fact, Told};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,16 +97,44 @@ impl Held {
     }
 }
 
-/// No two live Pods may write one path.
-fn writers(disk: &Disk) -> Vec<String> {
+/// What each live Pod holds by the rows.
+fn held(disk: &Disk) -> Vec<(&str, Held)> {
     let live = disk.pods.iter().filter(|pod| pod.live);
-    let held: Vec<(&str, Held)> =
-        live.map(|pod| (pod.name.as_str(), Held::of(pod, &disk.loans))).collect();
+    live.map(|pod| (pod.name.as_str(), Held::of(pod, &disk.loans))).collect()
+}
+
+/// Every path that a rule names, and some below each.
+fn places(held: &[(&str, Held)]) -> Vec<PathBuf> {
     let all = held.iter().flat_map(|(_, held)| held.allow.iter().chain(&held.deny));
     let targets: BTreeSet<&Path> = all.map(|rule| rule.target.as_path()).collect();
-    let places = targets.into_iter().flat_map(|at| [at.to_owned(), at.join("x"), at.join("x/y")]);
+    targets.into_iter().flat_map(|at| [at.to_owned(), at.join("x"), at.join("x/y")]).collect()
+}
+
+/// Whether screens are told of the family what the rows say.
+pub fn told_otherwise(disk: &Disk, hub: &Hub) -> Vec<String> {
+    let (held, pods, mut wrong) = (held(disk), hub.pods(), Vec::new());
+    for (name, stored) in &held {
+        let Some(info) = pods.iter().find(|info| info["name"] == *name) else { continue };
+        let told = Held { allow: rules(&info["scope"]), deny: rules(&info["deny"]) };
+        for place in places(&held) {
+            if told.writes(&place) != stored.writes(&place) {
+                wrong.push(format!("{} of {name} is told otherwise: {info}", place.display()));
+            }
+        }
+    }
+    let stored: BTreeSet<(String, String)> = disk.peers.iter().cloned().collect();
+    let told = hub.peers();
+    if told != stored {
+        wrong.push(format!("peers are told {told:?}, stored {stored:?}"));
+    }
+    wrong
+}
+
+/// No two live Pods may write one path.
+fn writers(disk: &Disk) -> Vec<String> {
+    let held = held(disk);
     let mut wrong = Vec::new();
-    for place in places {
+    for place in places(&held) {
         let writers = held.iter().filter(|(_, held)| held.writes(&place)).map(|(name, _)| *name);
         let writers: Vec<&str> = writers.collect();
         if writers.len() > 1 {

@@ -2,7 +2,7 @@
 
 use crate::ledger::Told;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,6 +31,8 @@ struct Heard {
     pods: HashMap<String, Value>,
     /// What waits for a person, by its id.
     questions: HashMap<String, Value>,
+    /// Who was peers when this connection began to watch.
+    peers: BTreeSet<(String, String)>,
     closed: bool,
 }
 
@@ -167,6 +169,11 @@ impl Hub {
         heard.questions.values().find(|ask| ask["pod"] == pod).cloned()
     }
 
+    /// Who was peers at the start of this connection, each pair in the order of its names.
+    pub fn peers(&self) -> BTreeSet<(String, String)> {
+        self.heard.lock().expect("no test panics with it").peers.clone()
+    }
+
     /// Changes the ledger of what was told.
     pub fn write_down<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
         change(&mut self.told.lock().expect("no test panics with it"))
@@ -234,6 +241,8 @@ impl Heard {
                 let pods = event["data"]["pods"].as_array().cloned().unwrap_or_default();
                 self.pods = pods.into_iter().map(|info| (name(&info), info)).collect();
                 let asks = event["data"]["asks"].as_array().cloned().unwrap_or_default();
+                let peers = event["data"]["peers"].as_array().cloned().unwrap_or_default();
+                self.peers = peers.iter().map(|edge| (text(edge, "a"), text(edge, "b"))).collect();
                 self.questions = asks.into_iter().map(|ask| (id(&ask), ask)).collect();
                 self.listeners.retain(|(_, tell)| tell.send(event.clone()).is_ok());
             }
@@ -265,9 +274,13 @@ impl Heard {
 }
 
 fn name(info: &Value) -> String {
-    info["name"].as_str().unwrap_or_default().to_owned()
+    text(info, "name")
 }
 
 fn id(ask: &Value) -> String {
-    ask["id"].as_str().unwrap_or_default().to_owned()
+    text(ask, "id")
+}
+
+fn text(of: &Value, key: &str) -> String {
+    of[key].as_str().unwrap_or_default().to_owned()
 }

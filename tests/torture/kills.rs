@@ -121,6 +121,7 @@ pub async fn start(bench: &Bench, expected: &BTreeMap<String, Expected>) -> (Hos
     let hub = bench.connect(&host).await.expect("a host that lives");
     let mut wrong = check::alive(&hub, expected);
     wrong.extend(check::contradictions(bench));
+    wrong.extend(check::told_otherwise(bench, &hub));
     if bench.provider.requests() != asked {
         wrong.push("a start sent something to the model".to_owned());
     }
