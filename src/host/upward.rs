@@ -82,7 +82,10 @@ async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
         Fact::RunErrored { interrupted: false, message } => {
             ("failed".into(), Some(message.clone()))
         }
-        Fact::RunErrored { interrupted: true, .. } => ("cancelled".into(), None),
+        Fact::RunErrored { interrupted: true, message } if message == "Cancelled" => {
+            ("cancelled".into(), None)
+        }
+        // One that was cut off has not ended: it can go on.
         _ => return,
     };
     let last = LastRun { entry, result, error, at: end.ts };

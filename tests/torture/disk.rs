@@ -20,6 +20,8 @@ pub struct PodRow {
     pub segment: Option<String>,
     pub scope: Value,
     pub gaps: Value,
+    /// How its last run ended, if any has.
+    pub last_run: Value,
 }
 
 /// Something for a Pod's mailbox.
@@ -78,8 +80,8 @@ impl Disk {
         let mut db = Connection::open_with_flags(path, flags).expect("the store");
         // One moment for all tables.
         let db = db.transaction().expect("a transaction");
-        let pods =
-            "SELECT key, name, parent, wanted, since, session, segment, scope, gaps FROM pods";
+        let pods = "SELECT key, name, parent, wanted, since, session, segment, scope, gaps, \
+                    coalesce(last_run, 'null') FROM pods";
         self.pods = rows(&db, pods, |row| {
             Ok(PodRow {
                 key: row.get(0)?,
@@ -91,6 +93,7 @@ impl Disk {
                 segment: row.get(6)?,
                 scope: json(&row.get::<_, String>(7)?),
                 gaps: json(&row.get::<_, String>(8)?),
+                last_run: json(&row.get::<_, String>(9)?),
             })
         });
         self.mail = rows(&db, "SELECT pod, id, payload, taken FROM mail", |row| {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub fn contradictions(disk: &Disk, told: &Told) -> Vec<String> {
     let mut wrong = writers(disk);
     wrong.extend(ties(disk));
+    wrong.extend(disk.pods.iter().filter_map(|pod| last_run(disk, pod)));
     wrong.extend(news(disk));
     wrong.extend(questions(disk, told));
     wrong.extend(facts(disk, told));
@@ -177,6 +178,24 @@ fn ties(disk: &Disk) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// What a row says of a Pod's last run and the log does not.
+fn last_run(disk: &Disk, pod: &PodRow) -> Option<String> {
+    let id = pod.last_run["entry"].as_str()?;
+    let entries = disk.entries_of(pod);
+    let Some(end) = entries.get(id) else {
+        return Some(format!("the last run of {} did not end: {}", pod.name, pod.last_run));
+    };
+    let word = match (end["kind"].as_str()?, end["interrupted"] == true) {
+        ("run_completed", _) => end["result"].as_str()?,
+        ("run_errored", false) => "failed",
+        ("run_errored", true) if end["message"] == "Cancelled" => "cancelled",
+        ("extension", _) if end["domain"] == "yoi.rolled_back" => "rolled_back",
+        _ => "no end that is noted",
+    };
+    let same = pod.last_run["result"] == word;
+    (!same).then(|| format!("{} is {word} in the log: {}", pod.name, pod.last_run))
 }
 
 /// Whether a run ended in a way that a parent hears of.

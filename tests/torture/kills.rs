@@ -1,4 +1,5 @@
-//! Random kills under load: several Pods that stream, call tools, get news and queue messages.
+//! Random kills under load: several families whose Pods stream, call tools, get news, queue
+//! messages and ask, while children are made, stopped and restored and paths are lent.
 
 use crate::bench::{Bench, Host};
 use crate::check::{self, Expected, nothing_wrong};
