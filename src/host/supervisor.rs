@@ -319,7 +319,11 @@ impl Supervisor {
         let gaps = next.holders().filter(moved).map(|(key, h)| (key.clone(), h.gaps.clone()));
         change.gaps = gaps.collect();
         let stored = self.shared.store.change_family(change).await;
-        stored.map_err(|error| Refusal::internal(error.to_string()))?;
+        stored.map_err(|error| match error {
+            // The store alone knows the names of records that cannot be read.
+            StoreError::Taken(name) => taken(&name),
+            error => internal(error),
+        })?;
         self.book = next;
         self.regrant().await;
         Ok(())
@@ -389,6 +393,10 @@ impl Supervisor {
 /// The reply to an order that leaves nothing to say.
 fn done() -> Event {
     Event::Accepted { entry: None, queued: None }
+}
+
+fn taken(name: &PodName) -> Refusal {
+    Refusal::invalid(format!("pod name `{name}` is already taken; :open {name} goes there"))
 }
 
 fn internal(error: impl ToString) -> Refusal {

@@ -79,11 +79,7 @@ pub(crate) fn open_calls(files: &Files, segment: SegmentId) -> Result<Vec<String
             }
             Fact::AssistantItem {
                 item: Item::ToolCall { call_id, name, arguments, .. }, ..
-            } => {
-                if !answered.contains(call_id) {
-                    open.push(crate::turn::label(name, arguments));
-                }
-            }
+            } if !answered.contains(call_id) => open.push(crate::turn::label(name, arguments)),
             _ => {}
         }
     }

@@ -6,13 +6,13 @@ use crate::config::settings::WorkspaceSettings;
 use crate::config::workspace::{Access, Workspace};
 use crate::host::Shared;
 use crate::host::pod::life::Resolved;
-use crate::host::pod::{self, Granted, Handle, life};
-use crate::host::supervisor::{Supervisor, holder, insert, internal};
+use crate::host::pod::{self, Handle, life};
+use crate::host::supervisor::{Supervisor, holder, insert, taken};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodName, Refusal, SessionId, now_ms};
-use crate::scope::loan::Gaps;
+use crate::scope::loan::{Gaps, Holder};
 use crate::scope::{Permission, Rule, Scope};
-use crate::store::{Change, PodRow, StoreError, Wanted};
+use crate::store::{Change, PodRow, Wanted};
 use std::path::{Path, PathBuf};
 
 /// How many numbers are tried for a default name that is taken.
@@ -97,40 +97,17 @@ impl Supervisor {
     /// is live in the book from here on.
     pub(super) async fn add(&mut self, mut row: PodRow, env: Env) -> Result<Handle, Refusal> {
         row.wanted = Wanted::Live;
-        let (key, name) = (row.name.key(), row.name.clone());
+        let key = row.name.key();
         let mut next = self.book.clone();
-        next.add(key.clone(), crate::scope::loan::Holder { live: false, ..holder(&row) });
+        next.add(key.clone(), Holder { live: false, ..holder(&row) });
         next.go_live(&key);
-        let change = Change { create: Some(row.clone()), ..Change::default() };
-        let change = Change {
-            // Checked in the store, too: it alone knows names of damaged rows.
-            ..change
-        };
-        self.store_new(next, change, &name).await?;
-        let granted: Granted = self.granted(&key);
+        let create = Some(row.clone());
+        self.turn_page(next, Change { create, ..Change::default() }).await?;
+        let granted = self.granted(&key);
         let handle = pod::spawn(&self.shared, self.orders.clone(), row, granted).await;
         insert(&self.shared, handle.clone());
         handle.call(Method::Open { env }).await?;
         Ok(handle)
-    }
-
-    async fn store_new(
-        &mut self,
-        next: crate::scope::loan::Book,
-        mut change: Change,
-        name: &PodName,
-    ) -> Result<(), Refusal> {
-        change.loans = next.loans().to_vec();
-        change.gaps =
-            next.holders().map(|(key, holder)| (key.clone(), holder.gaps.clone())).collect();
-        match self.shared.store.change_family(change).await {
-            Ok(()) => {}
-            Err(StoreError::Taken(_)) => return Err(taken(name)),
-            Err(error) => return Err(internal(error)),
-        }
-        self.book = next;
-        self.regrant().await;
-        Ok(())
     }
 
     /// The profile asked for, with its name; `None` and `default` are the one of that name, when
@@ -177,10 +154,6 @@ impl Supervisor {
             .find(|name| self.shared.pod(name).is_none())
             .ok_or_else(|| Refusal::invalid(format!("every name like `{base}` is taken; give one")))
     }
-}
-
-fn taken(name: &PodName) -> Refusal {
-    Refusal::invalid(format!("pod name `{name}` is already taken; :open {name} goes there"))
 }
 
 /// The scope a new Pod asks for, without yoi's own directories.

@@ -1,8 +1,12 @@
 //! Deleting a stopped Pod for good.
 
+use crate::host::Members;
+use crate::host::pod::Handle;
 use crate::host::supervisor::{Supervisor, done, internal};
-use crate::protocol::{Event, PodName, Refusal};
+use crate::protocol::{Event, PodName, Refusal, SessionId};
 use crate::store::Change;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Supervisor {
     /// Deletes a stopped Pod, its session and its row; its children are nobody's.
@@ -26,11 +30,36 @@ impl Supervisor {
         Ok(done())
     }
 
-    fn children(&self, of: &PodName) -> Vec<crate::host::pod::Handle> {
+    fn children(&self, of: &PodName) -> Vec<Handle> {
         let members = self.shared.members.borrow().clone();
-        let is_child = |handle: &&crate::host::pod::Handle| {
+        let is_child = |handle: &&Handle| {
             handle.info.borrow().parent.as_ref().is_some_and(|parent| parent.key() == of.key())
         };
         members.0.values().filter(is_child).cloned().collect()
+    }
+
+    /// A Pod is gone from the store: it goes from the family and its session from the disk; what
+    /// could not be deleted is said.
+    pub(super) async fn leave_family(
+        &self,
+        handle: &Handle,
+        session: SessionId,
+    ) -> Result<(), Refusal> {
+        self.shared.members.send_modify(|members| {
+            let mut map = BTreeMap::clone(&members.0);
+            map.remove(&handle.name.key());
+            *members = Members(Arc::new(map));
+        });
+        let name = handle.name.clone();
+        self.drop_peers_of(&name);
+        self.shared.feed(None, None, &Event::PodRemoved { name: name.clone() });
+        let session = self.shared.dirs.data.join("sessions").join(session.to_string());
+        match tokio::fs::remove_dir_all(&session).await {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(internal(format!(
+                "{name} is gone, but cannot delete {}: {e}",
+                session.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 }

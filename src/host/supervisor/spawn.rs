@@ -6,9 +6,9 @@ use crate::config::settings::WorkspaceSettings;
 use crate::config::workspace::Workspace;
 use crate::host::pod::life::{self, Resolved};
 use crate::host::pod::{Handle, Parental};
+use crate::host::supervisor::Supervisor;
 use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::create::{Plan, inherited};
-use crate::host::supervisor::{Supervisor, internal};
 use crate::protocol::{Event, Method, PodName, Refusal, SpawnPod, State};
 use crate::scope::loan::NotLent;
 use crate::scope::{Permission, Rule, Scope};
@@ -71,7 +71,8 @@ impl Supervisor {
         let remove = Some(child.name.clone());
         // Where the store cannot be written the child stays, stopped by its own refusal.
         if self.turn_page(next, Change { remove, ..Change::default() }).await.is_ok() {
-            self.forget(child, session).await;
+            // What of its session stays on the disk is in nobody's way.
+            let _ = self.leave_family(child, session).await;
         }
     }
 
@@ -248,35 +249,4 @@ fn child_cwd(asked: Option<&Path>, parents: &Path, scope: &Scope) -> Result<Path
     home.map(Path::to_path_buf).ok_or_else(|| {
         Refusal::invalid("no directory in scope is there to work in; create one, or pass cwd")
     })
-}
-
-impl Supervisor {
-    /// A Pod is gone from the store: it goes from the family and its session from the disk.
-    pub(super) async fn forget(&self, handle: &Handle, session: crate::protocol::SessionId) {
-        let _ = self.leave_family(handle, session).await;
-    }
-
-    /// As [`Supervisor::forget`]; what could not be deleted is said.
-    pub(super) async fn leave_family(
-        &self,
-        handle: &Handle,
-        session: crate::protocol::SessionId,
-    ) -> Result<(), Refusal> {
-        self.shared.members.send_modify(|members| {
-            let mut map = std::collections::BTreeMap::clone(&members.0);
-            map.remove(&handle.name.key());
-            *members = crate::host::Members(std::sync::Arc::new(map));
-        });
-        let name = handle.name.clone();
-        self.drop_peers_of(&name);
-        self.shared.feed(None, None, &Event::PodRemoved { name: name.clone() });
-        let session = self.shared.dirs.data.join("sessions").join(session.to_string());
-        match tokio::fs::remove_dir_all(&session).await {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(internal(format!(
-                "{name} is gone, but cannot delete {}: {e}",
-                session.display()
-            ))),
-            _ => Ok(()),
-        }
-    }
 }

@@ -150,7 +150,7 @@ async fn a_question_shows_and_allowing_it_once_runs_that_call_and_no_other() {
     let info = bench.is(&pod, State::NeedsYou).await;
     assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
     let Event::Family { asks, .. } = bench.host.shared.whole_family() else { panic!() };
-    assert_eq!(asks, [ask.clone()]);
+    assert_eq!(asks, std::slice::from_ref(&ask));
     assert!(!bench.wrote("a.txt"));
     bench.answer(&ask, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
@@ -245,7 +245,7 @@ async fn a_question_survives_the_host_and_its_answer_resumes_that_call_once_and_
     let mut bench = bench.restarted().await;
     let info = bench.is(&pod, State::NeedsYou).await;
     assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
-    assert_eq!(bench.questions(), [ask.clone()]);
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
     let refused = bench.call(&pod, Method::say("x")).await.unwrap_err().message;
     assert!(refused.contains("answer it first"), "{refused}");
     assert!(!bench.wrote("a.txt"));
@@ -315,7 +315,7 @@ async fn a_question_that_only_the_log_holds_is_asked_again() {
     let ask = bench.asked().await;
     let (store, id) = (bench.host.shared.store.clone(), ask.id.clone());
     let mut bench = bench.after(async move || store.end_asks(vec![id]).await.unwrap()).await;
-    assert_eq!(bench.questions(), [ask.clone()]);
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
     bench.answer(&ask, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.wrote("a.txt"));
@@ -367,7 +367,7 @@ async fn an_answer_for_the_subtree_answers_what_a_child_asks_too_and_will_ask() 
     let mut bench = bench.restarted().await;
     bench.say(&kid, "read").await;
     let kids = bench.asked().await;
-    assert_eq!(kids.lineage, [pod.clone()]);
+    assert_eq!(kids.lineage, std::slice::from_ref(&pod));
     // The parent hears of it, which is a turn of its own.
     bench.ended(&pod).await;
     bench.is(&pod, State::Idle).await;
@@ -464,7 +464,7 @@ async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes
     let ask = bench.asked().await;
     let refused = bench.answer(&ask, once()).await.unwrap_err();
     assert!(refused.contains("`else` holds write on "), "{refused}");
-    assert_eq!(bench.questions(), [ask.clone()]);
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
     bench.answer(&ask, Verdict::Deny { reason: String::new() }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: a person said no");
