@@ -95,16 +95,22 @@ fn age(ms: u64) -> String {
 /// `yoi send`: done when the host has recorded it; the turn goes on in the background.
 pub async fn send(opening: &Opening, pod: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
     let mut talk = talk(opening, Reach::AttachOrStart).await?;
-    let result = say(&mut talk, pod, input).await;
+    let result = say(&mut talk, opening, pod, input).await;
     done(talk, result).await
 }
 
-async fn say(talk: &mut Talk, pod: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
+async fn say(
+    talk: &mut Talk,
+    opening: &Opening,
+    pod: &PodName,
+    input: Vec<Segment>,
+) -> Result<(), Failure> {
     let info = talk.find(pod)?.clone();
     if info.state == State::Stopped {
         let message = format!("{pod} is stopped: `yoi restore {pod}` brings it back");
         return Err(Failure::new(Exit::Failed, message));
     }
+    talk.call(Some(&info.name), Method::Open { env: opening.env.clone() }).await?;
     let reply = talk.call(Some(&info.name), Method::Send { input, queue: true }).await?;
     match reply {
         Event::Accepted { queued: Some(_), .. } => {

@@ -273,9 +273,7 @@ impl Pod {
     }
 
     fn key_is_missing(&self) -> bool {
-        let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
-        let source = self.resolved.model.as_ref().map(|choice| &choice.model.key);
-        source.is_some_and(|source| keys.resolve(source, &self.env).is_err())
+        self.resolved.model.as_ref().is_some_and(|choice| self.key(choice).is_err())
     }
 
     async fn edit_queued(&mut self, id: &str, input: Option<Vec<Segment>>, answer: Answer) {

@@ -81,10 +81,22 @@ impl Pod {
     /// The model and its provider, `None` when no model is known.
     fn provider(&self) -> Result<Option<(crate::config::models::Model, Provider)>, MissingKey> {
         let Some(choice) = &self.resolved.model else { return Ok(None) };
-        let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
-        let key = keys.resolve(&choice.model.key, &self.env)?;
+        let key = self.key(choice)?;
         let (timeouts, http) = (self.shared.timeouts, self.shared.http.clone());
         Ok(Some((choice.model.clone(), Provider::new(&choice.model, key, timeouts, http))))
+    }
+
+    /// The key of a model: from what clients offered this Pod, else from the environment that the
+    /// host was started in. So a family goes on after a restart, whoever speaks to it first.
+    pub(super) fn key(
+        &self,
+        choice: &crate::config::choice::Choice,
+    ) -> Result<Option<crate::config::keys::Secret>, MissingKey> {
+        let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
+        let offered = keys.resolve(&choice.model.key, &self.env);
+        offered.or_else(|missing| {
+            keys.resolve(&choice.model.key, &self.shared.env).map_err(|_| missing)
+        })
     }
 
     fn needs_key(&mut self, start: Start, missing: &MissingKey) {
