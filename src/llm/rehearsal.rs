@@ -32,6 +32,7 @@ use crate::llm::{Deltas, Failure, Request};
 use futures_util::stream;
 use play::Act;
 use script::Script;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,17 +54,27 @@ const TOUR_SCRIPT: &str = include_str!("../../prompts/tour.toml");
 pub fn open(script: &Path, request: &Request) -> Result<Deltas, Failure> {
     let script = load(script)?;
     let acts = play::reply(&script, request)?;
-    Ok(Box::pin(stream::unfold(acts.into_iter(), |mut acts| async move {
+    Ok(Box::pin(stream::unfold(VecDeque::from(acts), |mut acts| async move {
         loop {
-            match acts.next()? {
+            match acts.pop_front()? {
                 // Others get their turn between two deltas, as with a real connection.
                 Act::Say(delta) => {
                     tokio::task::yield_now().await;
                     return Some((Ok(delta), acts));
                 }
+                Act::Stream(mut text) => {
+                    let delay = text.delay_ms();
+                    let Some(delta) = text.next() else { continue };
+                    if delay > 0 {
+                        tokio::time::sleep(Duration::from_millis(delay)).await;
+                    }
+                    tokio::task::yield_now().await;
+                    acts.push_front(Act::Stream(text));
+                    return Some((Ok(delta), acts));
+                }
                 Act::Wait(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
                 Act::Hang => std::future::pending().await,
-                Act::Fail(failure) => return Some((Err(failure), Vec::new().into_iter())),
+                Act::Fail(failure) => return Some((Err(failure), VecDeque::new())),
             }
         }
     })))

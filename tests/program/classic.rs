@@ -16,6 +16,10 @@ fn a_classic_client_hears_what_was_recorded_but_for_the_intended_differences() {
     for dir in &dirs {
         fs::create_dir_all(dir.join(".git")).expect("a workspace of its own");
     }
+    // The predecessor had no questions: what it refused is refused here, too.
+    let rule = "[[permissions.rule]]\ntool = \"Read\"\npattern = \"/etc/*\"\naction = \"deny\"\n";
+    fs::create_dir_all(bench.path("home/config")).expect("a new directory");
+    fs::write(bench.path("home/config/config.toml"), rule).expect("a new file");
     fs::write(dirs[0].join("note.txt"), "hello file\n").expect("a new file");
     let (model, [alpha, beta]) = (bench.model(), dirs.map(|dir| dir.display().to_string()));
     let made = bench.yoi(&[

@@ -12,10 +12,48 @@ use std::time::Duration;
 /// What happens next in a reply.
 pub enum Act {
     Say(Delta),
+    Stream(Text),
     /// Milliseconds.
     Wait(u64),
     Hang,
     Fail(Failure),
+}
+
+/// A text that comes piece by piece; the pieces are made as they are said.
+pub struct Text {
+    of: TextOf,
+    text: String,
+    /// The bytes that were said.
+    said: usize,
+    pace: Pace,
+}
+
+/// What a text is part of.
+enum TextOf {
+    Answer,
+    Thinking,
+    /// The arguments of the call with this id.
+    Arguments(String),
+}
+
+impl Text {
+    /// Milliseconds before the next piece.
+    pub fn delay_ms(&self) -> u64 {
+        self.pace.delay_ms
+    }
+
+    /// One delta for every `chunk` characters; together they are the text.
+    pub fn next(&mut self) -> Option<Delta> {
+        let rest = self.text.get(self.said..).filter(|rest| !rest.is_empty())?;
+        let end = rest.char_indices().nth(self.pace.chunk).map_or(rest.len(), |(at, _)| at);
+        let piece = rest[..end].to_owned();
+        self.said += end;
+        Some(match &self.of {
+            TextOf::Answer => Delta::Text(piece),
+            TextOf::Thinking => Delta::Thinking(piece),
+            TextOf::Arguments(id) => Delta::ToolCallArgs { id: id.clone(), json: piece },
+        })
+    }
 }
 
 /// The line of a system prompt that says where the Pod works.
@@ -303,20 +341,12 @@ impl Acts {
         self.all.push(Act::Say(delta));
     }
 
-    /// One delta for every `chunk` characters; together they are the text.
-    fn stream(&mut self, text: &str, delta: impl Fn(String) -> Delta) {
-        let mut chars = text.chars().peekable();
-        while chars.peek().is_some() {
-            if self.pace.delay_ms > 0 {
-                self.all.push(Act::Wait(self.pace.delay_ms));
-            }
-            let piece: String = chars.by_ref().take(self.pace.chunk).collect();
-            self.say(delta(piece));
-        }
+    fn stream(&mut self, text: &str, of: TextOf) {
+        self.all.push(Act::Stream(Text { of, text: text.to_owned(), said: 0, pace: self.pace }));
     }
 
     fn pieces(&mut self, text: &str) {
-        self.stream(text, Delta::Text);
+        self.stream(text, TextOf::Answer);
     }
 
     fn text(&mut self, text: &str) {
@@ -332,7 +362,7 @@ impl Acts {
             return;
         }
         self.say(Delta::ThinkingStart);
-        self.stream(text, Delta::Thinking);
+        self.stream(text, TextOf::Thinking);
         let item = Item::Reasoning {
             text: text.to_owned(),
             summary: Vec::new(),
@@ -344,7 +374,7 @@ impl Acts {
 
     fn call(&mut self, id: String, name: String, arguments: String) {
         self.say(Delta::ToolCallStart { id: id.clone(), name: name.clone() });
-        self.stream(&arguments, |json| Delta::ToolCallArgs { id: id.clone(), json });
+        self.stream(&arguments, TextOf::Arguments(id.clone()));
         let item = Item::ToolCall { call_id: id.clone(), name, arguments };
         self.say(Delta::Block { item, native: None });
     }
