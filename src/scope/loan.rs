@@ -75,6 +75,9 @@ pub enum NotLent {
     HeldBy(String),
     /// This rule of the lender's own scope forbids it.
     Denied(Rule),
+    /// The borrower reads all of this region because somebody else holds it: a part of it alone
+    /// would not be its to write.
+    PartOf(Rule),
     /// The lender or the borrower is not live.
     NotLive(String),
 }
@@ -233,10 +236,23 @@ impl Book {
             return Err(NotLent::NotLive(to.into()));
         }
         self.may_lend(from, &rule)?;
+        let before = self.clone();
         let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LoanKind::Lent);
-        self.loans.push(Loan { lender, borrower, rule, kind });
+        self.loans.push(Loan { lender, borrower, rule: rule.clone(), kind });
         self.settle(&[to.to_owned()]);
-        Ok(())
+        self.must_hold(to, &rule).inspect_err(|_| *self = before)
+    }
+
+    /// Whether a loan came to what it was made for.
+    fn must_hold(&self, key: &str, rule: &Rule) -> Result<(), NotLent> {
+        if self.held(key).covers(rule) {
+            return Ok(());
+        }
+        let gaps = self.holders.get(key).map(|holder| holder.gaps.forgone.as_slice());
+        let around = gaps.unwrap_or_default().iter().find(|gap| gap.region.overlaps(rule));
+        let denied = |key: &str| self.held(key).deny.into_iter().find(|deny| deny.overlaps(rule));
+        let region = around.map(|gap| gap.region.clone()).or_else(|| denied(key));
+        Err(region.map_or(NotLent::Outside, NotLent::PartOf))
     }
 
     /// Gives a live holder a rule beyond what it was made with, until it stops. The uppermost live
@@ -256,17 +272,18 @@ impl Book {
             return Err(NotLent::HeldBy(other));
         }
         let has = chain.iter().rposition(|key| self.held(key).covers(rule));
-        let from = has.unwrap_or(0);
+        let (from, before) = (has.unwrap_or(0), self.clone());
         if has.is_none() {
             let (lender, borrower) = (chain[0].clone(), chain[0].clone());
             let (rule, kind) = (rule.clone(), LoanKind::Lent);
             self.loans.push(Loan { lender, borrower, rule, kind });
             self.settle(&chain[..1]);
         }
+        let mut given = self.must_hold(&chain[from], rule);
         for pair in chain[from..].windows(2) {
-            self.lend(&pair[0], &pair[1], rule.clone())?;
+            given = given.and_then(|()| self.lend(&pair[0], &pair[1], rule.clone()));
         }
-        Ok(())
+        given.inspect_err(|_| *self = before)
     }
 
     /// The loans that `reclaim` would end.

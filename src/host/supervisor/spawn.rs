@@ -155,6 +155,10 @@ impl Supervisor {
             NotLent::Denied(deny) => {
                 format!("the rule on {} denies it", deny.target.display())
             }
+            NotLent::PartOf(region) => format!(
+                "a part of {} alone cannot be lent to who reads all of it; lend that whole",
+                region.target.display()
+            ),
             NotLent::NotLive(who) => format!("`{}` is not live", name(who)),
         };
         let path = rule.target.display();

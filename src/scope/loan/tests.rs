@@ -106,6 +106,22 @@ fn a_loan_of_a_person_ends_with_a_reclaim_and_the_borrower_reads_again() {
 }
 
 #[test]
+fn a_part_of_what_the_borrower_reads_as_a_whole_is_refused_and_the_whole_is_lent() {
+    let mut book = Book::default();
+    book.add("f", holder(None, vec![write("/w/a")], 1));
+    book.add("e", holder(None, vec![write("/w")], 2));
+    book.go_live("f");
+    book.go_live("e");
+    let before = book.clone();
+    let part = book.lend("f", "e", write("/w/a/deep"));
+    assert_eq!(part, Err(NotLent::PartOf(write("/w/a"))));
+    assert_eq!(book.extend("e", &write("/w/a/deep")), Err(NotLent::HeldBy("f".into())));
+    assert_eq!(book, before);
+    book.lend("f", "e", write("/w/a")).unwrap();
+    assert_eq!(writes(&book, "/w/a/deep"), ["e"]);
+}
+
+#[test]
 fn what_a_person_allows_a_child_passes_through_its_parents_and_ends_with_it() {
     let mut book = family();
     book.extend("c", &write("/out")).unwrap();
@@ -170,7 +186,9 @@ fn apply(book: &mut Book, step: &Step, n: u64) {
         Step::Live(name) => book.go_live(NAMES[name]),
         Step::Stop(name) => drop(book.stop(NAMES[name])),
         Step::Lend(from, to, path) if from != to => {
-            let _ = book.lend(NAMES[from], NAMES[to], write(PATHS[path]));
+            if book.lend(NAMES[from], NAMES[to], write(PATHS[path])).is_ok() {
+                assert!(book.held(NAMES[to]).covers(&write(PATHS[path])));
+            }
         }
         Step::Lend(..) => {}
         Step::Reclaim(owner, path) => drop(book.reclaim(NAMES[owner], &write(PATHS[path]))),
