@@ -4,7 +4,7 @@
 use crate::host::Answer;
 use crate::host::pod::Handle;
 use crate::host::supervisor::{Order, Supervisor};
-use crate::protocol::{Event, PodName, Refusal, State, StoppedPod};
+use crate::protocol::{Event, PodName, Refusal, StoppedPod};
 use crate::store::{Change, Wanted};
 use std::time::Duration;
 
@@ -66,19 +66,20 @@ impl Supervisor {
             let returned = back.into_iter().map(|loan| loan.rule).collect();
             stopped.push(StoppedPod { name: name.clone(), returned, lender });
         }
-        let wanted = names.iter().map(|name| (name.clone(), Wanted::Stopped)).collect();
+        // What another order stopped or removed meanwhile is not stopped twice.
+        let live = |name: &PodName| self.book.holder(&name.key()).is_some_and(|h| h.live);
+        let leaving: Vec<PodName> = names.into_iter().filter(live).collect();
+        let wanted = leaving.iter().map(|name| (name.clone(), Wanted::Stopped)).collect();
         if let Err(refusal) = self.turn_page(next, Change { wanted, ..Change::default() }).await {
-            for handle in names.iter().filter_map(|name| self.shared.pod(name)) {
+            for handle in leaving.iter().filter_map(|name| self.shared.pod(name)) {
                 // They are not stopped, so they take orders again.
                 let _ = handle.live(Vec::new()).await;
             }
             return Err(refusal);
         }
         crate::crash_point!("stop-stored");
-        for handle in names.iter().filter_map(|name| self.shared.pod(name)) {
-            if handle.info.borrow().state != State::Stopped {
-                handle.stopped(by.clone()).await;
-            }
+        for handle in leaving.iter().filter_map(|name| self.shared.pod(name)) {
+            handle.stopped(by.clone()).await;
         }
         Ok(Event::PodsStopped { stopped })
     }

@@ -184,6 +184,21 @@ async fn what_a_child_had_is_its_parents_again_at_once_when_it_stops() {
 }
 
 #[tokio::test]
+async fn two_orders_to_stop_a_pod_stop_it_once() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let (kid, all) = tokio::join!(bench.stop("kid", false), bench.stop("p", true));
+    assert!(kid.is_ok(), "{kid:?}");
+    assert_eq!(all.unwrap().last().unwrap().name, name("p"));
+    // A start looks for stops that were not told.
+    let bench = bench.restarted().await;
+    let db = rusqlite::Connection::open(bench.root.join("home/data/yoi.db")).unwrap();
+    let sql = "SELECT count(*) FROM mail WHERE pod = 'p' AND id LIKE 'stopped:%'";
+    let told: i64 = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(told, 1);
+}
+
+#[tokio::test]
 async fn a_tree_is_stopped_children_first_and_restored_with_what_each_had() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
