@@ -1,11 +1,10 @@
 //! A family of many Pods, a tenth of which stream: what the tree shows, and what it costs.
 
-use crate::figure::{Figure, Times};
+use crate::figure::Figure;
 use crate::home::Home;
 use crate::process::{cpu, memory};
 use crate::terminal::Terminal;
 use std::time::{Duration, Instant};
-use yoi::protocol::Method;
 
 /// Roots with children, children of each, and roots alone: 200 together.
 const ROOTS: usize = 12;
@@ -13,12 +12,8 @@ const CHILDREN: usize = 15;
 const ALONE: usize = 8;
 /// How many of them stream 20 pieces a second.
 const STREAMING: usize = 20;
+/// How often the list is asked for.
 const LISTS: usize = 100;
-const KEYS: u32 = 400;
-/// Letters before they are deleted again.
-const LINE: u32 = 40;
-/// Between two keys, in milliseconds.
-const PAUSE: [u64; 4] = [20, 33, 47, 61];
 
 pub fn measure() -> Vec<Figure> {
     let mut home = Home::new();
@@ -36,10 +31,10 @@ pub fn measure() -> Vec<Figure> {
         home.start(name, "tick");
     }
     terminal.until("its tree is in order", |seen| in_order(&seen.text(), &names));
-    let list = lists(&home);
+    let list = home.lists(LISTS);
     let (screen, host) = (terminal.pid(), home.host());
     let before = (cpu(screen), cpu(host), Instant::now());
-    let times = keys(&terminal);
+    let times = terminal.typed();
     let passed = before.2.elapsed();
     let share = |now: Duration, before: Duration| {
         format!("{:.1} % of one core", 100.0 * (now - before).as_secs_f64() / passed.as_secs_f64())
@@ -89,25 +84,4 @@ fn in_order(text: &str, names: &[String]) -> bool {
     let rows: Vec<usize> =
         tree.filter_map(|line| word(&line.chars().take(30).collect::<String>())).collect();
     rows.len() > 10 && rows.windows(2).all(|pair| pair[0] < pair[1])
-}
-
-fn lists(home: &Home) -> Times {
-    home.talk(async |client, _| {
-        let mut times = Times::default();
-        for _ in 0..LISTS {
-            let begun = Instant::now();
-            client.call(None, Method::ListPods).await.expect("a list");
-            times.push(begun.elapsed());
-        }
-        times
-    })
-}
-
-fn keys(terminal: &Terminal) -> Times {
-    let mut times = Times::default();
-    for (n, pause) in (0..KEYS).zip(PAUSE.into_iter().cycle()) {
-        std::thread::sleep(Duration::from_millis(pause));
-        times.push(terminal.echo(if (n / LINE).is_multiple_of(2) { "x" } else { "\x7f" }));
-    }
-    times
 }

@@ -1,5 +1,6 @@
 //! A home of its own for each measurement, with a host that runs in the background.
 
+use crate::figure::Times;
 use portable_pty::CommandBuilder;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -145,6 +146,19 @@ impl Home {
                 talk(&client, &mut events).await
             };
             tokio::time::timeout(PATIENCE, talk).await.expect("the host answers")
+        })
+    }
+
+    /// How long the list of all Pods takes, asked for so often.
+    pub fn lists(&self, often: usize) -> Times {
+        self.talk(async |client, _| {
+            let mut times = Times::default();
+            for _ in 0..often {
+                let begun = Instant::now();
+                client.call(None, Method::ListPods).await.expect("a list");
+                times.push(begun.elapsed());
+            }
+            times
         })
     }
 

@@ -1,12 +1,11 @@
 //! A host with many Pods that do nothing.
 
-use crate::figure::{Figure, Times, millis};
+use crate::figure::{Figure, millis};
 use crate::home::Home;
 use crate::idle;
 use crate::process::{memory, threads};
 use crate::terminal::Terminal;
 use std::time::Instant;
-use yoi::protocol::Method;
 
 const PODS: usize = 200;
 /// How often the list is asked for.
@@ -25,7 +24,7 @@ pub fn measure() -> Vec<Figure> {
     let fresh = memory(home.host());
     home.stop_host();
     let ready = home.start_host();
-    let list = lists(&home);
+    let list = home.lists(LISTS);
     let terminal = Terminal::open(&home, &["--pod", "pod-0"]);
     terminal.until("the answer shows", |seen| seen.shows("heard: hello"));
     let still = idle::watch(&home, &terminal);
@@ -42,16 +41,4 @@ pub fn measure() -> Vec<Figure> {
         Figure::seen(format!("host started with {PODS} Pods, ready"), millis(ready)),
         Figure::time(format!("list of {PODS} Pods"), list.percentile(99), 50),
     ]
-}
-
-fn lists(home: &Home) -> Times {
-    home.talk(async |client, _| {
-        let mut times = Times::default();
-        for _ in 0..LISTS {
-            let begun = Instant::now();
-            client.call(None, Method::ListPods).await.expect("a list");
-            times.push(begun.elapsed());
-        }
-        times
-    })
 }

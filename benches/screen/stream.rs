@@ -1,17 +1,10 @@
 //! Keys while an answer streams in at 200 pieces a second.
 
-use crate::figure::{Figure, Times};
+use crate::figure::Figure;
 use crate::home::Home;
 use crate::process::{cpu, memory};
 use crate::terminal::Terminal;
 use std::time::{Duration, Instant};
-
-/// Keys that are typed.
-const KEYS: u32 = 400;
-/// Letters before they are deleted again.
-const LINE: u32 = 40;
-/// Between two keys, in milliseconds; every other one comes so much later.
-const PAUSE: [u64; 4] = [20, 33, 47, 61];
 
 pub fn measure() -> Vec<Figure> {
     let mut home = Home::new();
@@ -25,7 +18,7 @@ pub fn measure() -> Vec<Figure> {
     let (screen, host) = (terminal.pid(), home.host());
     let before = (cpu(screen), cpu(host), terminal.seen(|seen| (seen.frames(), seen.bytes)));
     let started = Instant::now();
-    let times = keys(&terminal);
+    let times = terminal.typed();
     let passed = started.elapsed();
     let (frames, bytes) = terminal.seen(|seen| (seen.frames(), seen.bytes));
     let share = |now: Duration, before: Duration| {
@@ -43,13 +36,4 @@ pub fn measure() -> Vec<Figure> {
         Figure::memory("memory of the screen, streaming", memory(screen).resident, 60),
         Figure::memory("memory of the host, streaming", memory(host).resident, 40),
     ]
-}
-
-fn keys(terminal: &Terminal) -> Times {
-    let mut times = Times::default();
-    for (n, pause) in (0..KEYS).zip(PAUSE.into_iter().cycle()) {
-        std::thread::sleep(Duration::from_millis(pause));
-        times.push(terminal.echo(if (n / LINE).is_multiple_of(2) { "x" } else { "\x7f" }));
-    }
-    times
 }

@@ -7,12 +7,19 @@ use std::num::NonZeroU16;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::figure::Times;
 use crate::home::Home;
 
 const ROWS: NonZeroU16 = NonZeroU16::new(40).expect("not zero");
 const COLUMNS: NonZeroU16 = NonZeroU16::new(120).expect("not zero");
 /// The longest anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Keys that a person types while something else goes on.
+const KEYS: u32 = 400;
+/// Letters before they are deleted again.
+const LINE: u32 = 40;
+/// Between two of these keys, in milliseconds.
+const PAUSE: [u64; 4] = [20, 33, 47, 61];
 
 /// The program on a screen. Dropping it ends the program.
 pub struct Terminal {
@@ -142,6 +149,16 @@ impl Terminal {
     pub fn echo(&self, key: &str) -> Duration {
         let (frames, cursor) = self.seen(|seen| (seen.frames(), seen.cursor()));
         self.after(key, |seen| seen.frames() > frames && seen.cursor() != cursor)
+    }
+
+    /// Types a while as a person does, and how long each key took.
+    pub fn typed(&self) -> Times {
+        let mut times = Times::default();
+        for (n, pause) in (0..KEYS).zip(PAUSE.into_iter().cycle()) {
+            std::thread::sleep(Duration::from_millis(pause));
+            times.push(self.echo(if (n / LINE).is_multiple_of(2) { "x" } else { "\x7f" }));
+        }
+        times
     }
 
     /// Sends a key and waits for the next frame, whatever it shows.
