@@ -306,7 +306,7 @@ impl Book {
         self.settle(&[owner.to_owned()]);
         for (borrower, gaps) in kept {
             self.gaps(&borrower).capped = gaps.capped;
-            let forgone = self.forgone(&borrower);
+            let forgone = self.forgone(&borrower, &self.all_held());
             self.gaps(&borrower).forgone = forgone;
         }
         back
@@ -416,22 +416,28 @@ impl Book {
             let rank = first.iter().position(|name| name == key).unwrap_or(first.len());
             (rank, self.holders.get(key).map_or(0, |holder| holder.created), key.clone())
         });
+        let mut held = self.all_held();
         for key in order {
-            let forgone = self.forgone(&key);
+            let forgone = self.forgone(&key, &held);
             self.gaps(&key).forgone = forgone;
+            held.insert(key.clone(), self.held(&key));
         }
     }
 
-    /// Where others write that this one would.
-    fn forgone(&self, key: &str) -> Vec<Gap> {
+    /// What each live holder may do now.
+    fn all_held(&self) -> BTreeMap<String, Scope> {
+        self.live().map(|key| (key.clone(), self.held(key))).collect()
+    }
+
+    /// Where others write that this one would, by what all of them hold.
+    fn forgone(&self, key: &str, held: &BTreeMap<String, Scope>) -> Vec<Gap> {
         let Some(holder) = self.holders.get(key) else { return Vec::new() };
         let claim = self.claim(key, holder);
-        let others: Vec<Scope> =
-            self.live().filter(|other| *other != key).map(|other| self.held(other)).collect();
+        let others = held.iter().filter(|(other, _)| *other != key).map(|(_, held)| held);
         let mut gaps = Vec::new();
         for rule in claim.allow.iter().filter(|rule| rule.permission == Permission::Write) {
             let one = Scope { allow: vec![rule.clone()], deny: claim.deny.clone() };
-            for region in others.iter().flat_map(|held| one.write_overlaps(held)) {
+            for region in others.clone().flat_map(|held| one.write_overlaps(held)) {
                 let gap = Gap { rule: rule.clone(), region };
                 if !gaps.contains(&gap) {
                     gaps.push(gap);
