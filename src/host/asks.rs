@@ -4,9 +4,7 @@
 use crate::config::policy::matches;
 use crate::host::pod::Handle;
 use crate::host::{Shared, rules, supervisor};
-use crate::protocol::{
-    Action, Ask, ErrorCode, Event, Pattern, PodName, PolicyRule, Refusal, Verdict,
-};
+use crate::protocol::{Action, Ask, ErrorCode, Event, Pattern, PolicyRule, Refusal, Verdict};
 use crate::store::{StoreError, StoredRule};
 use crate::turn::Answered;
 use crate::turn::policy::{in_force, subject_of};
@@ -159,12 +157,6 @@ pub(crate) async fn revoke(shared: &Shared, id: u64) -> Result<Event, Refusal> {
     }
     let text = format!("there is no rule {id} that an answer made; :policy lists them");
     Err(Refusal::new(ErrorCode::InvalidRequest, text))
-}
-
-/// Ends every rule that was made for this Pod: it is stopped.
-pub(crate) async fn revoke_of(shared: &Shared, pod: &PodName) {
-    // A rule that stays binds only a Pod that does nothing; the next stop tries again.
-    let _ = shared.store.revoke_of(pod).await;
 }
 
 fn internal(error: StoreError) -> Refusal {

@@ -253,13 +253,14 @@ async fn of_pod(
         Method::Reclaim { path } => {
             ask(orders, |answer| Order::Reclaim { owner: name, path, answer }).await
         }
-        Method::Who { path } => ask(orders, |answer| Order::Who { path, answer }).await,
         Method::Fork { name: new, at } => {
             ask(orders, |answer| Order::Fork { source: name, name: new, at, answer }).await
         }
-        Method::Answer { ask, verdict } => asks::answer(shared, orders, &ask, verdict).await,
         Method::ListPolicy => asks::list(shared, Some(&handle)).await,
-        Method::Revoke { rule } => asks::revoke(shared, rule).await,
+        // Whoever it is addressed to, it is the host's to do.
+        method @ (Method::Who { .. } | Method::Answer { .. } | Method::Revoke { .. }) => {
+            of_host(shared, orders, method).await
+        }
         Method::Page { before, max_bytes } => page(&handle, before, max_bytes).await,
         Method::Fetch { entry } => fetch(&handle, entry).await,
         Method::ReadOutput => crate::host::output::read(shared, by.as_ref(), &name).await,

@@ -3,13 +3,13 @@
 
 use crate::config::policy::Rules;
 use crate::config::settings::WorkspaceSettings;
-use crate::host::kin::{self, Kin as Relatives};
+use crate::host::kin::{Kin as Relatives, Relation};
 use crate::host::supervisor::Order;
 use crate::host::{Shared, supervisor};
 use crate::protocol::{PodName, Refusal};
 use crate::sandbox::Word;
 use crate::scope::Rule;
-use crate::turn::policy::{Kin, Policy, Relation, Walls};
+use crate::turn::policy::{Kin, Policy, Walls};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,14 +80,9 @@ impl Kin for Family {
         lineage(&self.shared, &self.me)
     }
 
-    fn relation(&self, name: &str) -> Relation {
-        let Ok(name) = PodName::parse(name) else { return Relation::Other };
-        match Relatives::now(&self.shared).relation(&self.me, &name) {
-            kin::Relation::Peer => Relation::Peer,
-            kin::Relation::Itself | kin::Relation::Below | kin::Relation::Stranger => {
-                Relation::Other
-            }
-        }
+    fn is_peer(&self, name: &str) -> bool {
+        let Ok(name) = PodName::parse(name) else { return false };
+        Relatives::now(&self.shared).relation(&self.me, &name) == Relation::Peer
     }
 
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>> {

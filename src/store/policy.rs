@@ -51,12 +51,6 @@ impl Store {
         let sql = "DELETE FROM policy WHERE id = ?1";
         self.writer.run("write to", move |db| Ok(db.execute(sql, [signed(id)])? > 0)).await
     }
-
-    /// Ends every rule that was made for this Pod.
-    pub async fn revoke_of(&self, pod: &PodName) -> Result<(), StoreError> {
-        let (key, sql) = (pod.key(), "DELETE FROM policy WHERE pod = ?1");
-        self.writer.run("write to", move |db| Ok(db.execute(sql, [key]).map(drop)?)).await
-    }
 }
 
 /// Adds a rule.

@@ -37,18 +37,10 @@ pub enum Walls {
 pub trait Kin: Send + Sync {
     /// The Pod's ancestors, the root first.
     fn lineage(&self) -> Vec<PodName>;
-    /// What a Pod of this name is to this one.
-    fn relation(&self, name: &str) -> Relation;
+    /// Whether a Pod of this name is a peer of this one.
+    fn is_peer(&self, name: &str) -> bool;
     /// Adds a rule to the Pod's lease. When it resolves, the run's scope has it.
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
-}
-
-/// What one Pod is to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    Peer,
-    /// Its own, itself, or nothing it may see.
-    Other,
 }
 
 /// What is done with a call.
@@ -182,7 +174,7 @@ fn because(
     if call.name == "Bash" && policy.walls == Walls::Missing {
         return Some("commands are not confined on this machine".into());
     }
-    let peer = |name: &String| policy.kin.relation(name) == Relation::Peer;
+    let peer = |name: &String| policy.kin.is_peer(name);
     let restores_peer = call.name == "RestorePod" && texts.first().is_some_and(peer);
     restores_peer.then(|| "a peer, not a pod of its own".into())
 }
@@ -245,8 +237,8 @@ mod tests {
         fn lineage(&self) -> Vec<PodName> {
             Vec::new()
         }
-        fn relation(&self, name: &str) -> Relation {
-            if name == "peer" { Relation::Peer } else { Relation::Other }
+        fn is_peer(&self, name: &str) -> bool {
+            name == "peer"
         }
         fn extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
             Box::pin(async { Ok(()) })

@@ -3,7 +3,7 @@
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::runs::accepted;
-use crate::host::{Answer, asks, upward};
+use crate::host::{Answer, upward};
 use crate::protocol::{Ask, Entry, ErrorCode, Event, Refusal, State, Verdict};
 use crate::session::Journal;
 use crate::turn::ask::answer_entry;
@@ -143,7 +143,7 @@ impl Pod {
         Ok(())
     }
 
-    /// The Pod is stopped: nobody has to answer it, and what it was allowed for good is over.
+    /// The Pod is stopped: nobody has to answer it.
     pub(super) async fn end_questions(&mut self) {
         // Where the log cannot say it, it is said when the log is opened for the next run.
         let _ = self.withdraw("the pod was stopped").await;
@@ -151,7 +151,6 @@ impl Pod {
             let verdict = Verdict::Withdrawn { why: "the pod was stopped".into() };
             self.shared.answered(&ask.id, &verdict);
         }
-        asks::revoke_of(&self.shared, &self.row.name).await;
     }
 
     /// Brings back the question that the end of a log stands at, with an answer that came as the

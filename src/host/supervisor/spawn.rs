@@ -6,6 +6,7 @@ use crate::config::settings::WorkspaceSettings;
 use crate::config::workspace::Workspace;
 use crate::host::pod::life::{self, Resolved};
 use crate::host::pod::{Handle, Parental};
+use crate::host::rules;
 use crate::host::supervisor::Supervisor;
 use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::create::{Plan, inherited};
@@ -169,12 +170,10 @@ impl Supervisor {
 
     fn within_caps(&self, parent: &PodName) -> Result<(), Refusal> {
         let limits = &self.shared.settings.limits;
-        let (mut depth, mut root) = (1, parent.clone());
-        while let Some(above) = self.shared.pod(&root).and_then(|h| h.info.borrow().parent.clone())
-        {
-            (depth, root) = (depth + 1, above);
-        }
-        if depth > limits.depth.get() {
+        let above = rules::lineage(&self.shared, parent);
+        let root = above.first().unwrap_or(parent);
+        let depth = above.len() + 1;
+        if depth > limits.depth.get() as usize {
             let text = format!(
                 "`{parent}` is {depth} deep already and limits.depth is {}; do it yourself or ask a pod above",
                 limits.depth
@@ -184,7 +183,7 @@ impl Supervisor {
         let live = |name: &PodName| {
             self.shared.pod(name).is_some_and(|h| h.info.borrow().state != State::Stopped)
         };
-        let children = self.below(&root).iter().filter(|name| live(name)).count();
+        let children = self.below(root).iter().filter(|name| live(name)).count();
         let most = limits.live_children.get() as usize;
         if children >= most {
             let text = format!(
