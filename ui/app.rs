@@ -220,8 +220,8 @@ pub struct App {
     /// Lines that were run, newest first.
     lines: Vec<String>,
     guard: Guard,
-    /// What the reason that is being written refuses.
-    denying: Option<inbox::Questions>,
+    /// What the line that is being written is about: the reason of a refusal, or a rule.
+    answered_by_line: Option<inbox::Questions>,
     /// Questions whose answer is under way from here.
     answering: HashSet<String>,
     /// Since when a Pod's last state is known to have been seen.

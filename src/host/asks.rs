@@ -64,8 +64,8 @@ pub(crate) async fn answer(
         Verdict::Withdrawn { .. } => {
             return Err(Refusal::invalid("only the pod itself withdraws its question"));
         }
-        Verdict::Pod => Some(rule(&ask, false)),
-        Verdict::Tree => Some(rule(&ask, true)),
+        Verdict::Pod { rule } => Some(written(&ask, rule.as_ref(), false)?),
+        Verdict::Tree { rule } => Some(written(&ask, rule.as_ref(), true)?),
         Verdict::Once | Verdict::Deny { .. } => None,
     };
     settle(shared, orders, &ask, verdict, rule.clone()).await?;
@@ -85,7 +85,7 @@ async fn settle(
     verdict: Verdict,
     rule: Option<StoredRule>,
 ) -> Result<(), Refusal> {
-    let allows = matches!(verdict, Verdict::Once | Verdict::Pod | Verdict::Tree);
+    let allows = matches!(verdict, Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. });
     if let Some(lease) = ask.lease.clone().filter(|_| allows) {
         rules::extend(orders.clone(), ask.pod.clone(), lease).await?;
     }
@@ -100,9 +100,16 @@ async fn settle(
     Ok(())
 }
 
-fn rule(ask: &Ask, tree: bool) -> StoredRule {
-    let (pod, pattern) = (ask.pod.clone(), ask.rule.clone());
-    StoredRule { id: 0, pod, tree, pattern, action: Action::Allow }
+/// The rule that an answer writes: what the question offers, or what the person made of it.
+fn written(ask: &Ask, edited: Option<&Pattern>, tree: bool) -> Result<StoredRule, Refusal> {
+    let pattern = edited.unwrap_or(&ask.rule).clone();
+    let rule = StoredRule { id: 0, pod: ask.pod.clone(), tree, pattern, action: Action::Allow };
+    if edited.is_some() && !covers(&rule, ask) {
+        let text =
+            format!("the rule `{}` does not allow what is asked: {}", rule.pattern, ask.line());
+        return Err(Refusal::invalid(text));
+    }
+    Ok(rule)
 }
 
 /// Whether a rule that was just made lets this question's call pass.

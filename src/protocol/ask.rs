@@ -69,6 +69,25 @@ pub struct Pattern {
     pub pattern: String,
 }
 
+/// A text that is no rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a rule has the form <tool>:<pattern>, such as 'Bash:cargo *'")]
+pub struct NotAPattern;
+
+impl std::str::FromStr for Pattern {
+    type Err = NotAPattern;
+
+    /// As [`Display`](std::fmt::Display) writes it.
+    fn from_str(text: &str) -> Result<Self, NotAPattern> {
+        match text.split_once(':') {
+            Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => {
+                Ok(Self { tool: tool.into(), pattern: pattern.into() })
+            }
+            _ => Err(NotAPattern),
+        }
+    }
+}
+
 impl std::fmt::Display for Pattern {
     /// As `--allow` takes it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -76,16 +95,24 @@ impl std::fmt::Display for Pattern {
     }
 }
 
-/// An answer.
+/// An answer. `Pod` and `Tree` write a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// This once.
     Once,
     /// From now on, for this Pod.
-    Pod,
+    Pod {
+        /// Instead of [`Ask::rule`]; it must allow what is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Pattern>,
+    },
     /// From now on, for this Pod and everything below it.
-    Tree,
+    Tree {
+        /// As for the Pod.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Pattern>,
+    },
     /// No; the model reads the reason.
     Deny {
         #[serde(default, skip_serializing_if = "String::is_empty")]

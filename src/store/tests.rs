@@ -435,10 +435,12 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
     };
     store.add_ask(ask.clone()).await.unwrap();
     let rule = StoredRule { id: 0, pod: name("alice"), tree: true, pattern, action: Action::Allow };
-    assert!(store.answer_ask("1", &Verdict::Tree, Some(rule.clone())).await.unwrap());
+    assert!(
+        store.answer_ask("1", &Verdict::Tree { rule: None }, Some(rule.clone())).await.unwrap()
+    );
     assert!(!store.answer_ask("1", &Verdict::Once, Some(rule)).await.unwrap());
     let stored = store.asks_of(&name("ALICE")).await.unwrap();
-    assert_eq!(stored, [StoredAsk { ask, verdict: Some(Verdict::Tree) }]);
+    assert_eq!(stored, [StoredAsk { ask, verdict: Some(Verdict::Tree { rule: None }) }]);
     let rules = store.policy().await.unwrap();
     assert_eq!(rules.len(), 1);
     assert!(store.revoke(rules[0].id).await.unwrap() && !store.revoke(rules[0].id).await.unwrap());

@@ -118,7 +118,10 @@ impl Run {
 
     async fn answered(&mut self, call: &Call, verdict: &Verdict) -> Result<(), Stopped> {
         match verdict {
-            Verdict::Once | Verdict::Pod | Verdict::Tree => match self.granted(call).await {
+            Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => match self
+                .granted(call)
+                .await
+            {
                 Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
                 Decision::Deny(why) => self.refuse(call, format!("denied by policy: {why}")).await,
                 Decision::Ask(_) => self.close_call(call).await,

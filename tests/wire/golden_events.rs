@@ -313,8 +313,12 @@ fn every_verdict_has_its_line() {
         Verdict,
         vec![
             (Verdict::Once, r#"{"verdict":"once"}"#),
-            (Verdict::Pod, r#"{"verdict":"pod"}"#),
-            (Verdict::Tree, r#"{"verdict":"tree"}"#),
+            (Verdict::Pod { rule: None }, r#"{"verdict":"pod"}"#),
+            (
+                Verdict::Pod { rule: Some(pattern()) },
+                r#"{"verdict":"pod","rule":{"tool":"Bash","pattern":"cargo *"}}"#
+            ),
+            (Verdict::Tree { rule: None }, r#"{"verdict":"tree"}"#),
             (Verdict::Deny { reason: String::new() }, r#"{"verdict":"deny"}"#),
             (
                 Verdict::Withdrawn { why: "stopped".into() },
@@ -401,7 +405,7 @@ fn ours() -> Vec<(Event, String)> {
             format!(r#"{{"event":"asked","data":{{"ask":{ASK}}}}}"#),
         ),
         (
-            Event::Answered { ask: "a1".into(), pod: name("kid"), verdict: Verdict::Tree },
+            Event::Answered { ask: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None } },
             r#"{"event":"answered","data":{"ask":"a1","pod":"kid","verdict":{"verdict":"tree"}}}"#
                 .into(),
         ),

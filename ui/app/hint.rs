@@ -60,6 +60,7 @@ impl App {
                 (Action::AllowTree, "and below"),
                 (Action::Unfold, "all of it"),
                 (Action::OpenPod, "go there"),
+                (Action::EditRule, "edit the rule"),
                 (Action::Back, "back"),
             ],
         )

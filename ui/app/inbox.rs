@@ -3,10 +3,13 @@
 use crate::app::{App, Ask, Asked, Effect, Focus, Overlay};
 use crate::keys::Action;
 use crate::notice::Kind;
+use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
-use crate::pane::inbox::{self, Attention, Extent};
+use crate::pane::inbox::{self, Attention, Author, Extent};
 use crate::view::Areas;
+use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
+use yoi::turn::policy::subject_of;
 
 /// What an answer is about, as it was when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,7 @@ pub struct Questions {
     pub ids: Vec<String>,
     pub pods: Vec<PodName>,
     pub rule: Pattern,
+    pub author: Author,
 }
 
 /// For whom a rule is written.
@@ -81,6 +85,7 @@ impl App {
             Action::Unfold => self.inbox.extent = Extent::Whole,
             Action::Fold => (self.inbox.extent, self.inbox.scrolled) = (Extent::Brief, 0),
             Action::Copy => return self.copy_action(),
+            Action::EditRule => return self.edit_rule(),
             Action::OpenPod => return self.open_asking(),
             other => return self.everywhere(other),
         }
@@ -105,6 +110,57 @@ impl App {
         self.inbox.chosen(&items).and_then(read)
     }
 
+    fn chosen_questions(&self) -> Option<Questions> {
+        self.chosen_item(|item| {
+            let (rule, author) = self.inbox.rule(item.asks())?;
+            let mut pods: Vec<PodName> = Vec::new();
+            for ask in item.asks() {
+                if !pods.contains(&ask.pod) {
+                    pods.push(ask.pod.clone());
+                }
+            }
+            let ids = item.asks().iter().map(|ask| ask.id.clone()).collect();
+            Some(Questions { ids, pods, rule: rule.clone(), author })
+        })
+    }
+
+    /// Opens the rule of the chosen question to be changed; nothing is answered by that.
+    fn edit_rule(&mut self) -> Vec<Effect> {
+        let Some(questions) = self.chosen_questions() else {
+            return self.say(Kind::Told, "there is no rule here");
+        };
+        let text = questions.rule.to_string();
+        self.answered_by_line = Some(questions);
+        self.overlay = Some(Overlay::Prompt(Prompt::new(Purpose::Rule, &text, &self.sources())));
+        Vec::new()
+    }
+
+    /// Takes the rule that was written, if it allows what is asked; A and T then write it.
+    pub(super) fn rule_edited(&mut self, prompt: Prompt) -> Vec<Effect> {
+        let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
+        let allows = |rule: &Pattern| {
+            let ask = self.family.asks().iter().find(|ask| questions.ids.contains(&ask.id))?;
+            Some(matches(rule, protocol::Action::Allow, &subject_of(ask)))
+        };
+        let wrong = match prompt.input.text().trim().parse::<Pattern>() {
+            Err(error) => error.to_string(),
+            Ok(rule) if allows(&rule) == Some(false) => {
+                "that rule does not allow what is asked".into()
+            }
+            Ok(rule) => {
+                let Some(id) = questions.ids.first() else { return Vec::new() };
+                self.inbox.edit(id, rule);
+                return self.say(
+                    Kind::Told,
+                    "not written yet: A writes it for this Pod, T for the subtree",
+                );
+            }
+        };
+        self.answered_by_line = Some(questions);
+        self.overlay = Some(Overlay::Prompt(prompt));
+        self.say(Kind::Refused, wrong)
+    }
+
     fn copy_action(&mut self) -> Vec<Effect> {
         let action = self.chosen_item(|item| item.asks().first().map(|ask| ask.action.clone()));
         match action {
@@ -127,7 +183,7 @@ impl App {
         if !armed {
             return self.say(Kind::Told, "too soon to count: look at it, then press the key again");
         }
-        let Some(questions) = self.chosen_item(|item| Questions::of(item.asks())) else {
+        let Some(questions) = self.chosen_questions() else {
             return self.say(Kind::Told, "there is nothing to answer here");
         };
         if questions.ids.iter().any(|id| self.answering.contains(id)) {
@@ -142,7 +198,7 @@ impl App {
             Action::AllowPod => self.ask_rule(questions, Reach::Pod),
             Action::AllowTree => self.ask_rule(questions, Reach::Tree),
             Action::Deny => {
-                self.denying = Some(questions);
+                self.answered_by_line = Some(questions);
                 self.open_prompt(Purpose::Deny)
             }
             _ => self.answer_with(&questions, &Verdict::Once),
@@ -166,9 +222,10 @@ impl App {
             self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since: self.now }));
             return Vec::new();
         }
+        let rule = Some(&questions.rule).filter(|_| questions.author == Author::Person).cloned();
         let verdict = match reach {
-            Reach::Pod => Verdict::Pod,
-            Reach::Tree => Verdict::Tree,
+            Reach::Pod => Verdict::Pod { rule },
+            Reach::Tree => Verdict::Tree { rule },
         };
         self.answer_with(&questions, &verdict)
     }
@@ -186,7 +243,7 @@ impl App {
 
     /// Sends what was written as the reason of a refusal.
     pub(super) fn deny(&mut self, reason: &str) -> Vec<Effect> {
-        let Some(questions) = self.denying.take() else { return Vec::new() };
+        let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
         self.answer_with(&questions, &Verdict::Deny { reason: reason.trim().to_owned() })
     }
 
@@ -204,7 +261,7 @@ impl App {
         let looking = self.is_about(id);
         if !ours && looking {
             self.overlay = None;
-            self.denying = None;
+            self.answered_by_line = None;
         }
         let what = inbox::spelt_out(&ask.line());
         let text = match verdict {
@@ -223,8 +280,8 @@ impl App {
         let has = |questions: &Questions| questions.ids.iter().any(|known| known == id);
         match &self.overlay {
             Some(Overlay::Ask(Ask::Rule { questions, .. })) => has(questions),
-            Some(Overlay::Prompt(prompt)) if prompt.purpose == Purpose::Deny => {
-                self.denying.as_ref().is_some_and(has)
+            Some(Overlay::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. })) => {
+                self.answered_by_line.as_ref().is_some_and(has)
             }
             _ => false,
         }
@@ -232,18 +289,6 @@ impl App {
 }
 
 impl Questions {
-    fn of(asks: &[&protocol::Ask]) -> Option<Self> {
-        let first = asks.first()?;
-        let mut pods: Vec<PodName> = Vec::new();
-        for ask in asks {
-            if !pods.contains(&ask.pod) {
-                pods.push(ask.pod.clone());
-            }
-        }
-        let ids = asks.iter().map(|ask| ask.id.clone()).collect();
-        Some(Self { ids, pods, rule: first.rule.clone() })
-    }
-
     /// What a rule for them would say.
     pub fn sentence(&self, reach: Reach) -> String {
         let pods = self.pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -69,7 +69,7 @@ impl App {
     /// A search and a filter show what they find while they are typed.
     pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Verb | Purpose::Deny => {}
+            Purpose::Verb | Purpose::Deny | Purpose::Rule => {}
             Purpose::Filter => self.tree.filter = prompt.input.clone(),
             Purpose::Find => {
                 let text = prompt.input.text().to_owned();
@@ -86,6 +86,7 @@ impl App {
             Purpose::Filter => self.focus(Focus::Tree),
             Purpose::Find => self.focus(Focus::Transcript),
             Purpose::Deny => self.deny(prompt.input.text()),
+            Purpose::Rule => self.rule_edited(prompt),
         }
     }
 
@@ -93,7 +94,7 @@ impl App {
         self.closed();
         match purpose {
             Purpose::Verb => {}
-            Purpose::Deny => self.denying = None,
+            Purpose::Deny | Purpose::Rule => self.answered_by_line = None,
             Purpose::Filter => self.tree.filter = Input::default(),
             Purpose::Find => {
                 if let Some(transcript) = self.transcript_mut() {

@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
     /// Let a tool pass that would otherwise be asked about; can be given several times
-    #[arg(long, value_name = "TOOL:PATTERN", value_parser = rule)]
+    #[arg(long, value_name = "TOOL:PATTERN")]
     pub allow: Vec<Pattern>,
     /// What happens to a question when nobody is there to answer
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
@@ -77,15 +77,6 @@ pub enum Ask {
     Deny,
     /// It waits for an answer from another screen
     Wait,
-}
-
-fn rule(text: &str) -> Result<Pattern, String> {
-    match text.split_once(':') {
-        Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => {
-            Ok(Pattern { tool: tool.into(), pattern: pattern.into() })
-        }
-        _ => Err("it has the form <tool>:<pattern>, such as 'Bash:cargo *'".into()),
-    }
 }
 
 /// Everything that is done without a dashboard and without a conversation.

@@ -5,6 +5,7 @@ use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
+use yoi::protocol::ask::NotAPattern;
 use yoi::protocol::{Action, Ask, Event, Pattern, PodName, Verdict};
 use yoi::turn::policy::subject_of;
 
@@ -136,7 +137,7 @@ impl Inbox {
         )
     }
 
-    /// The answer that a typed line gives, `None` when it gives none: `:allow [n] [pod|tree]` or
+    /// The answer that a typed line gives, `None` when it gives none: `:allow [n] [pod|tree [rule]]` or
     /// `:deny [n] [why]`; without a number it is the oldest question.
     pub fn typed(&self, line: &str) -> Option<Result<(Ask, Verdict), Failure>> {
         let (verb, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
@@ -156,11 +157,22 @@ impl Inbox {
         let verdict = match (allows, words) {
             (false, why) => Ok(Verdict::Deny { reason: why.into() }),
             (true, "" | "once") => Ok(Verdict::Once),
-            (true, "pod") => Ok(Verdict::Pod),
-            (true, "tree") => Ok(Verdict::Tree),
-            (true, other) => Err(Failure::usage(format!(":allow takes pod or tree, not {other}"))),
+            (true, words) => for_good(words),
         };
         Some(ask.and_then(|ask| Ok((ask, verdict?))))
+    }
+}
+
+/// An answer that writes a rule: `pod` or `tree`, and behind it a rule of one's own.
+fn for_good(words: &str) -> Result<Verdict, Failure> {
+    let (reach, own) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let own = Some(own.trim()).filter(|own| !own.is_empty());
+    let rule = own.map(str::parse).transpose();
+    let rule = rule.map_err(|error: NotAPattern| Failure::usage(error.to_string()))?;
+    match reach {
+        "pod" => Ok(Verdict::Pod { rule }),
+        "tree" => Ok(Verdict::Tree { rule }),
+        other => Err(Failure::usage(format!(":allow takes pod or tree, not {other}"))),
     }
 }
 
@@ -243,7 +255,11 @@ mod tests {
         asked(&mut inbox, ask("2", "bob"));
         let typed = |line: &str| inbox.typed(line).map(|r| r.map(|(a, v)| (a.id, v)).ok());
         assert_eq!(typed(":allow"), Some(Some(("1".into(), Verdict::Once))));
-        assert_eq!(typed(":allow 2 tree"), Some(Some(("2".into(), Verdict::Tree))));
+        assert_eq!(typed(":allow 2 tree"), Some(Some(("2".into(), Verdict::Tree { rule: None }))));
+        let rule = Some(Pattern { tool: "Bash".into(), pattern: "cargo *".into() });
+        let pod = Verdict::Pod { rule };
+        assert_eq!(typed(":allow pod Bash:cargo *"), Some(Some(("1".into(), pod))));
+        assert_eq!(typed(":allow pod cargo"), Some(None), "no tool");
         let deny = Verdict::Deny { reason: "not now".into() };
         assert_eq!(typed(":deny 2 not now"), Some(Some(("2".into(), deny.clone()))));
         assert_eq!(typed(":deny not now"), Some(Some(("1".into(), deny))));

@@ -23,6 +23,8 @@ pub enum Purpose {
     Filter,
     /// The reason why something is denied.
     Deny,
+    /// The rule that an answer writes.
+    Rule,
 }
 
 impl Purpose {
@@ -31,6 +33,7 @@ impl Purpose {
             Self::Verb => ":",
             Self::Find | Self::Filter => "/",
             Self::Deny => "✕",
+            Self::Rule => "=",
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::app::family::Family;
 use std::fmt::Write as _;
-use yoi::protocol::{Ask, PodInfo, PodName, Verdict};
+use yoi::protocol::{Ask, Pattern, PodInfo, PodName, Verdict};
 
 mod draw;
 
@@ -31,6 +31,8 @@ pub struct Inbox {
     pub extent: Extent,
     /// Rows of it that are scrolled away.
     pub scrolled: usize,
+    /// The rule a person made of the one that the question of this id offers.
+    edited: Option<(String, Pattern)>,
     /// What has the focus, unchanged since then.
     focused: Option<Vec<String>>,
     since: u64,
@@ -42,6 +44,13 @@ pub enum Extent {
     #[default]
     Brief,
     Whole,
+}
+
+/// Who wrote the rule of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    Program,
+    Person,
 }
 
 /// Whether the inbox has the keys.
@@ -158,6 +167,21 @@ impl Inbox {
         self.since = now;
     }
 
+    /// The rule that an answer for good to these would write, and whether a person made it.
+    pub fn rule<'a>(&'a self, asks: &[&'a Ask]) -> Option<(&'a Pattern, Author)> {
+        if let Some((id, rule)) = &self.edited
+            && asks.iter().any(|ask| ask.id == *id)
+        {
+            return Some((rule, Author::Person));
+        }
+        asks.first().map(|ask| (&ask.rule, Author::Program))
+    }
+
+    /// From now on an answer for good to this question writes that rule.
+    pub fn edit(&mut self, id: &str, rule: Pattern) {
+        self.edited = Some((id.to_owned(), rule));
+    }
+
     /// Whether an answer counts by now.
     pub fn is_armed(&self, now: u64) -> bool {
         let looked = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
@@ -188,8 +212,8 @@ pub fn spelt_out(text: &str) -> String {
 pub fn verdict_words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Once => "allowed once".into(),
-        Verdict::Pod => "allowed from now on".into(),
-        Verdict::Tree => "allowed from now on, for all below".into(),
+        Verdict::Pod { .. } => "allowed from now on".into(),
+        Verdict::Tree { .. } => "allowed from now on, for all below".into(),
         Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
         Verdict::Deny { reason } => format!("denied: {reason}"),
         Verdict::Withdrawn { why } => format!("withdrawn: {why}"),

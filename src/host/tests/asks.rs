@@ -161,11 +161,26 @@ async fn a_question_shows_and_allowing_it_once_runs_that_call_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_rule_of_ones_own_is_written_if_it_allows_what_is_asked() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let with = |rule: &str| Verdict::Pod { rule: Some(rule.parse().unwrap()) };
+    let wrong = bench.answer(&ask, with("Write:/elsewhere/*")).await.unwrap_err();
+    assert!(wrong.contains("does not allow what is asked"), "{wrong}");
+    bench.answer(&ask, with("Write:*.txt")).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    bench.say(&pod, "write b").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt") && bench.wrote("b.txt"));
+}
+
+#[tokio::test]
 async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let ask = bench.asked().await;
-    bench.answer(&ask, Verdict::Pod).await.unwrap();
+    bench.answer(&ask, Verdict::Pod { rule: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     bench.say(&pod, "write a").await;
     assert_eq!(bench.end().await, RunResult::Finished);
@@ -327,7 +342,7 @@ async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let ask = bench.asked().await;
-    bench.answer(&ask, Verdict::Tree).await.unwrap();
+    bench.answer(&ask, Verdict::Tree { rule: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.host.shared.store.policy().await.unwrap().len(), 1);
     bench.say(&pod, "write b").await;
@@ -374,7 +389,7 @@ async fn an_answer_for_the_subtree_answers_what_a_child_asks_too_and_will_ask() 
     bench.say(&pod, "read").await;
     let own = bench.asked().await;
     assert_eq!((&own.rule, &own.action), (&kids.rule, &kids.action));
-    bench.answer(&own, Verdict::Tree).await.unwrap();
+    bench.answer(&own, Verdict::Tree { rule: None }).await.unwrap();
     bench.ended(&kid).await;
     assert_eq!(bench.questions(), []);
     bench.is(&kid, State::Idle).await;
@@ -395,7 +410,7 @@ async fn an_answer_for_one_pod_leaves_others_waiting() {
     bench.is(&pod, State::Idle).await;
     bench.say(&pod, "read").await;
     let own = bench.asked().await;
-    bench.answer(&own, Verdict::Pod).await.unwrap();
+    bench.answer(&own, Verdict::Pod { rule: None }).await.unwrap();
     bench.ended(&pod).await;
     assert_eq!(bench.questions(), [kids]);
     let rule = Pattern { tool: "Read".into(), pattern: own.action };

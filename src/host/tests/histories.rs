@@ -161,8 +161,8 @@ impl Life<'_> {
                 let deny = Verdict::Deny { reason: "no".into() };
                 let verdict = match dice.below(4) {
                     0 => deny,
-                    1 => Verdict::Pod,
-                    2 => Verdict::Tree,
+                    1 => Verdict::Pod { rule: None },
+                    2 => Verdict::Tree { rule: None },
                     _ => Verdict::Once,
                 };
                 let answer = Method::Answer { ask: ask.unwrap_or_default(), verdict };

@@ -436,7 +436,8 @@ async fn only_what_is_below_is_commanded() {
 #[tokio::test]
 async fn what_only_a_person_may_do_is_refused_of_a_pod() {
     let bench = two().await;
-    let answer = Method::Answer { ask: "1".into(), verdict: crate::protocol::Verdict::Tree };
+    let answer =
+        Method::Answer { ask: "1".into(), verdict: crate::protocol::Verdict::Tree { rule: None } };
     let restores = Method::RestorePods { tree: true, plan: false };
     let model = Method::SetModel { model: "x".into() };
     for order in [answer, restores, model, Method::Remove, Method::Stop, Method::Watch] {

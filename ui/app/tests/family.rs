@@ -137,7 +137,30 @@ fn a_rule_is_shown_before_it_is_written() {
     assert!(screen.contains("from now on allow Bash: cargo fetch for tester and"), "{screen}");
     assert!(answers(&bench.press("enter")).is_empty(), "that Enter was on its way already");
     bench.wait(300);
-    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Tree)]);
+    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Tree { rule: None })]);
+}
+
+#[test]
+fn a_rule_is_edited_before_it_is_written_and_must_allow_what_is_asked() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(400);
+    bench.press("E");
+    bench.press("ctrl-u");
+    bench.type_in("Bash:npm *");
+    assert!(answers(&bench.press("enter")).is_empty());
+    assert_eq!(bench.notice(), "that rule does not allow what is asked");
+    bench.press("ctrl-u");
+    bench.type_in("Bash:cargo *");
+    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(bench.screen().contains("Bash: cargo * (yours)"), "{}", bench.screen());
+    bench.wait(400);
+    bench.press("A");
+    assert!(bench.screen().contains("from now on allow Bash: cargo * for tester?"));
+    bench.wait(300);
+    let rule = Some("Bash:cargo *".parse().unwrap());
+    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule })]);
 }
 
 #[test]

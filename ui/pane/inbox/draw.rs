@@ -4,7 +4,7 @@ use crate::app::family::Family;
 use crate::pane::age::elapsed;
 use crate::pane::fit::{cut, pad, right, width, wrap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::{Attention, Extent, Inbox, Item, items, spelt_out};
+use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items, spelt_out};
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -123,12 +123,31 @@ impl View<'_> {
             let more = format!("… {} more lines: Enter shows them", all.len() - shown);
             lines.push(self.fact("", &more, room));
         }
-        for (name, value) in facts(item, ask, self.inbox.extent) {
+        for (name, value) in self.facts(item, ask) {
             for (i, line) in wrap(&value, room.saturating_sub(9)).into_iter().enumerate() {
                 lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
             }
         }
         lines
+    }
+
+    fn facts(&self, item: &Item<'_>, ask: &Ask) -> Vec<(&'static str, String)> {
+        let whole = self.inbox.extent == Extent::Whole;
+        let mut facts = vec![("because", spelt_out(&ask.because))];
+        facts.extend(ask.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
+        facts.extend(ask.reason.iter().map(|reason| ("for", spelt_out(reason))));
+        if whole || item.asks().len() > 1 {
+            facts.push(("asked by", askers(item.asks())));
+        }
+        if whole {
+            facts.push(("scope", crate::pane::scope::rules(&ask.scope)));
+        }
+        let rule = self.inbox.rule(item.asks()).map(|(rule, author)| match author {
+            Author::Program => rule_words(rule),
+            Author::Person => format!("{} (yours)", rule_words(rule)),
+        });
+        facts.extend(rule.map(|rule| ("rule", rule)));
+        facts
     }
 
     fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
@@ -170,20 +189,6 @@ fn brief(asks: &[&Ask]) -> String {
 /// The exact action, wrapped.
 fn action(ask: &Ask, columns: usize) -> Vec<String> {
     wrap(&spelt_out(&ask.action), columns.saturating_sub(4).max(1))
-}
-
-fn facts(item: &Item<'_>, ask: &Ask, extent: Extent) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("because", spelt_out(&ask.because))];
-    facts.extend(ask.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
-    facts.extend(ask.reason.iter().map(|reason| ("for", spelt_out(reason))));
-    if extent == Extent::Whole || item.asks().len() > 1 {
-        facts.push(("asked by", askers(item.asks())));
-    }
-    if extent == Extent::Whole {
-        facts.push(("scope", crate::pane::scope::rules(&ask.scope)));
-    }
-    facts.push(("rule", rule_words(&ask.rule)));
-    facts
 }
 
 /// Every Pod that asks, with its ancestors.

@@ -46,7 +46,9 @@ pub fn answered(payload: &Value) -> Option<(String, Verdict)> {
 /// How an answer looks.
 pub fn role(verdict: &Verdict) -> Role {
     match verdict {
-        Verdict::Once | Verdict::Pod | Verdict::Tree | Verdict::Withdrawn { .. } => Role::Dim,
+        Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } | Verdict::Withdrawn { .. } => {
+            Role::Dim
+        }
         Verdict::Deny { .. } => Role::Warn,
     }
 }
