@@ -95,7 +95,13 @@ impl Run {
             _ => None,
         };
         let millis = |d: std::time::Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-        self.doing(format!("retrying {failed_attempt}/{max_attempts}: {failure}")).await;
+        let doing = match limited_until(failure, &jiff::Zoned::now()) {
+            Some(limited) => {
+                format!("{limited}, then attempt {}/{max_attempts}", failed_attempt + 1)
+            }
+            None => format!("retrying {failed_attempt}/{max_attempts}: {failure}"),
+        };
+        self.doing(doing).await;
         self.tell(Event::LlmRetry {
             llm_call,
             failed_attempt,
@@ -365,5 +371,40 @@ fn merged(old: Usage, new: Usage) -> Usage {
 }
 
 fn provider_error(failure: &Failure) -> Stopped {
-    Stopped::Failed(Refusal::new(ErrorCode::ProviderError, failure.to_string()))
+    let text = match limited_until(failure, &jiff::Zoned::now()) {
+        Some(limited) => format!("{failure} ({limited})"),
+        None => failure.to_string(),
+    };
+    Stopped::Failed(Refusal::new(ErrorCode::ProviderError, text))
+}
+
+/// When a provider that had too many requests answers again, if it said so: `rate limited until
+/// 12:40:05`, with the date when that is another day.
+fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
+    let Failure::Status { status: 429, retry_after: Some(wait), .. } = failure else {
+        return None;
+    };
+    let until = now.checked_add(*wait).ok()?;
+    let format = if until.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    Some(format!("rate limited until {}", until.strftime(format)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_provider_that_says_when_it_answers_again_is_quoted_with_the_time() {
+        let now: jiff::Zoned = "2026-11-22T12:39:00+01:00[Europe/Berlin]".parse().unwrap();
+        let limited = |status: u16, seconds: Option<u64>| {
+            let retry_after = seconds.map(Duration::from_secs);
+            limited_until(&Failure::Status { status, retry_after, message: String::new() }, &now)
+        };
+        assert_eq!(limited(429, Some(65)).as_deref(), Some("rate limited until 12:40:05"));
+        let tomorrow = limited(429, Some(24 * 3600));
+        assert_eq!(tomorrow.as_deref(), Some("rate limited until 2026-11-23 12:39"));
+        assert_eq!(limited(429, None), None);
+        assert_eq!(limited(503, Some(5)), None);
+    }
 }
