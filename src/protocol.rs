@@ -9,19 +9,23 @@ pub mod frame;
 pub mod item;
 pub mod method;
 pub mod name;
+pub mod reply;
 
 pub use ask::{Action, Ask, Pattern, PolicyRule, Verdict};
 pub use entry::{Entry, Fact, FileMark, Origin, SegmentOrigin, SystemItem, Trigger};
 pub use event::{
-    Alert, AlertLevel, AlertSource, Completion, CompletionKind, ErrorCode, Event, Greeting,
-    InFlight, PathHolder, PlanStep, PodOutput, PodStatus, Refusal, Restoring, RewindSummary,
-    RewindTarget, RewindTargetId, RunResult, StoppedPod, TurnResult,
+    Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,
+    RunResult, TurnResult,
 };
 pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
 pub use frame::{Frame, Incoming, MAX_LINE, Outgoing};
 pub use item::{Content, Item, RequestConfig, Role, flatten};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
+pub use reply::{
+    Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, Restoring,
+    RewindSummary, RewindTarget, RewindTargetId, StoppedPod,
+};
 
 /// The number both sides name in their first line on the host socket.
 pub const PROTOCOL: u32 = 1;

@@ -2,10 +2,13 @@
 
 use crate::protocol::ask::{Ask, PolicyRule, Verdict};
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
-use crate::protocol::family::{LastRun, Lent, PeerEdge, PodInfo};
+use crate::protocol::family::{Lent, PeerEdge, PodInfo};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
-use crate::scope::Rule;
+use crate::protocol::reply::{
+    Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, RewindSummary,
+    RewindTarget, StoppedPod,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -294,73 +297,6 @@ impl Event {
     }
 }
 
-/// A Pod that was stopped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoppedPod {
-    pub name: PodName,
-    /// What it gave back to who had lent it.
-    pub returned: Vec<Rule>,
-    /// Who has that now; `None` when nobody had lent it anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lender: Option<PodName>,
-}
-
-/// What a Pod said since the asker last read it, and how it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PodOutput {
-    pub name: PodName,
-    pub state: crate::protocol::family::State,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// The new texts of its model, oldest first.
-    pub texts: Vec<String>,
-    /// Whether older new text was left out, because all of it would be too long.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-    /// The entry of the newest text: what is read next begins after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upto: Option<EntryId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_result: Option<LastRun>,
-}
-
-/// What a restore does with one Pod.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanStep {
-    pub name: PodName,
-    pub what: Restoring,
-    /// Sentences: what of its scope comes back as read and who holds it, which call was cut off and
-    /// is not repeated, why it cannot come back.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-/// What becomes of a Pod at a restore.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Restoring {
-    /// It is live already.
-    AlreadyLive,
-    /// It comes back idle.
-    Idle,
-    /// It comes back paused: a turn was cut off.
-    Paused,
-    /// It is not asked for and stays stopped.
-    StaysStopped,
-    /// It cannot come back.
-    Impossible,
-}
-
-/// Who may do what with a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathHolder {
-    pub pod: PodName,
-    pub permission: crate::scope::Permission,
-    /// Who lent it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lender: Option<PodName>,
-}
-
 /// A line of a transcript page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -471,12 +407,6 @@ impl From<Refusal> for Event {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerRegistered {
-    pub source: PodName,
-    pub peer: PodName,
-}
-
 /// A diagnostic that outlives its moment: kept in a ring and replayed to every new client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alert {
@@ -502,21 +432,6 @@ pub enum AlertSource {
     AgentsMd,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompletionKind {
-    File,
-    Knowledge,
-    Workflow,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Completion {
-    pub value: String,
-    #[serde(default)]
-    pub is_dir: bool,
-}
-
 /// Who a Pod is, said at the head of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
@@ -532,33 +447,4 @@ pub struct Greeting {
     pub context_window: u64,
     #[serde(default)]
     pub context_tokens: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RewindTargetId {
-    pub segment_id: SegmentId,
-    pub user_input_entry_index: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RewindTarget {
-    pub id: RewindTargetId,
-    pub expected_head_entries: usize,
-    pub truncate_entries: usize,
-    pub turn_index: usize,
-    pub timestamp_ms: Option<u64>,
-    /// At most 120 characters of the input.
-    pub preview: String,
-    pub eligible: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disabled_reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warning: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RewindSummary {
-    pub truncated_to_entries: usize,
-    pub discarded_entries: usize,
-    pub tool_side_effect_warning: bool,
 }

@@ -1,8 +1,8 @@
 //! Orders: what a client asks of a Pod or of the host.
 
 use crate::protocol::ask::Verdict;
-use crate::protocol::event::{CompletionKind, RewindTargetId};
 use crate::protocol::name::{EntryId, PodName};
+use crate::protocol::{CompletionKind, RewindTargetId};
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! Where one can go back to: before each thing a person said, also before a compaction.
 
 use crate::protocol::entry::{Entry, Fact};
-use crate::protocol::event::{RewindTarget, RewindTargetId};
 use crate::protocol::method::Segment;
 use crate::protocol::name::SegmentId;
+use crate::protocol::{RewindTarget, RewindTargetId};
 use crate::session::line::{Forward, Head, decode};
 use crate::session::locate::chain;
 use crate::session::rollback::Skip;

@@ -2,11 +2,11 @@
 
 use crate::{every_variant, golden};
 use serde_json::json;
-use yoi::protocol::event::{Line, PeerRegistered};
+use yoi::protocol::event::Line;
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, Ask, Completion, CompletionKind, Entry, ErrorCode,
-    Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge, PlanStep,
-    PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued, Restoring, RewindSummary,
+    Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge, PeerRegistered,
+    PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued, Restoring, RewindSummary,
     RewindTarget, RewindTargetId, RunResult, Segment, State, StoppedPod, SystemItem, Trigger,
     TurnResult, Verdict,
 };

@@ -1,7 +1,7 @@
 //! Peers: two Pods that may message each other and nothing else.
 
 use crate::host::supervisor::{Supervisor, done, internal};
-use crate::protocol::event::PeerRegistered;
+use crate::protocol::PeerRegistered;
 use crate::protocol::{Event, PeerEdge, PodName, Refusal};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use crate::host::tests::Bench;
 use crate::host::{authority, listing, output};
-use crate::protocol::event::RewindTarget;
+use crate::protocol::RewindTarget;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
     Event, Fact, Method, PeerEdge, PodName, PodOutput, SessionId, State, SystemItem,

@@ -1,6 +1,6 @@
 use super::*;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
-use yoi::protocol::event::StoppedPod;
+use yoi::protocol::StoppedPod;
 use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
 use yoi::scope::{Permission, Rule};
 
@@ -207,8 +207,7 @@ fn peers_come_and_go_with_their_events_and_the_notice_with_the_reply() {
     let asked = bench_line(&mut bench, "peer bob");
     assert_eq!(calls(&asked), [(Some("alice"), &Method::Peer { name: "bob".into() })]);
     let (source, peer) = (name("alice"), name("bob"));
-    let result =
-        yoi::protocol::event::PeerRegistered { source: source.clone(), peer: peer.clone() };
+    let result = yoi::protocol::PeerRegistered { source: source.clone(), peer: peer.clone() };
     answer(&mut bench, asked, Event::PeerRegistered { result });
     assert_eq!(
         bench.notice(),

@@ -1,0 +1,177 @@
+//! What the files may say, and what becomes of mistakes in them.
+
+use super::*;
+
+fn read(text: &str) -> (Settings, Vec<String>) {
+    let (settings, complaints) = Settings::read(Path::new("/c/config.toml"), text);
+    (settings, complaints.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn without_a_file_the_documented_defaults_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let (settings, complaints) = Settings::load(dir.path());
+    assert_eq!(complaints, []);
+    assert_eq!(settings.limits.max_turns.get(), 200);
+    assert_eq!(settings.timeouts.connect(), Duration::from_secs(10));
+    assert_eq!(settings.timeouts.first_event(), Duration::from_secs(30));
+    assert_eq!(settings.timeouts.idle(), Duration::from_secs(120));
+    assert_eq!(settings.host.idle_exit(), Some(Duration::from_secs(600)));
+    assert!((settings.compaction.threshold_ratio.get() - 0.85).abs() < 1e-9);
+}
+
+#[test]
+fn every_section_is_read() {
+    let (settings, complaints) = read(
+        r#"
+        model = "openai/"
+        [limits]
+        max_turns = 7
+        [timeouts]
+        idle_s = 5
+        [host]
+        idle_exit_min = 0
+        [shell]
+        pass = ["GITHUB_TOKEN"]
+        [compaction]
+        threshold_ratio = 0.5
+        [ui]
+        theme = "day"
+        [provider.shed]
+        wire = "openai_chat"
+        [models."shed/a"]
+        price = { input = 1, output = 2 }
+        "#,
+    );
+    assert_eq!(complaints, [""; 0]);
+    assert_eq!(settings.model.as_deref(), Some("openai/"));
+    assert_eq!(settings.limits.max_turns.get(), 7);
+    assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
+    assert_eq!(settings.host.idle_exit(), None);
+    assert_eq!(settings.shell.pass, ["GITHUB_TOKEN"]);
+    assert_eq!(settings.ui.theme.as_deref(), Some("day"));
+    assert!((settings.models["shed/a"].price.unwrap().output - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn each_mistake_is_named_by_its_place_and_costs_only_its_own_key() {
+    let (settings, complaints) = read(concat!(
+        "model = 7\n",
+        "[limits]\n",
+        "max_turns = 0\n",
+        "[timeouts]\n",
+        "idle_s = 5\n",
+        "conect_s = 3\n",
+        "[provider.shed]\n",
+        "wire = \"telegraph\"\n",
+        "base_url = \"http://shed\"\n",
+        "[compaction]\n",
+        "threshold_ratio = 3.0\n",
+    ));
+    for place in [":1:9: ", ":3:13: ", ":6:1: ", ":8:8: ", ":11:19: "] {
+        let at = format!("/c/config.toml{place}");
+        assert!(complaints.iter().any(|c| c.starts_with(&at)), "{at} not in {complaints:#?}");
+    }
+    assert_eq!(complaints.len(), 5);
+    assert!(complaints.iter().any(|c| c.contains("conect_s") && c.contains("connect_s")));
+    assert_eq!(settings.model, None);
+    assert_eq!(settings.limits, Limits::default());
+    assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
+    assert_eq!(settings.provider["shed"].base_url.as_deref(), Some("http://shed"));
+}
+
+#[test]
+fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
+    let (settings, complaints) = read(concat!(
+        "[permissions]\n",
+        "default = \"ask\"\n",
+        "[[permissions.rule]]\n",
+        "tool = \"Bash\"\n",
+        "pattern = \"git push*\"\n",
+        "action = \"deny\"\n",
+        "[[permissions.rule]]\n",
+        "tool = \"Bash\"\n",
+        "action = \"perhaps\"\n",
+        "[[permissions.rule]]\n",
+        "action = \"ask\"\n",
+    ));
+    assert_eq!(complaints.len(), 1, "{complaints:?}");
+    assert!(complaints[0].starts_with("/c/config.toml:9:10: "), "{complaints:?}");
+    let rules = &settings.permissions.rule;
+    assert_eq!(settings.permissions.default, Some(Action::Ask));
+    assert_eq!(rules.iter().map(|r| r.action).collect::<Vec<_>>(), [Action::Deny, Action::Ask]);
+    assert_eq!((rules[1].tool.as_str(), rules[1].pattern.as_str()), ("*", "*"));
+}
+
+#[test]
+fn a_workspace_may_ask_and_deny_more_and_its_allowing_rules_are_ignored_with_a_notice() {
+    let found = WorkspaceSettings::read(
+        Path::new("/w/.yoi/config.toml"),
+        concat!(
+            "[permissions]\n",
+            "default = \"allow\"\n",
+            "[[permissions.rule]]\n",
+            "tool = \"Bash\"\n",
+            "action = \"allow\"\n",
+            "[[permissions.rule]]\n",
+            "tool = \"Bash\"\n",
+            "pattern = \"make deploy*\"\n",
+            "action = \"deny\"\n",
+        ),
+    );
+    let actions: Vec<Action> = found.rules.iter().map(|rule| rule.action).collect();
+    assert_eq!(actions, [Action::Deny]);
+    assert_eq!(found.notices.len(), 2, "{:?}", found.notices);
+}
+
+#[test]
+fn a_text_that_is_no_toml_gives_all_defaults_and_one_complaint() {
+    let (settings, complaints) = read("model = \"a/b\"\nlimits = {\n[x");
+    assert_eq!(settings, Settings::default());
+    assert_eq!(complaints.len(), 1);
+    assert!(complaints[0].starts_with("/c/config.toml:"), "{complaints:?}");
+}
+
+#[test]
+fn a_key_written_into_the_settings_is_refused_without_being_repeated() {
+    let (_, complaints) = read("[provider.openai]\napi_key = \"sk-secret\"\n");
+    assert_eq!(complaints.len(), 1);
+    assert!(!complaints[0].contains("sk-secret"), "{complaints:?}");
+}
+
+#[test]
+fn a_workspace_may_choose_a_model_and_lower_a_limit_and_nothing_else() {
+    let found = WorkspaceSettings::read(
+        Path::new("/w/.yoi/config.toml"),
+        concat!(
+            "model = \"openai/gpt-6-luna\"\n",
+            "limits = { max_turns = 20, other = 1 }\n",
+            "[provider.openai]\n",
+            "base_url = \"https://evil.example\"\n",
+            "[shell]\n",
+            "pass = [\"SECRET_TOKEN\"]\n",
+        ),
+    );
+    assert_eq!(found.model.as_deref(), Some("openai/gpt-6-luna"));
+    assert_eq!(found.max_turns, NonZeroU32::new(20));
+    let said: Vec<String> = found.notices.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 3, "{said:#?}");
+    for words in ["limits.other is ignored", ":3:", "provider is ignored", "shell is ignored"] {
+        assert!(said.iter().any(|notice| notice.contains(words)), "{words} in {said:#?}");
+    }
+    let few = Settings::default().narrowed(&found);
+    assert_eq!(few.limits.max_turns.get(), 20);
+    let more = WorkspaceSettings { max_turns: NonZeroU32::new(999), ..found };
+    assert_eq!(few.narrowed(&more).limits.max_turns.get(), 20);
+}
+
+#[test]
+fn a_workspace_cannot_play_a_script_or_make_us_read_a_pipe() {
+    let found =
+        WorkspaceSettings::read(Path::new("/w/c.toml"), "model = \"rehearsal:/w/evil.toml\"");
+    assert_eq!((found.model, found.notices.len()), (None, 1));
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join(".yoi/config.toml")).unwrap();
+    let found = WorkspaceSettings::load(dir.path());
+    assert!(found.notices[0].to_string().contains("not a plain file"));
+}
