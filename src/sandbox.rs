@@ -2,6 +2,7 @@
 //! descendant, and nothing it started outlives it.
 
 mod after;
+mod bash;
 mod cage;
 mod calls;
 mod confine;

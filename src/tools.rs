@@ -185,14 +185,14 @@ pub const TABLE: &[Tool] = &[
         name: "ReadPodOutput",
         description: pods::output::DESCRIPTION,
         lane: Lane::Pods,
-        schema: input::schema::<pods::output::Input>,
+        schema: input::schema::<pods::Named>,
         act: Act::Pods(&pods::output::VERB),
     },
     Tool {
         name: "RestorePod",
         description: pods::restore::DESCRIPTION,
         lane: Lane::Pods,
-        schema: input::schema::<pods::restore::Input>,
+        schema: input::schema::<pods::Named>,
         act: Act::Pods(&pods::restore::VERB),
     },
     Tool {

@@ -6,7 +6,7 @@ use crate::sandbox::confinement::{Confinement, Word};
 use crate::sandbox::mounts::{self, Private};
 use crate::sandbox::order::{Inner, Ready};
 use crate::sandbox::plan::{self, Give, Plan, Right};
-use crate::sandbox::{calls, resolve, walls};
+use crate::sandbox::{bash, calls, resolve, walls};
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::CapabilitySet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// Of root's powers those that reach through every wall.
 const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
@@ -63,20 +63,8 @@ fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String>
     let ready = Ready { confinement: Some(confinement), failed: None };
     answer.write_all(ready.line().as_bytes()).map_err(|error| error.to_string())?;
     rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| error.to_string())?;
-    let error = Command::new("bash")
-        .arg("-c")
-        .arg(&order.program)
-        .current_dir(&order.cwd)
-        .env_clear()
-        .envs(&order.env)
-        .env("PWD", &order.cwd)
-        .exec();
-    match std::env::set_current_dir(&order.cwd) {
-        Err(error) => {
-            Err(format!("the directory {} cannot be entered: {error}", order.cwd.display()))
-        }
-        Ok(()) => Err(format!("bash: {error}")),
-    }
+    let error = bash::command(&order.program, &order.cwd, &order.env).exec();
+    Err(bash::not_started(&order.cwd, &error))
 }
 
 fn empty_input() -> Result<(), String> {

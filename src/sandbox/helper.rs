@@ -4,6 +4,7 @@
 use crate::sandbox::CAGE_ARG;
 use crate::sandbox::OWN_PROGRAM;
 use crate::sandbox::after;
+use crate::sandbox::bash;
 use crate::sandbox::cage::{Cage, Grant};
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::order::{Inner, MARK, Order, Ready, Report};
@@ -129,13 +130,7 @@ fn give_back_limit(soft: Option<u64>) {
 fn spawn(order: &Order) -> Result<i32, String> {
     let pipe = || std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
     let (out, err) = (pipe().map_err(sentence)?, pipe().map_err(sentence)?);
-    let child = Command::new("bash")
-        .arg("-c")
-        .arg(&order.program)
-        .current_dir(&order.cwd)
-        .env_clear()
-        .envs(&order.env)
-        .env("PWD", &order.cwd)
+    let child = bash::command(&order.program, &order.cwd, &order.env)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(out)
@@ -143,10 +138,7 @@ fn spawn(order: &Order) -> Result<i32, String> {
         .spawn();
     match child {
         Ok(child) => i32::try_from(child.id()).map_err(|_| "its pid is out of range".into()),
-        Err(error) if !order.cwd.is_dir() => {
-            Err(format!("the directory {} cannot be entered: {error}", order.cwd.display()))
-        }
-        Err(error) => Err(format!("bash: {error}")),
+        Err(error) => Err(bash::not_started(&order.cwd, &error)),
     }
 }
 

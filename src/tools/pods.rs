@@ -13,6 +13,8 @@ use crate::client::desk::Desk;
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal};
 use crate::tools::Output;
 use crate::tools::fault::Fault;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +30,13 @@ pub struct Order {
     /// The name as the model wrote it, for the answer.
     pub named: String,
     pub method: Method,
+}
+
+/// The arguments of a tool that needs no more than to know which Pod.
+#[derive(Deserialize, JsonSchema)]
+pub struct Named {
+    /// The Pod's name.
+    name: String,
 }
 
 /// How a tool of this room works.

@@ -30,12 +30,17 @@ fn bench() -> Bench {
     bench
 }
 
+/// The dashboard of a workspace in which no Pod works yet, on the scripted model.
+fn dashboard(bench: &Bench) -> Terminal {
+    let terminal = Terminal::open(bench, &["--model", &bench.model()]);
+    terminal.waits_for("No Pod works here");
+    terminal
+}
+
 #[test]
 fn the_dashboard_opens_streams_an_answer_and_leaves_the_terminal_as_it_was() {
     let bench = bench();
-    let model = bench.model();
-    let mut terminal = Terminal::open(&bench, &["--model", &model]);
-    terminal.waits_for("No Pod works here");
+    let mut terminal = dashboard(&bench);
     terminal.press("tell me a story\r");
     terminal.waits_for("It begins.");
     assert!(!terminal.text().contains("ends here"), "the answer streams");
@@ -51,9 +56,7 @@ fn the_dashboard_opens_streams_an_answer_and_leaves_the_terminal_as_it_was() {
 #[test]
 fn the_next_dashboard_shows_the_same_transcript() {
     let bench = bench();
-    let model = bench.model();
-    let mut first = Terminal::open(&bench, &["--model", &model]);
-    first.waits_for("No Pod works here");
+    let mut first = dashboard(&bench);
     first.press("remember the word mangrove\r");
     first.waits_for("heard: remember the word mangrove");
     first.waits_for("idle");
@@ -66,9 +69,7 @@ fn the_next_dashboard_shows_the_same_transcript() {
 #[test]
 fn two_dashboards_show_the_same() {
     let bench = bench();
-    let model = bench.model();
-    let mut one = Terminal::open(&bench, &["--model", &model]);
-    one.waits_for("No Pod works here");
+    let mut one = dashboard(&bench);
     one.press("first words\r");
     one.waits_for("heard: first words");
     let mut other = Terminal::open(&bench, &["--pod", "ws"]);
@@ -82,9 +83,7 @@ fn two_dashboards_show_the_same() {
 #[test]
 fn sigterm_restores_the_terminal_and_leaves_the_pods_running() {
     let bench = bench();
-    let model = bench.model();
-    let mut terminal = Terminal::open(&bench, &["--model", &model]);
-    terminal.waits_for("No Pod works here");
+    let mut terminal = dashboard(&bench);
     terminal.press("slow, please\r");
     terminal.waits_for("word word");
     signal(terminal.pid(), "TERM");
@@ -97,9 +96,7 @@ fn sigterm_restores_the_terminal_and_leaves_the_pods_running() {
 #[test]
 fn a_vanished_terminal_ends_the_dashboard_and_nothing_else() {
     let bench = bench();
-    let model = bench.model();
-    let mut terminal = Terminal::open(&bench, &["--model", &model]);
-    terminal.waits_for("No Pod works here");
+    let mut terminal = dashboard(&bench);
     terminal.press("slow, please\r");
     terminal.waits_for("word word");
     let pid = terminal.pid();
@@ -111,9 +108,7 @@ fn a_vanished_terminal_ends_the_dashboard_and_nothing_else() {
 #[test]
 fn a_killed_dashboard_hurts_nobody() {
     let bench = bench();
-    let model = bench.model();
-    let mut terminal = Terminal::open(&bench, &["--model", &model]);
-    terminal.waits_for("No Pod works here");
+    let mut terminal = dashboard(&bench);
     terminal.press("slow, please\r");
     terminal.waits_for("word word");
     signal(terminal.pid(), "KILL");

@@ -3,20 +3,12 @@
 use crate::protocol::family::State;
 use crate::protocol::{Event, LastRun, Method, PodName, PodOutput};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, Named, Order, Verb};
 use crate::tools::{Output, Reading, input};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 pub const DESCRIPTION: &str = "Shows what a Pod that you, or one of your children, spawned has said \
 since you last read it, the state it is in, and how its last run ended. Works on stopped Pods, too. \
 Read before you rely on a Pod's work: that it ended a turn does not mean that it is done.";
-
-#[derive(Deserialize, JsonSchema)]
-pub struct Input {
-    /// The Pod's name.
-    name: String,
-}
 
 pub const VERB: Verb = Verb {
     order,
@@ -27,7 +19,7 @@ pub const VERB: Verb = Verb {
 };
 
 fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
-    let Input { name } = input::parse("ReadPodOutput", arguments)?;
+    let Named { name } = input::parse("ReadPodOutput", arguments)?;
     Ok(Order { pod: pods::child(&name)?, named: name, method: Method::ReadOutput })
 }
 

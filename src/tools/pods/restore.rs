@@ -2,21 +2,13 @@
 
 use crate::protocol::{Event, Method, PodName};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, Named, Order, Verb};
 use crate::tools::{Output, input};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 pub const DESCRIPTION: &str = "Brings a stopped Pod back as it was: its conversation, settings, \
 working directory, scope and relations. It may be a Pod you spawned, one below it, or a peer. \
 Nothing runs in it until it gets a message; a turn that was cut off stays paused. A Pod that is \
 live stays as it is.";
-
-#[derive(Deserialize, JsonSchema)]
-pub struct Input {
-    /// The Pod's name.
-    name: String,
-}
 
 pub const VERB: Verb = Verb {
     order,
@@ -27,7 +19,7 @@ pub const VERB: Verb = Verb {
 };
 
 fn order(arguments: &str, me: &PodName) -> Result<Order, Fault> {
-    let Input { name } = input::parse("RestorePod", arguments)?;
+    let Named { name } = input::parse("RestorePod", arguments)?;
     Ok(Order { pod: me.clone(), named: name.clone(), method: Method::Restore { name } })
 }
 
