@@ -21,7 +21,7 @@ pub use cage::{
     Around, Cage, Depth, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
 };
 pub use confine::cage_main;
-pub use confinement::{Confinement, Word};
+pub use confinement::Confinement;
 pub use env::{command_env, short_env};
 pub use helper::helper_main;
 pub use places::Person;

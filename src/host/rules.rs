@@ -6,8 +6,8 @@ use crate::config::settings::WorkspaceSettings;
 use crate::host::kin::{Kin as Relatives, Relation};
 use crate::host::supervisor::Order;
 use crate::host::{Shared, supervisor};
+use crate::protocol::family::Confined;
 use crate::protocol::{PodName, Refusal};
-use crate::sandbox::Word;
 use crate::scope::Rule;
 use crate::turn::policy::{Kin, Policy, Walls};
 use futures_util::future::BoxFuture;
@@ -38,8 +38,8 @@ pub(crate) async fn policy(
     };
     let kin = Family { shared: shared.clone(), me: me.clone(), supervisor };
     let walls = match shared.confinement().await.word {
-        Word::Enforced | Word::Partly => Walls::Stand,
-        Word::NotEnforced => Walls::Missing,
+        Confined::Enforced | Confined::Partly => Walls::Stand,
+        Confined::NotEnforced => Walls::Missing,
     };
     Policy { rules: Arc::new(rules), kin: Arc::new(kin), walls }
 }

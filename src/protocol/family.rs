@@ -77,6 +77,9 @@ pub struct PodInfo {
     /// When it last did anything; milliseconds since the Unix epoch.
     #[serde(default)]
     pub last_activity: u64,
+    /// How well its commands are confined; `None` until that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confined: Option<Confined>,
     /// What a person should know about it, each a sentence: a read-only scope and why, an
     /// unconfined shell.
     #[serde(default)]
@@ -85,6 +88,25 @@ pub struct PodInfo {
     pub queue: Vec<Queued>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<SegmentId>,
+}
+
+/// How well commands are confined: the three honest words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confined {
+    Enforced,
+    Partly,
+    NotEnforced,
+}
+
+impl std::fmt::Display for Confined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Enforced => "enforced",
+            Self::Partly => "partly",
+            Self::NotEnforced => "not enforced",
+        })
+    }
 }
 
 /// An input that waits for the Pod to be free.

@@ -1,8 +1,9 @@
 //! The second stage of the helper: raises the walls around itself and becomes the command. It has
 //! one thread from its beginning to its end.
 
+use crate::protocol::family::Confined;
 use crate::sandbox::cage::{Cage, Hole, Mounts, Sockets};
-use crate::sandbox::confinement::{Confinement, Word};
+use crate::sandbox::confinement::Confinement;
 use crate::sandbox::mounts::{self, Private};
 use crate::sandbox::order::{Inner, Ready};
 use crate::sandbox::plan::{self, Give, Plan, Right};
@@ -93,9 +94,9 @@ fn raise(cage: &Cage) -> Result<Confinement, String> {
     let filtered = calls::refuse(cage, abi);
     open.extend(openings(cage, abi, filtered.err()));
     let word = match (abi, open.is_empty()) {
-        (0, _) => Word::NotEnforced,
-        (_, true) => Word::Enforced,
-        (_, false) => Word::Partly,
+        (0, _) => Confined::NotEnforced,
+        (_, true) => Confined::Enforced,
+        (_, false) => Confined::Partly,
     };
     Ok(Confinement { word, open, cost: plan.cost, abi })
 }

@@ -1,20 +1,12 @@
 //! How well commands are confined, in words.
 
+use crate::protocol::family::Confined;
 use serde::{Deserialize, Serialize};
-
-/// The three honest words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Word {
-    Enforced,
-    Partly,
-    NotEnforced,
-}
 
 /// What the kernel does for us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    pub word: Word,
+    pub word: Confined,
     /// What a command could do although it should not, each a few words.
     #[serde(default)]
     pub open: Vec<String>,
@@ -29,27 +21,27 @@ pub struct Confinement {
 impl Confinement {
     /// Nothing holds a command, for this reason.
     pub fn none(reason: impl Into<String>) -> Self {
-        Self { word: Word::NotEnforced, open: vec![reason.into()], cost: Vec::new(), abi: 0 }
+        Self { word: Confined::NotEnforced, open: vec![reason.into()], cost: Vec::new(), abi: 0 }
     }
 
     /// What stands among the notes of a Pod where not everything is enforced.
     pub fn note(&self) -> Option<String> {
         let word = match self.word {
-            Word::Enforced => return None,
-            Word::Partly => "shell partly confined",
-            Word::NotEnforced => "shell not confined",
+            Confined::Enforced => return None,
+            Confined::Partly => "shell partly confined",
+            Confined::NotEnforced => "shell not confined",
         };
         Some(format!("{word}: {}", self.open.join("; ")))
     }
 
     /// `enforced`, `partly: …` or `not enforced: …`.
     pub fn text(&self) -> String {
-        let word = match self.word {
-            Word::Enforced => return "enforced".into(),
-            Word::Partly => "partly",
-            Word::NotEnforced => "not enforced",
-        };
-        format!("{word}: {}", self.open.join("; "))
+        match self.word {
+            Confined::Enforced => self.word.to_string(),
+            word @ (Confined::Partly | Confined::NotEnforced) => {
+                format!("{word}: {}", self.open.join("; "))
+            }
+        }
     }
 }
 
@@ -60,11 +52,11 @@ mod tests {
     #[test]
     fn the_text_names_what_is_open() {
         let open = vec!["signals".to_owned(), "files".to_owned()];
-        let partly = Confinement { word: Word::Partly, open, cost: Vec::new(), abi: 3 };
+        let partly = Confinement { word: Confined::Partly, open, cost: Vec::new(), abi: 3 };
         assert_eq!(partly.text(), "partly: signals; files");
         assert_eq!(partly.note().unwrap(), "shell partly confined: signals; files");
         assert_eq!(Confinement::none("no Landlock").text(), "not enforced: no Landlock");
-        let enforced = Confinement { word: Word::Enforced, open: Vec::new(), ..partly };
+        let enforced = Confinement { word: Confined::Enforced, open: Vec::new(), ..partly };
         assert_eq!(enforced.text(), "enforced");
         assert_eq!(enforced.note(), None);
     }

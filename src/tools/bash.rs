@@ -1,8 +1,7 @@
 //! Bash: a command in the working directory, watched to its end.
 
-use crate::sandbox::{
-    Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox, Word,
-};
+use crate::protocol::family::Confined;
+use crate::sandbox::{Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox};
 use crate::tools::fault::Fault;
 use crate::tools::live::Live;
 use crate::tools::spill::Spill;
@@ -113,7 +112,7 @@ const WALLS: [&str; 10] = [
 /// Says what does not hold, and after a failure at a wall what to ask for.
 fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome) {
     let mut lines = Vec::new();
-    if confinement.word != Word::Enforced {
+    if confinement.word != Confined::Enforced {
         lines.push(format!("[confinement {}]", confinement.text()));
     }
     let failed = !matches!(outcome, Outcome::Exited(0));

@@ -3,6 +3,7 @@
 use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::event::Line;
+use yoi::protocol::family::Confined;
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, Ask, Completion, CompletionKind, Entry, ErrorCode,
     Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge, PeerRegistered,
@@ -66,13 +67,14 @@ fn info() -> PodInfo {
         lent: vec![],
         last_result: None,
         last_activity: 5,
+        confined: Some(Confined::Partly),
         notes: vec![],
         queue: vec![Queued { id: "q".into(), input: text("next") }],
         segment: None,
     }
 }
 
-const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
 
 /// The first group: what a classic client may receive.
 fn classic() -> Vec<(Event, String)> {

@@ -26,6 +26,7 @@ pub fn pod(name: &str, state: State) -> PodInfo {
         lent: Vec::new(),
         last_result: None,
         last_activity: NOON,
+        confined: None,
         notes: Vec::new(),
         queue: Vec::new(),
         segment: None,

@@ -30,12 +30,12 @@ fn lines(confinement: &Confinement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use yoi::sandbox::Word;
+    use yoi::protocol::family::Confined;
 
     #[test]
     fn confinement_is_said_with_its_word_what_is_open_and_what_it_costs() {
         let partly = Confinement {
-            word: Word::Partly,
+            word: Confined::Partly,
             open: vec!["signals".into()],
             cost: vec!["no view of its own".into()],
             abi: 3,

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use yoi::protocol::PodInfo;
+use yoi::protocol::family::Confined;
 
 /// From this many columns on the provider of a model is named too.
 const ROOMY: u16 = 100;
@@ -72,6 +73,10 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     }
     if let Some(cost) = info.cost {
         pieces.push(piece(format!("${cost:.2}"), theme.dim, 5));
+    }
+    if let Some(confined) = info.confined {
+        let style = if confined == Confined::Enforced { theme.dim } else { theme.warn };
+        pieces.push(piece(format!("commands {confined}"), style, 7));
     }
     pieces
 }

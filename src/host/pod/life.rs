@@ -100,6 +100,7 @@ pub(crate) async fn info(shared: &Shared, row: &PodRow, resolved: &Resolved) -> 
         lent: Vec::new(),
         last_activity: row.last_run.as_ref().map_or(row.since, |run| run.at),
         last_result: row.last_run.clone(),
+        confined: None,
         notes: Vec::new(),
         queue: queue(rows),
         segment: row.segment,
@@ -140,7 +141,10 @@ impl Pod {
         }
         (self.released, self.end_at) = (false, None);
         let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
-        self.notes.extend(self.shared.confinement().await.note());
+        let confinement = self.shared.confinement().await;
+        let word = confinement.word;
+        self.notes.extend(confinement.note());
+        self.change(|info| info.confined = Some(word));
         self.show_granted();
         self.change(|info| info.context_tokens = tail.context_tokens);
         self.load_queue().await;

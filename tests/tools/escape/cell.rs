@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use yoi::protocol::family::Confined;
 use yoi::sandbox::{
-    Around, Cage, Command, Confinement, Ended, Mounts, Need, Outcome, Person, Sandbox, Word,
+    Around, Cage, Command, Confinement, Ended, Mounts, Need, Outcome, Person, Sandbox,
 };
 
 pub struct Cell {
@@ -91,7 +92,7 @@ impl Cell {
             return true;
         }
         println!("not covered: {what} needs Landlock {abi}, this kernel has {}", confinement.abi);
-        assert_ne!(confinement.word, Word::Enforced, "{confinement:?}");
+        assert_ne!(confinement.word, Confined::Enforced, "{confinement:?}");
         false
     }
 

@@ -3,7 +3,8 @@
 use crate::escape::cell::Cell;
 use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
-use yoi::sandbox::{Need, Word};
+use yoi::protocol::family::Confined;
+use yoi::sandbox::Need;
 
 fn system_call(number: u32) -> String {
     format!(
@@ -94,8 +95,8 @@ async fn a_probe_says_what_holds_here() {
     let confinement = yoi::sandbox::Sandbox { helper, nofile: None }.probe().await;
     let seen = cell.run(":").await;
     assert_eq!(confinement.abi, seen.confinement().abi);
-    assert_eq!(confinement.word == Word::Enforced, confinement.open.is_empty());
+    assert_eq!(confinement.word == Confined::Enforced, confinement.open.is_empty());
     let broken = yoi::sandbox::Sandbox { helper: "/bin/false".into(), nofile: None };
-    assert_eq!(broken.probe().await.word, Word::NotEnforced);
+    assert_eq!(broken.probe().await.word, Confined::NotEnforced);
     println!("confinement here: {} (Landlock {})", confinement.text(), confinement.abi);
 }
