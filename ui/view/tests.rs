@@ -1,5 +1,6 @@
 use crate::app::tests::{Bench, NOON, ask, pod};
 use crate::pane::fit::width;
+use yoi::protocol::family::Confined;
 use yoi::protocol::{Ask, Event, PodInfo, PodName, Queued, State};
 
 fn child(name: &str, parent: &str, state: State) -> PodInfo {
@@ -12,6 +13,7 @@ fn family() -> Vec<PodInfo> {
         PodInfo {
             since: NOON + 108_000,
             activity: activity("cargo test -p ui flaky"),
+            confined: Some(Confined::NotEnforced),
             notes: vec!["shell not confined".into()],
             ..pod("alice", State::Running)
         },
