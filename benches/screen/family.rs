@@ -1,6 +1,6 @@
 //! A family of many Pods, a tenth of which stream: what the tree shows, and what it costs.
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Times};
 use crate::home::Home;
 use crate::process::{cpu, memory};
 use crate::terminal::Terminal;
@@ -14,11 +14,15 @@ const ALONE: usize = 8;
 const STREAMING: usize = 20;
 /// How often the list is asked for.
 const LISTS: usize = 100;
+/// How often a child is made that cannot start.
+const SPAWNS: usize = 200;
 
 pub fn measure() -> Vec<Figure> {
     let mut home = Home::new();
     home.start_host();
-    let names = grow(&home);
+    let (names, spawned) = grow(&home);
+    let mut refused = Times::default();
+    (0..SPAWNS).for_each(|_| refused.push(home.spawn_in_vain("root-0", "vain")));
     let all = names.len();
     let terminal = Terminal::open(&home, &["--pod", "root-0"]);
     terminal.until("the first root shows", |seen| seen.shows("to root-0"));
@@ -43,6 +47,12 @@ pub fn measure() -> Vec<Figure> {
     let what = format!("{all} Pods, {STREAMING} streaming 20 pieces/s");
     vec![
         Figure::count(format!("rows of the tree out of order, {what}"), ordered, 0),
+        Figure::time("p99 of SpawnPod", spawned.percentile(99), 1_000),
+        Figure::time(
+            format!("p99 of {SPAWNS} SpawnPods that fail and are undone"),
+            refused.percentile(99),
+            1_000,
+        ),
         Figure::time(format!("p99 of ListPods, {what}"), list.percentile(99), 50),
         Figure::time(format!("p99 of a key on screen, {what}"), times.percentile(99), 16),
         Figure::seen(format!("a key on screen, {what}"), times.spread()),
@@ -52,16 +62,16 @@ pub fn measure() -> Vec<Figure> {
     ]
 }
 
-/// The names in the order in which the tree shows them.
-fn grow(home: &Home) -> Vec<String> {
-    let mut names = Vec::new();
+/// The names in the order in which the tree shows them, and how long each child took.
+fn grow(home: &Home) -> (Vec<String>, Times) {
+    let (mut names, mut spawned) = (Vec::new(), Times::default());
     for root in 0..ROOTS {
         let name = format!("root-{root}");
         home.new_pod(&name);
         names.push(name.clone());
         for child in 0..CHILDREN {
             let kid = format!("kid-{root}-{child}");
-            home.spawn(&name, &kid);
+            spawned.push(home.spawn(&name, &kid));
             names.push(kid);
         }
     }
@@ -70,7 +80,7 @@ fn grow(home: &Home) -> Vec<String> {
         home.new_pod(&name);
         names.push(name);
     }
-    names
+    (names, spawned)
 }
 
 /// Whether the rows that show these Pods show them in this order.

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use yoi::client::{Client, Events, find};
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodInfo, PodName, SpawnPod};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, SpawnPod};
 use yoi::scope::{Permission, Rule};
 
 /// The longest the host may take for anything.
@@ -43,6 +43,12 @@ any = true
 text = "heard: {1}"
 "#;
 
+/// A profile whose model has no key where the environment is empty.
+const CONFIG: &str = r#"
+[profile.keyless]
+model = "anthropic/claude-sonnet-4-5"
+"#;
+
 /// Directories, and the host that serves them. Dropping it ends the host.
 pub struct Home {
     dir: tempfile::TempDir,
@@ -57,6 +63,8 @@ impl Home {
             fs::create_dir(dir.path().join(name)).expect("a new directory");
         }
         fs::write(dir.path().join("script.toml"), SCRIPT).expect("a writable directory");
+        fs::create_dir(dir.path().join("home/config")).expect("a new directory");
+        fs::write(dir.path().join("home/config/config.toml"), CONFIG).expect("a writable file");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Self { dir, runtime: runtime.expect("a runtime"), host: None }
     }
@@ -176,17 +184,39 @@ impl Home {
         }
     }
 
-    /// Makes a child of a Pod that reads its parent's workspace and says one word.
-    pub fn spawn(&self, parent: &str, name: &str) {
+    /// Makes a child of a Pod that reads its parent's workspace and says one word; how long until
+    /// it is there.
+    pub fn spawn(&self, parent: &str, name: &str) -> Duration {
+        let (reply, took) = self.spawn_on(parent, name, None);
+        assert!(matches!(reply, Ok(Event::Spawned { .. })), "{reply:?}");
+        took
+    }
+
+    /// The same with a profile whose model has no key; how long until that is said.
+    pub fn spawn_in_vain(&self, parent: &str, name: &str) -> Duration {
+        let (reply, took) = self.spawn_on(parent, name, Some("keyless"));
+        assert!(reply.is_err(), "{reply:?}");
+        took
+    }
+
+    fn spawn_on(
+        &self,
+        parent: &str,
+        name: &str,
+        profile: Option<&str>,
+    ) -> (Result<Event, Refusal>, Duration) {
         let target = self.dir.path().join("ws").join(parent);
         let target = target.canonicalize().expect("a workspace");
         let scope = vec![Rule::new(target, Permission::Read)];
         let task = "hello".to_owned();
-        let new = SpawnPod { name: name.into(), task, scope, ..SpawnPod::default() };
+        let profile = profile.map(str::to_owned);
+        let new = SpawnPod { name: name.into(), task, scope, profile, ..SpawnPod::default() };
         let parent = PodName::parse(parent).expect("a name");
-        let reply =
-            self.talk(async |client, _| client.call(Some(&parent), Method::Spawn(new)).await);
-        assert!(matches!(reply, Ok(Event::Spawned { .. })), "{reply:?}");
+        self.talk(async |client, _| {
+            let begun = Instant::now();
+            let reply = client.call(Some(&parent), Method::Spawn(new)).await;
+            (reply, begun.elapsed())
+        })
     }
 
     /// Says something to a Pod and waits until it has answered.
