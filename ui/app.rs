@@ -2,7 +2,7 @@
 //! what is to be done. It does no I/O and gets the time as an argument.
 
 use crate::command::complete::Sources;
-use crate::command::{Breadth, Here, Step, Verb};
+use crate::command::{Here, Verb};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
 use crate::palette::Palette;
@@ -36,12 +36,15 @@ mod line;
 mod list;
 mod mouse;
 mod peers;
+mod picked;
 mod pods;
 mod prompt;
 mod send;
+mod several;
 mod stop;
 
 pub use ask::Ask;
+pub use stop::Planning;
 
 /// Something that happened. It is moved into `update` and gone.
 #[allow(clippy::large_enum_variant)]
@@ -130,11 +133,9 @@ pub enum Asked {
     /// A queued message is taken out to be edited.
     Unqueue(PodName, Message),
     /// What a restore would do; then it is done, asked about, or only shown.
-    Plan {
-        pod: PodName,
-        breadth: Breadth,
-        step: Step,
-    },
+    Plan(Planning),
+    /// One of several orders that were given together.
+    Together(u64, PodName),
     /// A verdict on this question.
     Answer(String),
     /// Nobody waits for the reply; a refusal is said.
@@ -203,6 +204,8 @@ pub struct App {
     pub overlay: Option<Overlay>,
     /// The leader key was pressed, and the next key is its second.
     pub leader: bool,
+    /// The Pod that the digit to come is for.
+    pub pinning: Option<PodName>,
     pub tree: Tree,
     pub peers: Peers,
     pub inbox: Inbox,
@@ -229,6 +232,8 @@ pub struct App {
     /// Pods that were offered this environment.
     opened: HashSet<PodName>,
     tour: Option<Tour>,
+    /// Orders under way that were given together.
+    batches: HashMap<u64, several::Batch>,
     /// A Pod is being made for a message.
     creating: bool,
     changed: bool,

@@ -11,14 +11,16 @@ pub mod done;
 mod read;
 
 pub use about::about;
-pub use done::done;
-pub use read::{complete_verb, offered, read};
+pub use done::{done, done_all};
+pub use read::{complete_verb, naming, offered, read_all};
 
 /// What an argument names, for completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     Nothing,
     Pod,
+    /// One Pod or several.
+    Pods,
     /// A Pod, then free text.
     PodThenText,
     /// A new name, then options.
@@ -32,6 +34,8 @@ pub enum Argument {
     Lending,
     /// `revoke` and a number.
     Policy,
+    /// A digit, then a Pod.
+    Slot,
 }
 
 /// Whether a verb is about one Pod or also about everything below it.
@@ -85,14 +89,14 @@ pub const TABLE: &[Row] = &[
     row("new", "[name] [--cwd dir] [--model m] [--profile p]", "create a Pod and go to it", Argument::NewPod, Needs::Nothing),
     row("open", "<pod>", "go to a Pod", Argument::Pod, Needs::Argument),
     row("send", "<pod> <text>", "send a message to a Pod", Argument::PodThenText, Needs::Argument),
-    row("stop", "[pod] [--tree]", "stop a Pod, or everything below it too; :restore brings it back", Argument::Pod, Needs::Nothing),
-    row("restore", "[pod] [--plan] [--tree]", "bring a stopped Pod back; nothing is run or sent again", Argument::Pod, Needs::Nothing),
+    row("stop", "[pod …] [--tree]", "stop Pods, or everything below them too; :restore brings them back", Argument::Pods, Needs::Nothing),
+    row("restore", "[pod …] [--plan] [--tree]", "bring stopped Pods back; nothing is run or sent again", Argument::Pods, Needs::Nothing),
     row("peer", "<pod>", "make the selected Pod and another one peers of each other", Argument::Pod, Needs::Argument),
     row("unpeer", "<pod>", "end what :peer began", Argument::Pod, Needs::Argument),
-    row("pause", "[pod]", "interrupt the turn so that it can go on", Argument::Pod, Needs::Nothing),
-    row("resume", "[pod]", "go on with a paused turn", Argument::Pod, Needs::Nothing),
-    row("cancel", "[pod]", "drop the turn", Argument::Pod, Needs::Nothing),
-    row("compact", "[pod]", "shorten the history now; :rewind undoes it", Argument::Pod, Needs::Nothing),
+    row("pause", "[pod …]", "interrupt the turn so that it can go on", Argument::Pods, Needs::Nothing),
+    row("resume", "[pod …]", "go on with a paused turn", Argument::Pods, Needs::Nothing),
+    row("cancel", "[pod …]", "drop the turn", Argument::Pods, Needs::Nothing),
+    row("compact", "[pod …]", "shorten the history now; :rewind undoes it", Argument::Pods, Needs::Nothing),
     row("rewind", "[turn]", "go back to before one of your messages", Argument::Nothing, Needs::Nothing),
     row("fork", "[name] [--at entry]", "make a new Pod with the history of the selected one", Argument::NewPod, Needs::Nothing),
     row("inbox", "", "go to what waits for you", Argument::Nothing, Needs::Nothing),
@@ -103,7 +107,8 @@ pub const TABLE: &[Row] = &[
     row("policy", "[revoke <n>]", "list the rules of what Pods may do, or end one", Argument::Policy, Needs::Nothing),
     row("model", "[provider/model]", "choose the model, or say which and why", Argument::Model, Needs::Nothing),
     row("theme", "<name>", "choose the colours", Argument::Theme, Needs::Argument),
-    row("rm", "<pod>", "delete a stopped Pod and its transcript (asks)", Argument::Pod, Needs::Argument),
+    row("rm", "<pod …>", "delete stopped Pods and their transcripts (asks)", Argument::Pods, Needs::Argument),
+    row("pin", "[1-9] [pod]", "keep a Pod under a digit, or say which are; again ends it", Argument::Slot, Needs::Nothing),
     row("notices", "", "list past notices", Argument::Nothing, Needs::Nothing),
     row("tour", "", "play a small real story in a temporary directory", Argument::Nothing, Needs::Nothing),
     row("redraw", "", "paint the screen anew", Argument::Nothing, Needs::Nothing),
@@ -168,12 +173,52 @@ pub enum Verb {
     Model(Option<String>),
     Theme(String),
     Remove(PodName),
+    /// Keeps a Pod under a digit from 1 to 9; without a digit it says what is pinned.
+    Pin {
+        slot: Option<u8>,
+        pod: Option<PodName>,
+    },
     Notices,
     Tour,
     Redraw,
     Keys,
     Help(Option<String>),
     Quit,
+}
+
+impl Verb {
+    /// The Pod it names.
+    pub fn pod(&self) -> Option<&PodName> {
+        match self {
+            Self::Stop { pod, .. } | Self::Restore { pod, .. } | Self::Pin { pod, .. } => {
+                pod.as_ref()
+            }
+            Self::Explain(pod)
+            | Self::Pause(pod)
+            | Self::Resume(pod)
+            | Self::Cancel(pod)
+            | Self::Compact(pod) => pod.as_ref(),
+            Self::Open(pod) | Self::Send { pod, .. } | Self::Remove(pod) => Some(pod),
+            Self::New { .. }
+            | Self::Peer(_)
+            | Self::Unpeer(_)
+            | Self::Fork { .. }
+            | Self::Inbox
+            | Self::Lend { .. }
+            | Self::Reclaim(_)
+            | Self::Who(_)
+            | Self::Policy(_)
+            | Self::Rewind(_)
+            | Self::Model(_)
+            | Self::Theme(_)
+            | Self::Notices
+            | Self::Tour
+            | Self::Redraw
+            | Self::Keys
+            | Self::Help(_)
+            | Self::Quit => None,
+        }
+    }
 }
 
 /// Where a line is typed: what its verbs mean without an argument.
@@ -238,6 +283,7 @@ pub fn call(verb: &Verb, here: Here<'_>) -> Result<Call, String> {
         | Verb::Inbox
         | Verb::Explain(_)
         | Verb::Theme(_)
+        | Verb::Pin { .. }
         | Verb::Notices
         | Verb::Tour
         | Verb::Redraw

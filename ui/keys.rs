@@ -76,8 +76,13 @@ impl Keymap {
 
     /// The first key that does `action`, as it is written for people; empty when none does.
     pub fn label(&self, context: Context, action: Action) -> String {
+        self.label_of(context, &Binding::Do(action))
+    }
+
+    /// As [`Keymap::label`], for any binding.
+    pub fn label_of(&self, context: Context, wanted: &Binding) -> String {
         self.list(context)
-            .find(|(_, binding)| **binding == Binding::Do(action))
+            .find(|(_, binding)| *binding == wanted)
             .map(|(key, _)| label(key))
             .unwrap_or_default()
     }

@@ -167,7 +167,12 @@ fn tree_title(app: &App, width: u16) -> Line<'static> {
             format!("pods in {}", name.to_string_lossy())
         }
     };
-    let text = cut(&place, usize::from(width.saturating_sub(4)));
+    let marked = match app.tree.marks.all().len() {
+        0 => String::new(),
+        many => format!(" · {many} marked"),
+    };
+    let text = app.setup.glyphs.plain(&format!("{place}{marked}"));
+    let text = cut(&text, usize::from(width.saturating_sub(4)));
     Line::styled(format!(" {text} "), app.theme.dim)
 }
 
@@ -279,9 +284,11 @@ fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
         Some(Overlay::Prompt(prompt)) => Some(prompt),
         _ => None,
     };
+    // What the next key does comes before what was said.
+    let waits = app.leader || app.pinning.is_some();
     let hints = app.hints();
     let counts = app.counts();
-    let notice = app.notices.shown().filter(|_| !app.leader && app.link == Link::Up);
+    let notice = app.notices.shown().filter(|_| !waits && app.link == Link::Up);
     let view = actionbar::View {
         prompt,
         notice,

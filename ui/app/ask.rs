@@ -29,22 +29,20 @@ pub enum Ask {
     Leave {
         working: Vec<PodName>,
     },
-    Remove {
-        pod: PodName,
-    },
     Rewind {
         pod: PodName,
         target: Box<RewindTarget>,
         warning: String,
     },
-    /// Several Pods are about to be stopped.
-    StopTree {
-        pod: PodName,
-        names: Vec<PodName>,
+    /// Verbs for Pods that have to be named first.
+    Several {
+        what: String,
+        enter: &'static str,
+        verbs: Vec<Verb>,
     },
     /// Bringing Pods back does more, or less, than one would think.
     Restore {
-        pod: PodName,
+        pods: Vec<PodName>,
         breadth: Breadth,
         steps: Vec<PlanStep>,
     },
@@ -66,14 +64,10 @@ impl Ask {
                 [one] => format!("{one} is working"),
                 more => format!("{} Pods are working", more.len()),
             },
-            Self::Remove { pod } => format!("delete {pod} and its transcript for good?"),
             Self::Rewind { target, warning, .. } => {
                 format!("go back to before “{}”? {warning}", target.preview)
             }
-            Self::StopTree { pod, names } => {
-                let all = names.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
-                format!("stop {} Pods, {pod} and all below it: {all}", names.len())
-            }
+            Self::Several { what, .. } => what.clone(),
             Self::Restore { steps, .. } => {
                 let lines = steps.iter().map(|step| step_line(step, false));
                 lines.collect::<Vec<_>>().join("\n")
@@ -88,9 +82,8 @@ impl Ask {
             Self::Offered { .. } => "run it",
             Self::FirstMessage { .. } => "send",
             Self::Leave { .. } => "leave it running",
-            Self::Remove { .. } => "delete",
             Self::Rewind { .. } => "rewind",
-            Self::StopTree { .. } => "stop them",
+            Self::Several { enter, .. } => enter,
             Self::Restore { .. } => "do that",
             Self::Rule { .. } => "allow and write the rule",
         };
@@ -99,9 +92,8 @@ impl Ask {
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
             Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
             Self::FirstMessage { .. }
-            | Self::Remove { .. }
             | Self::Rewind { .. }
-            | Self::StopTree { .. }
+            | Self::Several { .. }
             | Self::Restore { .. }
             | Self::Rule { .. } => {}
         }
@@ -143,13 +135,9 @@ impl App {
                 vec![Effect::Call { pod: Some(pod), method, asked }]
             }
             Ask::Leave { .. } => self.leave_now(),
-            Ask::Remove { pod } => {
-                let asked = Asked::Verb(Verb::Remove(pod.clone()), Some(pod.clone()));
-                vec![Effect::Call { pod: Some(pod), method: Method::Remove, asked }]
-            }
             Ask::Rewind { pod, target, .. } => self.rewind_to(&pod, &target),
-            Ask::StopTree { pod, .. } => self.stop_now(pod, Breadth::Tree),
-            Ask::Restore { pod, breadth, .. } => self.restore_now(pod, breadth),
+            Ask::Several { verbs, .. } => self.order(&verbs),
+            Ask::Restore { pods, breadth, .. } => self.restore_now(pods, breadth),
             Ask::Rule { questions, reach, since } => self.confirm_rule(questions, reach, since),
         }
     }
@@ -183,9 +171,8 @@ impl App {
             }
             Ask::Offered { .. }
             | Ask::Leave { .. }
-            | Ask::Remove { .. }
             | Ask::Rewind { .. }
-            | Ask::StopTree { .. }
+            | Ask::Several { .. }
             | Ask::Restore { .. }
             | Ask::Rule { .. } => Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! Why a Pod is in its state, as one reads it; and what can be done about it now.
 
 use crate::app::{App, Effect, Focus, Overlay};
+use crate::command::{Argument, find};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
 use crate::pane::age::{clock, elapsed};
@@ -127,13 +128,11 @@ impl App {
     /// Every verb that can do something about the row now; choosing one writes it into the command
     /// line.
     pub(super) fn open_menu(&mut self) -> Vec<Effect> {
+        if !self.marked().is_empty() {
+            return self.open_marks_menu();
+        }
         let Some(info) = self.row_pod().and_then(|name| self.family.get(&name).cloned()) else {
             return self.say(Kind::Told, "there is no Pod here");
-        };
-        let row = |(line, help): (String, &str)| Row {
-            text: format!(":{line}"),
-            help: help.to_owned(),
-            choice: Choice::Prefill(line),
         };
         let has_children = self.family.children(&info.name).next().is_some();
         let mut lines = possible(&info, has_children);
@@ -144,8 +143,38 @@ impl App {
             lines.push((format!("peer {}", info.name), "make it and the selected Pod peers"));
             lines.push((format!("unpeer {}", info.name), "end what :peer began"));
         }
+        self.open_verbs(&format!("{}: what can be done now", info.name), lines)
+    }
+
+    /// Every verb that can do something about some of the marked Pods now, with those in it.
+    fn open_marks_menu(&mut self) -> Vec<Effect> {
+        let mut lines: Vec<(String, &'static str)> = Vec::new();
+        let marked = self.marked().to_vec();
+        for info in marked.iter().filter_map(|name| self.family.get(name)) {
+            for (line, help) in possible(info, false) {
+                let Some(verb) = line.strip_suffix(info.name.as_str()).map(str::trim_end) else {
+                    continue;
+                };
+                if find(verb).is_none_or(|row| row.argument != Argument::Pods) {
+                    continue;
+                }
+                match lines.iter_mut().find(|(line, _)| line.split(' ').next() == Some(verb)) {
+                    Some((line, _)) => *line = format!("{line} {}", info.name),
+                    None => lines.push((line, help)),
+                }
+            }
+        }
+        let title = format!("{} marked: what can be done now", marked.len());
+        self.open_verbs(&title, lines)
+    }
+
+    fn open_verbs(&mut self, title: &str, lines: Vec<(String, &'static str)>) -> Vec<Effect> {
+        let row = |(line, help): (String, &str)| Row {
+            text: format!(":{line}"),
+            help: help.to_owned(),
+            choice: Choice::Prefill(line),
+        };
         let rows = lines.into_iter().map(row).collect();
-        let title = format!("{}: what can be done now", info.name);
         self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
         Vec::new()
     }

@@ -22,19 +22,7 @@ impl App {
         }
         match self.focus {
             Focus::Composer => self.composer_hints(),
-            Focus::Tree => self.list_hints(
-                Context::Tree,
-                &[
-                    (Action::Choose, "go there"),
-                    (Action::Explain, "explain"),
-                    (Action::Menu, "verbs"),
-                    (Action::Filter, "filter"),
-                    (Action::Workspaces, "workspaces"),
-                    (Action::Stopped, "stopped"),
-                    (Action::Composer, "write"),
-                    (Action::Keys, "keys"),
-                ],
-            ),
+            Focus::Tree => self.tree_hints(),
             Focus::Peers => self.list_hints(
                 Context::Peers,
                 &[
@@ -48,6 +36,45 @@ impl App {
             Focus::Transcript => self.transcript_hints(),
             Focus::Inbox => self.inbox_hints(),
         }
+    }
+
+    fn tree_hints(&self) -> Vec<Hint> {
+        if let Some(pod) = &self.pinning {
+            let pins = match self.tree.pins.of(pod) {
+                Some(slot) => format!("pins {pod}; {slot} again takes it from there"),
+                None => format!("pins {pod} to that slot"),
+            };
+            return vec![Hint::new("1 to 9", pins), Hint::new(self.back_key(), "leaves")];
+        }
+        let marked = self.marked().len();
+        if marked == 0 {
+            let actions = [
+                (Action::Choose, "go there"),
+                (Action::Explain, "explain"),
+                (Action::Menu, "verbs"),
+                (Action::Mark, "mark"),
+                (Action::Filter, "filter"),
+                (Action::Workspaces, "workspaces"),
+                (Action::Stopped, "stopped"),
+                (Action::Pin, "pin"),
+                (Action::Composer, "write"),
+                (Action::Keys, "keys"),
+            ];
+            return self.list_hints(Context::Tree, &actions);
+        }
+        let mut hints = vec![Hint::new("", format!("{marked} marked"))];
+        for verb in ["stop", "restore"] {
+            let prefill = Binding::Prefill(format!("{verb} {{pod}}"));
+            let key = self.keymap.label_of(Context::Tree, &prefill);
+            hints.extend((!key.is_empty()).then(|| Hint::new(key, format!("{verb} them"))));
+        }
+        hints.push(Hint::new(self.keymap.label(Context::Tree, Action::Menu), "verbs"));
+        hints.push(Hint::new(self.back_key(), "takes the marks back"));
+        hints
+    }
+
+    fn back_key(&self) -> String {
+        self.keymap.label(Context::Everywhere, Action::Back)
     }
 
     fn inbox_hints(&self) -> Vec<Hint> {

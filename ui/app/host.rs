@@ -85,6 +85,8 @@ impl App {
         self.family.remove(name);
         self.transcripts.remove(name);
         self.opened.remove(name);
+        self.tree.marks.remove(name);
+        self.tree.pins.remove(name);
         if self.current.as_ref() == Some(name) {
             return self.say(Kind::Told, format!("{name} is gone · choose a Pod, or :new"));
         }
@@ -167,10 +169,11 @@ impl App {
     fn granted(&mut self, asked: Asked, reply: Event) -> Vec<Effect> {
         match asked {
             Asked::Verb(verb, pod) => self.verb_done(&verb, pod.as_ref(), reply),
-            Asked::Plan { pod, breadth, step } => match reply {
-                Event::Plan { steps, .. } => self.planned(pod, breadth, step, steps),
+            Asked::Plan(planning) => match reply {
+                Event::Plan { steps, .. } => self.planned(planning, steps),
                 _ => Vec::new(),
             },
+            Asked::Together(batch, pod) => self.came_back(batch, pod, Ok(reply)),
             Asked::Page(pod) => {
                 self.page(&pod, reply);
                 Vec::new()
@@ -250,6 +253,12 @@ impl App {
     fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {
         match asked {
             Asked::Silently => return Vec::new(),
+            Asked::Plan(planning) if planning.pods.len() > 1 => {
+                return self.not_planned(planning, &refusal.message);
+            }
+            Asked::Together(batch, pod) => {
+                return self.came_back(batch, pod, Err(refusal.message.clone()));
+            }
             Asked::Page(pod) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {
                     transcript.page_failed(refusal.message.clone());
@@ -270,7 +279,7 @@ impl App {
             | Asked::Whole(_)
             | Asked::NewTour
             | Asked::RewindTargets(..)
-            | Asked::Plan { .. }
+            | Asked::Plan(_)
             | Asked::Unqueue(..)
             | Asked::Quietly => {}
         }

@@ -25,6 +25,9 @@ impl App {
         if self.leader {
             return self.leader_key(key);
         }
+        if let Some(pod) = self.pinning.take() {
+            return self.pin_key(pod, key);
+        }
         match self.overlay.take() {
             Some(Overlay::Ask(ask)) if key.kind == KeyEventKind::Repeat => {
                 self.overlay = Some(Overlay::Ask(ask));
@@ -116,6 +119,8 @@ impl App {
             | Action::Fold
             | Action::Workspaces
             | Action::Stopped
+            | Action::Mark
+            | Action::Pin
             | Action::Copy => self.tree_action(action),
             other => self.everywhere(other),
         }
@@ -212,6 +217,11 @@ impl App {
         }
         if self.focus == Focus::Tree && !self.tree.filter.is_empty() {
             self.tree.filter = crate::pane::input::Input::default();
+            self.closed();
+            return Vec::new();
+        }
+        if !self.marked().is_empty() {
+            self.tree.marks.clear();
             self.closed();
             return Vec::new();
         }
@@ -346,6 +356,8 @@ fn repeats(action: Action) -> bool {
             | Action::Deny
             | Action::Steer
             | Action::Leader
+            | Action::Mark
+            | Action::Pin
             | Action::Suspend
     )
 }

@@ -12,7 +12,12 @@ use yoi::protocol::{Method, PodInfo, PodName, RewindTarget, State};
 impl App {
     /// Opens the command line with `text` in it.
     pub(super) fn open_line(&mut self, text: &str) -> Vec<Effect> {
-        let named = self.row_pod().map_or(String::new(), |pod| pod.to_string());
+        let row = self.row_pod().map_or(String::new(), |pod| pod.to_string());
+        // A verb that takes several Pods means those that are marked.
+        let named = match self.meaning_marks(&text.replace("{pod}", "")) {
+            Some(_) => self.marked().iter().map(PodName::as_str).collect::<Vec<_>>().join(" "),
+            None => row,
+        };
         let entry = self.transcript().and_then(Transcript::entry);
         let entry = entry.map_or(String::new(), |entry| entry.to_string());
         let text = text.replace("{pod}", &named).replace("{entry}", &entry);
@@ -29,7 +34,7 @@ impl App {
             return Vec::new();
         }
         let line = command::complete_verb(&text).unwrap_or(text);
-        if let Err(why) = command::read(&line) {
+        if let Err(why) = command::read_all(&line) {
             let sources = self.sources();
             self.overlay = Some(Overlay::Prompt(Prompt::new(Purpose::Verb, &line, &sources)));
             return self.say(Kind::Refused, why);
@@ -41,8 +46,10 @@ impl App {
     pub(super) fn run_line(&mut self, line: &str) -> Vec<Effect> {
         self.lines.retain(|before| before != line);
         self.lines.insert(0, line.to_owned());
-        match command::read(line) {
-            Ok(verb) => self.run(verb),
+        let marks = self.meaning_marks(line);
+        match command::read_all(marks.as_deref().unwrap_or(line)) {
+            Ok(verbs) if verbs.len() > 1 || marks.is_some() => self.together(verbs),
+            Ok(verbs) => verbs.into_iter().flat_map(|verb| self.run(verb)).collect(),
             Err(why) => self.say(Kind::Refused, why),
         }
     }
@@ -56,7 +63,7 @@ impl App {
                 return self.choose_model(model.clone());
             }
             Verb::Theme(name) => return vec![Effect::LoadTheme(name.clone())],
-            Verb::Remove(pod) => return self.ask_remove(pod),
+            Verb::Remove(pod) => return self.ask_remove(std::slice::from_ref(pod)),
             Verb::Rewind(turn) => return self.ask_rewind_targets(*turn),
             Verb::Stop { pod, breadth } => return self.stop(pod.as_ref(), *breadth),
             Verb::Restore { pod, breadth, step } => {
@@ -65,6 +72,7 @@ impl App {
             Verb::Reclaim(path) => return self.reclaim(path),
             Verb::Inbox => return self.focus_inbox(),
             Verb::Explain(pod) => return self.explain(pod.as_ref()),
+            Verb::Pin { slot, pod } => return self.pin_verb(*slot, pod.as_ref()),
             Verb::Notices => return self.list_notices(),
             Verb::Tour => return vec![Effect::Tour],
             Verb::Redraw => return vec![Effect::Redraw],
@@ -115,21 +123,6 @@ impl App {
         let text = format!("new Pods use {model}");
         self.model = Some(model);
         self.say(Kind::Done, text)
-    }
-
-    fn ask_remove(&mut self, pod: &PodName) -> Vec<Effect> {
-        match self.family.get(pod) {
-            None => self.say(Kind::Refused, format!("no Pod named {pod}")),
-            Some(info) if info.state != State::Stopped => {
-                let text = format!("{pod} is live: :stop {pod} comes first");
-                self.say(Kind::Refused, text)
-            }
-            Some(info) => {
-                let pod = info.name.clone();
-                self.overlay = Some(Overlay::Ask(Ask::Remove { pod }));
-                Vec::new()
-            }
-        }
     }
 
     fn ask_rewind_targets(&mut self, turn: Option<usize>) -> Vec<Effect> {

@@ -101,8 +101,13 @@ impl App {
                 };
             }
             Action::Stopped => self.toggle_stopped(),
+            Action::Mark => return self.mark_row(),
+            Action::Pin => return self.begin_pin(),
             Action::Copy => {
-                let name = self.tree.chosen().map(ToString::to_string);
+                let name = match self.marked() {
+                    [] => self.tree.chosen().map(ToString::to_string),
+                    marks => Some(marks.iter().map(PodName::as_str).collect::<Vec<_>>().join(" ")),
+                };
                 return name.map(|name| self.copy(name)).unwrap_or_default();
             }
             _ => {}
@@ -169,9 +174,11 @@ impl App {
             .collect()
     }
 
+    /// Goes to the Pod pinned to a digit; where none is, to the one in that row of the tree.
     pub(super) fn slot(&mut self, number: u8) -> Vec<Effect> {
         let at = usize::from(number).saturating_sub(1);
-        match self.listed().get(at).cloned() {
+        let pinned = self.tree.pins.at(number).cloned();
+        match pinned.or_else(|| self.listed().get(at).cloned()) {
             Some(name) => self.make_current(&name),
             None => self.say(Kind::Told, format!("there is no Pod {number}")),
         }

@@ -6,29 +6,33 @@ use crate::command::{Breadth, Step, Verb};
 use crate::notice::Kind;
 use yoi::protocol::{Method, PlanStep, PodName, Restoring, State};
 
+/// Pods that are to come back, and what is known of how they would.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planning {
+    pub pods: Vec<PodName>,
+    pub breadth: Breadth,
+    pub step: Step,
+    /// How many of them have been asked about.
+    known: usize,
+    steps: Vec<PlanStep>,
+}
+
 impl App {
     /// Stops one Pod at once; more than one only after all were named.
     pub(super) fn stop(&mut self, pod: Option<&PodName>, breadth: Breadth) -> Vec<Effect> {
         let Some(pod) = self.meant(pod) else {
             return self.say(Kind::Refused, "no Pod is selected: name one, or :open it first");
         };
-        let live = self.family.subtree(&pod).into_iter().filter(|i| i.state != State::Stopped);
-        let names: Vec<PodName> = live.map(|info| info.name.clone()).collect();
-        if breadth == Breadth::One || names.len() < 2 {
-            return self.stop_now(pod, breadth);
+        let subtree = self.family.subtree(&pod).into_iter();
+        let live = subtree.filter(|info| info.state != State::Stopped).count();
+        if breadth == Breadth::One || live < 2 {
+            return self.order(&[Verb::Stop { pod: Some(pod), breadth }]);
         }
-        self.overlay = Some(Overlay::Ask(Ask::StopTree { pod, names }));
-        Vec::new()
-    }
-
-    pub(super) fn stop_now(&mut self, pod: PodName, breadth: Breadth) -> Vec<Effect> {
-        let method = Method::StopPods { tree: breadth == Breadth::Tree };
-        let verb = Verb::Stop { pod: Some(pod.clone()), breadth };
-        vec![Effect::Call { asked: Asked::Verb(verb, Some(pod.clone())), pod: Some(pod), method }]
+        self.ask_stop_trees(&[pod])
     }
 
     /// The Pod a verb means: the one it names, else the selected one.
-    fn meant(&self, pod: Option<&PodName>) -> Option<PodName> {
+    pub(super) fn meant(&self, pod: Option<&PodName>) -> Option<PodName> {
         pod.or(self.selected()).cloned()
     }
 
@@ -39,42 +43,74 @@ impl App {
         breadth: Breadth,
         step: Step,
     ) -> Vec<Effect> {
-        let Some(pod) = self.meant(pod) else {
-            return self.say(Kind::Refused, "which Pod? :restore <pod>");
+        match self.meant(pod) {
+            Some(pod) => self.plan_all(vec![pod], breadth, step),
+            None => self.say(Kind::Refused, "which Pod? :restore <pod>"),
+        }
+    }
+
+    /// Asks what bringing these Pods back would do, one after the other.
+    pub(super) fn plan_all(
+        &mut self,
+        pods: Vec<PodName>,
+        breadth: Breadth,
+        step: Step,
+    ) -> Vec<Effect> {
+        self.plan_next(Planning { pods, breadth, step, known: 0, steps: Vec::new() })
+    }
+
+    fn plan_next(&mut self, planning: Planning) -> Vec<Effect> {
+        let Some(pod) = planning.pods.get(planning.known).cloned() else {
+            return self.plan_known(planning);
         };
-        let method = Method::RestorePods { tree: breadth == Breadth::Tree, plan: true };
-        let asked = Asked::Plan { pod: pod.clone(), breadth, step };
-        vec![Effect::Call { pod: Some(pod), method, asked }]
+        let tree = planning.breadth == Breadth::Tree;
+        let method = Method::RestorePods { tree, plan: true };
+        vec![Effect::Call { pod: Some(pod), method, asked: Asked::Plan(planning) }]
+    }
+
+    /// What would become of one of the Pods is known.
+    pub(super) fn planned(&mut self, mut planning: Planning, steps: Vec<PlanStep>) -> Vec<Effect> {
+        for step in steps {
+            if !planning.steps.iter().any(|known| known.name == step.name) {
+                planning.steps.push(step);
+            }
+        }
+        planning.known += 1;
+        self.plan_next(planning)
+    }
+
+    /// One of several Pods cannot come back: it is said, and the others go on.
+    pub(super) fn not_planned(&mut self, mut planning: Planning, why: &str) -> Vec<Effect> {
+        let pod = planning.pods.remove(planning.known);
+        self.say(Kind::Refused, format!("{pod}: {why}"));
+        self.plan_next(planning)
     }
 
     /// The plan is known: it is carried out when there is nothing to know about it.
-    pub(super) fn planned(
-        &mut self,
-        pod: PodName,
-        breadth: Breadth,
-        step: Step,
-        steps: Vec<PlanStep>,
-    ) -> Vec<Effect> {
+    fn plan_known(&mut self, planning: Planning) -> Vec<Effect> {
+        let Planning { pods, breadth, step, steps, .. } = planning;
+        let lines = || steps.iter().map(|step| step_line(step, false)).collect::<Vec<_>>();
+        if pods.is_empty() {
+            return Vec::new();
+        }
         if step == Step::Show {
-            let lines: Vec<String> = steps.iter().map(|step| step_line(step, false)).collect();
-            return self.open_sheet("plan: nothing is done yet", &lines);
+            return self.open_sheet("plan: nothing is done yet", &lines());
         }
         let impossible = |step: &PlanStep| step.what == Restoring::Impossible;
         if !steps.is_empty() && steps.iter().all(impossible) {
-            let lines: Vec<String> = steps.iter().map(|step| step_line(step, false)).collect();
-            return self.say(Kind::Refused, lines.join(" · "));
+            return self.say(Kind::Refused, lines().join(" · "));
         }
-        if steps.iter().all(is_trivial) {
-            return self.restore_now(pod, breadth);
+        if pods.len() == 1 && steps.iter().all(is_trivial) {
+            return self.restore_now(pods, breadth);
         }
-        self.overlay = Some(Overlay::Ask(Ask::Restore { pod, breadth, steps }));
+        self.overlay = Some(Overlay::Ask(Ask::Restore { pods, breadth, steps }));
         Vec::new()
     }
 
-    pub(super) fn restore_now(&mut self, pod: PodName, breadth: Breadth) -> Vec<Effect> {
-        let method = Method::RestorePods { tree: breadth == Breadth::Tree, plan: false };
-        let verb = Verb::Restore { pod: Some(pod.clone()), breadth, step: Step::Do };
-        vec![Effect::Call { asked: Asked::Verb(verb, Some(pod.clone())), pod: Some(pod), method }]
+    pub(super) fn restore_now(&mut self, pods: Vec<PodName>, breadth: Breadth) -> Vec<Effect> {
+        let verb = |pod| Verb::Restore { pod: Some(pod), breadth, step: Step::Do };
+        let verbs: Vec<Verb> = pods.into_iter().map(verb).collect();
+        self.order(&verbs)
     }
 }
 

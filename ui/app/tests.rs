@@ -200,4 +200,5 @@ fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
 mod family;
 mod keys;
 mod live;
+mod picked;
 mod sending;

@@ -2,6 +2,11 @@
 
 use crate::command::Row;
 
+/// Which verbs mean the marks.
+const MARKS: &str = "Space marks a row of the tree. There, a verb that takes several Pods (stop, restore, \
+    pause, resume, cancel, compact, rm) and names none means those that are marked, after it has named \
+    them; every other key means the row. Space again or Esc takes marks back.";
+
 /// Paragraphs about a verb.
 const MORE: &[(&str, &[&str])] = &[
     (
@@ -19,7 +24,9 @@ const MORE: &[(&str, &[&str])] = &[
         &[
             "Stops the Pod: it has 5 s to finish, then everything it started is ended. What it was lent \
              goes back at once. :restore brings it back.",
-            "With --tree everything below it is stopped too, after it was named.",
+            "With --tree everything below it is stopped too, after it was named. Several Pods are stopped \
+             after one question; each is told of that could not be.",
+            MARKS,
             "Esc and Ctrl+C only pause a turn; :cancel drops it.",
         ],
     ),
@@ -29,7 +36,8 @@ const MORE: &[(&str, &[&str])] = &[
             "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
              sent: a turn that was cut off waits for :resume, and a tool call that was cut off is not repeated.",
             "When something is to be known first, the plan is shown and waits for Enter. --plan only shows \
-             it. --tree brings back everything below it, too.",
+             it. --tree brings back everything below it, too. Of several Pods one plan is shown.",
+            MARKS,
         ],
     ),
     (
@@ -55,6 +63,15 @@ const MORE: &[(&str, &[&str])] = &[
              too, D denies with a reason that the model reads.",
             "A key counts only after the request has been in front of you, unchanged, for a moment. Enter \
              never allows, and the mouse never answers.",
+        ],
+    ),
+    (
+        "pin",
+        &[
+            "Keeps a Pod under a digit: 1 to 9 in the tree, and after the leader, go to it. The same digit again \
+             ends it. m and a digit in the tree do the same for the row.",
+            "A digit under which no Pod is kept goes to that row of the tree. Pins are this screen's own: they \
+             last until it is left.",
         ],
     ),
     (

@@ -60,10 +60,16 @@ fn argument(line: &str, start: usize, sources: &Sources) -> Vec<Candidate> {
         list.iter().map(|text| Candidate { text: text.clone(), help: String::new() }).collect()
     };
     match row.argument {
-        Argument::Pod | Argument::NewPod if line[start..].starts_with('-') => {
+        Argument::Pod | Argument::Pods | Argument::NewPod if line[start..].starts_with('-') => {
             plain(&named_options(row))
         }
         Argument::Pod | Argument::PodThenText if before.is_empty() => pods(sources),
+        Argument::Pods => {
+            let mut left = pods(sources);
+            left.retain(|pod| !before.contains(&pod.text.as_str()));
+            left
+        }
+        Argument::Slot if before.len() == 1 => pods(sources),
         Argument::Lending if before.len() < 2 => pods(sources),
         Argument::Lending if before.len() == 2 => plain(&sources.paths),
         Argument::Path if before.is_empty() => plain(&sources.paths),

@@ -12,7 +12,7 @@ use yoi::scope::Permission;
 pub fn done(verb: &Verb, pod: Option<&PodName>, reply: &Event) -> String {
     match reply {
         Event::Created { info } | Event::Spawned { info, .. } => return created(verb, pod, info),
-        Event::PodsStopped { stopped } => return stopped_sentence(stopped),
+        Event::PodsStopped { stopped } => return stopped_sentence(&[stopped]),
         Event::Plan { steps, done } => return plan(steps, *done),
         Event::PeerRegistered { result } => return peered(&result.source, &result.peer),
         Event::Peered { source, peer } => return peered(source, peer),
@@ -27,6 +27,36 @@ pub fn done(verb: &Verb, pod: Option<&PodName>, reply: &Event) -> String {
         _ => {}
     }
     plain(verb, pod.map_or("the Pod", PodName::as_str), reply)
+}
+
+/// The sentence for a verb that was carried out on several Pods.
+pub fn done_all(verb: &Verb, replies: &[(PodName, Event)]) -> String {
+    let steps = |reply: &Event| match reply {
+        Event::Plan { steps, .. } => steps.clone(),
+        _ => Vec::new(),
+    };
+    let stopped = |reply| match reply {
+        &Event::PodsStopped { ref stopped } => stopped.as_slice(),
+        _ => &[],
+    };
+    let names: Vec<&str> = replies.iter().map(|(name, _)| name.as_str()).collect();
+    let names = names.join(", ");
+    match verb {
+        Verb::Stop { .. } => {
+            let stopped: Vec<_> = replies.iter().map(|(_, reply)| stopped(reply)).collect();
+            stopped_sentence(&stopped)
+        }
+        Verb::Restore { .. } => {
+            let steps: Vec<_> = replies.iter().flat_map(|(_, reply)| steps(reply)).collect();
+            plan(&steps, true)
+        }
+        Verb::Pause(_) => format!("paused {names} · :resume goes on"),
+        Verb::Resume(_) => format!("{names} go on"),
+        Verb::Cancel(_) => format!("dropped the turns of {names}"),
+        Verb::Compact(_) => format!("compacting the histories of {names}"),
+        Verb::Remove(_) => format!("deleted {names}"),
+        _ => format!("done: {names}"),
+    }
 }
 
 fn plain(verb: &Verb, pod: &str, reply: &Event) -> String {
@@ -71,13 +101,23 @@ fn peered(source: &PodName, peer: &PodName) -> String {
     format!("peers registered: {source} ↔ {peer}")
 }
 
-/// Who was stopped, and what of their scope went back to whom.
-fn stopped_sentence(stopped: &[StoppedPod]) -> String {
+/// Who was stopped, and what of their scope went back to whom; one list for each Pod that was named.
+fn stopped_sentence(lists: &[&[StoppedPod]]) -> String {
     // Children come first: the last is the one that was named.
-    let Some((named, below)) = stopped.split_last() else { return "it was stopped already".into() };
-    let names: Vec<_> = stopped.iter().rev().map(|pod| pod.name.as_str()).collect();
+    let named: Vec<_> = lists.iter().filter_map(|list| list.last()).collect();
+    let named: Vec<_> = named.into_iter().map(|pod| pod.name.as_str()).collect();
+    let stopped: Vec<&StoppedPod> = lists.iter().flat_map(|list| list.iter().rev()).collect();
+    if stopped.is_empty() {
+        return if lists.len() > 1 {
+            "they were stopped already"
+        } else {
+            "it was stopped already"
+        }
+        .to_owned();
+    }
+    let names: Vec<_> = stopped.iter().map(|pod| pod.name.as_str()).collect();
     let mut text = format!("stopped {}", names.join(", "));
-    for pod in stopped {
+    for pod in &stopped {
         // What was lent for reading was never gone.
         let mut back = pod.returned.clone();
         back.retain(|rule| rule.permission == Permission::Write);
@@ -89,8 +129,9 @@ fn stopped_sentence(stopped: &[StoppedPod]) -> String {
         // Writing into a string cannot fail.
         let _ = write!(text, " · {lender} has {} again", scope::rules(&back));
     }
-    let (tree, it) = if below.is_empty() { ("", "it") } else { (" --tree", "them") };
-    let _ = write!(text, " · :restore {}{tree} brings {it} back", named.name);
+    let tree = if lists.iter().any(|list| list.len() > 1) { " --tree" } else { "" };
+    let it = if stopped.len() == 1 { "it" } else { "them" };
+    let _ = write!(text, " · :restore {}{tree} brings {it} back", named.join(" "));
     text
 }
 

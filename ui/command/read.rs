@@ -1,6 +1,7 @@
 //! From a typed line to a verb, or to the sentence that says what is wrong with it.
 
-use crate::command::{Breadth, Needs, Row, Step, TABLE, Verb, find};
+use crate::command::{Argument, Breadth, Needs, Row, Step, TABLE, Verb, find};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use yoi::protocol::PodName;
 use yoi::scope::Permission;
@@ -14,6 +15,37 @@ pub fn read(line: &str) -> Result<Verb, String> {
     }
     let row = find(word).ok_or_else(|| unknown(word))?;
     arguments(row, rest.trim())
+}
+
+/// Reads a line that may name several Pods: one verb for each, in their order.
+pub fn read_all(line: &str) -> Result<Vec<Verb>, String> {
+    match parts(line) {
+        Some((row, names, options)) if names.len() > 1 => {
+            let options = options.join(" ");
+            names.iter().map(|name| read(&format!("{} {name} {options}", row.name))).collect()
+        }
+        _ => read(line).map(|verb| vec![verb]),
+    }
+}
+
+/// The line with these Pods in it, when its verb takes several and none is named.
+pub fn naming(line: &str, pods: &[PodName]) -> Option<String> {
+    let (row, names, options) = parts(line)?;
+    if !names.is_empty() || pods.is_empty() {
+        return None;
+    }
+    let words = std::iter::once(row.name).chain(pods.iter().map(PodName::as_str)).chain(options);
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// The verb of a line that takes several Pods, the Pods it names, each once, and its options.
+fn parts(line: &str) -> Option<(&'static Row, Vec<&str>, Vec<&str>)> {
+    let mut words = line.trim().trim_start_matches(':').split_whitespace();
+    let row = find(words.next()?).filter(|row| row.argument == Argument::Pods)?;
+    let (options, mut names): (Vec<&str>, Vec<&str>) = words.partition(|w| w.starts_with("--"));
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    Some((row, names, options))
 }
 
 fn unknown(word: &str) -> String {
@@ -53,6 +85,7 @@ fn arguments(row: &Row, rest: &str) -> Result<Verb, String> {
         "model" => Ok(Verb::Model(one_word("model", rest)?)),
         "theme" => Ok(Verb::Theme(rest.to_owned())),
         "rm" => Ok(Verb::Remove(pod(rest)?)),
+        "pin" => pin(rest),
         "notices" => Ok(Verb::Notices),
         "tour" => Ok(Verb::Tour),
         "redraw" => Ok(Verb::Redraw),
@@ -148,6 +181,16 @@ fn policy(rest: &str) -> Result<Verb, String> {
     let number = rest.strip_prefix("revoke").map(str::trim).ok_or("usage: :policy [revoke <n>]")?;
     let rule = number.parse().map_err(|_| format!("`{number}` is no rule; :policy lists them"))?;
     Ok(Verb::Policy(Some(rule)))
+}
+
+fn pin(rest: &str) -> Result<Verb, String> {
+    if rest.is_empty() {
+        return Ok(Verb::Pin { slot: None, pod: None });
+    }
+    let (digit, name) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let slot = digit.parse().ok().filter(|slot| (1..=9).contains(slot));
+    let slot = slot.ok_or_else(|| format!("`{digit}` is no slot: they are 1 to 9"))?;
+    Ok(Verb::Pin { slot: Some(slot), pod: maybe_pod(name.trim())? })
 }
 
 fn send(rest: &str) -> Result<Verb, String> {

@@ -1,4 +1,5 @@
 use super::complete::{Sources, complete};
+use super::read::read;
 use super::*;
 
 fn pod(name: &str) -> PodName {
@@ -47,6 +48,8 @@ fn lines_become_verbs() {
             profile: None,
         })
     );
+    assert_eq!(read("pin 3 bob"), Ok(Verb::Pin { slot: Some(3), pod: Some(pod("bob")) }));
+    assert_eq!(read("pin"), Ok(Verb::Pin { slot: None, pod: None }));
     assert_eq!(read("rewind 3"), Ok(Verb::Rewind(Some(3))));
     assert_eq!(read("help :stop"), Ok(Verb::Help(Some("stop".into()))));
 }
@@ -66,7 +69,29 @@ fn a_bad_line_says_what_is_wrong() {
     assert_eq!(error(":lend a b"), "usage: :lend <from> <to> <path> [--read]");
     assert_eq!(error(":policy revoke x"), "`x` is no rule; :policy lists them");
     assert_eq!(error(":fork --at x"), "`x` is no entry");
+    assert_eq!(error(":pin 10"), "`10` is no slot: they are 1 to 9");
     assert_eq!(error(":rewind x"), "`x` is no turn; :rewind lists them");
+}
+
+#[test]
+fn a_line_with_several_pods_is_one_verb_for_each() {
+    let trees = ["alice", "bob"].map(|name| stop(Some(name), Breadth::Tree)).to_vec();
+    assert_eq!(read_all(":stop alice --tree bob alice"), Ok(trees));
+    assert_eq!(read_all("pause a"), Ok(vec![Verb::Pause(Some(pod("a")))]));
+    assert_eq!(read_all("rm a b"), Ok(vec![Verb::Remove(pod("a")), Verb::Remove(pod("b"))]));
+    assert!(read_all("open a b").is_err());
+    assert!(read_all("stop a b/c").is_err());
+}
+
+#[test]
+fn a_line_that_names_no_pod_is_given_some_when_its_verb_takes_several() {
+    let pods = [pod("alice"), pod("bob")];
+    assert_eq!(naming("stop --tree", &pods), Some("stop alice bob --tree".into()));
+    assert_eq!(naming(":pause", &pods), Some("pause alice bob".into()));
+    for line in ["stop scout", "explain", "model x", "nonsense", ""] {
+        assert_eq!(naming(line, &pods), None, "{line}");
+    }
+    assert_eq!(naming("stop", &[]), None);
 }
 
 #[test]
@@ -74,12 +99,10 @@ fn every_row_of_the_table_is_read() {
     for row in TABLE {
         let line = match row.needs {
             Needs::Nothing => row.name.to_owned(),
+            Needs::Argument if matches!(row.argument, Argument::Pod | Argument::Pods) => {
+                format!("{} alice", row.name)
+            }
             Needs::Argument => format!("{} alice text path", row.name),
-        };
-        let line = if row.argument == Argument::Pod && row.needs == Needs::Argument {
-            format!("{} alice", row.name)
-        } else {
-            line
         };
         assert!(read(&line).is_ok(), "{line}: {:?}", read(&line));
     }
@@ -141,6 +164,9 @@ fn words_complete_by_what_they_can_be() {
     assert_eq!(texts("res")[..2], ["restore", "resume"]);
     assert_eq!(texts("stop "), ["alice", "bob"]);
     assert_eq!(texts("stop bo"), ["bob"]);
+    assert_eq!(texts("stop bob "), ["alice"]);
+    assert_eq!(texts("open bob "), Vec::<String>::new());
+    assert_eq!(texts("pin 3 a"), ["alice"]);
     assert_eq!(texts("send bob hel"), Vec::<String>::new());
     assert_eq!(texts("model gpt"), ["openai/gpt"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);

@@ -112,19 +112,37 @@ impl<'a> Desk<'a> {
         if talk.view == View::Nobody {
             talk.view = View::All(None);
         }
-        let verb = command::read(line).map_err(Failure::usage)?;
-        if self.current.is_none() && self.work.pod.is_some() && verb != Verb::Quit {
+        let verbs = command::read_all(line).map_err(Failure::usage)?;
+        if self.current.is_none() && self.work.pod.is_some() && verbs != [Verb::Quit] {
             self.somebody(talk).await?;
         }
+        if let [verb] = verbs.as_slice() {
+            return self.carry_out_one(talk, verb).await;
+        }
+        let mut failed: Option<Failure> = None;
+        for verb in &verbs {
+            // One that fails keeps no other from being done.
+            if let Err(failure) = self.carry_out_one(talk, verb).await {
+                let pod = verb.pod().map_or("", PodName::as_str);
+                let why = format!("{pod}: {}", failure.message);
+                let before =
+                    failed.map(|before| format!("{} · ", before.message)).unwrap_or_default();
+                failed = Some(Failure::new(failure.exit, before + &why));
+            }
+        }
+        failed.map_or(Ok(Next::GoOn), Err)
+    }
+
+    async fn carry_out_one(&mut self, talk: &mut Talk, verb: &Verb) -> Result<Next, Failure> {
         let here = Here {
             current: self.current.as_ref(),
             cwd: &self.work.cwd,
             model: self.work.model.as_deref(),
             env: &self.opening.env,
         };
-        match command::call(&verb, here).map_err(Failure::usage)? {
-            Call::Local => self.here(talk, &verb).await,
-            Call::Host { pod, method } => self.there(talk, &verb, pod, method).await,
+        match command::call(verb, here).map_err(Failure::usage)? {
+            Call::Local => self.here(talk, verb).await,
+            Call::Host { pod, method } => self.there(talk, verb, pod, method).await,
         }
     }
 
@@ -265,6 +283,7 @@ fn help(about: Option<&str>) -> Result<String, Failure> {
 fn only_on_the_screen(verb: &Verb) -> Failure {
     let name = match verb {
         Verb::Theme(_) => "theme",
+        Verb::Pin { .. } => "pin",
         Verb::Notices => "notices",
         Verb::Tour => "tour",
         Verb::Redraw => "redraw",

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use yoi::protocol::{PodInfo, PodName, State};
 
 mod draw;
+mod picked;
 
 pub use draw::View;
+pub use picked::{Marks, Pins};
 
 /// Rows of the strip of Pods that need a person.
 const STRIP: usize = 3;
@@ -41,6 +43,8 @@ pub struct Tree {
     pub filter: Input,
     /// The row the cursor is on.
     pub cursor: Option<Place>,
+    pub marks: Marks,
+    pub pins: Pins,
     folded: HashSet<PodName>,
 }
 

@@ -91,13 +91,17 @@ impl View<'_> {
         };
         let before = cut(&format!("{lines}{fold}"), room.columns / 3);
         let left = room.columns.saturating_sub(width(&before) + 2);
-        let ends = room.ends(left, width(info.name.as_str()));
-        let name = left.saturating_sub(ends.columns());
+        let mark = if self.tree.marks.has(&info.name) { glyphs.pick("◆", "#") } else { " " };
+        let pin = self.tree.pins.of(&info.name).map_or(String::new(), |slot| format!(" {slot}"));
+        let ends = room.ends(left, width(info.name.as_str()) + width(&pin));
+        let name = left.saturating_sub(ends.columns() + width(&pin));
         let state = self.theme.style(look.role);
         let mut spans = vec![
             Span::styled(before, self.theme.border),
-            Span::styled(format!("{} ", look.shape), state),
+            Span::styled(look.shape, state),
+            Span::styled(mark, self.theme.accent),
             Span::styled(pad(info.name.as_str(), name), self.name_style(info)),
+            Span::styled(pin, self.theme.accent),
         ];
         if ends.word > 0 {
             spans.push(Span::styled(format!(" {}", pad(look.word, ends.word)), state));
@@ -126,7 +130,11 @@ impl View<'_> {
 
     fn name_style(&self, info: &PodInfo) -> Style {
         let current = self.current == Some(&info.name);
-        let base = if current { self.theme.agent } else { Style::new() };
+        let base = match (current, self.tree.marks.has(&info.name)) {
+            (_, true) => self.theme.accent,
+            (true, false) => self.theme.agent,
+            (false, false) => Style::new(),
+        };
         if info.unseen { base.add_modifier(Modifier::BOLD) } else { base }
     }
 }

@@ -1,0 +1,86 @@
+//! Marks and pins under the keys: `Space` marks a row of the tree, `m` and a digit pins it.
+
+use crate::app::{App, Effect, Focus};
+use crate::command;
+use crate::keys::{Action, Binding, Context, pressed};
+use crate::notice::Kind;
+use crossterm::event::{KeyEvent, KeyEventKind};
+use yoi::protocol::PodName;
+
+impl App {
+    /// The marked Pods, when the tree has the keys: nowhere else does a verb mean them.
+    pub fn marked(&self) -> &[PodName] {
+        if self.focus == Focus::Tree { self.tree.marks.all() } else { &[] }
+    }
+
+    /// A line typed in the tree, with the marked Pods in it when it names none and its verb takes
+    /// several.
+    pub(super) fn meaning_marks(&self, line: &str) -> Option<String> {
+        command::naming(line, self.marked())
+    }
+
+    pub(super) fn mark_row(&mut self) -> Vec<Effect> {
+        let Some(name) = self.tree.chosen().cloned() else {
+            let key = self.keymap.label(Context::Tree, Action::Stopped);
+            return self.say(Kind::Told, format!("these are several: {key} lists them"));
+        };
+        self.tree.marks.toggle(name);
+        Vec::new()
+    }
+
+    /// The next key is the digit of the row.
+    pub(super) fn begin_pin(&mut self) -> Vec<Effect> {
+        self.pinning = self.row_pod();
+        if self.pinning.is_none() {
+            return self.say(Kind::Told, "there is no Pod here");
+        }
+        Vec::new()
+    }
+
+    /// The key after `m`. The digits are those that go to slots.
+    pub(super) fn pin_key(&mut self, pod: PodName, key: KeyEvent) -> Vec<Effect> {
+        if key.kind == KeyEventKind::Repeat {
+            self.pinning = Some(pod);
+            return Vec::new();
+        }
+        match self.keymap.get(Context::Tree, pressed(key)) {
+            Some(Binding::Do(Action::Slot(slot))) => {
+                let slot = *slot;
+                self.pin(slot, &pod)
+            }
+            Some(Binding::Do(Action::Back)) => {
+                self.closed();
+                Vec::new()
+            }
+            _ => self.say(Kind::Told, "nothing is pinned: the slots are 1 to 9"),
+        }
+    }
+
+    /// Puts a Pod under a digit, or takes it from there.
+    pub(super) fn pin(&mut self, slot: u8, pod: &PodName) -> Vec<Effect> {
+        let Some(pod) = self.family.get(pod).map(|info| info.name.clone()) else {
+            return self.say(Kind::Refused, format!("no Pod named {pod}"));
+        };
+        if self.tree.pins.at(slot) == Some(&pod) {
+            self.tree.pins.remove(&pod);
+            return self.say(Kind::Done, format!("{pod} is pinned no more"));
+        }
+        self.tree.pins.put(slot, pod.clone());
+        self.say(Kind::Done, format!("{slot} is {pod}, until this screen is left"))
+    }
+
+    /// `:pin`: with a digit it pins, without one it says what is pinned.
+    pub(super) fn pin_verb(&mut self, slot: Option<u8>, pod: Option<&PodName>) -> Vec<Effect> {
+        let Some(slot) = slot else {
+            let pins = self.tree.pins.all().map(|(slot, pod)| format!("{slot} {pod}"));
+            let pins: Vec<_> = pins.collect();
+            let none = "nothing is pinned · :pin <1-9> keeps the selected Pod under a digit";
+            return self
+                .say(Kind::Told, if pins.is_empty() { none.into() } else { pins.join(" · ") });
+        };
+        match self.meant(pod) {
+            Some(pod) => self.pin(slot, &pod),
+            None => self.say(Kind::Refused, "no Pod is selected: name one, or :open it first"),
+        }
+    }
+}

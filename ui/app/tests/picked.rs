@@ -1,0 +1,313 @@
+use super::*;
+use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
+use yoi::protocol::event::StoppedPod;
+use yoi::protocol::{PlanStep, Restoring, State};
+
+fn name(text: &str) -> PodName {
+    PodName::parse(text).expect("a name")
+}
+
+fn child(of: &str, child: &str, state: State) -> PodInfo {
+    PodInfo { parent: Some(name(of)), ..pod(child, state) }
+}
+
+/// alice, with scout and tester below her, is current; the keys are the tree's, on her row.
+fn bench() -> Bench {
+    let pods = vec![
+        pod("alice", State::Idle),
+        child("alice", "scout", State::Running),
+        child("alice", "tester", State::Idle),
+        pod("bob", State::Idle),
+        pod("docs", State::Stopped),
+    ];
+    let mut bench = Bench::new(pods);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench.press("tab");
+    bench
+}
+
+/// Marks scout and bob.
+fn marked() -> Bench {
+    let mut bench = bench();
+    for key in ["j", "space", "j", "j", "space"] {
+        bench.press(key);
+    }
+    bench
+}
+
+fn marks(bench: &Bench) -> Vec<&str> {
+    bench.app.tree.marks.all().iter().map(PodName::as_str).collect()
+}
+
+fn line(bench: &Bench) -> &str {
+    match &bench.app.overlay {
+        Some(Overlay::Prompt(prompt)) => prompt.input.text(),
+        _ => "",
+    }
+}
+
+fn asked(effects: Vec<Effect>) -> Vec<Asked> {
+    let asked = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Call { asked, .. } => Some(asked),
+        _ => None,
+    });
+    asked.collect()
+}
+
+fn stopped(pod: &str) -> Event {
+    let pod = StoppedPod { name: name(pod), returned: vec![], lender: None };
+    Event::PodsStopped { stopped: vec![pod] }
+}
+
+const STOP: Method = Method::StopPods { tree: false };
+
+#[test]
+fn space_marks_rows_and_a_second_space_or_escape_takes_marks_back() {
+    let mut bench = marked();
+    assert_eq!(marks(&bench), ["scout", "bob"]);
+    let screen = bench.screen();
+    assert!(screen.contains("●◆scout") && screen.contains("○◆bob"), "{screen}");
+    assert!(screen.contains("2 marked · s stop them · r restore them"), "{screen}");
+    bench.press("space");
+    assert_eq!(marks(&bench), ["scout"]);
+    assert!(bench.press("esc").is_empty());
+    assert_eq!((marks(&bench), bench.app.focus), (vec![], Focus::Tree));
+    bench.wait(400);
+    bench.press("esc");
+    assert_eq!(bench.app.focus, Focus::Composer);
+}
+
+#[test]
+fn a_key_that_is_held_down_marks_once() {
+    let mut bench = bench();
+    bench.press("space");
+    let key = KeyEvent::new_with_kind(KeyCode::Char(' '), KeyModifiers::NONE, KeyEventKind::Repeat);
+    bench.msg(Msg::Key(key));
+    assert_eq!(marks(&bench), ["alice"]);
+}
+
+#[test]
+fn stopping_marked_pods_names_them_asks_once_and_gives_each_its_order() {
+    let mut bench = marked();
+    bench.press("s");
+    assert_eq!(line(&bench), "stop scout bob");
+    assert!(bench.press("enter").is_empty());
+    assert!(bench.screen().contains("stop scout, bob?"));
+    let orders = bench.press("enter");
+    assert_eq!(calls(&orders), [(Some("scout"), &STOP), (Some("bob"), &STOP)]);
+    assert!(marks(&bench).is_empty(), "they were used");
+    let asked = asked(orders);
+    bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
+    assert_eq!(bench.notice(), "", "scout is still being stopped");
+    bench.msg(Msg::Answered(asked[0].clone(), Ok(stopped("scout"))));
+    assert_eq!(bench.notice(), "stopped bob, scout · :restore bob scout brings them back");
+}
+
+#[test]
+fn each_order_that_fails_says_so_with_its_name() {
+    let mut bench = marked();
+    bench.press("s");
+    bench.press("enter");
+    let asked = asked(bench.press("enter"));
+    bench.msg(Msg::Answered(asked[0].clone(), Err(Refusal::invalid("it is being restored"))));
+    bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
+    assert_eq!(
+        bench.notice(),
+        "scout: it is being restored · stopped bob · :restore bob brings it back"
+    );
+}
+
+#[test]
+fn going_back_from_the_question_stops_nobody_and_keeps_the_marks() {
+    let mut bench = marked();
+    bench.press("s");
+    bench.press("enter");
+    assert!(bench.press("esc").is_empty());
+    assert_eq!(marks(&bench), ["scout", "bob"]);
+}
+
+#[test]
+fn a_verb_typed_in_the_tree_means_the_marks_and_names_even_one_of_them() {
+    let mut bench = bench();
+    for key in ["j", "space", "k", ":"] {
+        bench.press(key);
+    }
+    bench.type_in("stop");
+    assert!(bench.press("enter").is_empty());
+    assert!(bench.screen().contains("stop scout?"), "the cursor is on alice");
+    assert_eq!(calls(&bench.press("enter")), [(Some("scout"), &STOP)]);
+}
+
+#[test]
+fn a_verb_that_names_a_pod_or_is_typed_elsewhere_does_not_mean_the_marks() {
+    let mut bench = marked();
+    bench.press(":");
+    bench.type_in("pause tester");
+    assert_eq!(calls(&bench.press("enter")), [(Some("tester"), &Method::Pause)]);
+    bench.press("i");
+    bench.type_in(":pause");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Pause)]);
+    assert_eq!(marks(&bench), ["scout", "bob"]);
+}
+
+#[test]
+fn keys_that_look_or_go_mean_the_row() {
+    let mut bench = marked();
+    bench.press("e");
+    assert!(bench.screen().contains("bob: idle"));
+    bench.press("esc");
+    bench.press("k");
+    bench.press("enter");
+    assert_eq!(bench.app.current, Some(name("tester")));
+    assert_eq!(marks(&bench), ["scout", "bob"]);
+}
+
+#[test]
+fn stopping_marked_trees_names_everything_below_once() {
+    let mut bench = bench();
+    for key in ["space", "j", "space", ":"] {
+        bench.press(key);
+    }
+    bench.type_in("stop --tree");
+    bench.press("enter");
+    let screen = bench.screen();
+    let what = "stop 3 Pods, alice, scout and all below them: alice, scout, tester";
+    assert!(screen.contains(what), "{screen}");
+    let tree = Method::StopPods { tree: true };
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &tree), (Some("scout"), &tree)]);
+}
+
+#[test]
+fn restoring_several_shows_one_plan_and_gives_each_its_order() {
+    let mut bench = bench();
+    bench.told(pod("bob", State::Stopped));
+    bench.press(":");
+    bench.type_in("restore bob docs");
+    let plan = Method::RestorePods { tree: false, plan: true };
+    let step = |pod: &str, what| Event::Plan {
+        steps: vec![PlanStep { name: name(pod), what, notes: vec![] }],
+        done: false,
+    };
+    let first = bench.press("enter");
+    assert_eq!(calls(&first), [(Some("bob"), &plan)]);
+    let second = answer(&mut bench, first, step("bob", Restoring::Idle));
+    assert_eq!(calls(&second), [(Some("docs"), &plan)]);
+    assert!(answer(&mut bench, second, step("docs", Restoring::Paused)).is_empty());
+    let screen = bench.screen();
+    assert!(screen.contains("bob comes back idle"), "{screen}");
+    assert!(screen.contains("docs comes back paused"), "{screen}");
+    let restore = Method::RestorePods { tree: false, plan: false };
+    let orders = bench.press("enter");
+    assert_eq!(calls(&orders), [(Some("bob"), &restore), (Some("docs"), &restore)]);
+    for (asked, pod) in asked(orders).into_iter().zip(["bob", "docs"]) {
+        bench.msg(Msg::Answered(asked, Ok(step(pod, Restoring::Idle))));
+    }
+    assert_eq!(bench.notice(), "bob, docs are back; nothing was run or sent again");
+}
+
+#[test]
+fn one_that_cannot_come_back_is_named_and_the_others_go_on() {
+    let mut bench = bench();
+    bench.press(":");
+    bench.type_in("restore bob docs");
+    let first = bench.press("enter");
+    let second = refuse(&mut bench, first, "its record is damaged");
+    assert_eq!(bench.notice(), "bob: its record is damaged");
+    let idle = PlanStep { name: name("docs"), what: Restoring::Idle, notes: vec![] };
+    let plan = Event::Plan { steps: vec![idle], done: false };
+    let restore = Method::RestorePods { tree: false, plan: false };
+    assert_eq!(calls(&answer(&mut bench, second, plan)), [(Some("docs"), &restore)]);
+}
+
+#[test]
+fn only_stopped_pods_are_deleted_after_all_were_named() {
+    let mut bench = bench();
+    bench.press(":");
+    bench.type_in("rm docs bob");
+    bench.press("enter");
+    assert_eq!(bench.notice(), "bob is live: :stop bob comes first");
+    bench.told(pod("bob", State::Stopped));
+    bench.press(":");
+    bench.type_in("rm docs bob");
+    bench.press("enter");
+    assert!(bench.screen().contains("delete docs, bob and their transcripts for good?"));
+    let orders = bench.press("enter");
+    assert_eq!(calls(&orders), [(Some("docs"), &Method::Remove), (Some("bob"), &Method::Remove)]);
+}
+
+#[test]
+fn the_menu_of_marks_names_for_each_verb_whom_it_can_do_something_about() {
+    let mut bench = marked();
+    bench.press("x");
+    let screen = bench.screen();
+    assert!(screen.contains(":stop scout bob"), "{screen}");
+    assert!(screen.contains(":pause scout ") && screen.contains(":compact bob "), "{screen}");
+    assert!(!screen.contains(":open"), "{screen}");
+}
+
+#[test]
+fn a_pod_that_goes_takes_its_mark_and_its_pin_with_it() {
+    let mut bench = marked();
+    bench.press("m");
+    bench.press("3");
+    bench.host(None, Event::PodRemoved { name: name("bob") });
+    assert_eq!(marks(&bench), ["scout"]);
+    assert_eq!(bench.app.tree.pins.all().count(), 0);
+}
+
+#[test]
+fn m_and_a_digit_pin_a_row_which_the_digit_then_goes_to() {
+    let mut bench = bench();
+    bench.press("G");
+    bench.press("k");
+    bench.press("m");
+    assert!(bench.screen().contains("1 to 9 pins bob to that slot · Esc leaves"));
+    bench.press("1");
+    assert_eq!(bench.notice(), "1 is bob, until this screen is left");
+    let screen = bench.screen();
+    let row = screen.lines().find(|line| line.contains("○ bob")).expect("a row");
+    assert!(row.contains(" 1 idle"), "{screen}");
+    bench.press("g");
+    bench.press("1");
+    assert_eq!(bench.app.current, Some(name("bob")));
+    for key in ["ctrl-x", "2"] {
+        bench.press(key);
+    }
+    assert_eq!(bench.app.current, Some(name("scout")), "without a pin it is that row");
+    for key in ["ctrl-x", "1"] {
+        bench.press(key);
+    }
+    assert_eq!(bench.app.current, Some(name("bob")));
+}
+
+#[test]
+fn the_same_digit_again_or_another_key_pins_nothing() {
+    let mut bench = bench();
+    for key in ["m", "2"] {
+        bench.press(key);
+    }
+    for key in ["m", "2"] {
+        bench.press(key);
+    }
+    assert_eq!(bench.notice(), "alice is pinned no more");
+    bench.press("m");
+    bench.press("esc");
+    assert_eq!((bench.app.focus, bench.app.pinning.clone()), (Focus::Tree, None));
+    bench.press("m");
+    bench.press("k");
+    assert_eq!(bench.notice(), "nothing is pinned: the slots are 1 to 9");
+    assert_eq!(bench.app.tree.pins.all().count(), 0);
+}
+
+#[test]
+fn pin_says_what_is_pinned_and_pins_by_name() {
+    let mut bench = bench();
+    bench.press(":");
+    bench.type_in("pin 4 tester");
+    bench.press("enter");
+    bench.press(":");
+    bench.type_in("pin");
+    bench.press("enter");
+    assert_eq!(bench.notice(), "4 tester");
+}
