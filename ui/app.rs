@@ -20,6 +20,7 @@ use crate::theme::Theme;
 use crossterm::event::{KeyEvent, MouseEvent};
 use family::Family;
 use jiff::tz::TimeZone;
+use ratatui::layout::Rect;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{Event, Method, Outgoing, PodInfo, PodName, Refusal};
@@ -41,9 +42,11 @@ mod pods;
 mod prompt;
 mod send;
 mod several;
+mod split;
 mod stop;
 
 pub use ask::Ask;
+pub use split::Zoom;
 pub use stop::Planning;
 
 /// Something that happened. It is moved into `update` and gone.
@@ -152,6 +155,8 @@ pub enum Focus {
     Tree,
     Peers,
     Transcript,
+    /// The second transcript.
+    Beside,
     Inbox,
 }
 
@@ -212,12 +217,15 @@ pub struct App {
     pub composer: Composer,
     pub notices: Notices,
     pub detail: Detail,
+    pub zoom: Zoom,
     /// The model of new Pods, when a person chose one.
     pub model: Option<String>,
     pub capture: Capture,
     transcripts: HashMap<PodName, Transcript>,
     /// The Pod that was current before.
     before: Option<PodName>,
+    /// The Pod whose transcript was asked for beside the current one.
+    other: Option<PodName>,
     /// The Pod to begin with, until the family is known.
     wanted: Option<PodName>,
     /// Lines that were run, newest first.
@@ -275,6 +283,7 @@ impl App {
         self.changed |= !matches!(msg, Msg::Host(_));
         let effects = self.take_in(msg);
         self.inbox_follows();
+        self.split_follows();
         effects
     }
 
@@ -285,7 +294,7 @@ impl App {
             Msg::Mouse(event) => self.mouse(event),
             Msg::Resize(width, height) => {
                 self.size = (width, height);
-                Vec::new()
+                self.say_hidden()
             }
             Msg::Host(event) => self.host(event),
             Msg::HostEnded => self.host_ended(),
@@ -299,17 +308,24 @@ impl App {
         }
     }
 
-    /// To be called before a frame is painted: lays the transcript out for the size of its pane,
-    /// and asks for what is missing in it.
+    /// To be called before a frame is painted: lays the transcripts out for the size of their panes,
+    /// and asks for what is missing in them.
     pub fn settle(&mut self) -> Vec<Effect> {
         self.changed = false;
         let areas = crate::view::Areas::of(self);
         self.composer_follows();
-        let Some(name) = self.shown().cloned() else { return Vec::new() };
+        let first = self.shown().cloned().map(|name| (name, areas.transcript));
+        let second = self.beside().cloned().zip(areas.beside);
+        let second = second.map(|(name, area)| (name, Some(area)));
+        let panes = first.into_iter().chain(second);
+        panes.flat_map(|(name, area)| self.settle_one(name, area)).collect()
+    }
+
+    fn settle_one(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
         let mut effects = self.look_at(&name);
         let now = self.now;
         let transcript = self.transcript_of(&name);
-        if let Some(area) = areas.transcript {
+        if let Some(area) = area {
             transcript.layout(area.width, area.height, now);
         }
         let pod = Some(name.clone());
@@ -333,15 +349,15 @@ impl App {
     /// When something on the screen changes by itself, if nothing else happens.
     pub fn wakes_at(&self) -> Option<u64> {
         let notice = self.notices.ends();
-        let transcript = self
-            .shown()
-            .and_then(|name| self.transcripts.get(name))
-            .and_then(|transcript| transcript.wakes_at(self.now));
         let areas = crate::view::Areas::of(self);
-        let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
         let shown = self.shown();
+        let beside = self.beside().filter(|_| areas.beside.is_some());
+        let transcripts = [shown, beside].into_iter().flatten();
+        let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
+        let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
+        let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
         let in_view = |info: &&PodInfo| {
-            shown == Some(&info.name)
+            [shown, beside].contains(&Some(&info.name))
                 || lists && self.tree.may_show(info, &self.family, self.current.as_ref())
         };
         let age = |info: &PodInfo| age::changes_at(info, self.now);
@@ -351,9 +367,12 @@ impl App {
         [notice, transcript, ages].into_iter().flatten().min()
     }
 
-    /// The Pod whose transcript is on screen: the one under the tree's cursor, else the current one.
+    /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the
+    /// focus, else the current one.
     pub fn shown(&self) -> Option<&PodName> {
-        self.selected()
+        let listed = matches!(self.focus, Focus::Tree | Focus::Peers);
+        let chosen = if listed { self.tree.chosen() } else { None };
+        chosen.or(self.current.as_ref())
     }
 
     /// What the host said last about the current Pod.
@@ -361,20 +380,26 @@ impl App {
         self.family.get(self.current.as_ref()?)
     }
 
-    /// The transcript on screen.
+    /// The transcript that keys are about: of the two, the one in focus.
     pub fn transcript(&self) -> Option<&Transcript> {
-        self.transcripts.get(self.shown()?)
+        self.transcript_at(self.selected()?)
+    }
+
+    /// The transcript of a Pod, if it was ever shown.
+    pub fn transcript_at(&self, name: &PodName) -> Option<&Transcript> {
+        self.transcripts.get(name)
     }
 
     fn transcript_mut(&mut self) -> Option<&mut Transcript> {
-        let name = self.shown()?.clone();
+        let name = self.selected()?.clone();
         self.transcripts.get_mut(&name)
     }
 
     /// The transcript of a Pod, begun when there is none.
     fn transcript_of(&mut self, name: &PodName) -> &mut Transcript {
         if !self.transcripts.contains_key(name) && self.transcripts.len() >= TRANSCRIPTS {
-            let keep = [self.current.clone(), self.before.clone()];
+            let keep = [&self.current, &self.before, &self.other, &self.shown().cloned()]
+                .map(Option::clone);
             self.transcripts.retain(|name, _| keep.contains(&Some(name.clone())));
         }
         let (detail, zone) = (self.detail, self.zone().clone());

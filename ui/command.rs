@@ -109,6 +109,8 @@ pub const TABLE: &[Row] = &[
     row("theme", "<name>", "choose the colours", Argument::Theme, Needs::Argument),
     row("rm", "<pod …>", "delete stopped Pods and their transcripts (asks)", Argument::Pods, Needs::Argument),
     row("pin", "[1-9] [pod]", "keep a Pod under a digit, or say which are; again ends it", Argument::Slot, Needs::Nothing),
+    row("split", "[pod]", "show another Pod's transcript beside the current one; again: one", Argument::Pod, Needs::Nothing),
+    row("zoom", "", "show the transcripts alone on the whole width; again: all", Argument::Nothing, Needs::Nothing),
     row("notices", "", "list past notices", Argument::Nothing, Needs::Nothing),
     row("tour", "", "play a small real story in a temporary directory", Argument::Nothing, Needs::Nothing),
     row("redraw", "", "paint the screen anew", Argument::Nothing, Needs::Nothing),
@@ -178,6 +180,9 @@ pub enum Verb {
         slot: Option<u8>,
         pod: Option<PodName>,
     },
+    /// Another Pod's transcript beside the current one, or one again.
+    Split(Option<PodName>),
+    Zoom,
     Notices,
     Tour,
     Redraw,
@@ -194,6 +199,7 @@ impl Verb {
                 pod.as_ref()
             }
             Self::Explain(pod)
+            | Self::Split(pod)
             | Self::Pause(pod)
             | Self::Resume(pod)
             | Self::Cancel(pod)
@@ -211,6 +217,7 @@ impl Verb {
             | Self::Rewind(_)
             | Self::Model(_)
             | Self::Theme(_)
+            | Self::Zoom
             | Self::Notices
             | Self::Tour
             | Self::Redraw
@@ -284,6 +291,8 @@ pub fn call(verb: &Verb, here: Here<'_>) -> Result<Call, String> {
         | Verb::Explain(_)
         | Verb::Theme(_)
         | Verb::Pin { .. }
+        | Verb::Split(_)
+        | Verb::Zoom
         | Verb::Notices
         | Verb::Tour
         | Verb::Redraw

@@ -12,6 +12,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Widget as _};
+use yoi::protocol::PodName;
 
 mod areas;
 mod header;
@@ -36,7 +37,10 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         inbox(app).render(area, frame.buffer_mut());
     }
     if let Some(area) = areas.transcript {
-        draw_transcript(app, &areas, area, frame);
+        draw_transcript(app, app.shown(), Focus::Transcript, (areas.notes, area), frame);
+    }
+    if let Some(area) = areas.beside {
+        draw_transcript(app, app.beside(), Focus::Beside, (areas.beside_notes, area), frame);
     }
     let caret = composer(app).render(areas.composer, frame.buffer_mut());
     let typed = bar(app, areas.bar, frame);
@@ -133,15 +137,12 @@ fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
         return;
     };
     let panes = [
-        (Focus::Tree, outer.tree, tree_title(app, outer.tree.width)),
-        (
-            Focus::Transcript,
-            outer.transcript,
-            header::title(app, outer.transcript.width.saturating_sub(4)),
-        ),
+        (Focus::Transcript, outer.transcript, pod_title(app, app.shown(), outer.transcript)),
         (Focus::Composer, outer.composer, Line::default()),
     ];
     let more = [
+        outer.tree.map(|area| (Focus::Tree, area, tree_title(app, area.width))),
+        outer.beside.map(|area| (Focus::Beside, area, pod_title(app, app.beside(), area))),
         outer.peers.map(|area| (Focus::Peers, area, peers_title(app, area.width))),
         outer.inbox.map(|area| (Focus::Inbox, area, inbox_title(app, area.width))),
     ];
@@ -157,6 +158,10 @@ fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
             .title_style(Style::new().remove_modifier(Modifier::BOLD))
             .render(area, frame.buffer_mut());
     }
+}
+
+fn pod_title(app: &App, name: Option<&PodName>, area: Rect) -> Line<'static> {
+    header::title(app, name, area.width.saturating_sub(4))
 }
 
 fn tree_title(app: &App, width: u16) -> Line<'static> {
@@ -201,7 +206,9 @@ fn compact(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
             Focus::Tree => tree_title(app, screen.width + 4),
             Focus::Peers => peers_title(app, screen.width + 4),
             Focus::Inbox => inbox_title(app, screen.width + 4),
-            Focus::Composer | Focus::Transcript => header::title(app, screen.width),
+            Focus::Composer | Focus::Transcript | Focus::Beside => {
+                header::title(app, app.shown(), screen.width)
+            }
         };
         frame.buffer_mut().set_line(screen.x, screen.y, &line, screen.width);
     }
@@ -217,17 +224,24 @@ fn compact(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     }
 }
 
-fn draw_transcript(app: &App, areas: &Areas, area: Rect, frame: &mut Frame<'_>) {
-    if let Some(row) = areas.notes {
-        header::notes(app, row, frame.buffer_mut());
+/// Paints one transcript, with the row of its notes, into the pane that has the keys with `focus`.
+fn draw_transcript(
+    app: &App,
+    name: Option<&PodName>,
+    focus: Focus,
+    (notes, area): (Option<Rect>, Rect),
+    frame: &mut Frame<'_>,
+) {
+    let Some(name) = name else { return welcome(app, area, frame) };
+    if let Some(row) = notes {
+        header::notes(app, name, row, frame.buffer_mut());
     }
-    let Some(name) = app.shown() else { return welcome(app, area, frame) };
-    let Some(transcript) = app.transcript() else { return };
+    let Some(transcript) = app.transcript_at(name) else { return };
     let parent = app.family.get(name).and_then(|info| info.parent.as_ref());
     transcript::View {
         transcript,
         theme: &app.theme,
-        focused: app.focus == Focus::Transcript,
+        focused: app.focus == focus,
         pod: name.as_str(),
         parent: parent.map(|parent| parent.as_str()),
     }

@@ -33,7 +33,7 @@ impl App {
                     (Action::Keys, "keys"),
                 ],
             ),
-            Focus::Transcript => self.transcript_hints(),
+            Focus::Transcript | Focus::Beside => self.transcript_hints(),
             Focus::Inbox => self.inbox_hints(),
         }
     }

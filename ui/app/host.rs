@@ -21,7 +21,7 @@ impl App {
     pub(super) fn host(&mut self, outgoing: Outgoing) -> Vec<Effect> {
         let Outgoing { pod, seq, event, .. } = outgoing;
         if let Some(pod) = &pod {
-            self.changed |= self.shown() == Some(pod);
+            self.changed |= [self.shown(), self.beside()].contains(&Some(pod));
             self.family.heard(pod, self.now);
             if let Some(transcript) = self.transcripts.get_mut(pod) {
                 transcript.apply(seq, &event);
@@ -87,6 +87,7 @@ impl App {
         self.opened.remove(name);
         self.tree.marks.remove(name);
         self.tree.pins.remove(name);
+        self.other.take_if(|other| other == name);
         if self.current.as_ref() == Some(name) {
             return self.say(Kind::Told, format!("{name} is gone · choose a Pod, or :new"));
         }

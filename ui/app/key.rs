@@ -46,7 +46,7 @@ impl App {
             Focus::Composer => Context::Composer,
             Focus::Tree => Context::Tree,
             Focus::Peers => Context::Peers,
-            Focus::Transcript => Context::Transcript,
+            Focus::Transcript | Focus::Beside => Context::Transcript,
             Focus::Inbox => Context::Inbox,
         }
     }
@@ -100,7 +100,7 @@ impl App {
             Focus::Composer => self.composer_action(action),
             Focus::Tree => self.tree_key(action),
             Focus::Peers => self.peers_key(action),
-            Focus::Transcript => self.transcript_action(action),
+            Focus::Transcript | Focus::Beside => self.transcript_action(action),
             Focus::Inbox => self.inbox_key(action),
         }
     }
@@ -186,6 +186,8 @@ impl App {
             Action::Transcript => self.focus(Focus::Transcript),
             Action::Slot(number) => self.slot(number),
             Action::Parent => self.parent(),
+            Action::Split => self.split_key(),
+            Action::Zoom => self.toggle_zoom(),
             Action::LastPod => self.last_pod(),
             Action::PreviousPod => self.neighbour(-1),
             Action::NextPod => self.neighbour(1),
@@ -358,6 +360,8 @@ fn repeats(action: Action) -> bool {
             | Action::Leader
             | Action::Mark
             | Action::Pin
+            | Action::Split
+            | Action::Zoom
             | Action::Suspend
     )
 }

@@ -73,6 +73,8 @@ impl App {
             Verb::Inbox => return self.focus_inbox(),
             Verb::Explain(pod) => return self.explain(pod.as_ref()),
             Verb::Pin { slot, pod } => return self.pin_verb(*slot, pod.as_ref()),
+            Verb::Split(pod) => return self.split(pod.as_ref()),
+            Verb::Zoom => return self.toggle_zoom(),
             Verb::Notices => return self.list_notices(),
             Verb::Tour => return vec![Effect::Tour],
             Verb::Redraw => return vec![Effect::Redraw],

@@ -49,11 +49,14 @@ impl App {
         if let Some(area) = areas.inbox.filter(|area| area.contains(at)) {
             return self.click_inbox(at.y - area.y, area);
         }
-        if let Some((_, y)) = areas.transcript.and_then(|area| inside(area, at)) {
+        for (area, focus) in [(areas.transcript, Focus::Transcript), (areas.beside, Focus::Beside)]
+        {
+            let Some((_, y)) = area.and_then(|area| inside(area, at)) else { continue };
+            let effects = self.focus(focus);
             if let Some(transcript) = self.transcript_mut() {
                 transcript.focus_at(y);
             }
-            return self.focus(Focus::Transcript);
+            return effects;
         }
         let text = crate::view::composer(self).text_area(areas.composer);
         if let Some((x, y)) = inside(text, at) {
@@ -91,8 +94,14 @@ impl App {
             palette.act(action);
             return Vec::new();
         }
-        if areas.transcript.is_some_and(|area| area.contains(at)) {
-            return self.scroll(Scroll::Lines(way * WHEEL));
+        let over = |area: Option<Rect>| area.is_some_and(|area| area.contains(at));
+        let under = if over(areas.beside) {
+            self.beside().cloned()
+        } else {
+            self.shown().cloned().filter(|_| over(areas.transcript))
+        };
+        if let Some(transcript) = under.and_then(|name| self.transcripts.get_mut(&name)) {
+            transcript.scroll(Scroll::Lines(way * WHEEL));
         }
         Vec::new()
     }

@@ -6,12 +6,11 @@ use crate::notice::Kind;
 use yoi::protocol::PodName;
 
 impl App {
-    /// The Pod whose peers are shown and that a row-wise verb is about: the one under the tree's
-    /// cursor while a list has the focus, else the current one.
+    /// The Pod whose peers are shown and that a verb is about when it names none: that of the second
+    /// transcript while it has the focus, else the one shown in the first.
     pub fn selected(&self) -> Option<&PodName> {
-        let listed = matches!(self.focus, Focus::Tree | Focus::Peers);
-        let chosen = if listed { self.tree.chosen() } else { None };
-        chosen.or(self.current.as_ref())
+        let beside = if self.focus == Focus::Beside { self.beside() } else { None };
+        beside.or(self.shown())
     }
 
     /// The peer under the cursor.

@@ -1,6 +1,6 @@
 //! Going from Pod to Pod and from pane to pane.
 
-use crate::app::{App, Asked, Effect, Focus};
+use crate::app::{App, Asked, Effect, Focus, Zoom};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::inbox;
@@ -9,8 +9,8 @@ use crate::view::Areas;
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.
-const ROUND: [Focus; 5] =
-    [Focus::Composer, Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Inbox];
+const ROUND: [Focus; 6] =
+    [Focus::Composer, Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Beside, Focus::Inbox];
 
 impl App {
     /// Makes a Pod the current one and goes to the composer.
@@ -20,6 +20,10 @@ impl App {
         };
         if self.current.as_ref() != Some(&name) {
             self.before = self.current.replace(name.clone());
+            if self.other.as_ref() == Some(&name) {
+                // Whoever stood beside the current Pod changes places with it.
+                self.other.clone_from(&self.before);
+            }
         }
         self.tree.cursor = Some(Place::Pod(name));
         self.focus = Focus::Composer;
@@ -61,6 +65,9 @@ impl App {
     /// Moves the focus; entering the lists puts the tree's cursor on the current Pod.
     pub(super) fn focus(&mut self, focus: Focus) -> Vec<Effect> {
         let lists = [Focus::Tree, Focus::Peers];
+        if lists.contains(&focus) {
+            self.zoom = Zoom::Off;
+        }
         if lists.contains(&focus) && !lists.contains(&self.focus) {
             let rows = self.tree.rows(&self.family, self.current.as_ref());
             let current = self.current.clone().map(Place::Pod);
@@ -72,10 +79,14 @@ impl App {
     }
 
     pub(super) fn next_pane(&mut self, action: Action) -> Vec<Effect> {
+        let zoomed = Areas::zooms(self);
+        let beside = Areas::of(self).beside.is_some();
         let there = |focus: &Focus| match focus {
-            Focus::Peers => Areas::has_peers(self),
+            Focus::Tree => !zoomed,
+            Focus::Peers => !zoomed && Areas::has_peers(self),
+            Focus::Beside => beside,
             Focus::Inbox => !inbox::items(&self.family).is_empty(),
-            Focus::Composer | Focus::Tree | Focus::Transcript => true,
+            Focus::Composer | Focus::Transcript => true,
         };
         let round: Vec<Focus> = ROUND.into_iter().filter(there).collect();
         let at = round.iter().position(|focus| *focus == self.focus).unwrap_or(0);

@@ -84,6 +84,7 @@ impl App {
         match prompt.purpose {
             Purpose::Verb => self.enter_line(prompt),
             Purpose::Filter => self.focus(Focus::Tree),
+            Purpose::Find if self.focus == Focus::Beside => Vec::new(),
             Purpose::Find => self.focus(Focus::Transcript),
             Purpose::Deny => self.deny(prompt.input.text()),
             Purpose::Rule => self.rule_edited(prompt),

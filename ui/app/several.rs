@@ -144,11 +144,11 @@ impl App {
 /// What is asked about these Pods, and what Enter does.
 fn question(verb: &Verb, pods: &str) -> (String, &'static str) {
     let (what, enter) = match verb {
-        Verb::Stop { .. } => (format!("stop {pods}?"), "stop them"),
-        Verb::Pause(_) => (format!("pause {pods}?"), "pause them"),
+        Verb::Stop { .. } => (format!("stop {pods}?"), "stop"),
+        Verb::Pause(_) => (format!("pause {pods}?"), "pause"),
         Verb::Resume(_) => (format!("go on with the turns of {pods}?"), "go on"),
-        Verb::Cancel(_) => (format!("drop the turns of {pods}?"), "drop them"),
-        Verb::Compact(_) => (format!("shorten the histories of {pods}?"), "shorten them"),
+        Verb::Cancel(_) => (format!("drop the turns of {pods}?"), "drop"),
+        Verb::Compact(_) => (format!("shorten the histories of {pods}?"), "shorten"),
         _ => (format!("do that with {pods}?"), "do that"),
     };
     (what, enter)

@@ -202,3 +202,4 @@ mod keys;
 mod live;
 mod picked;
 mod sending;
+mod split;

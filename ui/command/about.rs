@@ -75,6 +75,15 @@ const MORE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "split",
+        &[
+            "Shows two transcripts side by side: the current Pod's, and that of the Pod named or, without a \
+             name, of the one that was current before. Again, or with the same name, it is one.",
+            "The composer speaks to the current Pod. Tab goes through both; a verb that names no Pod is about \
+             the one in focus. Where the screen is too narrow, it says how wide it has to be; :zoom makes room.",
+        ],
+    ),
+    (
         "fork",
         &[
             "Makes a new Pod with the history of the selected one, up to the message where f was pressed or \

@@ -35,15 +35,11 @@ pub fn done_all(verb: &Verb, replies: &[(PodName, Event)]) -> String {
         Event::Plan { steps, .. } => steps.clone(),
         _ => Vec::new(),
     };
-    let stopped = |reply| match reply {
-        &Event::PodsStopped { ref stopped } => stopped.as_slice(),
-        _ => &[],
-    };
     let names: Vec<&str> = replies.iter().map(|(name, _)| name.as_str()).collect();
     let names = names.join(", ");
     match verb {
         Verb::Stop { .. } => {
-            let stopped: Vec<_> = replies.iter().map(|(_, reply)| stopped(reply)).collect();
+            let stopped: Vec<_> = replies.iter().map(|(_, reply)| stopped_of(reply)).collect();
             stopped_sentence(&stopped)
         }
         Verb::Restore { .. } => {
@@ -56,6 +52,13 @@ pub fn done_all(verb: &Verb, replies: &[(PodName, Event)]) -> String {
         Verb::Compact(_) => format!("compacting the histories of {names}"),
         Verb::Remove(_) => format!("deleted {names}"),
         _ => format!("done: {names}"),
+    }
+}
+
+fn stopped_of(reply: &Event) -> &[StoppedPod] {
+    match reply {
+        Event::PodsStopped { stopped } => stopped,
+        _ => &[],
     }
 }
 

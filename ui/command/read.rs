@@ -86,6 +86,8 @@ fn arguments(row: &Row, rest: &str) -> Result<Verb, String> {
         "theme" => Ok(Verb::Theme(rest.to_owned())),
         "rm" => Ok(Verb::Remove(pod(rest)?)),
         "pin" => pin(rest),
+        "split" => Ok(Verb::Split(maybe_pod(rest)?)),
+        "zoom" => Ok(Verb::Zoom),
         "notices" => Ok(Verb::Notices),
         "tour" => Ok(Verb::Tour),
         "redraw" => Ok(Verb::Redraw),

@@ -284,6 +284,8 @@ fn only_on_the_screen(verb: &Verb) -> Failure {
     let name = match verb {
         Verb::Theme(_) => "theme",
         Verb::Pin { .. } => "pin",
+        Verb::Split(_) => "split",
+        Verb::Zoom => "zoom",
         Verb::Notices => "notices",
         Verb::Tour => "tour",
         Verb::Redraw => "redraw",

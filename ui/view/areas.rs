@@ -1,13 +1,16 @@
 //! Where the panes stand, from 40x12 to a wall.
 
-use crate::app::{App, Focus};
+use crate::app::{App, Focus, Zoom};
 use crate::pane::composer::queue_rows;
 use ratatui::layout::Rect;
+use yoi::protocol::PodName;
 
 /// Below this size one pane is shown at a time, without frames.
 const BOXED: (u16, u16) = (64, 14);
 /// From this height on the columns are divided by themselves.
 const TALL: u16 = 12;
+/// The fewest columns of text that one of two transcripts gets.
+const NARROWEST: u16 = 36;
 /// Rows of the transcript that stay in view over the inbox.
 const LEFT: u16 = 3;
 
@@ -17,9 +20,13 @@ pub struct Areas {
     pub tree: Option<Rect>,
     pub peers: Option<Rect>,
     pub transcript: Option<Rect>,
+    /// The second transcript.
+    pub beside: Option<Rect>,
     pub inbox: Option<Rect>,
     /// The row above the transcript that holds what one should know about the Pod.
     pub notes: Option<Rect>,
+    /// The same above the second transcript.
+    pub beside_notes: Option<Rect>,
     pub composer: Rect,
     pub bar: Rect,
     /// The frames, when there is room for them.
@@ -34,9 +41,10 @@ pub struct Areas {
 /// Panes with their frames, which share their lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outer {
-    pub tree: Rect,
+    pub tree: Option<Rect>,
     pub peers: Option<Rect>,
     pub transcript: Rect,
+    pub beside: Option<Rect>,
     pub inbox: Option<Rect>,
     pub composer: Rect,
 }
@@ -47,15 +55,29 @@ impl Areas {
         app.family.has_peers()
     }
 
+    /// Whether the transcripts have the whole width to themselves.
+    pub fn zooms(app: &App) -> bool {
+        app.zoom == Zoom::On && is_boxed(app.size)
+    }
+
+    /// Whether there is room for two transcripts.
+    pub fn splits(app: &App) -> bool {
+        is_boxed(app.size) && app.size.0 >= Self::columns_for_two(app.zoom)
+    }
+
+    /// The fewest columns of a screen on which two transcripts stand beside each other.
+    pub fn columns_for_two(zoom: Zoom) -> u16 {
+        // The two share a line, and the first shares one with the tree.
+        let two = 2 * (NARROWEST + 2) - 1;
+        let fits = |width: &u16| width - lists_width(*width, zoom) >= two;
+        (BOXED.0..u16::MAX).find(fits).unwrap_or(u16::MAX)
+    }
+
     /// The areas of this state's screen.
     pub fn of(app: &App) -> Self {
         let (width, height) = app.size;
         let screen = Rect::new(0, 0, width, height);
-        let mut areas = if width >= BOXED.0 && height >= BOXED.1 {
-            boxed(app, screen)
-        } else {
-            compact(app, screen)
-        };
+        let mut areas = if is_boxed(app.size) { boxed(app, screen) } else { compact(app, screen) };
         areas.screen = screen;
         areas.bar = Rect { y: height.saturating_sub(1), height: height.min(1), ..screen };
         areas
@@ -101,26 +123,36 @@ fn boxed(app: &App, screen: Rect) -> Areas {
     let composer = Rect { y: screen.height - 1 - (text + 2), height: text + 2, ..screen };
     // The panes' lowest line is the composer's highest.
     let height = composer.y + 1;
-    let column = Rect { width: tree_width(screen.width), height, ..screen };
-    let (tree, peers) = split(column, peers_rows(app, height));
-    let left = tree.width - 1;
+    let left = lists_width(screen.width, app.zoom);
+    let (tree, peers) = match app.zoom {
+        Zoom::On => (None, None),
+        Zoom::Off => {
+            let column = Rect { width: left + 1, height, ..screen };
+            let (tree, peers) = split(column, peers_rows(app, height));
+            (Some(tree), peers)
+        }
+    };
     let column = Rect { x: left, width: screen.width - left, height, ..screen };
-    let (transcript, inbox) = split(column, inbox_rows(app, column.width - 2, height));
+    let (transcripts, inbox) = split(column, inbox_rows(app, column.width - 2, height));
+    let (transcript, beside) = halves(app, transcripts);
     let inner = |area: Rect| Rect {
         x: area.x + 1,
         y: area.y + 1,
         width: area.width - 2,
         height: area.height - 2,
     };
-    let (notes, below) = split_notes(app, inner(transcript));
+    let (notes, below) = split_notes(app, app.shown(), inner(transcript));
+    let second = beside.map(|area| split_notes(app, app.beside(), inner(area)));
     Areas {
-        tree: Some(inner(tree)),
+        tree: tree.map(inner),
         peers: peers.map(inner),
         transcript: Some(below),
+        beside: second.map(|(_, below)| below),
+        beside_notes: second.and_then(|(notes, _)| notes),
         inbox: inbox.map(inner),
         notes,
         composer: inner(composer),
-        outer: Some(Outer { tree, peers, transcript, inbox, composer }),
+        outer: Some(Outer { tree, peers, transcript, beside, inbox, composer }),
         ..Areas::default()
     }
 }
@@ -143,8 +175,8 @@ fn compact(app: &App, screen: Rect) -> Areas {
         Focus::Tree => areas.tree = Some(pane),
         Focus::Peers => areas.peers = Some(pane),
         Focus::Inbox => areas.inbox = Some(pane),
-        Focus::Composer | Focus::Transcript => {
-            let (notes, below) = split_notes(app, pane);
+        Focus::Composer | Focus::Transcript | Focus::Beside => {
+            let (notes, below) = split_notes(app, app.shown(), pane);
             (areas.notes, areas.transcript) = (notes, Some(below));
         }
     }
@@ -185,6 +217,30 @@ fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     rows.min(most)
 }
 
+/// Cuts the column of the transcripts into two halves that share a line, when two are wanted and
+/// there is room.
+fn halves(app: &App, column: Rect) -> (Rect, Option<Rect>) {
+    if app.beside().is_none() || !Areas::splits(app) {
+        return (column, None);
+    }
+    let width = column.width / 2 + 1;
+    let first = Rect { width, ..column };
+    let x = first.right() - 1;
+    (first, Some(Rect { x, width: column.right() - x, ..column }))
+}
+
+fn is_boxed((width, height): (u16, u16)) -> bool {
+    width >= BOXED.0 && height >= BOXED.1
+}
+
+/// Columns left of the transcripts, without the line that they share with the lists.
+fn lists_width(width: u16, zoom: Zoom) -> u16 {
+    match zoom {
+        Zoom::On => 0,
+        Zoom::Off => tree_width(width) - 1,
+    }
+}
+
 fn tree_width(width: u16) -> u16 {
     (width * 3 / 10).clamp(30, 64)
 }
@@ -198,8 +254,8 @@ fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
 }
 
 /// Takes the top row for notes when there are any and the pane can spare it.
-fn split_notes(app: &App, area: Rect) -> (Option<Rect>, Rect) {
-    let noted = crate::view::header::has_notes(app);
+fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, Rect) {
+    let noted = name.is_some_and(|name| crate::view::header::has_notes(app, name));
     if !noted || area.height < 4 {
         return (None, area);
     }

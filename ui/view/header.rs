@@ -9,8 +9,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use yoi::protocol::PodInfo;
 use yoi::protocol::family::Confined;
+use yoi::protocol::{PodInfo, PodName};
 
 /// From this many columns on the provider of a model is named too.
 const ROOMY: u16 = 100;
@@ -23,9 +23,9 @@ struct Piece {
     rank: u8,
 }
 
-/// The header, at most `room` columns wide.
-pub fn title(app: &App, room: u16) -> Line<'static> {
-    let Some(name) = app.shown() else { return Line::styled(" yoi ", app.theme.dim) };
+/// The header of a Pod, at most `room` columns wide.
+pub fn title(app: &App, name: Option<&PodName>, room: u16) -> Line<'static> {
+    let Some(name) = name else { return Line::styled(" yoi ", app.theme.dim) };
     let Some(info) = app.family.get(name) else {
         return Line::styled(format!(" {} ", cut(name.as_str(), usize::from(room))), app.theme.dim);
     };
@@ -93,9 +93,9 @@ fn model(app: &App, info: &PodInfo) -> Option<String> {
     (!shown.is_empty()).then(|| shown.to_owned())
 }
 
-/// The notes of the Pod on screen, and why it is in its state.
-fn sentences(app: &App) -> Vec<(String, Style)> {
-    let Some(info) = app.shown().and_then(|name| app.family.get(name)) else { return Vec::new() };
+/// The notes of a Pod, and why it is in its state.
+fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
+    let Some(info) = app.family.get(name) else { return Vec::new() };
     let look = app.setup.glyphs.look(info);
     let why = info.why.iter().map(|why| (why.clone(), app.theme.style(look.role)));
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
@@ -104,20 +104,19 @@ fn sentences(app: &App) -> Vec<(String, Style)> {
     why.chain(wait).chain(notes).collect()
 }
 
-/// Whether the Pod on screen has notes.
-pub fn has_notes(app: &App) -> bool {
-    let info = app.shown().and_then(|name| app.family.get(name));
-    info.is_some_and(|info| {
+/// Whether a Pod has notes.
+pub fn has_notes(app: &App, name: &PodName) -> bool {
+    app.family.get(name).is_some_and(|info| {
         let waits = || wait::sentence(info, &app.family, app.now).is_some();
         info.why.is_some() || !info.notes.is_empty() || waits()
     })
 }
 
-/// Paints the notes into one row.
-pub fn notes(app: &App, area: Rect, buf: &mut Buffer) {
+/// Paints the notes of a Pod into one row.
+pub fn notes(app: &App, name: &PodName, area: Rect, buf: &mut Buffer) {
     let mut spans = Vec::new();
     let mut room = usize::from(area.width.saturating_sub(2));
-    for (i, (text, style)) in sentences(app).into_iter().enumerate() {
+    for (i, (text, style)) in sentences(app, name).into_iter().enumerate() {
         let between = app.setup.glyphs.plain(if i > 0 { " · " } else { " " });
         if room <= width(&between) + 1 {
             break;

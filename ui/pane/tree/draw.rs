@@ -95,13 +95,16 @@ impl View<'_> {
         let pin = self.tree.pins.of(&info.name).map_or(String::new(), |slot| format!(" {slot}"));
         let ends = room.ends(left, width(info.name.as_str()) + width(&pin));
         let name = left.saturating_sub(ends.columns() + width(&pin));
+        let label = cut(info.name.as_str(), name);
+        let rest = name.saturating_sub(width(&label));
         let state = self.theme.style(look.role);
         let mut spans = vec![
             Span::styled(before, self.theme.border),
             Span::styled(look.shape, state),
             Span::styled(mark, self.theme.accent),
-            Span::styled(pad(info.name.as_str(), name), self.name_style(info)),
+            Span::styled(label, self.name_style(info)),
             Span::styled(pin, self.theme.accent),
+            Span::raw(" ".repeat(rest)),
         ];
         if ends.word > 0 {
             spans.push(Span::styled(format!(" {}", pad(look.word, ends.word)), state));

@@ -14,10 +14,6 @@ impl Marks {
         &self.0
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub fn has(&self, name: &PodName) -> bool {
         self.0.contains(name)
     }

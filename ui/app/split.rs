@@ -1,0 +1,140 @@
+//! How much of the screen the transcripts get: two beside each other, or the whole width.
+
+use crate::app::{App, Effect, Focus};
+use crate::keys::{Action, Context};
+use crate::notice::Kind;
+use crate::view::Areas;
+use yoi::protocol::PodName;
+
+/// Whether the tree and the peers stand beside the transcripts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zoom {
+    #[default]
+    Off,
+    On,
+}
+
+impl App {
+    /// The Pod of the second transcript, while there is one. When the first shows that very Pod, the
+    /// two change places: the current one is never lost from sight.
+    pub fn beside(&self) -> Option<&PodName> {
+        let other = self.other.as_ref()?;
+        if self.shown() != Some(other) {
+            return Some(other);
+        }
+        self.current.as_ref().filter(|current| *current != other)
+    }
+
+    /// To be called after every message: the keys are never those of a pane that is not there.
+    pub(super) fn split_follows(&mut self) {
+        if self.focus == Focus::Beside && Areas::of(self).beside.is_none() {
+            self.focus = Focus::Transcript;
+        }
+    }
+
+    /// The key: in a list it is about the row.
+    pub(super) fn split_key(&mut self) -> Vec<Effect> {
+        let row = match self.focus {
+            Focus::Tree | Focus::Peers => self.row_pod(),
+            Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Inbox => None,
+        };
+        self.split(row.as_ref())
+    }
+
+    /// Shows this Pod's transcript, or that of the Pod that was current before, beside the current
+    /// one; what is beside it already goes.
+    pub(super) fn split(&mut self, pod: Option<&PodName>) -> Vec<Effect> {
+        let known = |name: &PodName| self.family.get(name).map(|info| info.name.clone());
+        let wanted = match (pod, &self.other) {
+            (None, Some(_)) => None,
+            (None, None) => {
+                let before = self.before.as_ref().and_then(known);
+                let Some(before) = before.filter(|name| self.current.as_ref() != Some(name)) else {
+                    let why = "no other Pod was current yet · :split <pod>, or v in the tree";
+                    return self.say(Kind::Told, why);
+                };
+                Some(before)
+            }
+            (Some(pod), other) => match known(pod) {
+                None => return self.say(Kind::Refused, format!("no Pod named {pod}")),
+                named if named == *other => None,
+                named => named,
+            },
+        };
+        match wanted {
+            Some(pod) => self.show_beside(pod),
+            None => {
+                self.other = None;
+                Vec::new()
+            }
+        }
+    }
+
+    fn show_beside(&mut self, pod: PodName) -> Vec<Effect> {
+        match &self.current {
+            None => return self.say(Kind::Refused, "no Pod is current yet: choose one first"),
+            Some(current) if *current == pod => {
+                let text = format!("{pod} is the current Pod: another one can stand beside it");
+                return self.say(Kind::Refused, text);
+            }
+            Some(_) => {}
+        }
+        if !Areas::splits(self) {
+            let why = self.too_narrow();
+            return self.say(Kind::Refused, why);
+        }
+        let key = self.leader_label(Action::Split);
+        let text = format!("{pod} stands beside it · {key}: one again");
+        self.other = Some(pod);
+        self.focus = Focus::Composer;
+        self.say(Kind::Told, text)
+    }
+
+    /// The transcripts alone, or everything again.
+    pub(super) fn toggle_zoom(&mut self) -> Vec<Effect> {
+        if self.zoom == Zoom::On {
+            self.zoom = Zoom::Off;
+            return self.say_hidden();
+        }
+        if Areas::of(self).outer.is_none() {
+            return self.say(Kind::Told, "one pane is shown at a time on so small a screen");
+        }
+        self.zoom = Zoom::On;
+        if matches!(self.focus, Focus::Tree | Focus::Peers) {
+            self.focus = Focus::Composer;
+        }
+        let key = self.leader_label(Action::Zoom);
+        let alone = if Areas::of(self).beside.is_some() { "transcripts" } else { "transcript" };
+        self.say(Kind::Told, format!("the {alone} alone · {key}: everything again"))
+    }
+
+    /// Says that there is no room for the second transcript any more, when that is so.
+    pub(super) fn say_hidden(&mut self) -> Vec<Effect> {
+        match self.beside() {
+            Some(_) if !Areas::splits(self) => {
+                let why = self.too_narrow();
+                self.say(Kind::Warned, why)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn too_narrow(&self) -> String {
+        let needs = Areas::columns_for_two(self.zoom);
+        let least = Areas::columns_for_two(Zoom::On);
+        let columns = self.size.0;
+        let key = self.leader_label(Action::Zoom);
+        let way = if (least..needs).contains(&columns) {
+            format!(" · {key} makes {least} enough")
+        } else {
+            String::new()
+        };
+        format!("two transcripts need {needs} columns, here are {columns}{way}")
+    }
+
+    /// A key of the leader, with the leader before it.
+    fn leader_label(&self, action: Action) -> String {
+        let leader = self.keymap.label(Context::Everywhere, Action::Leader);
+        format!("{leader} {}", self.keymap.label(Context::Leader, action))
+    }
+}
