@@ -317,6 +317,16 @@ pub enum PodEvent {
 }
 
 impl PodEvent {
+    /// The child that it is about.
+    pub fn pod_name(&self) -> &str {
+        match self {
+            Self::TurnEnded { pod_name }
+            | Self::Errored { pod_name, .. }
+            | Self::ShutDown { pod_name } => pod_name,
+            Self::ScopeSubDelegated { sub_pod, .. } => sub_pod,
+        }
+    }
+
     /// What the parent agent reads, `None` when it is not told.
     pub fn sentence(&self) -> Option<String> {
         match self {

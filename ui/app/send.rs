@@ -30,6 +30,8 @@ impl App {
         let pod = info.name.clone();
         let method = match (info.state, info.queue.first()) {
             (State::Paused, _) => Method::Resume,
+            // Something that came while nobody was there waits.
+            (State::Idle, None) if info.why.is_some() => Method::Resume,
             (State::Stopped, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
         };

@@ -144,6 +144,10 @@ impl Pod {
             return reply(answer, Err(refusal));
         }
         if self.info.borrow().state != State::Paused {
+            if self.is_live() && !self.waiting().await.unwrap_or_default().is_empty() {
+                self.next_of_inbox().await;
+                return reply(answer, Ok(done()));
+            }
             let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
             return reply(answer, Err(refusal));
         }

@@ -5,6 +5,7 @@ use crate::config::dirs::Env;
 use crate::config::keys::Keys;
 use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::calls::{done, reply};
+use crate::host::pod::news;
 use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Handle, Pod, TO_FINISH};
 use crate::host::{Answer, Shared, door, upward};
@@ -151,7 +152,7 @@ impl Pod {
         self.recall(tail.asked.filter(|_| was_live)).await;
         let (state, why) = match tail.interrupted {
             Some(why) => (State::Paused, Some(why)),
-            None => (State::Idle, None),
+            None => (State::Idle, news::at_hand(&self.waiting().await.unwrap_or_default())),
         };
         let (state, why) = self.left_waiting().unwrap_or((state, why));
         self.enter(state, why);

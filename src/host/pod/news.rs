@@ -3,8 +3,8 @@
 use crate::host::pod::Pod;
 use crate::host::upward;
 use crate::protocol::entry::domain;
-use crate::protocol::{Entry, Fact, LastRun, State};
-use crate::store::Mail;
+use crate::protocol::{Entry, Fact, LastRun, PodEvent, State};
+use crate::store::{Mail, MailKind};
 use crate::turn::End;
 
 /// Whether this entry is the one that ends a run.
@@ -14,6 +14,26 @@ pub(super) fn ends_run(fact: &Fact) -> bool {
         Fact::Extension { domain, .. } => domain == domain::ROLLED_BACK,
         _ => false,
     }
+}
+
+/// What waits in the mailbox of a Pod that has just come back, which wakes nobody, and the way on.
+pub(super) fn at_hand(rows: &[Mail]) -> Option<String> {
+    let mut children: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| row.kind == MailKind::PodEvent) {
+        let event = serde_json::from_value::<PodEvent>(row.payload.clone());
+        let child = event.ok().map(|event| format!("`{}`", event.pod_name()));
+        children.extend(child.filter(|child| !children.contains(child)));
+    }
+    let what = if !children.is_empty() {
+        format!("news of {} waits", children.join(" and "))
+    } else if rows.iter().any(|row| row.kind == MailKind::Notify) {
+        "a notification waits".into()
+    } else if !rows.is_empty() {
+        "a queued message waits".into()
+    } else {
+        return None;
+    };
+    Some(format!("{what}; :resume takes it up"))
 }
 
 impl Pod {

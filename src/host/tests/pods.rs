@@ -616,8 +616,12 @@ async fn a_stopped_parent_finds_the_news_when_it_is_back() {
     let mut bench = bench.restarted().await;
     bench.client.call(None, Method::Restore { name: "alice".into() }).await.unwrap();
     assert_eq!(bench.news("alice").await, Vec::<String>::new(), "a restore runs nothing");
-    bench.turn("alice", "what is new?").await;
+    let info = bench.info(&name("alice")).await;
+    assert_eq!(info.why.unwrap(), "news of `kid` waits; :resume takes it up");
+    bench.call(&name("alice"), Method::Resume).await.unwrap();
+    bench.until("alice", |now| now.last_result != info.last_result).await;
     assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    assert_eq!(bench.info(&name("alice")).await.why, None);
 }
 
 #[tokio::test]
