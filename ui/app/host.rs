@@ -56,6 +56,7 @@ impl App {
 
     fn family_told(&mut self, first: bool) -> Vec<Effect> {
         self.changed = true;
+        self.forget_the_gone();
         if !first {
             return Vec::new();
         }
@@ -85,9 +86,7 @@ impl App {
         self.family.remove(name);
         self.transcripts.remove(name);
         self.opened.remove(name);
-        self.tree.marks.remove(name);
-        self.tree.pins.remove(name);
-        self.other.take_if(|other| other == name);
+        self.forget_the_gone();
         if self.current.as_ref() == Some(name) {
             return self.say(Kind::Told, format!("{name} is gone · choose a Pod, or :new"));
         }
@@ -152,6 +151,7 @@ impl App {
     pub(super) fn connected(&mut self) -> Vec<Effect> {
         self.link = Link::Up;
         self.transcripts.clear();
+        self.batches.clear();
         self.seen.clear();
         let watch = Effect::Call { pod: None, method: Method::Watch, asked: Asked::Watch };
         std::iter::once(watch).chain(self.offer_environment()).collect()

@@ -85,6 +85,7 @@ impl App {
         }
         match command::call(&verb, self.here()) {
             Ok(Call::Host { pod, method }) => {
+                self.marks_used(&verb);
                 let about = pod.clone().or_else(|| self.selected().cloned());
                 vec![Effect::Call { pod, method, asked: Asked::Verb(verb, about) }]
             }

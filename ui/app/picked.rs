@@ -1,7 +1,7 @@
 //! Marks and pins under the keys: `Space` marks a row of the tree, `m` and a digit pins it.
 
 use crate::app::{App, Effect, Focus};
-use crate::command;
+use crate::command::{self, Verb};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crossterm::event::{KeyEvent, KeyEventKind};
@@ -17,6 +17,32 @@ impl App {
     /// several.
     pub(super) fn meaning_marks(&self, line: &str) -> Option<String> {
         command::naming(line, self.marked())
+    }
+
+    /// A verb that takes several Pods uses up the mark of the one it names.
+    pub(super) fn marks_used(&mut self, verb: &Verb) {
+        let takes_several = matches!(
+            verb,
+            Verb::Stop { .. }
+                | Verb::Restore { .. }
+                | Verb::Pause(_)
+                | Verb::Resume(_)
+                | Verb::Cancel(_)
+                | Verb::Compact(_)
+                | Verb::Remove(_)
+        );
+        if let Some(pod) = verb.pod().filter(|_| takes_several) {
+            self.tree.marks.drop_if(|marked| marked == pod);
+        }
+    }
+
+    /// Takes back what was picked of Pods that are no more.
+    pub(super) fn forget_the_gone(&mut self) {
+        let Self { family, tree, other, .. } = self;
+        let gone = |name: &PodName| family.get(name).is_none();
+        tree.marks.drop_if(gone);
+        tree.pins.drop_if(gone);
+        other.take_if(|name| gone(name));
     }
 
     pub(super) fn mark_row(&mut self) -> Vec<Effect> {

@@ -87,7 +87,7 @@ impl App {
 
     /// Gives the orders: one for each Pod, none waiting for another.
     pub(super) fn order(&mut self, verbs: &[Verb]) -> Vec<Effect> {
-        self.tree.marks.clear();
+        verbs.iter().for_each(|verb| self.marks_used(verb));
         let calls: Vec<_> = verbs
             .iter()
             .filter_map(|verb| match command::call(verb, self.here()) {

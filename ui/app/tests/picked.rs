@@ -149,6 +149,9 @@ fn a_verb_that_names_a_pod_or_is_typed_elsewhere_does_not_mean_the_marks() {
     bench.type_in(":pause");
     assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Pause)]);
     assert_eq!(marks(&bench), ["scout", "bob"]);
+    bench.type_in(":pause scout");
+    bench.press("enter");
+    assert_eq!(marks(&bench), ["bob"], "what was done to a marked Pod uses its mark");
 }
 
 #[test]
@@ -254,6 +257,9 @@ fn a_pod_that_goes_takes_its_mark_and_its_pin_with_it() {
     bench.host(None, Event::PodRemoved { name: name("bob") });
     assert_eq!(marks(&bench), ["scout"]);
     assert_eq!(bench.app.tree.pins.all().count(), 0);
+    let pods = vec![pod("alice", State::Idle)];
+    bench.host(None, Event::Family { pods, peers: Vec::new(), asks: Vec::new() });
+    assert!(marks(&bench).is_empty(), "a host that started anew has no scout");
 }
 
 #[test]

@@ -20,15 +20,15 @@ impl Marks {
 
     /// Marks a Pod, or takes its mark back.
     pub fn toggle(&mut self, name: PodName) {
-        if self.has(&name) {
-            self.remove(&name);
-        } else {
-            self.0.push(name);
+        match self.0.iter().position(|marked| *marked == name) {
+            Some(at) => drop(self.0.remove(at)),
+            None => self.0.push(name),
         }
     }
 
-    pub fn remove(&mut self, name: &PodName) {
-        self.0.retain(|marked| marked != name);
+    /// Takes back the marks of these Pods.
+    pub fn drop_if(&mut self, which: impl Fn(&PodName) -> bool) {
+        self.0.retain(|name| !which(name));
     }
 
     pub fn clear(&mut self) {
@@ -65,8 +65,13 @@ impl Pins {
     }
 
     pub fn remove(&mut self, name: &PodName) {
-        for slot in self.0.iter_mut().filter(|slot| slot.as_ref() == Some(name)) {
-            *slot = None;
+        self.drop_if(|pinned| pinned == name);
+    }
+
+    /// Frees the digits of these Pods.
+    pub fn drop_if(&mut self, which: impl Fn(&PodName) -> bool) {
+        for slot in &mut self.0 {
+            slot.take_if(|name| which(name));
         }
     }
 }
