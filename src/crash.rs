@@ -56,17 +56,28 @@ pub const POINTS: &[&str] = &[
     // a Pod stops and comes back
     "stop-stored",
     "restore-stored",
+    "restore-live",
     // a host starts
+    "unfinished-removed",
     "news-caught-up",
     "pod-back",
     // a family: children, peers, lent scope
     "spawn-stored",
     "spawn-told",
+    "spawn-refused",
+    "unspawn-stored",
     "peer-asked",
     "peer-stored",
     "unpeer-stored",
     "lend-stored",
+    "reclaim-asked",
     "reclaim-stored",
+    "extend-stored",
+    // a second Pod with the same past, and one that is deleted
+    "fork-copied",
+    "fork-stored",
+    "remove-stored",
+    "session-deleted",
 ];
 
 /// Passes a point.

@@ -1,6 +1,7 @@
 //! What was said and done: append-only JSONL in segments. A journal writes them, replay folds
 //! them, pages read them backwards from the end, fork goes back to an earlier place.
 
+mod begun;
 mod cut;
 mod error;
 mod fork;
@@ -15,6 +16,7 @@ mod rewind;
 mod rollback;
 mod snapshot;
 
+pub use begun::is_begun;
 pub use cut::{CUT_OVER, cut};
 pub use error::LogError;
 pub use fork::{entries_through, fork, fork_into};
@@ -50,6 +52,16 @@ impl Files {
     /// A segment of the log.
     pub fn segment(&self, segment: SegmentId) -> PathBuf {
         self.dir.join(format!("{segment}.jsonl"))
+    }
+
+    /// Its segments that are there, the newest first. Reads the directory.
+    pub fn segments(&self) -> Vec<SegmentId> {
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut segments: Vec<SegmentId> =
+            names.filter_map(|name| name.strip_suffix(".jsonl")?.parse().ok()).collect();
+        segments.sort_unstable_by(|a, b| b.cmp(a));
+        segments
     }
 
     /// The block that is being streamed into a segment.

@@ -3,6 +3,7 @@
 
 mod asks;
 mod cursors;
+mod discards;
 mod error;
 mod family;
 mod lane;
@@ -14,7 +15,8 @@ mod policy;
 mod recover;
 mod schema;
 
-pub use asks::StoredAsk;
+pub use asks::{Decided, StoredAsk};
+pub use discards::Discard;
 pub use error::StoreError;
 pub use family::Change;
 pub use mail::{Mail, MailKind};

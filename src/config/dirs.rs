@@ -112,6 +112,15 @@ impl Dirs {
         self.socket(".host")
     }
 
+    /// Every Pod's socket that lies there, whether anybody listens or not.
+    pub fn sockets(&self) -> Vec<PathBuf> {
+        let places = [self.runtime.clone(), self.short()];
+        let entries = places.iter().flat_map(std::fs::read_dir).flatten().flatten();
+        let pods = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        let sockets = pods.map(|pod| pod.path().join("sock"));
+        sockets.filter(|socket| socket.symlink_metadata().is_ok()).collect()
+    }
+
     /// Makes the directory of a socket, 0700 and ours, and answers the socket's path.
     pub fn make_socket_dir(&self, name: &str) -> Result<PathBuf, ConfigError> {
         let socket = self.socket(name);

@@ -4,8 +4,10 @@
 use crate::config::policy::matches;
 use crate::host::pod::Handle;
 use crate::host::{Shared, rules, supervisor};
-use crate::protocol::{Action, Ask, ErrorCode, Event, Pattern, PolicyRule, Refusal, Verdict};
-use crate::store::{StoreError, StoredRule};
+use crate::protocol::{
+    Action, Ask, ErrorCode, Event, Pattern, PodInfo, PodStatus, PolicyRule, Refusal, State, Verdict,
+};
+use crate::store::{Decided, StoreError, StoredRule};
 use crate::turn::Answered;
 use crate::turn::policy::{in_force, subject_of};
 use std::sync::Arc;
@@ -49,6 +51,20 @@ impl Shared {
         let (ask, pod, verdict) = (ask.id, ask.pod, verdict.clone());
         self.feed(None, None, &Event::Answered { ask, pod, verdict });
     }
+
+    /// The state of a Pod in the words of the frozen wire: a turn that waits for an answer runs; a
+    /// Pod without a turn that waits for a key rests.
+    pub(crate) fn status(&self, pod: &PodInfo) -> PodStatus {
+        let asks = || self.asks.borrow().iter().any(|ask| ask.pod == pod.name);
+        match pod.state {
+            State::Running => PodStatus::Running,
+            State::NeedsYou if asks() => PodStatus::Running,
+            State::Paused => PodStatus::Paused,
+            State::NeedsYou | State::Idle | State::Stopped | State::Failed | State::Unknown => {
+                PodStatus::Idle
+            }
+        }
+    }
 }
 
 /// A person's answer. The first one counts; a rule it makes answers what else it covers.
@@ -77,7 +93,7 @@ pub(crate) async fn answer(
     Ok(done())
 }
 
-/// The scope first, which can be refused; then the answer with its rule; then the Pod.
+/// The answer with its rule and the scope it gives, which can be refused, as one fact; then the Pod.
 async fn settle(
     shared: &Shared,
     orders: &mpsc::Sender<supervisor::Order>,
@@ -86,12 +102,11 @@ async fn settle(
     rule: Option<StoredRule>,
 ) -> Result<(), Refusal> {
     let allows = matches!(verdict, Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. });
+    let decided = Decided { ask: ask.id.clone(), verdict: verdict.clone(), rule };
     if let Some(lease) = ask.lease.clone().filter(|_| allows) {
-        rules::extend(orders.clone(), ask.pod.clone(), lease).await?;
-    }
-    let waited = shared.store.answer_ask(&ask.id, &verdict, rule).await.map_err(internal)?;
-    if !waited {
-        return Err(Refusal::invalid("that question was answered or withdrawn already"));
+        rules::extend(orders.clone(), ask.pod.clone(), lease, Some(decided)).await?;
+    } else if !shared.store.answer_ask(decided).await.map_err(internal)? {
+        return Err(Refusal::invalid(StoreError::NotAsked.to_string()));
     }
     crate::crash_point!("answer-stored");
     if let Some(handle) = shared.pod(&ask.pod) {

@@ -45,8 +45,19 @@ pub(crate) fn open_pod(shared: &Shared, handle: pod::Handle) -> Result<JoinHandl
 
 /// Removes a Pod's socket and its directory; what cannot be removed is replaced next time.
 pub(crate) fn close_pod(shared: &Shared, name: &PodName) {
-    let socket = shared.dirs.socket(name.as_str());
-    let _ = std::fs::remove_file(&socket);
+    remove(&shared.dirs.socket(name.as_str()));
+}
+
+/// Removes what a killed host left: nobody listens there. What cannot be removed is replaced when
+/// its Pod is live.
+pub(crate) fn sweep(shared: &Shared) {
+    for socket in shared.dirs.sockets() {
+        remove(&socket);
+    }
+}
+
+fn remove(socket: &Path) {
+    let _ = std::fs::remove_file(socket);
     if let Some(dir) = socket.parent() {
         let _ = std::fs::remove_dir(dir);
     }

@@ -130,7 +130,7 @@ fn entry(shared: &Shared, pod: &Handle, sight: &Sight, facts: &Facts) -> Value {
         entry["active"]["segment_id"] = json!(segment);
     }
     if is_live(info) {
-        entry["live"]["status"] = status(info.state).into();
+        entry["live"]["status"] = json!(shared.status(info));
     }
     if let Some(why) = &info.why {
         entry["why"] = json!(why);
@@ -139,15 +139,6 @@ fn entry(shared: &Shared, pod: &Handle, sight: &Sight, facts: &Facts) -> Value {
         entry["last_result"] = json!(last);
     }
     entry
-}
-
-/// The state of a live Pod in the words of the frozen wire.
-fn status(state: State) -> &'static str {
-    match state {
-        State::Running => "running",
-        State::Paused => "paused",
-        State::NeedsYou | State::Idle | State::Failed | State::Stopped | State::Unknown => "idle",
-    }
 }
 
 /// Whether a Pod can be restored, and why not.

@@ -416,14 +416,7 @@ impl Pod {
 
     /// The status in the words of the frozen wire.
     fn status(&self) -> PodStatus {
-        match self.info.borrow().state {
-            State::Running => PodStatus::Running,
-            State::Paused => PodStatus::Paused,
-            State::NeedsYou if self.waits() => PodStatus::Running,
-            State::NeedsYou | State::Idle | State::Stopped | State::Failed | State::Unknown => {
-                PodStatus::Idle
-            }
-        }
+        self.shared.status(&self.info.borrow())
     }
 
     fn is_live(&self) -> bool {

@@ -9,6 +9,7 @@ use crate::host::{Shared, supervisor};
 use crate::protocol::family::Confined;
 use crate::protocol::{PodName, Refusal};
 use crate::scope::Rule;
+use crate::store::Decided;
 use crate::turn::policy::{Kin, Policy, Walls};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
@@ -63,15 +64,16 @@ pub(crate) fn lineage(shared: &Shared, pod: &PodName) -> Vec<PodName> {
     above
 }
 
-/// Adds a rule to what a live Pod holds.
+/// Adds a rule to what a live Pod holds, together with the answer that allows it, if one does.
 pub(crate) async fn extend(
     orders: mpsc::Sender<supervisor::Order>,
     name: PodName,
     rule: Rule,
+    decided: Option<Decided>,
 ) -> Result<(), Refusal> {
     let ending = || Refusal::internal("the host is ending");
     let (answer, reply) = oneshot::channel();
-    orders.send(Order::Extend { name, rule, answer }).await.map_err(|_| ending())?;
+    orders.send(Order::Extend { name, rule, decided, answer }).await.map_err(|_| ending())?;
     reply.await.map_err(|_| ending())?.map(drop)
 }
 
@@ -89,7 +91,7 @@ impl Kin for Family {
         let (supervisor, me) = (self.supervisor.clone(), self.me.clone());
         Box::pin(async move {
             let ending = || Refusal::internal("the host is ending");
-            extend(supervisor.upgrade().ok_or_else(ending)?, me, rule).await
+            extend(supervisor.upgrade().ok_or_else(ending)?, me, rule, None).await
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Lent, PodName, Refusal, SpawnPod, State};
 use crate::scope::Rule;
 use crate::scope::loan::{Book, Holder};
-use crate::store::{Change, DamagedRow, Opening, PodRow, StoreError, Wanted};
+use crate::store::{Change, DamagedRow, Decided, Opening, PodRow, StoreError, Wanted};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ mod remove;
 mod restore;
 mod spawn;
 mod stop;
+mod unfinished;
 
 /// Orders that wait for the supervisor; when it is full the asker waits.
 pub(crate) const ORDERS: usize = 64;
@@ -95,6 +96,7 @@ pub(crate) enum Order {
     Extend {
         name: PodName,
         rule: Rule,
+        decided: Option<Decided>,
         answer: Answer,
     },
     Fork {
@@ -173,9 +175,6 @@ pub(crate) async fn bring_back(
     }
     rows.sort_by_key(|row| row.created);
     shared.damaged.send_replace(Arc::new(damaged));
-    shared.peers.send_replace(Arc::new(shared.store.peers().await?));
-    crate::host::upward::catch_up(shared, &mut rows).await;
-    crate::crash_point!("news-caught-up");
     let mut book = Book::default();
     for row in &rows {
         book.add(row.name.key(), holder(row));
@@ -183,6 +182,10 @@ pub(crate) async fn bring_back(
     for loan in shared.store.loans().await? {
         book.add_loan(loan);
     }
+    unfinished::clear(shared, &mut rows, &mut book).await?;
+    shared.peers.send_replace(Arc::new(shared.store.peers().await?));
+    crate::host::upward::catch_up(shared, &mut rows).await;
+    crate::crash_point!("news-caught-up");
     if book.mend() {
         shared.store.change_family(whole(&book)).await?;
     }
@@ -298,7 +301,9 @@ impl Supervisor {
             Order::Lend { from, to, rule, answer } => (answer, self.lend(&from, &to, rule).await),
             Order::Reclaim { owner, path, answer } => (answer, self.reclaim(&owner, path).await),
             Order::Who { path, answer } => (answer, self.who(path)),
-            Order::Extend { name, rule, answer } => (answer, self.extend(&name, rule).await),
+            Order::Extend { name, rule, decided, answer } => {
+                (answer, self.extend(&name, rule, decided).await)
+            }
             Order::Fork { source, name, at, answer } => {
                 (answer, self.fork(&source, name, at).await)
             }
@@ -322,6 +327,7 @@ impl Supervisor {
         stored.map_err(|error| match error {
             // The store alone knows the names of records that cannot be read.
             StoreError::Taken(name) => taken(&name),
+            error @ StoreError::NotAsked => Refusal::invalid(error.to_string()),
             error => internal(error),
         })?;
         self.book = next;

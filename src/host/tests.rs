@@ -14,6 +14,7 @@ mod family;
 mod histories;
 mod kept;
 mod turn;
+mod unfinished;
 
 struct Bench {
     host: Host,

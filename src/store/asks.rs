@@ -2,6 +2,7 @@
 
 use crate::protocol::name::PodName;
 use crate::protocol::{Ask, Verdict};
+use crate::store::lane::Failure;
 use crate::store::pods::json;
 use crate::store::policy::{StoredRule, insert_rule};
 use crate::store::{Store, StoreError};
@@ -12,6 +13,16 @@ use rusqlite::{Connection, params};
 pub struct StoredAsk {
     pub ask: Ask,
     pub verdict: Option<Verdict>,
+}
+
+/// What a person decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// The id of the question.
+    pub ask: String,
+    pub verdict: Verdict,
+    /// The rule that the answer makes.
+    pub rule: Option<StoredRule>,
 }
 
 impl Store {
@@ -44,22 +55,8 @@ impl Store {
 
     /// Answers a question and writes the rule the answer makes, if any, in one transaction. Returns
     /// whether it waited: the first answer counts.
-    pub async fn answer_ask(
-        &self,
-        id: &str,
-        verdict: &Verdict,
-        rule: Option<StoredRule>,
-    ) -> Result<bool, StoreError> {
-        let (id, verdict) = (id.to_owned(), json(verdict));
-        let answer = move |db: &Connection| {
-            let sql = "UPDATE asks SET verdict = ?2 WHERE id = ?1 AND verdict IS NULL";
-            let waited = db.execute(sql, params![id, verdict])? > 0;
-            if let Some(rule) = rule.filter(|_| waited) {
-                insert_rule(db, &rule)?;
-            }
-            Ok(waited)
-        };
-        self.writer.run("write to", answer).await
+    pub async fn answer_ask(&self, decided: Decided) -> Result<bool, StoreError> {
+        self.writer.run("write to", move |db| answer(db, &decided)).await
     }
 
     /// Forgets questions whose answers are in the log, or that nobody asks any more.
@@ -79,4 +76,14 @@ impl Store {
         asks.retain(|stored| stored.ask.pod.key() == pod.key());
         Ok(asks)
     }
+}
+
+/// As [`Store::answer_ask`], within a transaction.
+pub fn answer(db: &Connection, decided: &Decided) -> Result<bool, Failure> {
+    let sql = "UPDATE asks SET verdict = ?2 WHERE id = ?1 AND verdict IS NULL";
+    let waited = db.execute(sql, params![decided.ask, json(&decided.verdict)])? > 0;
+    if let Some(rule) = decided.rule.as_ref().filter(|_| waited) {
+        insert_rule(db, rule)?;
+    }
+    Ok(waited)
 }

@@ -13,6 +13,9 @@ pub enum StoreError {
     Taken(PodName),
     #[error("there is no pod named {0}")]
     NoSuchPod(PodName),
+    /// The first answer counts, and a question that was withdrawn takes none.
+    #[error("that question was answered or withdrawn already")]
+    NotAsked,
     /// The row of a Pod cannot be read.
     #[error("the record of pod {name} cannot be read: {reason}; delete it with :rm {name}")]
     Damaged { name: String, reason: String },

@@ -4,9 +4,10 @@
 use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
 use crate::scope::loan::{Gaps, Loan, LoanKind};
+use crate::store::asks::answer;
 use crate::store::lane::Failure;
-use crate::store::pods::{existing, insert, json, signed};
-use crate::store::{PodRow, Store, StoreError, Wanted};
+use crate::store::pods::{delete, existing, insert, json, signed};
+use crate::store::{Decided, PodRow, Store, StoreError, Wanted};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params};
 
@@ -19,6 +20,8 @@ pub struct Change {
     pub wanted: Vec<(PodName, Wanted)>,
     /// A Pod that is deleted.
     pub remove: Option<PodName>,
+    /// A person's answer that this is the outcome of; refused when nobody waits for it any more.
+    pub answer: Option<Decided>,
     /// Everything that is lent afterwards, by the keys of Pods.
     pub loans: Vec<Loan>,
     /// Where Pods read only afterwards, by their keys.
@@ -61,7 +64,12 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         }
     }
     if let Some(pod) = &change.remove {
-        existing(pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)?;
+        delete(db, pod)?;
+    }
+    if let Some(decided) = &change.answer
+        && !answer(db, decided)?
+    {
+        return Err(StoreError::NotAsked.into());
     }
     db.execute("DELETE FROM loans", [])?;
     let sql = "INSERT INTO loans (lender, borrower, rule, kind) VALUES (?1, ?2, ?3, ?4)";

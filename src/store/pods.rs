@@ -5,6 +5,7 @@ use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
 use crate::scope::loan::Gaps;
+use crate::store::discards::mark;
 use crate::store::lane::Failure;
 use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
@@ -147,13 +148,10 @@ impl Store {
         self.set(pod, "last", last).await
     }
 
-    /// Deletes a Pod with its mail. Its children lose their parent.
+    /// Deletes a Pod with its mail and marks its session. Its children lose their parent.
     pub async fn remove_pod(&self, pod: &PodName) -> Result<(), StoreError> {
         let pod = pod.clone();
-        let remove = move |db: &Connection| {
-            existing(&pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)
-        };
-        self.writer.run("write to", remove).await
+        self.writer.run("write to", move |db| delete(db, &pod)).await
     }
 
     /// How a Pod's last run ended.
@@ -178,6 +176,12 @@ impl Store {
 
 pub fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
     if rows == 0 { Err(StoreError::NoSuchPod(pod.clone()).into()) } else { Ok(()) }
+}
+
+/// Deletes a Pod with everything that is only its own; its session is marked until that is gone.
+pub fn delete(db: &Connection, pod: &PodName) -> Result<(), Failure> {
+    mark(db, pod)?;
+    existing(pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)
 }
 
 pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {

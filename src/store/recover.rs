@@ -1,7 +1,7 @@
 //! When the database is lost: the Pods as their logs know them.
 
 use crate::protocol::entry::{Fact, domain};
-use crate::protocol::name::{PodName, SegmentId, SessionId};
+use crate::protocol::name::{PodName, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
 use crate::scope::loan::Gaps;
@@ -77,7 +77,7 @@ fn names<T: std::str::FromStr>(dir: &Path) -> Vec<T> {
 
 fn row(data: &Path, session: SessionId) -> Option<PodRow> {
     let files = Files::new(data, session);
-    let segments = segments(&files);
+    let segments = files.segments();
     let last = *segments.first()?;
     let record = segments.iter().find_map(|segment| record(&files.segment(*segment)))?;
     Some(PodRow {
@@ -98,17 +98,6 @@ fn row(data: &Path, session: SessionId) -> Option<PodRow> {
         gaps: Gaps::default(),
         last_run: None,
     })
-}
-
-/// Newest first.
-fn segments(files: &Files) -> Vec<SegmentId> {
-    let entries = fs::read_dir(files.dir()).into_iter().flatten().flatten();
-    let mut segments: Vec<SegmentId> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".jsonl")?.parse().ok())
-        .collect();
-    segments.sort_unstable_by(|a, b| b.cmp(a));
-    segments
 }
 
 /// The last record in a segment.

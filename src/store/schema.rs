@@ -79,4 +79,9 @@ pub const MIGRATIONS: &[&str] = &[
         created INTEGER NOT NULL
     ) STRICT;
 ",
+    "
+    CREATE TABLE discards (                    -- sessions that are nobody's for good
+        session TEXT PRIMARY KEY
+    ) STRICT, WITHOUT ROWID;
+",
 ];

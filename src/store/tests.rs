@@ -7,7 +7,7 @@ use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::open::open;
 use crate::store::schema::MIGRATIONS;
-use crate::store::{Change, StoredAsk, StoredRule};
+use crate::store::{Change, Decided, Discard, StoredAsk, StoredRule};
 use crate::store::{DamagedRow, Mail, MailKind, PodRow, Store, StoreError, Wanted, recover};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -164,6 +164,40 @@ async fn removing_a_pod_takes_its_mail_and_frees_its_name_and_children() {
 }
 
 #[tokio::test]
+async fn the_session_of_a_pod_that_is_deleted_is_marked_until_it_is_settled() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let (a, b) = (pod("a"), PodRow { session: SessionId::new(), ..pod("b") });
+    store.create_pod(a.clone()).await.unwrap();
+    store.create_pod(b.clone()).await.unwrap();
+    store.discard(b.session).await.unwrap();
+    store.discard(b.session).await.unwrap();
+    store.remove_pod(&a.name).await.unwrap();
+    let marked = [
+        Discard { session: a.session, pod: None },
+        Discard { session: b.session, pod: Some(b.name.clone()) },
+    ];
+    assert_eq!(store.discards().await.unwrap(), marked);
+    store.settle(a.session).await.unwrap();
+    assert_eq!(store.discards().await.unwrap(), marked[1..]);
+}
+
+#[tokio::test]
+async fn a_change_whose_answer_comes_too_late_changes_nothing() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("a")).await.unwrap();
+    let rule = Rule::new("/w", Permission::Write);
+    let kind = LoanKind::Lent;
+    let loan = Loan { lender: "a".into(), borrower: "a".into(), rule, kind };
+    let answer = Some(Decided { ask: "1".into(), verdict: Verdict::Once, rule: None });
+    let change = Change { answer, loans: vec![loan], ..Change::default() };
+    let error = store.change_family(change).await.unwrap_err();
+    assert!(matches!(error, StoreError::NotAsked), "{error}");
+    assert_eq!(store.loans().await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn one_damaged_row_hides_no_other() {
     let bench = Bench::new();
     let store = bench.open().await;
@@ -247,8 +281,8 @@ async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
     bench.with_row_changed("PRAGMA user_version = 99");
     let error = Store::open(&bench.path).await.map(drop).unwrap_err();
     let sentence = error.to_string();
-    assert!(sentence.contains("version 99") && sentence.contains("knows 2"), "{sentence}");
-    bench.with_row_changed("PRAGMA user_version = 2");
+    assert!(sentence.contains("version 99") && sentence.contains("knows 3"), "{sentence}");
+    bench.with_row_changed("PRAGMA user_version = 3");
     bench.open().await;
 }
 
@@ -435,10 +469,9 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
     };
     store.add_ask(ask.clone()).await.unwrap();
     let rule = StoredRule { id: 0, pod: name("alice"), tree: true, pattern, action: Action::Allow };
-    assert!(
-        store.answer_ask("1", &Verdict::Tree { rule: None }, Some(rule.clone())).await.unwrap()
-    );
-    assert!(!store.answer_ask("1", &Verdict::Once, Some(rule)).await.unwrap());
+    let decided = |verdict| Decided { ask: "1".into(), verdict, rule: Some(rule.clone()) };
+    assert!(store.answer_ask(decided(Verdict::Tree { rule: None })).await.unwrap());
+    assert!(!store.answer_ask(decided(Verdict::Once)).await.unwrap());
     let stored = store.asks_of(&name("ALICE")).await.unwrap();
     assert_eq!(stored, [StoredAsk { ask, verdict: Some(Verdict::Tree { rule: None }) }]);
     let rules = store.policy().await.unwrap();

@@ -171,7 +171,7 @@ impl Run {
         match decision {
             Some(Decision::Ask(question)) => Decision::Allow(question.grant),
             Some(decided) => decided,
-            None => Decision::Deny("it could not be looked at again".into()),
+            None => Decision::Deny("not started: it could not be looked at again".into()),
         }
     }
 }

@@ -82,7 +82,7 @@ impl Run {
         match group {
             [Planned { call, say: Say::Person(verdict) }] => self.answered(call, verdict).await,
             [Planned { call, say: Say::Policy(Decision::Deny(why)) }] => {
-                self.refuse(call, format!("denied by policy: {why}")).await
+                self.refuse(call, why.clone()).await
             }
             [Planned { call, say: Say::Policy(Decision::Ask(_)) }] => self.ask_anew(call).await,
             group => {
@@ -102,9 +102,7 @@ impl Run {
         match self.decide(std::slice::from_ref(call)).await.pop() {
             Some(Decision::Ask(question)) => self.asked(call, &question).await,
             Some(Decision::Allow(grant)) => self.allowed(vec![Allowed { call, grant }]).await,
-            Some(Decision::Deny(why)) => {
-                self.refuse(call, format!("denied by policy: {why}")).await
-            }
+            Some(Decision::Deny(why)) => self.refuse(call, why).await,
             None => self.close_call(call).await,
         }
     }
@@ -123,7 +121,7 @@ impl Run {
                 .await
             {
                 Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
-                Decision::Deny(why) => self.refuse(call, format!("denied by policy: {why}")).await,
+                Decision::Deny(why) => self.refuse(call, why).await,
                 Decision::Ask(_) => self.close_call(call).await,
             },
             Verdict::Deny { reason } => self.refuse(call, denial(reason)).await,

@@ -48,7 +48,7 @@ pub trait Kin: Send + Sync {
 pub(crate) enum Decision {
     Allow(Grant),
     Ask(Box<Question>),
-    /// With the reason that the model reads.
+    /// With what the model reads.
     Deny(String),
 }
 
@@ -82,16 +82,16 @@ struct Claim {
 impl Run {
     /// Decides about each call, none of which has started.
     pub(crate) async fn decide(&self, calls: &[Call]) -> Vec<Decision> {
-        let (ctx, calls) = (self.context(), calls.to_vec());
-        let touched = move || {
-            let touch = |call: &Call| tools::touched(&call.name, &call.arguments, &ctx);
-            calls.iter().map(|call| (call.clone(), touch(call))).collect::<Vec<_>>()
-        };
-        let touched = tokio::task::spawn_blocking(touched).await.unwrap_or_default();
+        let ctx = Arc::new(self.context());
+        let touch = move |call: &Call| tools::touched(&call.name, &call.arguments, &ctx);
+        let looked = look(calls, touch).await;
         let answers = self.answers().await;
         let policy = &self.setup.rules;
-        let claims = touched.into_iter().map(|(call, touch)| claim(&call, touch, policy));
-        claims.map(|claim| judge(&policy.rules, &answers, claim)).collect()
+        let decide = |(call, looked): (&Call, Looked)| match looked {
+            Ok(touch) => judge(&policy.rules, &answers, claim(call, touch, policy)),
+            Err(why) => Decision::Deny(why),
+        };
+        calls.iter().zip(looked).map(decide).collect()
     }
 
     /// The answers given for good that bind this Pod: its own, then those of its ancestors for
@@ -104,6 +104,23 @@ impl Run {
             .map(|rule| (rule.pattern, rule.action))
             .collect()
     }
+}
+
+/// What a call is about, or why that could not be found out.
+type Looked = Result<Option<Touch>, String>;
+
+/// Looks at each call by itself: one that brings the program to a fault takes no other with it.
+async fn look(
+    calls: &[Call],
+    touch: impl Fn(&Call) -> Option<Touch> + Clone + Send + 'static,
+) -> Vec<Looked> {
+    let looking = calls.iter().cloned().map(|call| {
+        let touch = touch.clone();
+        tokio::task::spawn_blocking(move || touch(&call))
+    });
+    let fault = |_| "not started: a fault in the program kept it from being looked at".to_owned();
+    let looked = futures_util::future::join_all(looking).await;
+    looked.into_iter().map(|touch| touch.map_err(fault)).collect()
 }
 
 /// The stored rules that bind a Pod, in the order in which they count.
@@ -192,20 +209,24 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
     let tool = &claim.subject.tool;
     match rules.said(&claim.subject, answers) {
         Said::Allow => Decision::Allow(claim.grant),
-        Said::Deny(rule) => Decision::Deny(format!("{rule} denies {tool} here")),
+        Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => ask(format!("{rule} asks"), claim),
         Said::Nothing(default) => {
             // What is about nothing but the Pod itself needs no policy.
             let default = default.filter(|_| !claim.subject.texts.is_empty());
             let stands = || format!("`[permissions] default` in {}", rules.user_file);
             match (default, claim.because.clone()) {
-                (Some(Action::Deny), _) => Decision::Deny(format!("{} denies {tool}", stands())),
+                (Some(Action::Deny), _) => denied(&format!("{} denies {tool}", stands())),
                 (Some(Action::Ask) | None, Some(because)) => ask(because, claim),
                 (Some(Action::Ask), None) => ask(format!("{} asks", stands()), claim),
                 (Some(Action::Allow), _) | (None, None) => Decision::Allow(claim.grant),
             }
         }
     }
+}
+
+fn denied(why: &str) -> Decision {
+    Decision::Deny(format!("denied by policy: {why}"))
 }
 
 fn ask(because: String, claim: Claim) -> Decision {
@@ -313,6 +334,20 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_call_that_cannot_be_looked_at_is_answered_and_takes_no_other_with_it() {
+        let call = |id: &str| Call { id: id.into(), name: "Read".into(), arguments: "{}".into() };
+        let touch = |call: &Call| {
+            assert!(call.id != "b", "the second call brings it to a fault");
+            Some(Touch { path: call.id.clone().into(), lacks: None })
+        };
+        let looked = look(&[call("a"), call("b"), call("c")], touch).await;
+        let seen = |id: &str| Ok(Some(Touch { path: id.into(), lacks: None }));
+        assert_eq!((&looked[0], &looked[2]), (&seen("a"), &seen("c")));
+        let why = looked[1].as_ref().unwrap_err();
+        assert_eq!(why, "not started: a fault in the program kept it from being looked at");
+    }
+
     #[test]
     fn without_walls_every_command_is_asked_about() {
         let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
@@ -345,8 +380,8 @@ mod tests {
         let ls = r#"{"command":"ls"}"#;
         let asked = "`[permissions] default` in config.toml asks [Bash:ls]";
         assert_eq!(word(&decide(Action::Ask, "Bash", ls)), asked);
-        let denied = "`[permissions] default` in config.toml denies Bash".to_owned();
-        assert_eq!(decide(Action::Deny, "Bash", ls), Decision::Deny(denied));
+        let stands = denied("`[permissions] default` in config.toml denies Bash");
+        assert_eq!(decide(Action::Deny, "Bash", ls), stands);
         let network = r#"{"command":"x","needs":["network"]}"#;
         assert_eq!(word(&decide(Action::Allow, "Bash", network)), "allow");
         assert_eq!(word(&decide(Action::Deny, "TaskList", "{}")), "allow");

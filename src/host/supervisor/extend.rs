@@ -4,12 +4,18 @@ use crate::host::supervisor::{Supervisor, done};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::scope::Rule;
 use crate::scope::loan::NotLent;
-use crate::store::Change;
+use crate::store::{Change, Decided};
 
 impl Supervisor {
     /// Gives a live Pod one more rule until it stops. Its ancestors get it and lend it down, so a
-    /// child is never wider than its parent.
-    pub(super) async fn extend(&mut self, name: &PodName, rule: Rule) -> Result<Event, Refusal> {
+    /// child is never wider than its parent. The answer that allows it is stored with it: neither is
+    /// there without the other.
+    pub(super) async fn extend(
+        &mut self,
+        name: &PodName,
+        rule: Rule,
+        decided: Option<Decided>,
+    ) -> Result<Event, Refusal> {
         let handle = self.pod(name)?;
         let own = self.shared.dirs.own();
         if own.iter().any(|dir| rule.target.starts_with(dir) || dir.starts_with(&rule.target)) {
@@ -29,7 +35,8 @@ impl Supervisor {
             }
             Err(why) => return Err(self.not_within(name, &rule, &why)),
         }
-        self.turn_page(next, Change::default()).await?;
+        self.turn_page(next, Change { answer: decided, ..Change::default() }).await?;
+        crate::crash_point!("extend-stored");
         Ok(done())
     }
 }

@@ -36,7 +36,10 @@ impl Supervisor {
             last_run: None,
             ..row.clone()
         };
+        let env = handle.parental().await?.env;
         if let Some(segment) = row.segment {
+            // Nobody's until the store has its Pod.
+            self.shared.store.discard(session).await.map_err(internal)?;
             let from = Files::new(&self.shared.dirs.data, row.session);
             let to = Files::new(&self.shared.dirs.data, session);
             let count = crate::session::entries_through(&from, segment, at);
@@ -47,12 +50,15 @@ impl Supervisor {
                 crate::session::fork_into(&from, segment, keep, origin, &to, Some(session));
             let (journal, segment, _) = forked.await.map_err(internal)?;
             journal.close().await;
+            crate::crash_point!("fork-copied");
             new.segment = Some(segment);
         }
         let resolved = Resolved::read(&new.config);
         new.config = resolved.value();
-        let env = handle.parental().await?.env;
         let handle = self.add(new, env).await?;
+        crate::crash_point!("fork-stored");
+        // Where this fails the next start finds the Pod and its log.
+        let _ = self.shared.store.settle(session).await;
         handle.live(Vec::new()).await?;
         Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
     }

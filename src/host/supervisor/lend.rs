@@ -60,6 +60,7 @@ impl Supervisor {
         }
         let mut next = self.book.clone();
         next.reclaim(&owner.key(), &region);
+        crate::crash_point!("reclaim-asked");
         self.turn_page(next, Change::default()).await?;
         crate::crash_point!("reclaim-stored");
         Ok(Event::Reclaimed { loans })

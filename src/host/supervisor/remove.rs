@@ -2,7 +2,7 @@
 
 use crate::host::Members;
 use crate::host::pod::Handle;
-use crate::host::supervisor::{Supervisor, done, internal};
+use crate::host::supervisor::{Supervisor, done, internal, unfinished};
 use crate::protocol::{Event, PodName, Refusal, SessionId};
 use crate::store::Change;
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ impl Supervisor {
         next.remove(&handle.name.key());
         let remove = Some(handle.name.clone());
         self.turn_page(next, Change { remove, ..Change::default() }).await?;
+        crate::crash_point!("remove-stored");
         for child in self.children(&handle.name) {
             child.orphaned().await;
         }
@@ -53,13 +54,8 @@ impl Supervisor {
         let name = handle.name.clone();
         self.drop_peers_of(&name);
         self.shared.feed(None, None, &Event::PodRemoved { name: name.clone() });
-        let session = self.shared.dirs.data.join("sessions").join(session.to_string());
-        match tokio::fs::remove_dir_all(&session).await {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(internal(format!(
-                "{name} is gone, but cannot delete {}: {e}",
-                session.display()
-            ))),
-            _ => Ok(()),
-        }
+        let deleted = unfinished::delete(&self.shared, session).await;
+        deleted
+            .map_err(|e| internal(format!("{name} is gone, but {e}; the next start tries again")))
     }
 }

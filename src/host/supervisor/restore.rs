@@ -23,16 +23,11 @@ impl Supervisor {
         let info = handle.info.borrow().clone();
         let is_live = self.book.holder(&handle.name.key()).is_some_and(|holder| holder.live);
         if is_live && info.state != State::Failed {
-            let status = match info.state {
-                State::Running | State::NeedsYou => "running",
-                State::Paused => "paused",
-                State::Idle | State::Stopped | State::Failed | State::Unknown => "idle",
-            };
             let socket = self.shared.dirs.socket(handle.name.as_str());
             return Ok(Event::PodRestored {
                 result: json!({
                     "action": "already_live", "pod_name": handle.name,
-                    "socket_path": socket, "status": status,
+                    "socket_path": socket, "status": self.shared.status(&info),
                 }),
             });
         }
@@ -50,6 +45,7 @@ impl Supervisor {
         self.turn_page(next, Change { wanted, ..Change::default() }).await?;
         crate::crash_point!("restore-stored");
         let live = handle.live(Vec::new()).await;
+        crate::crash_point!("restore-live");
         if live.is_err() {
             let mut next = self.book.clone();
             next.stop(&handle.name.key());

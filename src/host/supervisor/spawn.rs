@@ -7,9 +7,9 @@ use crate::config::workspace::Workspace;
 use crate::host::pod::life::{self, Resolved};
 use crate::host::pod::{Handle, Parental};
 use crate::host::rules;
-use crate::host::supervisor::Supervisor;
 use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::create::{Plan, inherited};
+use crate::host::supervisor::{Supervisor, internal};
 use crate::protocol::{Event, Method, PodName, Refusal, SpawnPod, State};
 use crate::scope::loan::NotLent;
 use crate::scope::{Permission, Rule, Scope};
@@ -32,15 +32,20 @@ impl Supervisor {
         let plan = self.plan(&of.name, &parental, &new)?;
         let (name, row) = (plan.name.clone(), plan.row());
         let session = row.session;
+        // Nobody's until it has its task.
+        self.shared.store.discard(session).await.map_err(internal)?;
         let child = self.add(row, plan.env).await?;
         crate::crash_point!("spawn-stored");
         if let Err(refusal) = self.first_word(&child, &of.name, new.task).await {
+            crate::crash_point!("spawn-refused");
             self.unspawn(&child, session).await;
             let text =
                 format!("could not start pod `{name}`: {}; nothing is left of it", refusal.message);
             return Err(Refusal::new(refusal.code, text));
         }
         crate::crash_point!("spawn-told");
+        // Where this fails the next start finds the task in its log.
+        let _ = self.shared.store.settle(session).await;
         let info = Box::new(child.info.borrow().clone());
         Ok(Event::Spawned { info, socket: self.shared.dirs.socket(name.as_str()) })
     }
@@ -64,14 +69,16 @@ impl Supervisor {
     /// Takes a child back that never began.
     async fn unspawn(&mut self, child: &Handle, session: crate::protocol::SessionId) {
         child.let_go().await;
-        // Who spawned it reads of it in the answer.
-        let parent = child.info.borrow().parent.clone();
-        child.stopped(parent).await;
         let mut next = self.book.clone();
         next.remove(&child.name.key());
         let remove = Some(child.name.clone());
+        let removed = self.turn_page(next, Change { remove, ..Change::default() }).await;
+        crate::crash_point!("unspawn-stored");
+        // Who spawned it reads of it in the answer, and of a child that is gone nobody has news.
+        let parent = child.info.borrow().parent.clone();
+        child.stopped(parent).await;
         // Where the store cannot be written the child stays, stopped by its own refusal.
-        if self.turn_page(next, Change { remove, ..Change::default() }).await.is_ok() {
+        if removed.is_ok() {
             // What of its session stays on the disk is in nobody's way.
             let _ = self.leave_family(child, session).await;
         }

@@ -1,12 +1,13 @@
 //! Questions to a person, from the call that waits to the answer that lets it go on.
 
 use super::Bench;
+use crate::host::rules;
 use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
     Ask, Entry, Event, Method, Pattern, PodName, RunResult, SessionId, State, Verdict,
 };
-use crate::store::Wanted;
+use crate::store::{Decided, Wanted};
 use serde_json::json;
 
 /// Everything here is asked about by a rule, so that a call does something that can be seen.
@@ -307,10 +308,10 @@ async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once(
     bench.say(&pod, "write a").await;
     let ask = bench.asked().await;
     let store = bench.host.shared.store.clone();
-    let id = ask.id.clone();
+    let decided = Decided { ask: ask.id.clone(), verdict: once(), rule: None };
     let mut bench = bench
         .after(async move || {
-            assert!(store.answer_ask(&id, &Verdict::Once, None).await.unwrap());
+            assert!(store.answer_ask(decided).await.unwrap());
         })
         .await;
     let info = bench.is(&pod, State::Paused).await;
@@ -483,4 +484,68 @@ async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes
     bench.answer(&ask, Verdict::Deny { reason: String::new() }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: a person said no");
+}
+
+#[tokio::test]
+async fn scope_is_not_given_for_a_question_that_nobody_asks_any_more() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let ask = bench.asked().await;
+    let (shared, orders) = (&bench.host.shared, bench.host.supervisor.clone());
+    let decided = Decided { ask: "another".into(), verdict: once(), rule: None };
+    let lease = ask.lease.clone().unwrap();
+    let refused = rules::extend(orders, pod.clone(), lease, Some(decided)).await.unwrap_err();
+    assert_eq!(refused.message, "that question was answered or withdrawn already");
+    assert_eq!(shared.store.loans().await.unwrap(), []);
+    let scope = bench.info(&pod).await.scope;
+    assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 1);
+}
+
+impl Bench {
+    /// The state of a live Pod in the words of the frozen wire: on its socket, in a list, and for
+    /// who wants to restore it.
+    async fn words(&self, pod: &PodName) -> [String; 3] {
+        let handle = self.host.shared.pod(pod).unwrap();
+        let socket = json!(handle.subscribe().await.unwrap().status);
+        let Ok(Event::PodsListed { pods }) = self.call(pod, Method::ListPods).await else {
+            panic!("a list")
+        };
+        let restore = Method::Restore { name: pod.to_string() };
+        let Ok(Event::PodRestored { result }) = self.call(pod, restore).await else {
+            panic!("it is live")
+        };
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or("none").to_owned();
+        [word(&socket), word(&pods[0]["live"]["status"]), word(&result["status"])]
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_an_answer_reads_as_running_everywhere_also_over_a_restart() {
+    let (mut bench, pod) = Bench::asking().await;
+    assert_eq!(bench.words(&pod).await, ["idle"; 3]);
+    bench.say(&pod, "write a").await;
+    bench.asked().await;
+    bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(bench.words(&pod).await, ["running"; 3]);
+    let mut bench = bench.restarted().await;
+    bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(bench.words(&pod).await, ["running"; 3]);
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.words(&pod).await, ["paused"; 3]);
+}
+
+#[tokio::test]
+async fn a_pod_that_waits_for_a_key_reads_as_idle_everywhere() {
+    let mut bench = Bench::new().await;
+    let model = Some("anthropic/claude-x".into());
+    let new = NewPod { cwd: bench.root.join("w"), model, ..NewPod::default() };
+    bench.client.call(None, Method::New(new)).await.unwrap();
+    let pod = PodName::parse("w").unwrap();
+    assert!(bench.call(&pod, Method::say("x")).await.is_err());
+    bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(bench.words(&pod).await, ["idle"; 3]);
 }

@@ -1,0 +1,68 @@
+//! What the last host began to make or to delete and did not finish: at the next start nothing is
+//! left of it.
+
+use crate::disk::{self, DiskError};
+use crate::host::supervisor::whole;
+use crate::host::{Shared, door};
+use crate::protocol::{PodName, SessionId};
+use crate::scope::loan::Book;
+use crate::session::{Files, is_begun};
+use crate::store::{Change, Discard, PodRow, StoreError};
+use std::path::Path;
+
+/// Takes back what was not finished, before anyone is brought back: Pods that never were told what
+/// they are for, sessions that are nobody's, sockets at which nobody listens.
+pub(super) async fn clear(
+    shared: &Shared,
+    rows: &mut Vec<PodRow>,
+    book: &mut Book,
+) -> Result<(), StoreError> {
+    door::sweep(shared);
+    for Discard { session, pod } in shared.store.discards().await? {
+        if let Some(pod) = pod {
+            if has_task(shared, session).await {
+                shared.store.settle(session).await?;
+                continue;
+            }
+            remove(shared, &pod, book).await?;
+            rows.retain(|row| row.session != session);
+            crate::crash_point!("unfinished-removed");
+        }
+        // What cannot be deleted now is tried again at the next start.
+        let _ = delete(shared, session).await;
+    }
+    Ok(())
+}
+
+/// Whether a Pod that was being made has work of its own, or the past of another one.
+async fn has_task(shared: &Shared, session: SessionId) -> bool {
+    let files = Files::new(&shared.dirs.data, session);
+    let begun = tokio::task::spawn_blocking(move || is_begun(&files)).await;
+    // Nothing is deleted that could not be looked at.
+    begun.unwrap_or(true)
+}
+
+async fn remove(shared: &Shared, pod: &PodName, book: &mut Book) -> Result<(), StoreError> {
+    book.remove(&pod.key());
+    let remove = Some(pod.clone());
+    shared.store.change_family(Change { remove, ..whole(book) }).await
+}
+
+/// Deletes the files of a session that is nobody's, then the mark that says so.
+pub(super) async fn delete(shared: &Shared, session: SessionId) -> Result<(), StoreError> {
+    let files = Files::new(&shared.dirs.data, session);
+    let gone = tokio::task::spawn_blocking(move || remove_dir(files.dir())).await;
+    gone.map_err(|_| StoreError::Closed)??;
+    crate::crash_point!("session-deleted");
+    shared.store.settle(session).await
+}
+
+fn remove_dir(path: &Path) -> Result<(), DiskError> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => {
+            removed.map_err(DiskError::at("delete", path))?;
+            path.parent().map_or(Ok(()), disk::sync_dir)
+        }
+    }
+}

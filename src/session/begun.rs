@@ -1,0 +1,41 @@
+//! Whether a session has anything to lose.
+
+use crate::protocol::entry::Fact;
+use crate::session::Files;
+use crate::session::line::{Forward, Head, decode};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Whether somebody said something in any segment, also when it was taken back since, or a segment
+/// carries on another one. What cannot be read counts as said. Blocking.
+pub fn is_begun(files: &Files) -> bool {
+    files.segments().into_iter().any(|segment| begins(&files.segment(segment)).unwrap_or(true))
+}
+
+fn begins(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let end = file.metadata()?.len();
+    let mut lines = Forward::new(file, 0, end)?;
+    let mut line = Vec::new();
+    while lines.next_into(&mut line)?.is_some() {
+        let begun = match Head::read(&line).map(|head| head.kind).as_deref() {
+            None | Some("user_input") => true,
+            Some("segment_start") => carries_on(&line),
+            Some(_) => false,
+        };
+        if begun {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn carries_on(line: &[u8]) -> bool {
+    match decode(line).map(|entry| entry.fact) {
+        Ok(Fact::SegmentStart { forked_from, compacted_from, .. }) => {
+            forked_from.is_some() || compacted_from.is_some()
+        }
+        Ok(_) | Err(_) => true,
+    }
+}
