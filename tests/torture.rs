@@ -32,6 +32,8 @@ mod scene;
 #[cfg(not(feature = "crash-points"))]
 #[path = "torture/shipped.rs"]
 mod shipped;
+#[path = "torture/traces.rs"]
+mod traces;
 
 /// A number from the environment, or another one.
 fn number(name: &str, otherwise: u64) -> u64 {

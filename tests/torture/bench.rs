@@ -145,6 +145,14 @@ impl Bench {
             .collect()
     }
 
+    /// The Pods whose sockets are there, whether anybody listens or not.
+    pub fn sockets(&self) -> std::collections::BTreeSet<String> {
+        let run = std::fs::read_dir(self.root.join("home/run")).expect("the sockets").flatten();
+        let pods = run.filter(|pod| pod.path().join("sock").exists());
+        let names = pods.map(|pod| pod.file_name().to_string_lossy().into_owned());
+        names.filter(|name| !name.starts_with('.')).collect()
+    }
+
     /// Every file below the data directory whose name ends so.
     pub fn files(&self, ending: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();

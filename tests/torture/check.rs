@@ -5,8 +5,9 @@ use crate::bench::Bench;
 use crate::disk::{Disk, PodRow};
 use crate::family;
 use crate::hub::Hub;
-use crate::ledger::Told;
+use crate::ledger::{Entry, Told};
 use crate::provider::{blocks, said};
+use crate::traces;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,8 @@ pub enum Expected {
 pub fn expected(bench: &Bench) -> BTreeMap<String, Expected> {
     let disk = Disk::read(bench);
     assert!(disk.wrong.is_empty(), "{}", disk.wrong.join("\n"));
-    disk.pods.iter().map(|row| (row.name.clone(), expected_of(&disk, row))).collect()
+    let finished = disk.pods.iter().filter(|row| !disk.is_unfinished(row));
+    finished.map(|row| (row.name.clone(), expected_of(&disk, row))).collect()
 }
 
 fn expected_of(disk: &Disk, row: &PodRow) -> Expected {
@@ -93,10 +95,14 @@ fn open_question(disk: &Disk, row: &PodRow) -> Option<String> {
     None
 }
 
-/// Whether the Pods live on as they should: nobody runs, nobody is missing.
+/// Whether the Pods live on as they should: nobody runs, nobody is missing or there without reason.
 pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
     let pods = hub.pods();
-    let mut wrong = Vec::new();
+    let stranger =
+        |info: &&Value| !expected.contains_key(info["name"].as_str().unwrap_or_default());
+    let strangers = pods.iter().filter(stranger);
+    let mut wrong: Vec<String> =
+        strangers.map(|info| format!("nobody should be {}", info["name"])).collect();
     for (name, expected) in expected {
         let Some(info) = pods.iter().find(|info| info["name"] == name.as_str()) else {
             wrong.push(format!("{name} is missing"));
@@ -137,6 +143,7 @@ pub fn contradictions(bench: &Bench) -> Vec<String> {
     wrong.extend(messages(&disk, &entries, &told));
     wrong.extend(effects(&bench.effects(), &entries));
     wrong.extend(family::contradictions(&disk, &told));
+    wrong.extend(traces::contradictions(bench, &disk, &told));
     bench.provider.asked().iter().for_each(|body| wrong.extend(conversation(body)));
     wrong
 }
@@ -164,11 +171,11 @@ pub fn unfinished(bench: &Bench) -> Vec<String> {
 }
 
 fn lost(entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<String> {
-    let lost = told.entries.iter().filter(|(id, sent)| {
+    let lost = told.entries.iter().filter(|(id, Entry { sent, .. })| {
         let whole = sent.to_string().len() < CUT_OVER;
-        entries.get(id.as_str()).is_none_or(|there| whole && there != sent)
+        entries.get(id.as_str()).is_none_or(|there| whole && *there != sent)
     });
-    lost.map(|(_, sent)| format!("told and lost, or another now: {sent}")).collect()
+    lost.map(|(_, entry)| format!("told and lost, or another now: {}", entry.sent)).collect()
 }
 
 /// The text of an entry that came from outside.

@@ -59,6 +59,10 @@ pub struct Disk {
     pub questions: Vec<Question>,
     /// Whom a rule of policy was made for.
     pub policy: Vec<String>,
+    /// Sessions that were marked as nobody's.
+    pub marked: BTreeSet<String>,
+    /// Every directory of a session.
+    pub sessions: BTreeSet<String>,
     /// Every segment by its name: its session, and whole lines only.
     pub segments: BTreeMap<String, (String, Vec<Value>)>,
     /// Lines that are no entries.
@@ -69,6 +73,9 @@ impl Disk {
     pub fn read(bench: &Bench) -> Self {
         let mut disk = Self::default();
         disk.read_store(&bench.data().join("yoi.db"));
+        let sessions = std::fs::read_dir(bench.data().join("sessions"));
+        let dirs = sessions.into_iter().flatten().flatten();
+        disk.sessions = dirs.map(|dir| dir.file_name().to_string_lossy().into_owned()).collect();
         for path in bench.files(".jsonl") {
             disk.read_segment(&path);
         }
@@ -105,6 +112,8 @@ impl Disk {
             let (lender, borrower) = (row.get(0)?, row.get(1)?);
             Ok(Loan { lender, borrower, rule: json(&row.get::<_, String>(2)?) })
         });
+        let marked = rows(&db, "SELECT session FROM discards", |row| row.get(0));
+        self.marked = marked.into_iter().collect();
         self.policy = rows(&db, "SELECT pod FROM policy", |row| row.get(0));
         self.questions = rows(&db, "SELECT id, pod, verdict FROM asks", |row| {
             Ok(Question { id: row.get(0)?, pod: row.get(1)?, verdict: row.get(2)? })
@@ -152,6 +161,14 @@ impl Disk {
         let own = self.segments.values().filter(|(session, _)| *session == pod.session);
         let all = own.flat_map(|(_, lines)| lines);
         all.filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect()
+    }
+
+    /// Whether a Pod was being made and had nothing to do yet when its host ended.
+    pub fn is_unfinished(&self, pod: &PodRow) -> bool {
+        let begins =
+            |entry: &Value| entry["kind"] == "user_input" || !entry["forked_from"].is_null();
+        let mut own = self.segments.values().filter(|(session, _)| *session == pod.session);
+        self.marked.contains(&pod.session) && !own.any(|(_, lines)| lines.iter().any(begins))
     }
 
     /// The lines of a segment.

@@ -237,7 +237,7 @@ fn asked(disk: &Disk) -> Vec<String> {
 }
 
 /// What the logs say of each question: every answer to it.
-fn answers(disk: &Disk) -> BTreeMap<String, Vec<Value>> {
+pub fn answers(disk: &Disk) -> BTreeMap<String, Vec<Value>> {
     let mut answers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for entry in disk.entries().values().filter(|entry| entry["domain"] == "yoi.answered") {
         let ask = entry["payload"]["ask"].as_str().unwrap_or_default().to_owned();
@@ -274,6 +274,7 @@ fn questions(disk: &Disk, told: &Told) -> Vec<String> {
 fn facts(disk: &Disk, told: &Told) -> Vec<String> {
     let is = |fact: &Fact| match fact {
         Fact::Live(pod) => disk.pod(pod).is_some_and(|pod| pod.live),
+        Fact::There(pod) => disk.pod(pod).is_some(),
         Fact::Peers(a, b) => disk.peers.iter().any(|pair| (&pair.0, &pair.1) == (a, b)),
     };
     let known = told.facts.iter().filter_map(|(fact, known)| Some((fact, (*known)?)));

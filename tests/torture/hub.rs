@@ -254,6 +254,9 @@ impl Heard {
                 let ask = event["data"]["ask"].as_str().unwrap_or_default();
                 self.questions.remove(ask);
             }
+            Some("pod_removed") => {
+                self.pods.remove(event["data"]["name"].as_str().unwrap_or_default());
+            }
             Some("pod_changed") => {
                 let info = event["data"]["info"].clone();
                 let pod = name(&info);

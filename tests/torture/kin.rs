@@ -7,6 +7,30 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 impl Hub {
+    /// Asks for a child that cannot begin, because its model has no key.
+    pub async fn spawn_keyless(&self, parent: &str, name: &str, dir: &Path) -> Option<Value> {
+        let (task, profile) = ("@talk k0 .", "keyless");
+        let child = json!({"name": name, "task": task, "scope": [write(dir)], "profile": profile});
+        let reply = self.call(Some(parent), "spawn", child).await?;
+        self.believe(reply, &[(Fact::There(name.to_owned()), false)], "error")
+    }
+
+    /// Makes a second Pod with the same past.
+    pub async fn fork(&self, pod: &str, name: &str) -> Option<Value> {
+        let facts = [(Fact::Live(name.to_owned()), true), (Fact::There(name.to_owned()), true)];
+        facts.iter().for_each(|(fact, _)| self.doubt(fact.clone()));
+        let reply = self.call(Some(pod), "fork", json!({"name": name})).await?;
+        self.believe(reply, &facts, "created")
+    }
+
+    /// Deletes a stopped Pod.
+    pub async fn remove(&self, pod: &str) -> Option<Value> {
+        self.write_down(|told| told.leaves(pod));
+        self.doubt(Fact::There(pod.to_owned()));
+        let reply = self.call(Some(pod), "remove", Value::Null).await?;
+        self.believe(reply, &[(Fact::There(pod.to_owned()), false)], "accepted")
+    }
+
     /// Makes a child that may write below `dir`; its task begins with what is to be done.
     pub async fn spawn(&self, parent: &str, name: &str, task: &str, dir: &Path) -> Option<Value> {
         let id = task.split(' ').nth(1).expect("a task names itself");

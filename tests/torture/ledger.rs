@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 pub struct Told {
     /// Committed entries by their id, as they were sent.
-    pub entries: BTreeMap<String, Value>,
+    pub entries: BTreeMap<String, Entry>,
     /// What was acknowledged, by the id that its text holds.
     pub accepted: BTreeMap<String, Accepted>,
     /// What is so by the last acknowledged order about it; `None` while one is under way or was
@@ -15,6 +15,21 @@ pub struct Told {
     pub facts: BTreeMap<Fact, Option<bool>>,
     /// Questions whose answers were acknowledged.
     pub answered: BTreeSet<String>,
+    /// What was told of Pods that were ordered to be removed, by their names.
+    pub leaving: BTreeMap<String, Leaving>,
+}
+
+/// A committed entry as it was sent, and the Pod it is of.
+pub struct Entry {
+    pub pod: String,
+    pub sent: Value,
+}
+
+/// What was told of a Pod: all of it is there, or all of it is gone.
+#[derive(Default)]
+pub struct Leaving {
+    pub entries: BTreeMap<String, Entry>,
+    pub accepted: BTreeMap<String, Accepted>,
 }
 
 /// Something that orders make so or not so.
@@ -22,6 +37,8 @@ pub struct Told {
 pub enum Fact {
     /// This Pod lives.
     Live(String),
+    /// There is a Pod of this name, live or not.
+    There(String),
     /// These two, in the order of their names, are peers.
     Peers(String, String),
 }
@@ -44,8 +61,18 @@ impl Told {
             && event["re"].is_null()
             && let Some(id) = entry["id"].as_str()
         {
-            self.entries.insert(id.to_owned(), entry.clone());
+            let pod = event["pod"].as_str().unwrap_or_default().to_owned();
+            self.entries.insert(id.to_owned(), Entry { pod, sent: entry.clone() });
         }
+    }
+
+    /// Sets aside what was told of a Pod that is to be removed.
+    pub fn leaves(&mut self, pod: &str) {
+        let entries = self.entries.extract_if(.., |_, entry| entry.pod == pod).collect();
+        let accepted = self.accepted.extract_if(.., |_, accepted| accepted.pod == pod).collect();
+        self.leaving.insert(pod.to_owned(), Leaving { entries, accepted });
+        let is_its = |fact: &Fact| matches!(fact, Fact::Peers(a, b) if a == pod || b == pod);
+        self.facts.retain(|fact, _| !is_its(fact));
     }
 
     /// Notes an acknowledgement.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use yoi::crash::POINTS;
 
 /// What only a start with something on disk passes.
-const AT_START: [&str; 3] = ["log-closed", "news-caught-up", "pod-back"];
+const AT_START: [&str; 4] = ["log-closed", "unfinished-removed", "news-caught-up", "pod-back"];
 /// How many rounds are under way at once.
 const AT_ONCE: usize = 4;
 
@@ -38,19 +38,21 @@ async fn go_on(bench: &Bench, cast: &[&str], when: &str) {
     bench.provider.release();
     let expected = check::expected(bench);
     let (host, hub) = start(bench, &expected).await;
-    for pod in cast.iter().filter(|pod| expected.get(**pod) == Some(&Expected::Stopped)) {
+    let others = expected.keys().map(String::as_str).filter(|pod| !cast.contains(pod));
+    let all: Vec<&str> = cast.iter().copied().chain(others).collect();
+    for pod in all.iter().filter(|pod| expected.get(**pod) == Some(&Expected::Stopped)) {
         let reply = hub.restore(pod, &[]).await.expect("a host that lives");
         assert_eq!(reply["event"], "plan", "{when}: {reply}");
     }
     complete(bench, &hub, cast).await.expect("a host that lives");
-    for pod in cast {
+    for pod in &all {
         settle(&hub, pod).await.expect("a host that lives");
     }
     nothing_wrong(when, &check::unfinished(bench));
     host.kill().await;
     bench.nobody_left().await;
     // What came to its end is as quiet after one more start.
-    let idle = cast.iter().map(|pod| ((*pod).to_owned(), Expected::Idle)).collect();
+    let idle = all.iter().map(|pod| ((*pod).to_owned(), Expected::Idle)).collect();
     let (host, hub) = start(bench, &idle).await;
     drop(hub);
     host.kill().await;
@@ -213,6 +215,15 @@ async fn a_host_that_dies_again_while_it_brings_a_family_back_loses_and_repeats_
         ("ask-stored", "pod-back"),
         ("answer-stored", "log-closed"),
         ("stop-stored", "news-caught-up"),
+        ("spawn-stored", "unfinished-removed"),
+        ("spawn-stored", "session-deleted"),
+        ("spawn-refused", "unfinished-removed"),
+        ("unspawn-stored", "session-deleted"),
+        ("fork-copied", "session-deleted"),
+        ("fork-stored", "pod-back"),
+        ("remove-stored", "session-deleted"),
+        ("extend-stored", "log-closed"),
+        ("extend-stored", "pod-back"),
     ];
     for (first, then) in deaths {
         let (bench, scene) = (bench().await, Scene::Family);

@@ -2,7 +2,7 @@
 //! the last message that begins with `@`:
 //!
 //! `@talk id` says something. `@work id` thinks, says something and calls two tools, then one, then
-//! says that it is done. `@full id` is the same with a context that is full. `@hold id` says
+//! says that it is done. `@reach id path` writes that file. `@full id` is the same with a context that is full. `@hold id` says
 //! something and then nothing more, the first time it is asked. `@ask id` calls a tool that a
 //! person is asked about. `@long id` calls a tool that leaves a process behind which never ends.
 
@@ -63,12 +63,14 @@ impl Provider {
         Self { inner, url }
     }
 
-    /// What a person writes into `config.toml` to reach it, as the model `fake/m`. Commands pass
-    /// without a question also where they are not confined, but for those of `@ask`.
+    /// What a person writes into `config.toml` to reach it, as the model `fake/m`. Calls pass
+    /// without a question also where they are not confined, but for those of `@ask` and those that
+    /// write below `beyond`. A Pod of the profile `keyless` has no key.
     pub fn settings(&self) -> String {
         format!(
             "[permissions]\ndefault = \"allow\"\n[[permissions.rule]]\ntool = \"Bash+network\"\n\
-             action = \"ask\"\n[provider.fake]\nwire = \"anthropic\"\nversion = \"v1\"\nbase_url = \"{}\"\n\
+             action = \"ask\"\n[[permissions.rule]]\ntool = \"Write\"\npattern = \"*/beyond/*\"\n\
+             action = \"ask\"\n[profile.keyless]\nmodel = \"anthropic/m\"\n[provider.fake]\nwire = \"anthropic\"\nversion = \"v1\"\nbase_url = \"{}\"\n\
              default_model = \"m\"\nwindow = {WINDOW}\nmax_output = 4000\n",
             self.url
         )
@@ -165,6 +167,13 @@ impl Inner {
                 answer.call(&self.fresh_call(id), "true", &["network"]);
                 answer.end("tool_use")
             }
+            "@reach" if called == 0 => {
+                let call = self.fresh_call(id);
+                let write = json!({"file_path": words.get(2), "content": format!("{call}\n")});
+                answer.begin();
+                answer.call_tool(&call, "Write", &write);
+                answer.end("tool_use")
+            }
             "@long" if called == 0 => {
                 let released = self.released.load(Ordering::Relaxed);
                 let then = if released { "true" } else { "sleep 300 & sleep 2" };
@@ -257,13 +266,17 @@ impl Answer {
 
     /// A command that leaves its id in the Pod's ledger.
     fn call(&mut self, id: &str, then: &str, needs: &[&str]) {
-        self.open(&json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}}));
         let command = format!("echo {id} >> out/effects && {then}");
         let mut arguments = json!({"command": command});
         if !needs.is_empty() {
             arguments["needs"] = json!(needs);
             arguments["reason"] = json!("it is asked for");
         }
+        self.call_tool(id, "Bash", &arguments);
+    }
+
+    fn call_tool(&mut self, id: &str, name: &str, arguments: &Value) {
+        self.open(&json!({"type": "tool_use", "id": id, "name": name, "input": {}}));
         let arguments = arguments.to_string();
         for piece in pieces(&arguments) {
             self.delta(&json!({"type": "input_json_delta", "partial_json": piece}));

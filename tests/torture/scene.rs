@@ -11,6 +11,9 @@ pub const POD: &str = "alice";
 /// Its child, and its peer.
 const KID: &str = "kid";
 const PEER: &str = "bob";
+/// A child that never begins, and a Pod with the same past that does not stay.
+const GHOST: &str = "ghost";
+const FORK: &str = "carol";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scene {
@@ -67,12 +70,15 @@ async fn family(bench: &Bench, hub: &Hub) -> Option<()> {
     bench.new_pod(hub, POD).await?;
     bench.new_pod(hub, PEER).await?;
     a_child(bench, hub).await?;
+    a_child_that_cannot_begin(bench, hub).await?;
     peers(hub).await?;
     loans(bench, hub).await?;
     a_question(hub, "q1", json!({"verdict": "tree"})).await?;
     a_question(hub, "q2", json!({"verdict": "deny", "reason": "not now"})).await?;
     a_question_withdrawn(hub).await?;
-    all_stop_and_come_back(hub).await
+    scope_beyond(bench, hub).await?;
+    all_stop_and_come_back(hub).await?;
+    a_fork_and_its_end(hub).await
 }
 
 /// A child does its task, and that wakes its parent.
@@ -99,6 +105,16 @@ async fn quiet(hub: &Hub) -> Option<()> {
     hub.is(POD, |info| info["state"] == "idle").await.map(drop)
 }
 
+/// Its first message is refused, and nothing is left of it.
+async fn a_child_that_cannot_begin(bench: &Bench, hub: &Hub) -> Option<()> {
+    let dir = bench.path(POD).join("lent");
+    let refused = hub.spawn_keyless(POD, GHOST, &dir).await?;
+    let why = refused["data"]["message"].as_str().unwrap_or_default();
+    assert!(why.starts_with("could not start pod `ghost`"), "{refused}");
+    assert_eq!(hub.info(GHOST), None);
+    Some(())
+}
+
 async fn peers(hub: &Hub) -> Option<()> {
     let made = hub.peer(POD, PEER).await?;
     assert_eq!(made["event"], "peer_registered", "{made}");
@@ -121,7 +137,11 @@ async fn loans(bench: &Bench, hub: &Hub) -> Option<()> {
 
 /// The child asks, which its parent hears of, and a person answers.
 async fn a_question(hub: &Hub, id: &str, verdict: Value) -> Option<()> {
-    let mut news = asked(hub, id).await?;
+    a_request(hub, &format!("@ask {id} ."), verdict).await
+}
+
+async fn a_request(hub: &Hub, text: &str, verdict: Value) -> Option<()> {
+    let mut news = asked(hub, text).await?;
     let ask = hub.question(KID).expect("who needs somebody says for what");
     let reply = hub.answer(&ask, verdict).await?;
     assert_eq!(reply["event"], "accepted", "{reply}");
@@ -129,9 +149,31 @@ async fn a_question(hub: &Hub, id: &str, verdict: Value) -> Option<()> {
     quiet(hub).await
 }
 
+/// The child gets more than it was lent, once by an answer and once by a rule; once it does not.
+async fn scope_beyond(bench: &Bench, hub: &Hub) -> Option<()> {
+    let reach = |id: &str, place: &str| {
+        let dir = bench.path(place).join(id).join("out");
+        std::fs::create_dir_all(&dir).expect("a new directory");
+        (format!("@reach {id} {} .", dir.join("effects").display()), dir)
+    };
+    let (text, dir) = reach("r1", "beyond");
+    a_request(hub, &text, json!({"verdict": "once"})).await?;
+    assert!(dir.join("effects").exists(), "what was allowed is done");
+    let (text, dir) = reach("r2", "beyond");
+    a_request(hub, &text, json!({"verdict": "deny", "reason": "too far"})).await?;
+    assert!(!dir.join("effects").exists(), "what was denied is not done");
+    let (text, dir) = reach("r3", "above");
+    let mut news = hub.events(POD);
+    let reply = hub.say(KID, &text, false).await?;
+    assert_eq!(reply["event"], "accepted", "{reply}");
+    news.until("run_end").await?;
+    assert!(dir.join("effects").exists(), "what a rule allows is done");
+    quiet(hub).await
+}
+
 /// The child is paused while it waits: its question is taken back.
 async fn a_question_withdrawn(hub: &Hub) -> Option<()> {
-    let mut news = asked(hub, "q3").await?;
+    let mut news = asked(hub, "@ask q3 .").await?;
     for method in ["pause", "resume"] {
         let reply = hub.call(Some(KID), method, Value::Null).await?;
         assert_eq!(reply["event"], "accepted", "{method}: {reply}");
@@ -141,9 +183,9 @@ async fn a_question_withdrawn(hub: &Hub) -> Option<()> {
 }
 
 /// The child waits for a person and its parent knows; what the parent does from then on.
-async fn asked(hub: &Hub, id: &str) -> Option<Events> {
+async fn asked(hub: &Hub, text: &str) -> Option<Events> {
     let mut news = hub.events(POD);
-    let reply = hub.say(KID, &format!("@ask {id} ."), false).await?;
+    let reply = hub.say(KID, text, false).await?;
     assert_eq!(reply["event"], "accepted", "{reply}");
     hub.is(KID, |info| info["state"] == "needs_you").await?;
     news.until("run_end").await?;
@@ -160,6 +202,25 @@ async fn all_stop_and_come_back(hub: &Hub) -> Option<()> {
     hub.say(POD, "@talk m9 .", false).await?;
     events.until("run_end").await?;
     quiet(hub).await
+}
+
+/// A second Pod with the same past has a word, a peer and mail of its own, then it is deleted.
+async fn a_fork_and_its_end(hub: &Hub) -> Option<()> {
+    let made = hub.fork(POD, FORK).await?;
+    assert_eq!(made["event"], "created", "{made}");
+    hub.peer(PEER, FORK).await?;
+    let mut events = hub.events(FORK);
+    hub.say(FORK, "@talk f1 .", false).await?;
+    events.until("run_end").await?;
+    hub.news(FORK, "f2").await?;
+    events.until("run_end").await?;
+    hub.is(FORK, |info| info["state"] == "idle").await?;
+    hub.call(Some(FORK), "seen", Value::Null).await?;
+    let stopped = hub.stop(FORK, &[]).await?;
+    assert_eq!(stopped["event"], "pods_stopped", "{stopped}");
+    let removed = hub.remove(FORK).await?;
+    assert_eq!(removed["event"], "accepted", "{removed}");
+    Some(())
 }
 
 async fn idle(hub: &Hub) -> Option<()> {

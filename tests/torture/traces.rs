@@ -1,0 +1,120 @@
+//! What must not be left after a kill: something of a Pod that was not finished or is deleted, a
+//! part of a copied log, scope that nobody allowed.
+
+use crate::bench::Bench;
+use crate::disk::{Disk, PodRow};
+use crate::family::answers;
+use crate::ledger::{Leaving, Told};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Everything that is left and should not be. A host has started since the kill.
+pub fn contradictions(bench: &Bench, disk: &Disk, told: &Told) -> Vec<String> {
+    let mut wrong = sessions(disk);
+    wrong.extend(sockets(bench, disk));
+    wrong.extend(children(disk));
+    wrong.extend(forks(disk));
+    wrong.extend(told.leaving.iter().flat_map(|(pod, leaving)| half_gone(disk, pod, leaving)));
+    wrong.extend(extensions(disk));
+    wrong
+}
+
+/// Every session is some Pod's, and whole.
+fn sessions(disk: &Disk) -> Vec<String> {
+    let owned: BTreeSet<&String> = disk.pods.iter().map(|pod| &pod.session).collect();
+    let mut wrong: Vec<String> = disk.marked.iter().map(|of| format!("{of} is marked")).collect();
+    for session in disk.sessions.iter().filter(|session| !owned.contains(session)) {
+        wrong.push(format!("the session {session} is nobody's"));
+    }
+    for pod in &disk.pods {
+        let Some(segment) = &pod.segment else { continue };
+        let first = disk.lines(segment).and_then(<[Value]>::first);
+        if first.is_none_or(|first| first["session_id"] != pod.session) {
+            wrong.push(format!("the log of {} does not begin as its own: {first:?}", pod.name));
+        }
+    }
+    wrong
+}
+
+/// A socket is there for who lives, and for nobody else.
+fn sockets(bench: &Bench, disk: &Disk) -> Option<String> {
+    let live = disk.pods.iter().filter(|pod| pod.live);
+    let live: BTreeSet<String> = live.map(|pod| pod.name.clone()).collect();
+    let there = bench.sockets();
+    (live != there).then(|| format!("there are sockets of {there:?}, live are {live:?}"))
+}
+
+/// Every child was told its task.
+fn children(disk: &Disk) -> Vec<String> {
+    let born = disk.pods.iter().filter(|pod| pod.parent.is_some());
+    let idle = born
+        .filter(|pod| !disk.entries_of(pod).values().any(|entry| entry["kind"] == "user_input"));
+    idle.map(|pod| format!("{} was never told what to do", pod.name)).collect()
+}
+
+/// A log that was copied for another Pod has everything up to the end of a run.
+fn forks(disk: &Disk) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, (session, lines)) in &disk.segments {
+        let origin = lines.first().and_then(|first| first["forked_from"]["segment_id"].as_str());
+        let Some((from, source)) = origin.and_then(|origin| disk.segments.get(origin)) else {
+            continue;
+        };
+        if from == session {
+            continue;
+        }
+        let same = lines.iter().zip(source).skip(1).take_while(|(copy, line)| copy == line);
+        let last = same.last().map_or("nothing", |(copy, _)| copy["kind"].as_str().unwrap_or("?"));
+        if !matches!(last, "run_completed" | "run_errored") {
+            wrong.push(format!("the copy {name} ends in the middle, behind {last}"));
+        }
+    }
+    wrong
+}
+
+/// A Pod that was ordered to be removed is there with all that was told of it, or nothing is.
+fn half_gone(disk: &Disk, pod: &str, leaving: &Leaving) -> Vec<String> {
+    let (stays, entries) = (disk.pod(pod).is_some(), disk.entries());
+    let there = |id: &String| entries.contains_key(id.as_str());
+    let half = leaving.entries.keys().filter(|id| there(id) != stays);
+    let mut wrong: Vec<String> =
+        half.map(|id| format!("{pod} is there: {stays}, and its entry {id} is not so")).collect();
+    let rows = leaving.accepted.values().filter_map(|accepted| accepted.row.as_ref());
+    let mail = |row: &String| disk.mail.iter().any(|letter| letter.id == *row);
+    let half = rows.filter(|row| mail(row) != stays);
+    wrong.extend(half.map(|row| format!("{pod} is there: {stays}, and its mail {row} is not so")));
+    let letters = disk.mail.iter().filter(|letter| letter.pod == pod && !stays);
+    wrong.extend(letters.map(|letter| format!("{pod} is gone and has mail: {letter:?}")));
+    wrong
+}
+
+/// Scope beyond what a Pod was made with is there when a person allowed it, and only then.
+fn extensions(disk: &Disk) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let answers = answers(disk);
+    for entry in disk.entries().values().filter(|entry| entry["domain"] == "yoi.asked") {
+        let ask = &entry["payload"];
+        let (id, pod) = (ask["id"].as_str().unwrap_or_default(), ask["pod"].as_str());
+        let Some(pod) = pod.and_then(|pod| disk.pod(pod)).filter(|_| !ask["lease"].is_null())
+        else {
+            continue;
+        };
+        let row = disk.questions.iter().find(|question| question.id == id);
+        let stored = row.and_then(|question| serde_json::from_str(question.verdict.as_ref()?).ok());
+        let logged = answers.get(id).and_then(|all| all.first().cloned());
+        let verdict: Value = stored.or(logged).unwrap_or_default();
+        let allowed = matches!(verdict["verdict"].as_str(), Some("once" | "pod" | "tree"));
+        let given =
+            disk.loans.iter().any(|loan| loan.borrower == pod.key && loan.rule == ask["lease"]);
+        if given != allowed && (given || !was_stopped(disk, pod)) {
+            wrong.push(format!("{} was answered {verdict}; given: {given}: {ask}", pod.name));
+        }
+    }
+    wrong
+}
+
+/// Whether a child stopped since it was made: then it has only what it was made with.
+fn was_stopped(disk: &Disk, pod: &PodRow) -> bool {
+    let news = format!("stopped:{}:", pod.session);
+    !pod.live || disk.mail.iter().any(|letter| letter.id.starts_with(&news))
+}
