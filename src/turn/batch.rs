@@ -116,14 +116,13 @@ impl Run {
 
     async fn answered(&mut self, call: &Call, verdict: &Verdict) -> Result<(), Stopped> {
         match verdict {
-            Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => match self
-                .granted(call)
-                .await
-            {
-                Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
-                Decision::Deny(why) => self.refuse(call, why).await,
-                Decision::Ask(_) => self.close_call(call).await,
-            },
+            Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
+                match self.granted(call).await {
+                    Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
+                    Decision::Deny(why) => self.refuse(call, why).await,
+                    Decision::Ask(_) => self.close_call(call).await,
+                }
+            }
             Verdict::Deny { reason } => self.refuse(call, denial(reason)).await,
             Verdict::Withdrawn { .. } => self.close_call(call).await,
         }

@@ -1,8 +1,10 @@
 //! A second Pod with the same past.
 
 use crate::host::pod::life::Resolved;
-use crate::host::supervisor::{Supervisor, internal};
-use crate::protocol::{EntryId, Event, PodName, Refusal, SegmentOrigin, SessionId, now_ms};
+use crate::host::supervisor::{Supervisor, internal, unfinished};
+use crate::protocol::{
+    EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
+};
 use crate::scope::loan::Gaps;
 use crate::session::Files;
 use crate::store::PodRow;
@@ -40,18 +42,13 @@ impl Supervisor {
         if let Some(segment) = row.segment {
             // Nobody's until the store has its Pod.
             self.shared.store.discard(session).await.map_err(internal)?;
-            let from = Files::new(&self.shared.dirs.data, row.session);
-            let to = Files::new(&self.shared.dirs.data, session);
-            let count = crate::session::entries_through(&from, segment, at);
-            let count = tokio::task::spawn_blocking(count).await.map_err(internal)?;
-            let (keep, turn) = count.map_err(|e| Refusal::invalid(e.to_string()))?;
-            let origin = SegmentOrigin { segment_id: segment, at_turn_index: turn };
-            let forked =
-                crate::session::fork_into(&from, segment, keep, origin, &to, Some(session));
-            let (journal, segment, _) = forked.await.map_err(internal)?;
-            journal.close().await;
+            let copied = self.copy(row.session, segment, at, session).await;
+            if copied.is_err() {
+                // What cannot be deleted now goes at the next start.
+                let _ = unfinished::delete(&self.shared, session).await;
+            }
+            new.segment = Some(copied?);
             crate::crash_point!("fork-copied");
-            new.segment = Some(segment);
         }
         let resolved = Resolved::read(&new.config);
         new.config = resolved.value();
@@ -61,5 +58,25 @@ impl Supervisor {
         let _ = self.shared.store.settle(session).await;
         handle.live(Vec::new()).await?;
         Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
+    }
+
+    /// Copies a log up to and including an entry into a session of its own.
+    async fn copy(
+        &self,
+        of: SessionId,
+        segment: SegmentId,
+        at: Option<EntryId>,
+        session: SessionId,
+    ) -> Result<SegmentId, Refusal> {
+        let from = Files::new(&self.shared.dirs.data, of);
+        let to = Files::new(&self.shared.dirs.data, session);
+        let count = crate::session::entries_through(&from, segment, at);
+        let count = tokio::task::spawn_blocking(count).await.map_err(internal)?;
+        let (keep, turn) = count.map_err(|e| Refusal::invalid(e.to_string()))?;
+        let origin = SegmentOrigin { segment_id: segment, at_turn_index: turn };
+        let forked = crate::session::fork_into(&from, segment, keep, origin, &to, Some(session));
+        let (journal, segment, _) = forked.await.map_err(internal)?;
+        journal.close().await;
+        Ok(segment)
     }
 }

@@ -77,6 +77,19 @@ async fn a_fork_that_is_listed_is_kept_also_when_nobody_said_anything_to_it() {
 }
 
 #[tokio::test]
+async fn a_fork_of_a_log_that_is_gone_is_refused_and_leaves_nothing() {
+    let mut bench = Bench::family().await;
+    bench.call(&name("p"), Method::say("one")).await.unwrap();
+    bench.end().await;
+    bench.is(&name("p"), State::Idle).await;
+    std::fs::remove_dir_all(bench.session("p")).unwrap();
+    bench.call(&name("p"), Method::Fork { name: None, at: None }).await.unwrap_err();
+    assert_eq!(std::fs::read_dir(bench.root.join("home/data/sessions")).unwrap().count(), 0);
+    assert_eq!(bench.marks().await, 0);
+    assert_eq!(bench.host.shared.family().len(), 1);
+}
+
+#[tokio::test]
 async fn a_session_that_is_nobodys_is_deleted_at_the_next_start_and_no_other() {
     let mut bench = Bench::family().await;
     bench.call(&name("p"), Method::say("one")).await.unwrap();
