@@ -6,7 +6,7 @@ use crate::store::lane::Failure;
 use crate::store::pods::json;
 use crate::store::policy::{StoredRule, insert_rule};
 use crate::store::{Store, StoreError};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 /// A question and, once there is one, its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +57,22 @@ impl Store {
     /// whether it waited: the first answer counts.
     pub async fn answer_ask(&self, decided: Decided) -> Result<bool, StoreError> {
         self.writer.run("write to", move |db| answer(db, &decided)).await
+    }
+
+    /// Takes a question back, unless a person answered it meanwhile. Returns what counts.
+    pub async fn withdraw_ask(&self, id: &str, withdrawn: Verdict) -> Result<Verdict, StoreError> {
+        let decided = Decided { ask: id.to_owned(), verdict: withdrawn, rule: None };
+        let withdraw = move |db: &Connection| {
+            if answer(db, &decided)? {
+                return Ok(decided.verdict);
+            }
+            let sql = "SELECT verdict FROM asks WHERE id = ?1";
+            let stored: Option<String> =
+                db.query_row(sql, [&decided.ask], |row| row.get(0)).optional()?;
+            let given = stored.and_then(|text| serde_json::from_str(&text).ok());
+            Ok(given.unwrap_or(decided.verdict))
+        };
+        self.writer.run("write to", withdraw).await
     }
 
     /// Forgets questions whose answers are in the log, or that nobody asks any more.

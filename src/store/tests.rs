@@ -183,6 +183,27 @@ async fn the_session_of_a_pod_that_is_deleted_is_marked_until_it_is_settled() {
 }
 
 #[tokio::test]
+async fn a_question_that_was_answered_is_not_withdrawn() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    let withdrawn = Verdict::Withdrawn { why: "it went on".into() };
+    for (id, answered) in [("1", Some(Verdict::Once)), ("2", None), ("3", None)] {
+        if id != "3" {
+            store.add_ask(question(id)).await.unwrap();
+        }
+        if let Some(verdict) = answered.clone() {
+            let decided = Decided { ask: id.into(), verdict, rule: None };
+            assert!(store.answer_ask(decided).await.unwrap());
+        }
+        let counts = store.withdraw_ask(id, withdrawn.clone()).await.unwrap();
+        assert_eq!(counts, answered.unwrap_or_else(|| withdrawn.clone()), "{id}");
+    }
+    let late = Decided { ask: "2".into(), verdict: Verdict::Once, rule: None };
+    assert!(!store.answer_ask(late).await.unwrap(), "what was withdrawn takes no answer");
+}
+
+#[tokio::test]
 async fn a_change_whose_answer_comes_too_late_changes_nothing() {
     let bench = Bench::new();
     let store = bench.open().await;
@@ -447,14 +468,10 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
     assert!(store.loans().await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn the_first_answer_counts_and_writes_its_rule_with_it() {
-    let bench = Bench::new();
-    let store = bench.open().await;
-    store.create_pod(pod("alice")).await.unwrap();
-    let pattern = Pattern { tool: "Bash".into(), pattern: "cargo *".into() };
-    let ask = Ask {
-        id: "1".into(),
+/// What alice asks.
+fn question(id: &str) -> Ask {
+    Ask {
+        id: id.into(),
         pod: name("alice"),
         lineage: Vec::new(),
         call_id: "c".into(),
@@ -464,11 +481,20 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
         reason: None,
         scope: Vec::new(),
         lease: None,
-        rule: pattern.clone(),
+        rule: Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
         since: 4,
-    };
+    }
+}
+
+#[tokio::test]
+async fn the_first_answer_counts_and_writes_its_rule_with_it() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    let ask = question("1");
     store.add_ask(ask.clone()).await.unwrap();
-    let rule = StoredRule { id: 0, pod: name("alice"), tree: true, pattern, action: Action::Allow };
+    let (pod, pattern) = (name("alice"), ask.rule.clone());
+    let rule = StoredRule { id: 0, pod, tree: true, pattern, action: Action::Allow };
     let decided = |verdict| Decided { ask: "1".into(), verdict, rule: Some(rule.clone()) };
     assert!(store.answer_ask(decided(Verdict::Tree { rule: None })).await.unwrap());
     assert!(!store.answer_ask(decided(Verdict::Once)).await.unwrap());

@@ -28,10 +28,20 @@ impl Run {
         let verdict = match self.answer_to(&ask.id).await {
             Some(verdict) => verdict,
             None if *self.ports.halt.borrow() == Halt::Leave => return Ok(None),
-            None => Verdict::Withdrawn { why: self.why_withdrawn().into() },
+            None => return self.take_back(&ask.id, self.why_withdrawn()).await.map(Some),
         };
         self.settle(&ask.id, &verdict, Vec::new()).await?;
         Ok(Some(verdict))
+    }
+
+    /// Withdraws a question. The log says what a person answered meanwhile; the call does not run
+    /// either way.
+    async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
+        let withdrawn = Verdict::Withdrawn { why: why.into() };
+        let counts = self.setup.store.withdraw_ask(id, withdrawn.clone()).await;
+        let counts = counts.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
+        self.settle(id, &counts, Vec::new()).await?;
+        Ok(withdrawn)
     }
 
     fn why_withdrawn(&self) -> &'static str {
@@ -114,11 +124,12 @@ impl Run {
         self.send(Out::Answered(answered)).await;
     }
 
-    /// Withdraws the question that an interrupted run left, when it goes on without its answer.
+    /// Withdraws the question that an interrupted run left, when it goes on without its answer. One
+    /// that came with another Pod's history is that Pod's.
     pub(crate) async fn withdraw(&mut self) -> Result<(), Stopped> {
-        let Some(ask) = self.mind.state.question().cloned() else { return Ok(()) };
-        let verdict = Verdict::Withdrawn { why: "the turn went on without an answer".into() };
-        self.settle(&ask.id, &verdict, Vec::new()).await
+        let own = |ask: &&Ask| ask.pod.key() == self.setup.pod.key();
+        let Some(ask) = self.mind.state.question().filter(own).cloned() else { return Ok(()) };
+        self.take_back(&ask.id, "the turn went on without an answer").await.map(drop)
     }
 
     /// Goes on where an earlier run asked: the call that waited, then those behind it, none of

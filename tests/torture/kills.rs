@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Pods with their peer and the children they may have.
-const FAMILIES: [(&str, &str, [&str; 2]); 4] = [
-    ("ann", "bob", ["ann1", "ann2"]),
-    ("bob", "cleo", ["bob1", "bob2"]),
-    ("cleo", "dan", ["cleo1", "cleo2"]),
-    ("dan", "ann", ["dan1", "dan2"]),
+/// Pods with their peer, the children they may have, and the fork of them that may be there.
+const FAMILIES: [(&str, &str, [&str; 2], &str); 4] = [
+    ("ann", "bob", ["ann1", "ann2"], "ann-fork"),
+    ("bob", "cleo", ["bob1", "bob2"], "bob-fork"),
+    ("cleo", "dan", ["cleo1", "cleo2"], "cleo-fork"),
+    ("dan", "ann", ["dan1", "dan2"], "dan-fork"),
 ];
 /// How many kills one home lives through before everything is brought to its end.
 const LIVES: u64 = 10;
@@ -74,7 +74,7 @@ async fn home(dice: &mut Dice, lives: u64) -> Sums {
     let mut expected = BTreeMap::new();
     for life in 0..lives {
         let (host, hub) = start(&bench, &expected).await;
-        for (pod, _, children) in FAMILIES {
+        for (pod, _, children, _) in FAMILIES {
             if hub.info(pod).is_none() {
                 bench.new_pod(&hub, pod).await.expect("a host that lives");
             }
@@ -93,8 +93,8 @@ async fn home(dice: &mut Dice, lives: u64) -> Sums {
             hub.restore(pod, &[]).await.expect("a host that lives");
         }
     }
-    let children = FAMILIES.iter().flat_map(|(_, _, children)| *children);
-    for pod in children.chain(FAMILIES.map(|(pod, ..)| pod)) {
+    let below = FAMILIES.iter().flat_map(|(_, _, [one, two], fork)| [*one, *two, *fork]);
+    for pod in below.chain(FAMILIES.map(|(pod, ..)| pod)) {
         if hub.info(pod).is_some() {
             settle(&hub, pod).await.expect("a host that lives");
         }
@@ -135,9 +135,9 @@ async fn live_and_die(bench: &Bench, hub: &Hub, host: Host, dice: &mut Dice, lif
     let mut events = hub.events("*");
     let drivers: Vec<_> = FAMILIES
         .into_iter()
-        .map(|(pod, peer, children)| {
+        .map(|(pod, peer, children, fork)| {
             let (hub, dice, home) = (hub.clone(), Dice::new(dice.below(u64::MAX)), bench.path(pod));
-            let driver = Driver { hub, pod, peer, children, home, dice };
+            let driver = Driver { hub, pod, peer, children, fork, home, dice };
             tokio::spawn(driver.run(life))
         })
         .collect();
@@ -160,6 +160,7 @@ struct Driver {
     pod: &'static str,
     peer: &'static str,
     children: [&'static str; 2],
+    fork: &'static str,
     home: PathBuf,
     dice: Dice,
 }
@@ -186,20 +187,47 @@ impl Driver {
         }
         let (one, child) = (self.one(), self.child());
         match self.dice.below(100) {
-            0..70 => self.talk(id).await,
-            70..78 => self.hub.say(one, &format!("@ask {id} ."), true).await,
-            78..81 => self.hub.say(one, &format!("@long {id} ."), true).await,
-            81..89 => {
+            0..60 => self.talk(id).await,
+            60..66 => self.hub.say(one, &format!("@ask {id} ."), true).await,
+            66..71 => self.reach(one, id).await,
+            71..74 => self.hub.say(one, &format!("@long {id} ."), true).await,
+            74..82 => {
                 let task = ["@work", "@talk", "@ask"][self.roll(3)];
                 let dir = self.home.join(child);
                 self.hub.spawn(self.pod, child, &format!("{task} {id} ."), &dir).await
             }
-            89..91 => self.hub.stop(child, &[]).await,
-            91..94 => self.hub.restore(child, &[]).await,
-            94..96 => self.hub.peer(self.pod, self.peer).await,
-            96..97 => self.hub.unpeer(self.pod, self.peer).await,
-            97..99 => self.hub.lend(self.pod, self.peer, &self.home.join("lent")).await,
-            _ => self.hub.reclaim(self.pod, &self.home.join("lent")).await,
+            82..84 => self.hub.spawn_keyless(self.pod, "ghost", &self.home.join("lent")).await,
+            84..86 => self.hub.stop(child, &[]).await,
+            86..89 => self.hub.restore(child, &[]).await,
+            89..91 => self.hub.peer(self.pod, self.peer).await,
+            91..92 => self.hub.unpeer(self.pod, self.peer).await,
+            92..94 => self.hub.lend(self.pod, self.peer, &self.home.join("lent")).await,
+            94..95 => self.hub.reclaim(self.pod, &self.home.join("lent")).await,
+            _ => self.with_fork(id).await,
+        }
+    }
+
+    /// A call beyond the scope: of a file that a person is asked about, or that a rule allows.
+    async fn reach(&mut self, pod: &str, id: &str) -> Option<Value> {
+        let place = ["beyond", "above"][self.roll(2)];
+        let dir = self.home.with_file_name(place).join(id).join("out");
+        std::fs::create_dir_all(&dir).expect("a new directory");
+        let text = format!("@reach {id} {} .", dir.join("effects").display());
+        self.hub.say(pod, &text, true).await
+    }
+
+    /// The Pod is forked; the fork says something, stops, comes back, or is removed.
+    async fn with_fork(&mut self, id: &str) -> Option<Value> {
+        let Some(info) = self.hub.info(self.fork) else {
+            return self.hub.fork(self.pod, self.fork).await;
+        };
+        let stopped = info["state"] == "stopped";
+        match self.dice.below(4) {
+            0 if stopped => self.hub.restore(self.fork, &[]).await,
+            _ if stopped => self.hub.remove(self.fork).await,
+            0 => self.hub.stop(self.fork, &[]).await,
+            1 => self.hub.news(self.fork, id).await,
+            _ => self.hub.say(self.fork, &format!("@talk {id} ."), true).await,
         }
     }
 

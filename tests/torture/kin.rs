@@ -15,10 +15,11 @@ impl Hub {
         self.believe(reply, &[(Fact::There(name.to_owned()), false)], "error")
     }
 
-    /// Makes a second Pod with the same past.
+    /// Makes a second Pod with the same past, under a name that is free.
     pub async fn fork(&self, pod: &str, name: &str) -> Option<Value> {
         let facts = [(Fact::Live(name.to_owned()), true), (Fact::There(name.to_owned()), true)];
         facts.iter().for_each(|(fact, _)| self.doubt(fact.clone()));
+        self.write_down(|told| told.forks(pod, name));
         let reply = self.call(Some(pod), "fork", json!({"name": name})).await?;
         self.believe(reply, &facts, "created")
     }

@@ -15,6 +15,8 @@ pub struct Told {
     pub facts: BTreeMap<Fact, Option<bool>>,
     /// Questions whose answers were acknowledged.
     pub answered: BTreeSet<String>,
+    /// Which entries of its source were told before a Pod was ordered to be forked from it.
+    pub copied: BTreeMap<String, BTreeSet<String>>,
     /// What was told of Pods that were ordered to be removed, by their names.
     pub leaving: BTreeMap<String, Leaving>,
 }
@@ -64,6 +66,14 @@ impl Told {
             let pod = event["pod"].as_str().unwrap_or_default().to_owned();
             self.entries.insert(id.to_owned(), Entry { pod, sent: entry.clone() });
         }
+    }
+
+    /// Notes what a fork has to hold. One of this name that was there before is of no interest.
+    pub fn forks(&mut self, pod: &str, name: &str) {
+        let of = self.entries.iter().filter(|(_, entry)| entry.pod == pod);
+        let told = of.map(|(id, _)| id.clone()).collect();
+        self.copied.insert(name.to_owned(), told);
+        self.leaving.remove(name);
     }
 
     /// Sets aside what was told of a Pod that is to be removed.

@@ -6,14 +6,14 @@ use crate::disk::{Disk, PodRow};
 use crate::family::answers;
 use crate::ledger::{Leaving, Told};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is left and should not be. A host has started since the kill.
 pub fn contradictions(bench: &Bench, disk: &Disk, told: &Told) -> Vec<String> {
     let mut wrong = sessions(disk);
     wrong.extend(sockets(bench, disk));
     wrong.extend(children(disk));
-    wrong.extend(forks(disk));
+    wrong.extend(forks(disk, told));
     wrong.extend(told.leaving.iter().flat_map(|(pod, leaving)| half_gone(disk, pod, leaving)));
     wrong.extend(extensions(disk));
     wrong
@@ -52,24 +52,45 @@ fn children(disk: &Disk) -> Vec<String> {
     idle.map(|pod| format!("{} was never told what to do", pod.name)).collect()
 }
 
-/// A log that was copied for another Pod has everything up to the end of a run.
-fn forks(disk: &Disk) -> Vec<String> {
+/// A log that was copied for another Pod has every line that was told before.
+fn forks(disk: &Disk, told: &Told) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (name, (session, lines)) in &disk.segments {
-        let origin = lines.first().and_then(|first| first["forked_from"]["segment_id"].as_str());
-        let Some((from, source)) = origin.and_then(|origin| disk.segments.get(origin)) else {
+    for (name, copied) in &told.copied {
+        let Some(pod) = disk.pod(name) else { continue };
+        let Some((copy, source)) = copy_of(disk, pod) else {
+            // Who had said nothing yet left nothing to copy.
             continue;
         };
-        if from == session {
-            continue;
-        }
-        let same = lines.iter().zip(source).skip(1).take_while(|(copy, line)| copy == line);
-        let last = same.last().map_or("nothing", |(copy, _)| copy["kind"].as_str().unwrap_or("?"));
-        if !matches!(last, "run_completed" | "run_errored") {
-            wrong.push(format!("the copy {name} ends in the middle, behind {last}"));
+        for (id, line) in &source {
+            match copy.get(id) {
+                Some(there) if there != line => {
+                    wrong.push(format!("the line {id} is another one in the log of {name}"));
+                }
+                None if copied.contains(*id) => {
+                    wrong.push(format!("the log of {name} lacks the line {id}"));
+                }
+                Some(_) | None => {}
+            }
         }
     }
     wrong
+}
+
+type Lines<'a> = BTreeMap<&'a str, &'a Value>;
+
+/// The log that a fork began with and the one it is a copy of, but for their first lines.
+fn copy_of<'a>(disk: &'a Disk, pod: &PodRow) -> Option<(Lines<'a>, Lines<'a>)> {
+    let mut own = disk.segments.values().filter(|(session, _)| *session == pod.session);
+    let (copy, (_, source)) = own.find_map(|(session, lines)| {
+        let source = disk.segments.get(lines.first()?["forked_from"]["segment_id"].as_str()?)?;
+        (source.0 != *session).then_some((lines, source))
+    })?;
+    Some((by_id(copy), by_id(source)))
+}
+
+fn by_id(lines: &[Value]) -> Lines<'_> {
+    let behind = lines.iter().skip(1);
+    behind.filter_map(|line| Some((line["id"].as_str()?, line))).collect()
 }
 
 /// A Pod that was ordered to be removed is there with all that was told of it, or nothing is.

@@ -127,8 +127,11 @@ impl Pod {
         let (Some(waiting), Some(segment)) = (&self.question, self.row.segment) else {
             return Ok(());
         };
-        let verdict = Verdict::Withdrawn { why: why.into() };
+        let withdrawn = Verdict::Withdrawn { why: why.into() };
         let id = waiting.ask.id.clone();
+        // The log says what a person answered meanwhile; the call does not run either way.
+        let verdict = self.shared.store.withdraw_ask(&id, withdrawn).await;
+        let verdict = verdict.map_err(|e| Refusal::internal(e.to_string()))?;
         self.close_log().await;
         let internal = |e: crate::session::LogError| Refusal::internal(e.to_string());
         let (journal, _) = Journal::open(&self.files, segment).await.map_err(internal)?;

@@ -487,6 +487,43 @@ async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes
 }
 
 #[tokio::test]
+async fn an_answer_that_a_pause_overtakes_is_what_the_log_says_and_the_call_does_not_run() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.is(&pod, State::NeedsYou).await;
+    let decided = Decided { ask: ask.id.clone(), verdict: once(), rule: None };
+    assert!(bench.host.shared.store.answer_ask(decided).await.unwrap());
+    bench.call(&pod, Method::Pause).await.unwrap();
+    bench.is(&pod, State::Paused).await;
+    let (files, segment) = bench.files(&pod).await;
+    let answers = crate::session::records(&files.segment(segment), domain::ANSWERED).unwrap();
+    let said = answers.iter().map(|entry| json!(entry)["payload"]["verdict"]["verdict"].clone());
+    assert_eq!(said.collect::<Vec<_>>(), ["once"]);
+    assert_eq!(bench.results(&pod).await, 1);
+    assert!(!bench.wrote("a.txt"));
+    assert_eq!(bench.questions(), []);
+}
+
+#[tokio::test]
+async fn a_fork_of_a_pod_that_waits_goes_its_way_and_leaves_the_question_alone() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.is(&pod, State::NeedsYou).await;
+    let fork = PodName::parse("f").unwrap();
+    bench.call(&pod, Method::Fork { name: Some(fork.clone()), at: None }).await.unwrap();
+    bench.is(&fork, State::Paused).await;
+    bench.call(&fork, Method::Resume).await.unwrap();
+    bench.ended(&fork).await;
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+    bench.answer(&ask, once()).await.unwrap();
+    bench.ended(&pod).await;
+    assert!(bench.wrote("a.txt"));
+    assert_eq!(bench.results(&pod).await, 1);
+}
+
+#[tokio::test]
 async fn scope_is_not_given_for_a_question_that_nobody_asks_any_more() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
