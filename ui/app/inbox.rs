@@ -11,6 +11,10 @@ use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
 use yoi::turn::policy::subject_of;
 
+/// Why a rule of one's own is not taken.
+const WRONG_RULE: &str =
+    "that rule does not allow what is asked; in a command, * and ? end before ; & | and the like";
+
 /// What an answer is about, as it was when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Questions {
@@ -136,7 +140,7 @@ impl App {
     }
 
     /// Takes the rule that was written, if it allows what is asked; A and T then write it.
-    pub(super) fn rule_edited(&mut self, prompt: Prompt) -> Vec<Effect> {
+    pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
         let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
         let allows = |rule: &Pattern| {
             let ask = self.family.asks().iter().find(|ask| questions.ids.contains(&ask.id))?;
@@ -144,9 +148,7 @@ impl App {
         };
         let wrong = match prompt.input.text().trim().parse::<Pattern>() {
             Err(error) => error.to_string(),
-            Ok(rule) if allows(&rule) == Some(false) => {
-                "that rule does not allow what is asked".into()
-            }
+            Ok(rule) if allows(&rule) == Some(false) => WRONG_RULE.into(),
             Ok(rule) => {
                 let Some(id) = questions.ids.first() else { return Vec::new() };
                 self.inbox.edit(id, rule);
@@ -157,8 +159,9 @@ impl App {
             }
         };
         self.answered_by_line = Some(questions);
+        prompt.wrong = Some(wrong);
         self.overlay = Some(Overlay::Prompt(prompt));
-        self.say(Kind::Refused, wrong)
+        Vec::new()
     }
 
     fn copy_action(&mut self) -> Vec<Effect> {

@@ -36,8 +36,10 @@ impl App {
         let line = command::complete_verb(&text).unwrap_or(text);
         if let Err(why) = command::read_all(&line) {
             let sources = self.sources();
-            self.overlay = Some(Overlay::Prompt(Prompt::new(Purpose::Verb, &line, &sources)));
-            return self.say(Kind::Refused, why);
+            let mut prompt = Prompt::new(Purpose::Verb, &line, &sources);
+            prompt.wrong = Some(why);
+            self.overlay = Some(Overlay::Prompt(prompt));
+            return Vec::new();
         }
         self.run_line(&line)
     }

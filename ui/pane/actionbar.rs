@@ -51,6 +51,8 @@ pub struct Prompt {
     typed: String,
     /// Where a walk through the history is: 0 = the newest.
     walk: Option<usize>,
+    /// Why it was not taken as it stands.
+    pub wrong: Option<String>,
 }
 
 impl Prompt {
@@ -63,6 +65,7 @@ impl Prompt {
             chosen: None,
             typed: String::new(),
             walk: None,
+            wrong: None,
         };
         prompt.changed(sources);
         prompt
@@ -72,6 +75,7 @@ impl Prompt {
     pub fn changed(&mut self, sources: &Sources) {
         self.chosen = None;
         self.walk = None;
+        self.wrong = None;
         self.typed = self.input.before().to_owned();
         if self.purpose == Purpose::Verb {
             self.completion = complete(&self.typed, sources);

@@ -24,7 +24,7 @@ pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position>
             None
         }
         Some(Overlay::Prompt(prompt)) => {
-            completions(app, prompt, areas, frame);
+            above_line(app, prompt, areas, frame);
             None
         }
         None => {
@@ -121,11 +121,27 @@ fn answers(app: &App, ask: &Ask) -> Line<'static> {
     Line::from(spans)
 }
 
-fn completions(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
+/// What stands above a line that is being typed: why it was not taken, else what it can become.
+fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
+    if let Some(wrong) = &prompt.wrong {
+        let columns = usize::from(areas.above_bar(1).width);
+        let rows = wrap(&app.setup.glyphs.plain(wrong), columns.max(1));
+        let area = line_sheet(app, rows.len(), areas, frame);
+        for (row, y) in rows.iter().zip(area.y..area.bottom()) {
+            frame.buffer_mut().set_stringn(area.x, y, row, columns, app.theme.error);
+        }
+        return;
+    }
     let rows = prompt.completion.candidates.len().min(POPUP);
     if rows == 0 {
         return;
     }
+    let area = line_sheet(app, rows, areas, frame);
+    actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+}
+
+/// Room for so many rows above the line that is being typed.
+fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
     let mut area = areas.above_bar(rows);
     if areas.outer.is_some() {
         sheet(app, area, "", frame);
@@ -133,7 +149,7 @@ fn completions(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>)
         area.y = area.y.min(areas.bar.y.saturating_sub(area.height));
         plain_sheet(app, area, frame);
     }
-    actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+    area
 }
 
 /// What the second key after the leader does, in as many columns as fit.
