@@ -31,7 +31,8 @@ pub struct Gaps {
     /// Because somebody else held it first. Closed when that one lets go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgone: Vec<Gap>,
-    /// Whole rules, because its parent itself was never given it. Looked at anew at the next restore.
+    /// Whole rules, because its parent itself was never given it or has taken it back. Looked at
+    /// anew at the next restore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Rule>,
 }
@@ -237,6 +238,8 @@ impl Book {
         }
         self.may_lend(from, &rule)?;
         let before = self.clone();
+        // What was taken back from the borrower is given again.
+        self.gaps(to).capped.retain(|own| !rule.contains(own));
         let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LoanKind::Lent);
         self.loans.push(Loan { lender, borrower, rule: rule.clone(), kind });
         self.settle(&[to.to_owned()]);
@@ -291,32 +294,34 @@ impl Book {
         self.lent_by(owner).filter(|loan| loan.rule.overlaps(region)).cloned().collect()
     }
 
-    /// Takes back everything lent in this region; the borrowers read there from now on.
+    /// Takes back everything lent in this region; the borrowers read there from now on, until they
+    /// come back from a stop or are lent it again.
     pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Loan> {
         let back = self.reclaimable(owner, region);
         self.loans.retain(|loan| !back.contains(loan));
-        let kept: Vec<(String, Gaps)> = back
-            .iter()
-            .map(|loan| (loan.borrower.clone(), self.gaps(&loan.borrower).clone()))
-            .collect();
-        // Out of the way while the owner takes its own; what it then holds, they forgo.
-        for loan in &back {
-            self.gaps(&loan.borrower).capped.push(loan.rule.clone());
+        for loan in back.iter().filter(|loan| loan.rule.permission == Permission::Write) {
+            let capped = &mut self.gaps(&loan.borrower).capped;
+            if !capped.contains(&loan.rule) {
+                capped.push(loan.rule.clone());
+            }
         }
         self.settle(&[owner.to_owned()]);
-        for (borrower, gaps) in kept {
-            self.gaps(&borrower).capped = gaps.capped;
-            let forgone = self.forgone(&borrower, &self.all_held());
-            self.gaps(&borrower).forgone = forgone;
-        }
         back
     }
 
-    /// Who writes something that this rule speaks about, other than `but`.
+    /// Who writes something that this rule speaks about, other than `but`: who has all of it, if
+    /// somebody does, though parts of it may be lent on.
     pub fn writer_of(&self, rule: &Rule, but: &str) -> Option<String> {
         let scope = Scope::new(vec![Rule { permission: Permission::Write, ..rule.clone() }]);
-        let mut others = self.live().filter(|key| key.as_str() != but);
-        others.find(|key| !scope.write_conflicts(&self.held(key)).is_empty()).cloned()
+        let others = self.live().filter(|key| key.as_str() != but);
+        let writers: Vec<(&String, Scope)> = others
+            .map(|key| (key, self.held(key)))
+            .filter(|(_, held)| !scope.write_conflicts(held).is_empty())
+            .collect();
+        let has_all = |(_, held): &&(&String, Scope)| {
+            held.allow.iter().any(|own| own.permission == Permission::Write && own.contains(rule))
+        };
+        writers.iter().find(has_all).or(writers.first()).map(|(key, _)| (*key).clone())
     }
 
     /// The nearest ancestor that is live.

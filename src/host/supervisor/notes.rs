@@ -26,7 +26,7 @@ impl Supervisor {
         }
         for rule in &holder.gaps.capped {
             let path = rule.target.display();
-            notes.push(format!("reads {path} only: its parent may not write there itself"));
+            notes.push(format!("reads {path} only: its parent does not lend that"));
         }
         notes
     }

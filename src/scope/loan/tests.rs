@@ -100,9 +100,26 @@ fn a_loan_of_a_person_ends_with_a_reclaim_and_the_borrower_reads_again() {
     assert_eq!(back[0].borrower, "p");
     assert_eq!(writes(&book, "/w/p/x"), ["g"]);
     assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
+    book.stop("g");
+    assert_eq!(writes(&book, "/w/p/x"), [""; 0], "nobody gave it back");
+    book.go_live("g");
+    assert_eq!(writes(&book, "/w/p/x"), ["g"]);
+    let mut lent = book.clone();
+    lent.stop("c");
+    lent.lend("g", "p", write("/w/p")).unwrap();
+    assert_eq!(writes(&lent, "/w/p/x"), ["p"]);
     book.stop("p");
     book.go_live("p");
     assert_eq!(writes(&book, "/w/p/x"), ["p"]);
+}
+
+#[test]
+fn who_has_all_of_a_path_holds_it_though_a_part_is_lent_on() {
+    let mut book = family();
+    book.add("z", holder(None, vec![write("/w")], 9));
+    book.go_live("z");
+    assert_eq!(book.writer_of(&write("/w"), "z").as_deref(), Some("g"));
+    assert_eq!(book.writer_of(&write("/w/p/c/x"), "z").as_deref(), Some("c"));
 }
 
 #[test]
