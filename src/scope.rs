@@ -152,6 +152,20 @@ impl Scope {
             .collect()
     }
 
+    /// A region that this one writes and `after` does not.
+    pub fn lost(&self, after: &Scope) -> Option<Rule> {
+        let kept = |own: &&Rule| after.writable().any(|rule| rule.contains(own));
+        if let Some(gone) = self.writable().find(|own| !kept(own)) {
+            return Some(gone.clone());
+        }
+        let closes = |deny: &&Rule| {
+            let region = Rule { permission: Permission::Write, ..(*deny).clone() };
+            !self.write_overlaps(&Scope::new(vec![region])).is_empty()
+        };
+        let new = after.deny.iter().filter(|deny| !self.deny.contains(deny));
+        new.into_iter().find(closes).cloned()
+    }
+
     /// The same paths, without the right to change them.
     #[must_use]
     pub fn as_read_only(&self) -> Self {

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub mod ask;
 mod attach;
 mod batch;
+mod commands;
 mod compact;
 pub mod context;
 mod mail;
@@ -29,6 +30,7 @@ mod stream;
 
 pub use ask::Answered;
 pub(crate) use batch::label;
+pub use commands::Commands;
 pub use mind::Mind;
 pub use policy::Policy;
 
@@ -52,6 +54,8 @@ pub struct Setup {
     pub instruction: Option<String>,
     /// What the Pod holds at this moment: lending changes it in the middle of a run.
     pub scope: ScopeNow,
+    /// Where a command that starts is made known.
+    pub commands: Commands,
 }
 
 /// Looks up a scope.

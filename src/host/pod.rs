@@ -13,7 +13,7 @@ use crate::protocol::{
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{Mail, PodRow, Wanted};
-use crate::turn::{Answered, End, Halt, Mind, Out};
+use crate::turn::{Answered, Commands, End, Halt, Mind, Out};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub(crate) struct Handle {
     pub(crate) info: watch::Receiver<PodInfo>,
     /// What it holds; the supervisor is the only writer. Tools look here at each call.
     pub(crate) granted: Arc<watch::Sender<Granted>>,
+    /// What it runs.
+    pub(crate) commands: Commands,
 }
 
 /// What a Pod is asked.
@@ -127,6 +129,7 @@ pub(crate) struct Pod {
     shared: Shared,
     row: PodRow,
     granted: Arc<watch::Sender<Granted>>,
+    commands: Commands,
     /// What a person should know since it became live, beside what concerns its scope.
     notes: Vec<String>,
     files: Files,
@@ -282,6 +285,7 @@ pub(crate) async fn spawn(
     let files = Files::new(&shared.dirs.data, row.session);
     let env = row.env.clone();
     let granted = Arc::new(watch::Sender::new(granted));
+    let commands = Commands::default();
     let pod = Pod {
         teller: Teller::new(name.clone(), shared.clone()),
         shared: shared.clone(),
@@ -289,6 +293,7 @@ pub(crate) async fn spawn(
         info,
         resolved,
         granted: granted.clone(),
+        commands: commands.clone(),
         notes: Vec::new(),
         env,
         row,
@@ -306,7 +311,7 @@ pub(crate) async fn spawn(
         supervisor,
     };
     tokio::spawn(pod.live_on(inbox));
-    Handle { name, session, created, orders, info: watched, granted }
+    Handle { name, session, created, orders, info: watched, granted, commands }
 }
 
 impl Pod {

@@ -129,6 +129,8 @@ pub(crate) struct Supervisor {
     shared: Shared,
     orders: mpsc::WeakSender<Order>,
     book: Book,
+    /// The keys of Pods that are letting go, with how many orders wait for each.
+    stopping: BTreeMap<String, usize>,
 }
 
 /// What the store could not tell is rebuilt from the logs; every Pod found there is stopped.
@@ -189,7 +191,12 @@ pub(crate) async fn bring_back(
     if book.mend() {
         shared.store.change_family(whole(&book)).await?;
     }
-    let supervisor = Supervisor { shared: shared.clone(), orders: orders.downgrade(), book };
+    let supervisor = Supervisor {
+        shared: shared.clone(),
+        orders: orders.downgrade(),
+        book,
+        stopping: BTreeMap::new(),
+    };
     let live: Vec<PodName> =
         rows.iter().filter(|row| row.wanted == Wanted::Live).map(|row| row.name.clone()).collect();
     for row in rows {
@@ -332,6 +339,58 @@ impl Supervisor {
         })?;
         self.book = next;
         self.regrant().await;
+        Ok(())
+    }
+
+    /// Puts a page into force that takes from some Pods what they write, unless one of them runs a
+    /// command that may be writing there.
+    async fn turn_page_if_unused(&mut self, next: Book, change: Change) -> Result<(), Refusal> {
+        // First the scope that commands from now on are started with, then a look at what runs.
+        let narrowed = self.narrow(&next);
+        let used = narrowed.iter().find_map(|(handle, lost)| {
+            let command = handle.commands.oldest()?;
+            Some(format!(
+                "`{}` runs {command}, which may write below {}; wait for it or :pause {}",
+                handle.name,
+                lost.target.display(),
+                handle.name
+            ))
+        });
+        let turned = match used {
+            Some(used) => Err(Refusal::invalid(used)),
+            None => self.turn_page(next, change).await,
+        };
+        for (handle, _) in narrowed {
+            let granted = self.granted(&handle.name.key());
+            handle.granted.send_replace(granted);
+            handle.regranted().await;
+        }
+        turned
+    }
+
+    /// Takes from every Pod what it loses by a page, and says from which ones, with what.
+    fn narrow(&self, next: &Book) -> Vec<(Handle, Rule)> {
+        let members = self.shared.members.borrow().clone();
+        let mut narrowed = Vec::new();
+        for (key, handle) in members.0.iter() {
+            if !next.holder(key).is_some_and(|holder| holder.live) {
+                continue;
+            }
+            let after = next.held(key);
+            if let Some(lost) = self.book.held(key).lost(&after) {
+                handle.granted.send_modify(|granted| granted.scope = after);
+                narrowed.push((handle.clone(), lost));
+            }
+        }
+        narrowed
+    }
+
+    /// A Pod that is letting go has no new child, and is neither restored nor deleted meanwhile.
+    fn must_not_be_stopping(&self, name: &PodName) -> Result<(), Refusal> {
+        if self.stopping.contains_key(&name.key()) {
+            let text = format!("pod `{name}` is being stopped; try again when it is");
+            return Err(Refusal::invalid(text));
+        }
         Ok(())
     }
 

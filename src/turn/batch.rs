@@ -157,6 +157,11 @@ impl Run {
     async fn call_group(&mut self, group: &[Allowed<'_>]) -> Result<(), Stopped> {
         let Some(Allowed { call: first, .. }) = group.first() else { return Ok(()) };
         let cancel = CancellationToken::new();
+        let shells = group.iter().filter(|allowed| allowed.call.name == "Bash");
+        let _commands: Vec<_> = shells
+            .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
+            .map(|what| self.setup.commands.begin(what))
+            .collect();
         let contexts: Vec<tools::Context> = group
             .iter()
             .map(|allowed| tools::Context { needs: allowed.grant.needs.clone(), ..self.context() })

@@ -5,7 +5,7 @@ use crate::bench::{Bench, eventually, signal};
 use crate::pty::Terminal;
 use rusqlite::Connection;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{Event, Method, PodName, SpawnPod};
 use yoi::scope::{Permission, Rule};
 
 const SCRIPT: &str = r#"
@@ -275,6 +275,48 @@ async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
     while let Ok(event) = events.try_recv() {
         assert!(!matches!(event.event, Event::Lagged));
     }
+}
+
+#[tokio::test]
+async fn what_is_being_stopped_has_no_new_child_and_is_neither_restored_nor_deleted() {
+    let bench = bench();
+    let _host = bench.serve();
+    let found = yoi::client::find::connect(&bench.data()).await.expect("a connection");
+    let (client, _events) = found.expect("a host");
+    let name = |name: &str| PodName::parse(name).expect("a name");
+    let new = NewPod {
+        name: Some(name("p")),
+        cwd: bench.ws(),
+        model: Some(bench.model()),
+        ..NewPod::default()
+    };
+    client.call(None, Method::New(new)).await.expect("a new Pod");
+    let child = |name: &str, dir: &str| {
+        let scope = vec![Rule::new(bench.ws().join(dir), Permission::Write)];
+        SpawnPod { name: name.into(), task: "hi".into(), scope, ..SpawnPod::default() }
+    };
+    let (p, kid) = (name("p"), name("kid"));
+    client.call(Some(&p), Method::Spawn(child("kid", "a"))).await.expect("a child");
+    client.call(Some(&p), Method::say("sleep")).await.expect("it is taken");
+    eventually("the command runs", || running("sleep 654") == 1);
+    let meanwhile = async {
+        let stopped = client.call(Some(&kid), Method::StopPods { tree: false }).await;
+        assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
+        let orders = [
+            (None, Method::Restore { name: "kid".into() }),
+            (Some(&kid), Method::Remove),
+            (Some(&p), Method::Spawn(child("late", "b"))),
+        ];
+        for (pod, order) in orders {
+            let refusal = client.call(pod, order).await.expect_err("not now");
+            assert!(refusal.message.contains("is being stopped"), "{refusal}");
+        }
+    };
+    let (stopped, ()) =
+        tokio::join!(client.call(Some(&p), Method::StopPods { tree: true }), meanwhile);
+    assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
+    client.call(None, Method::Restore { name: "kid".into() }).await.expect("it is over");
+    assert!(bench.pod("late").is_none());
 }
 
 /// Numbers that a seed decides.

@@ -176,7 +176,9 @@ impl Pod {
         let session = self.row.session;
         let info = self.info.subscribe();
         let granted = self.granted.clone();
-        door::open_pod(&self.shared, Handle { name, session, created, orders, info, granted })
+        let commands = self.commands.clone();
+        let handle = Handle { name, session, created, orders, info, granted, commands };
+        door::open_pod(&self.shared, handle)
     }
 
     /// Shows what the Pod holds now.

@@ -44,6 +44,7 @@ impl Pod {
                 let granted = self.granted.clone();
                 std::sync::Arc::new(move || granted.borrow().scope.clone())
             },
+            commands: self.commands.clone(),
             rules: self.policy().await,
         };
         let row = match &start {

@@ -7,6 +7,7 @@ use crate::config::workspace::{Access, Workspace};
 use crate::host::Shared;
 use crate::host::pod::life::Resolved;
 use crate::host::pod::{self, Handle, life};
+use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::{Supervisor, holder, insert, taken};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodName, Refusal, SessionId, now_ms};
@@ -80,7 +81,8 @@ impl Supervisor {
             max_turns: max_turns.unwrap_or(limits.max_turns.get()),
             instruction: profile.instruction,
         };
-        let (scope, mut notes) = wanted_scope(&self.shared, new.scope, &workspace);
+        let asked = new.scope.map(|rules| rules.into_iter().map(real).collect()).transpose()?;
+        let (scope, mut notes) = wanted_scope(&self.shared, asked, &workspace);
         notes.extend(says.notices.iter().map(ToString::to_string));
         let workspace = workspace.root;
         let plan = Plan { name, parent: None, cwd, workspace, resolved, scope, env };
@@ -102,7 +104,7 @@ impl Supervisor {
         next.add(key.clone(), Holder { live: false, ..holder(&row) });
         next.go_live(&key);
         let create = Some(row.clone());
-        self.turn_page(next, Change { create, ..Change::default() }).await?;
+        self.turn_page_if_unused(next, Change { create, ..Change::default() }).await?;
         let granted = self.granted(&key);
         let handle = pod::spawn(&self.shared, self.orders.clone(), row, granted).await;
         insert(&self.shared, handle.clone());
@@ -154,6 +156,13 @@ impl Supervisor {
             .find(|name| self.shared.pod(name).is_none())
             .ok_or_else(|| Refusal::invalid(format!("every name like `{base}` is taken; give one")))
     }
+}
+
+/// A rule in the form that counts.
+fn real(rule: Rule) -> Result<Rule, Refusal> {
+    let text = || format!("scope.target must be absolute: {}", rule.target.display());
+    let target = canonical(&rule.target).ok_or_else(|| Refusal::invalid(text()))?;
+    Ok(Rule { target, ..rule })
 }
 
 /// The scope a new Pod asks for, without yoi's own directories.

@@ -35,7 +35,7 @@ impl Supervisor {
             }
             Err(why) => return Err(self.not_within(name, &rule, &why)),
         }
-        self.turn_page(next, Change { answer: decided, ..Change::default() }).await?;
+        self.turn_page_if_unused(next, Change { answer: decided, ..Change::default() }).await?;
         crate::crash_point!("extend-stored");
         Ok(done())
     }

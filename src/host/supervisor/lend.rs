@@ -2,7 +2,7 @@
 
 use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::{Supervisor, done};
-use crate::protocol::{Event, InFlight, Lent, PathHolder, PodName, Refusal};
+use crate::protocol::{Event, Lent, PathHolder, PodName, Refusal};
 use crate::scope::loan::NotLent;
 use crate::scope::{Permission, Rule};
 use crate::store::Change;
@@ -21,9 +21,6 @@ impl Supervisor {
             return Err(Refusal::invalid(format!("`{from}` has it already")));
         }
         let rule = Rule { target: absolute(&rule.target)?, ..rule };
-        if rule.permission == Permission::Write {
-            self.not_in_use(&from, &rule).await?;
-        }
         let mut next = self.book.clone();
         match next.lend(&from.key(), &to.key(), rule.clone()) {
             Ok(()) => {}
@@ -33,7 +30,7 @@ impl Supervisor {
             }
             Err(why) => return Err(self.not_within(&from, &rule, &why)),
         }
-        self.turn_page(next, Change::default()).await?;
+        self.turn_page_if_unused(next, Change::default()).await?;
         crate::crash_point!("lend-stored");
         Ok(done())
     }
@@ -49,9 +46,6 @@ impl Supervisor {
         let mut loans = Vec::new();
         for loan in self.book.reclaimable(&owner.key(), &region) {
             let Some(to) = self.name_of(&loan.borrower) else { continue };
-            if loan.rule.permission == Permission::Write {
-                self.not_in_use(&to, &loan.rule).await?;
-            }
             loans.push(Lent { to, rule: loan.rule });
         }
         if loans.is_empty() {
@@ -61,7 +55,7 @@ impl Supervisor {
         let mut next = self.book.clone();
         next.reclaim(&owner.key(), &region);
         crate::crash_point!("reclaim-asked");
-        self.turn_page(next, Change::default()).await?;
+        self.turn_page_if_unused(next, Change::default()).await?;
         crate::crash_point!("reclaim-stored");
         Ok(Event::Reclaimed { loans })
     }
@@ -83,22 +77,6 @@ impl Supervisor {
         }
         holders.sort_by_key(|(created, holder)| (holder.permission < Permission::Write, *created));
         Ok(Event::Holders { holders: holders.into_iter().map(|(_, holder)| holder).collect() })
-    }
-
-    /// A scope does not change below a command that is writing there.
-    async fn not_in_use(&self, name: &PodName, rule: &Rule) -> Result<(), Refusal> {
-        let handle = self.pod(name)?;
-        let Some(view) = handle.look().await else { return Ok(()) };
-        let shell =
-            |block: &InFlight| matches!(block, InFlight::Tool { name, .. } if name == "Bash");
-        if !view.in_flight.iter().any(shell) {
-            return Ok(());
-        }
-        let doing = handle.info.borrow().activity.clone().unwrap_or_else(|| "a command".into());
-        Err(Refusal::invalid(format!(
-            "`{name}` runs {doing}, which may write below {}; wait for it or :pause {name}",
-            rule.target.display()
-        )))
     }
 
     fn named(&self, name: &str) -> Result<PodName, Refusal> {

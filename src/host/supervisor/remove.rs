@@ -12,6 +12,7 @@ impl Supervisor {
     /// Deletes a stopped Pod, its session and its row; its children are nobody's.
     pub(super) async fn remove(&mut self, name: &PodName) -> Result<Event, Refusal> {
         let handle = self.pod(name)?;
+        self.must_not_be_stopping(&handle.name)?;
         if self.book.holder(&handle.name.key()).is_some_and(|holder| holder.live) {
             let text = format!("pod `{name}` is live; :stop {name} comes first");
             return Err(Refusal::invalid(text));

@@ -2,6 +2,7 @@
 //! means now.
 
 use crate::host::pod::{Handle, tail};
+use crate::host::rules;
 use crate::host::supervisor::{Restore, Supervisor, internal};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
 use crate::scope::loan::Book;
@@ -20,6 +21,7 @@ impl Supervisor {
             ));
         }
         let handle = self.shared.pod(&parsed).ok_or_else(missing)?;
+        self.must_not_be_stopping(&handle.name)?;
         let info = handle.info.borrow().clone();
         let is_live = self.book.holder(&handle.name.key()).is_some_and(|holder| holder.live);
         if is_live && info.state != State::Failed {
@@ -39,10 +41,11 @@ impl Supervisor {
         if let Some(why) = impossible(handle) {
             return Err(not_restorable(&handle.name, &why));
         }
+        self.must_have_room(handle)?;
         let mut next = self.book.clone();
         next.go_live(&handle.name.key());
         let wanted = vec![(handle.name.clone(), Wanted::Live)];
-        self.turn_page(next, Change { wanted, ..Change::default() }).await?;
+        self.turn_page_if_unused(next, Change { wanted, ..Change::default() }).await?;
         crate::crash_point!("restore-stored");
         let live = handle.live(Vec::new()).await;
         crate::crash_point!("restore-live");
@@ -109,6 +112,10 @@ impl Supervisor {
 
     async fn step(&self, handle: &Handle, book: &mut Book) -> PlanStep {
         let (name, key) = (handle.name.clone(), handle.name.key());
+        if let Err(refusal) = self.must_not_be_stopping(&name) {
+            let notes = vec![refusal.message];
+            return PlanStep { name, what: Restoring::Impossible, notes };
+        }
         if book.holder(&key).is_some_and(|holder| holder.live) {
             return PlanStep { name, what: Restoring::AlreadyLive, notes: Vec::new() };
         }
@@ -129,6 +136,14 @@ impl Supervisor {
             }
         };
         PlanStep { name, what, notes }
+    }
+
+    /// A child counts among those that may be live below its root.
+    fn must_have_room(&self, handle: &Handle) -> Result<(), Refusal> {
+        match rules::lineage(&self.shared, &handle.name).first() {
+            Some(root) => self.room_below(root),
+            None => Ok(()),
+        }
     }
 
     /// How a turn was interrupted, and which calls of it are not repeated; `None` when none was.

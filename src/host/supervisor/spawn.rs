@@ -28,6 +28,7 @@ impl Supervisor {
             let text = format!("pod `{parent}` is stopped; :restore {parent} brings it back");
             return Err(Refusal::invalid(text));
         }
+        self.must_not_be_stopping(&of.name)?;
         let parental = of.parental().await?;
         let plan = self.plan(&of.name, &parental, &new)?;
         let (name, row) = (plan.name.clone(), plan.row());
@@ -187,11 +188,16 @@ impl Supervisor {
             );
             return Err(Refusal::invalid(text));
         }
+        self.room_below(root)
+    }
+
+    /// Whether one more Pod may be live below a root.
+    pub(super) fn room_below(&self, root: &PodName) -> Result<(), Refusal> {
         let live = |name: &PodName| {
             self.shared.pod(name).is_some_and(|h| h.info.borrow().state != State::Stopped)
         };
         let children = self.below(root).iter().filter(|name| live(name)).count();
-        let most = limits.live_children.get() as usize;
+        let most = self.shared.settings.limits.live_children.get() as usize;
         if children >= most {
             let text = format!(
                 "{children} pods are live below `{root}` and limits.live_children is {most}; stop one first"

@@ -13,7 +13,7 @@ const IN_ANY_CASE: Duration = Duration::from_millis(7500);
 
 impl Supervisor {
     /// Lets Pods finish, in a task of its own: nothing else waits for them.
-    pub(super) fn stop(&self, name: &PodName, tree: bool, by: Option<PodName>, answer: Answer) {
+    pub(super) fn stop(&mut self, name: &PodName, tree: bool, by: Option<PodName>, answer: Answer) {
         let targets = match self.stoppable(name, tree) {
             Ok(targets) => targets,
             Err(refusal) => {
@@ -22,6 +22,9 @@ impl Supervisor {
                 return;
             }
         };
+        for handle in &targets {
+            *self.stopping.entry(handle.name.key()).or_default() += 1;
+        }
         let orders = self.orders.clone();
         tokio::spawn(async move {
             let mut leaving = tokio::task::JoinSet::new();
@@ -59,6 +62,9 @@ impl Supervisor {
         names: Vec<PodName>,
         by: Option<PodName>,
     ) -> Result<Event, Refusal> {
+        for name in &names {
+            self.has_let_go(name);
+        }
         let (mut next, mut stopped) = (self.book.clone(), Vec::new());
         for name in &names {
             let back = next.stop(&name.key());
@@ -82,5 +88,13 @@ impl Supervisor {
             handle.stopped(by.clone()).await;
         }
         Ok(Event::PodsStopped { stopped })
+    }
+
+    fn has_let_go(&mut self, name: &PodName) {
+        let key = name.key();
+        match self.stopping.get_mut(&key) {
+            Some(orders) if *orders > 1 => *orders -= 1,
+            _ => drop(self.stopping.remove(&key)),
+        }
     }
 }

@@ -327,6 +327,41 @@ async fn a_path_is_lent_found_and_taken_back() {
 }
 
 #[tokio::test]
+async fn scope_never_moves_from_under_a_running_command() {
+    let bench = Bench::family().await;
+    bench.root_pod("z", "z").await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("p", "old", "b").await.unwrap();
+    bench.stop("old", false).await.unwrap();
+    let command = bench.host.shared.pod(&name("p")).unwrap().commands.begin("Bash make".into());
+    let refused = |result: Result<Event, Refusal>| {
+        let refusal = result.unwrap_err();
+        assert!(refusal.message.contains("`p` runs Bash make, which may write below"), "{refusal}");
+    };
+    let (c, d) = (bench.root.join("w/c"), bench.root.join("w/d"));
+    let lend = || Method::Lend { to: "z".into(), rule: write(&d) };
+    refused(bench.spawn("p", "new", "c").await.map(|info| Event::Created { info: Box::new(info) }));
+    refused(bench.client.call(None, Method::Restore { name: "old".into() }).await);
+    refused(bench.call(&name("p"), lend()).await);
+    let extend =
+        || crate::host::rules::extend(bench.host.supervisor.clone(), name("kid"), write(&c), None);
+    let refusal = extend().await.unwrap_err();
+    assert!(refusal.message.contains("`p` runs Bash make"), "{refusal}");
+    for path in ["b/x", "c/x", "d/x"] {
+        assert_eq!(bench.writers(path), ["p"]);
+    }
+    drop(command);
+    bench.call(&name("p"), lend()).await.unwrap();
+    bench.client.call(None, Method::Restore { name: "old".into() }).await.unwrap();
+    extend().await.unwrap();
+    assert_eq!(
+        (bench.writers("d/x"), bench.writers("b/x")),
+        (vec!["z".into()], vec!["old".into()])
+    );
+    assert_eq!(bench.writers("c/x"), ["kid"]);
+}
+
+#[tokio::test]
 async fn a_fork_has_the_same_past_and_goes_its_own_way() {
     let mut bench = Bench::family().await;
     bench.call(&name("p"), Method::say("one")).await.unwrap();
