@@ -32,6 +32,13 @@ struct Envelope {
     seq: Option<u64>,
 }
 
+/// Who wants an answer to a line.
+#[derive(Deserialize)]
+struct Asker {
+    #[serde(default)]
+    id: Option<String>,
+}
+
 /// Why a line is no order, and the id to answer under when it had one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid method: {message}")]
@@ -43,15 +50,15 @@ pub struct Malformed {
 impl Incoming {
     /// Reads one line, without its newline.
     pub fn decode(line: &[u8]) -> Result<Self, Malformed> {
-        let envelope = serde_json::from_slice::<Envelope>(line);
-        let id = envelope.as_ref().ok().and_then(|e| e.id.clone());
-        let refuse = |message: String| Malformed { id: id.clone(), message };
-        let method = serde_json::from_slice(line).map_err(|e| refuse(e.to_string()))?;
-        let envelope = envelope.map_err(|e| refuse(e.to_string()))?;
+        // Read by itself: who asked is answered, whatever else is wrong with the line.
+        let id = serde_json::from_slice(line).ok().and_then(|Asker { id }| id);
         if id.as_ref().is_some_and(|id| id.len() > MAX_ID) {
             let message = format!("the request id is longer than {MAX_ID} bytes");
             return Err(Malformed { id: None, message });
         }
+        let refuse = |e: serde_json::Error| Malformed { id: id.clone(), message: e.to_string() };
+        let method = serde_json::from_slice(line).map_err(&refuse)?;
+        let envelope: Envelope = serde_json::from_slice(line).map_err(&refuse)?;
         Ok(Self { id, pod: envelope.pod, method })
     }
 

@@ -83,10 +83,11 @@ fn a_request_id_has_at_most_64_bytes() {
 }
 
 #[test]
-fn an_order_for_an_impossible_name_is_refused() {
+fn an_order_for_an_impossible_name_is_refused_under_its_id() {
     let refused = Incoming::decode(br#"{"id":"1","pod":"../x","method":"pause"}"#);
     let refused = refused.expect_err("no Pod can be called that");
     assert!(refused.to_string().contains("invalid pod name: ../x"), "{refused}");
+    assert_eq!(refused.id.as_deref(), Some("1"));
 }
 
 #[test]
