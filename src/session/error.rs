@@ -31,6 +31,8 @@ pub enum LogError {
     Damaged { path: PathBuf, byte: u64, reason: String },
     #[error("there is no entry {entry} in {} or before it", path.display())]
     NoSuchEntry { entry: EntryId, path: PathBuf },
+    #[error("there is no entry {entry} in {}; name one that it has, or none for all of it", path.display())]
+    NotThere { entry: EntryId, path: PathBuf },
 }
 
 impl From<DiskError> for LogError {

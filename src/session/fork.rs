@@ -59,7 +59,8 @@ fn share(from: &Path, to: &Path) -> Result<(), LogError> {
 }
 
 /// How many entries of a segment lead to `at` and include it (`None`: all of them), and how many
-/// turns had ended there. Blocking, so it comes as a closure.
+/// turns had ended there. An `at` that the segment does not hold is an error. Blocking, so it comes
+/// as a closure.
 pub fn entries_through(
     files: &Files,
     segment: SegmentId,
@@ -79,10 +80,13 @@ fn count(path: &Path, at: Option<EntryId>) -> Result<(usize, u64), LogError> {
         let entry: Option<Entry> = serde_json::from_slice(&line).ok();
         turns += u64::from(entry.as_ref().is_some_and(|e| matches!(e.fact, Fact::TurnEnd { .. })));
         if at.is_some() && entry.is_some_and(|entry| entry.id == at) {
-            break;
+            return Ok((entries, turns));
         }
     }
-    Ok((entries, turns))
+    match at {
+        Some(entry) => Err(LogError::NotThere { entry, path: path.to_owned() }),
+        None => Ok((entries, turns)),
+    }
 }
 
 fn copy(

@@ -4,7 +4,7 @@ use crate::client::desk::Desk;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
-    Event, Method, PodInfo, PodName, Refusal, Restoring, SpawnPod, State, StoppedPod,
+    EntryId, Event, Method, PodInfo, PodName, Refusal, Restoring, SpawnPod, State, StoppedPod,
 };
 use crate::scope::{Permission, Rule, Scope};
 use std::path::{Path, PathBuf};
@@ -375,6 +375,26 @@ async fn a_fork_has_the_same_past_and_goes_its_own_way() {
     bench.end().await;
     assert_eq!(bench.said(&info.name).await, ["You said one.", "You said two."]);
     assert_eq!(bench.said(&name("p")).await, ["You said one."]);
+}
+
+#[tokio::test]
+async fn a_fork_goes_up_to_an_entry_and_one_that_is_not_there_is_refused() {
+    let mut bench = Bench::family().await;
+    let (p, unknown, mut last) = (name("p"), EntryId::new(), None);
+    for text in ["one", "two"] {
+        let accepted = bench.call(&p, Method::say(text)).await.unwrap();
+        let Event::Accepted { entry, .. } = accepted else { panic!("{accepted:?}") };
+        last = entry;
+        bench.end().await;
+        bench.is(&p, State::Idle).await;
+    }
+    let pods = bench.host.shared.family().len();
+    let fork = |at| Method::Fork { name: Some(name("f")), at };
+    let refused = bench.call(&p, fork(Some(unknown))).await.unwrap_err();
+    assert!(refused.message.starts_with(&format!("there is no entry {unknown} in ")), "{refused}");
+    assert_eq!(bench.host.shared.family().len(), pods, "nothing is left of it");
+    bench.call(&p, fork(last)).await.unwrap();
+    assert_eq!(bench.said(&name("f")).await, ["You said one."]);
 }
 
 /// How many stops the storm below makes; the whole thousand takes a while.
