@@ -168,6 +168,8 @@ struct Running {
     answers: mpsc::Sender<Answered>,
     /// Queued inputs that the run was given and may take at any moment.
     handed: BTreeSet<String>,
+    /// Those that its log holds; the store may not say so yet.
+    taken: BTreeSet<String>,
     /// Who waits for the run to have halted.
     halting: Vec<Answer>,
     /// The entry that ended it, once that is told.

@@ -362,6 +362,19 @@ async fn a_busy_pod_refuses_a_message_or_queues_it_and_runs_it_afterwards() {
 }
 
 #[tokio::test]
+async fn a_message_that_left_the_queue_is_not_shown_there_while_its_turn_runs() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("break")).await.unwrap();
+    let Method::Send { input, .. } = Method::say("wait") else { unreachable!() };
+    bench.call(&pod, Method::Send { input, queue: true }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    let info = bench.info(&pod).await;
+    assert_eq!((info.state, info.queue), (State::Running, Vec::new()));
+    bench.call(&pod, Method::Cancel).await.unwrap();
+}
+
+#[tokio::test]
 async fn news_wakes_an_idle_pod_and_reaches_a_running_one_before_its_turn_ends() {
     let (mut bench, pod) = Bench::scripted().await;
     let news = || Method::Notify { message: "some news".into() };

@@ -66,8 +66,8 @@ impl Pod {
         self.enter(State::Running, None);
         let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
         let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
-        let ended = None;
-        self.run = Some(Running { task, out, halt, mail, answers, handed, halting, ended });
+        let (taken, ended) = (BTreeSet::new(), None);
+        self.run = Some(Running { task, out, halt, mail, answers, handed, taken, halting, ended });
     }
 
     /// Notifications that wait come along with whatever run is next.
@@ -181,7 +181,12 @@ impl Pod {
                 run.ended = Some(entry.clone());
             }
             match &entry.fact {
-                Fact::UserInput { taken: Some(_), .. } => self.load_queue().await,
+                Fact::UserInput { taken: Some(id), .. } => {
+                    if let Some(run) = &mut self.run {
+                        run.taken.insert(id.clone());
+                    }
+                    self.load_queue().await;
+                }
                 Fact::AssistantItem {
                     item: item @ Item::Message { role: Role::Assistant, .. },
                     ..
@@ -288,11 +293,14 @@ impl Pod {
         }
     }
 
-    /// What waits in the mailbox. A row that the history holds does not, even when the store
-    /// could not mark it.
+    /// What waits in the mailbox. A row that the history holds does not, even when the store did
+    /// not mark it yet, or could not.
     pub(super) async fn waiting(&self) -> Result<Vec<Mail>, StoreError> {
         let mut rows = self.shared.store.mail(&self.row.name).await?;
-        rows.retain(|row| !self.mind.as_ref().is_some_and(|mind| mind.has_taken(&row.id)));
+        rows.retain(|row| {
+            let before = self.mind.as_ref().is_some_and(|mind| mind.has_taken(&row.id));
+            !before && !self.run.as_ref().is_some_and(|run| run.taken.contains(&row.id))
+        });
         Ok(rows)
     }
 
