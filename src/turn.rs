@@ -4,8 +4,8 @@
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Entry, ErrorCode, Event, Fact, Item, Refusal, Role, RunResult, Segment, SegmentId, SessionId,
-    SystemItem, Trigger, TurnResult,
+    Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunResult, Segment, SegmentId,
+    SessionId, SystemItem, Trigger, TurnResult,
 };
 use crate::session::{Files, LogError};
 use crate::store::{Mail, Store};
@@ -22,6 +22,7 @@ mod batch;
 mod commands;
 mod compact;
 pub mod context;
+mod halt;
 mod mail;
 mod mind;
 pub mod policy;
@@ -31,6 +32,8 @@ mod stream;
 pub use ask::Answered;
 pub(crate) use batch::label;
 pub use commands::Commands;
+pub use halt::Halt;
+pub(crate) use halt::halted;
 pub use mind::Mind;
 pub use policy::Policy;
 
@@ -114,17 +117,7 @@ pub enum Start {
 }
 
 /// Told once what was asked for is durable, with its entry if it has one.
-pub type Accepted = oneshot::Sender<Result<Option<crate::protocol::EntryId>, Refusal>>;
-
-/// What the Pod's actor wants of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halt {
-    Go,
-    Pause,
-    Cancel,
-    /// As `Pause`, for the end of the host: what a person was asked stays asked.
-    Leave,
-}
+pub type Accepted = oneshot::Sender<Result<Option<EntryId>, Refusal>>;
 
 /// How a run reaches the Pod's actor and is reached by it.
 pub struct Ports {
@@ -196,8 +189,9 @@ pub(crate) struct Run {
     pub(crate) setup: Setup,
     pub(crate) mind: Mind,
     pub(crate) ports: Ports,
-    /// The first entry of this run, from which an empty one is rolled back.
-    first: Option<crate::protocol::EntryId>,
+    /// The first entry of a run that a person's input began, from which it is taken back when
+    /// nothing came of it.
+    first: Option<EntryId>,
     /// Why this run began; `None` while it only compacts.
     pub(crate) trigger: Option<Trigger>,
     /// Whether a model said or a tool did anything yet, or mail was taken that is told only once.
@@ -255,7 +249,6 @@ impl Start {
 
 impl Run {
     async fn all(&mut self, start: Start) -> End {
-        let rollable = matches!(start, Start::User { .. });
         let outcome = match start {
             Start::Compact { accepted } => return self.compact_now(accepted).await,
             Start::User { taken: Some(row), accepted, .. } if self.has_taken(&row) => {
@@ -271,7 +264,7 @@ impl Run {
         };
         match outcome {
             Ok(end) => self.close(end).await,
-            Err(Stopped::Halted) => self.halted(rollable).await,
+            Err(Stopped::Halted) => self.halted().await,
             Err(Stopped::Failed(refusal)) => self.failed(refusal).await,
         }
     }
@@ -288,7 +281,7 @@ impl Run {
         match start {
             Start::User { input: Input { segments, from }, taken, accepted } => {
                 let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
-                self.first = invoke.id;
+                self.first = invoke.id.filter(|_| from.is_none());
                 let fact = Fact::UserInput { segments: segments.clone(), taken, from };
                 let input = Entry::new(fact);
                 let (id, row) = (input.id, taken_id(&input));
@@ -413,36 +406,6 @@ impl Run {
         end
     }
 
-    /// A person interrupted. What nothing had come of is taken back.
-    async fn halted(&mut self, rollable: bool) -> End {
-        crate::crash_point!("halt-received");
-        let cancel = *self.ports.halt.borrow() == Halt::Cancel;
-        if let (true, false, Some(from)) = (rollable, self.acted, self.first) {
-            let entry = Entry::extension(domain::ROLLED_BACK, json!({ "from": from }));
-            if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
-                return self.failed(refusal).await;
-            }
-            crate::crash_point!("halt-committed");
-            self.mind.state.interrupted = false;
-            self.tell(Event::RunEnd { result: RunResult::RolledBack }).await;
-            return End::RolledBack;
-        }
-        let fact = if cancel {
-            Fact::RunErrored { interrupted: true, message: "Cancelled".into() }
-        } else {
-            Fact::RunCompleted { interrupted: true, result: "paused".into() }
-        };
-        let turn_count = self.mind.state.turn_count;
-        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
-        if let Err(Stopped::Failed(refusal)) = self.commit(entries).await {
-            return self.failed(refusal).await;
-        }
-        crate::crash_point!("halt-committed");
-        let result = if cancel { RunResult::Cancelled } else { RunResult::Paused };
-        self.tell(Event::RunEnd { result }).await;
-        if cancel { End::Cancelled } else { End::Paused }
-    }
-
     async fn failed(&mut self, refusal: Refusal) -> End {
         let fact = Fact::RunErrored { interrupted: false, message: refusal.message.clone() };
         let turn_count = self.mind.state.turn_count;
@@ -456,12 +419,6 @@ impl Run {
     }
 }
 
-/// Resolves when the run is to halt, or when nobody owns it any more.
-pub(crate) async fn halted(halt: &mut watch::Receiver<Halt>) {
-    // The value is read anew by who acts on it; an error means that the actor is gone.
-    let _ = halt.wait_for(|halt| *halt != Halt::Go).await;
-}
-
 fn taken_id(entry: &Entry) -> Option<String> {
     match &entry.fact {
         Fact::UserInput { taken, .. } => taken.clone(),
@@ -469,7 +426,7 @@ fn taken_id(entry: &Entry) -> Option<String> {
     }
 }
 
-pub(crate) fn answer(accepted: Option<Accepted>, entry: Option<crate::protocol::EntryId>) {
+pub(crate) fn answer(accepted: Option<Accepted>, entry: Option<EntryId>) {
     if let Some(accepted) = accepted {
         // The asker may have gone.
         let _ = accepted.send(Ok(entry));

@@ -208,6 +208,12 @@ text = "Never said."
 fault = { hang = 0, times = 9 }
 
 [[when]]
+says = "late"
+[[when.step]]
+text = "Here I am."
+fault = { hang = 0, times = 1 }
+
+[[when]]
 says = "read *"
 [[when.step]]
 text = "I look."

@@ -47,6 +47,7 @@ impl Run {
     fn why_withdrawn(&self) -> &'static str {
         match *self.ports.halt.borrow() {
             Halt::Cancel => "the turn was cancelled",
+            Halt::Stop => "the pod was stopped",
             Halt::Go | Halt::Pause | Halt::Leave => "the turn was paused",
         }
     }

@@ -245,7 +245,7 @@ impl Pod {
         self.released = true;
         if self.run.is_some() {
             self.end_at = Some(tokio::time::Instant::now() + TO_FINISH);
-            self.halt(Halt::Pause, None);
+            self.halt(Halt::Stop, None);
         } else {
             self.finish_leaving().await;
         }

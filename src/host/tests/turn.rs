@@ -42,6 +42,15 @@ impl Bench {
         facts
     }
 
+    /// What the Pod was told, as its history holds it.
+    async fn inputs(&self, pod: &PodName) -> Vec<String> {
+        let words = |fact| match fact {
+            Fact::UserInput { segments, .. } => Some(crate::protocol::flatten(&segments)),
+            _ => None,
+        };
+        self.facts(pod).await.into_iter().filter_map(words).collect()
+    }
+
     /// What was attached to the inputs, in the order of the history.
     async fn attached(&self, pod: &PodName) -> Vec<String> {
         let body = |fact| match fact {
@@ -142,17 +151,58 @@ async fn a_turn_that_was_paused_before_anything_came_of_it_is_taken_back() {
     bench.call(&pod, Method::Pause).await.unwrap();
     assert_eq!(bench.end().await, RunResult::RolledBack);
     bench.is(&pod, State::Idle).await;
-    let inputs = |facts: Vec<Fact>| {
-        let inputs = facts.into_iter().filter_map(|fact| match fact {
-            Fact::UserInput { segments, .. } => Some(crate::protocol::flatten(&segments)),
-            _ => None,
-        });
-        inputs.collect::<Vec<_>>()
-    };
-    assert_eq!(inputs(bench.facts(&pod).await), ["one"], "only the latest turn goes");
+    assert_eq!(bench.inputs(&pod).await, ["one"], "only the latest turn goes");
     let bench = bench.restarted().await;
     assert_eq!(bench.info(&pod).await.state, State::Idle);
-    assert_eq!(inputs(bench.facts(&pod).await), ["one"]);
+    assert_eq!(bench.inputs(&pod).await, ["one"]);
+}
+
+#[tokio::test]
+async fn a_message_is_kept_and_gone_on_with_when_its_pod_is_stopped_before_anything_came_of_it() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("late")).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    bench.call(&pod, Method::Stop).await.unwrap();
+    bench.client.call(None, Method::Restore { name: pod.to_string() }).await.unwrap();
+    let info = bench.info(&pod).await;
+    assert_eq!(info.state, State::Paused);
+    assert!(info.why.unwrap().ends_with("; :resume goes on"));
+    assert_eq!(bench.inputs(&pod).await, ["late"]);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.said(&pod).await, ["Here I am."]);
+}
+
+#[tokio::test]
+async fn a_message_is_kept_when_the_host_ends_before_anything_came_of_it() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    let mut bench = bench.restarted().await;
+    let info = bench.info(&pod).await;
+    assert_eq!(info.state, State::Paused);
+    assert!(info.why.unwrap().ends_with("; :resume goes on"));
+    assert_eq!(bench.inputs(&pod).await, ["wait"]);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    assert_eq!(bench.inputs(&pod).await, ["wait"], "a second pause does not take it back either");
+}
+
+#[tokio::test]
+async fn what_another_pod_said_is_not_taken_back_by_who_pauses_or_cancels_it() {
+    let (mut bench, pod) = Bench::scripted().await;
+    for (order, ends) in
+        [(Method::Pause, RunResult::Paused), (Method::Cancel, RunResult::Cancelled)]
+    {
+        let (parent, handle) = (PodName::parse("above").ok(), bench.host.shared.pod(&pod).unwrap());
+        handle.call_by(parent, Method::say("wait")).await.unwrap();
+        bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
+        bench.call(&pod, order).await.unwrap();
+        assert_eq!(bench.end().await, ends);
+    }
+    assert_eq!(bench.inputs(&pod).await, ["wait", "wait"]);
 }
 
 #[tokio::test]
