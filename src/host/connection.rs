@@ -230,10 +230,13 @@ async fn of_pod(
     method: Method,
 ) -> Result<Event, Refusal> {
     use supervisor::{Order, Restore};
+    if matches!(method, Method::Remove) {
+        // Also one whose record cannot be read, which is no member.
+        return ask(orders, |answer| Order::Remove { name, answer }).await;
+    }
     let missing = || Refusal::invalid(format!("no pod named `{name}`"));
     let handle = shared.pod(&name).ok_or_else(missing)?;
     match method {
-        Method::Remove => ask(orders, |answer| Order::Remove { name, answer }).await,
         Method::Spawn(new) => {
             ask(orders, |answer| Order::Spawn { parent: name, new, answer }).await
         }

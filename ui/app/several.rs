@@ -72,7 +72,8 @@ impl App {
         let mut found = Vec::new();
         for pod in pods {
             match self.family.get(pod) {
-                None => return self.say(Kind::Refused, format!("no Pod named {pod}")),
+                // The host alone knows those whose records cannot be read.
+                None => found.push(pod.clone()),
                 Some(info) if info.state != State::Stopped => {
                     let text = format!("{pod} is live: :stop {pod} comes first");
                     return self.say(Kind::Refused, text);

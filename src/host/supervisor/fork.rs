@@ -2,8 +2,9 @@
 
 use crate::host::pod::life::Resolved;
 use crate::host::supervisor::{Supervisor, internal, unfinished};
+use crate::protocol::entry::domain;
 use crate::protocol::{
-    EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
+    Entry, EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
 };
 use crate::scope::loan::Gaps;
 use crate::session::Files;
@@ -38,11 +39,12 @@ impl Supervisor {
             last_run: None,
             ..row.clone()
         };
+        new.config = Resolved::read(&new.config).value();
         let env = handle.parental().await?.env;
         if let Some(segment) = row.segment {
             // Nobody's until the store has its Pod.
             self.shared.store.discard(session).await.map_err(internal)?;
-            let copied = self.copy(row.session, segment, at, session).await;
+            let copied = self.copy(row.session, segment, at, &new).await;
             if copied.is_err() {
                 // What cannot be deleted now goes at the next start.
                 let _ = unfinished::delete(&self.shared, session).await;
@@ -50,8 +52,6 @@ impl Supervisor {
             new.segment = Some(copied?);
             crate::crash_point!("fork-copied");
         }
-        let resolved = Resolved::read(&new.config);
-        new.config = resolved.value();
         let handle = self.add(new, env).await?;
         crate::crash_point!("fork-stored");
         // Where this fails the next start finds the Pod and its log.
@@ -60,14 +60,16 @@ impl Supervisor {
         Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
     }
 
-    /// Copies a log up to and including an entry into a session of its own.
+    /// Copies a log up to and including an entry into the session of a new Pod, which the copy then
+    /// names as its own.
     async fn copy(
         &self,
         of: SessionId,
         segment: SegmentId,
         at: Option<EntryId>,
-        session: SessionId,
+        new: &PodRow,
     ) -> Result<SegmentId, Refusal> {
+        let session = new.session;
         let from = Files::new(&self.shared.dirs.data, of);
         let to = Files::new(&self.shared.dirs.data, session);
         let count = crate::session::entries_through(&from, segment, at);
@@ -76,7 +78,10 @@ impl Supervisor {
         let origin = SegmentOrigin { segment_id: segment, at_turn_index: turn };
         let forked = crate::session::fork_into(&from, segment, keep, origin, &to, Some(session));
         let (journal, segment, _) = forked.await.map_err(internal)?;
+        let own = Entry::extension(domain::POD, new.record());
+        let named = journal.commit(vec![own]).await;
         journal.close().await;
+        named.map_err(internal)?;
         Ok(segment)
     }
 }

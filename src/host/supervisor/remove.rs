@@ -11,6 +11,9 @@ use std::sync::Arc;
 impl Supervisor {
     /// Deletes a stopped Pod, its session and its row; its children are nobody's.
     pub(super) async fn remove(&mut self, name: &PodName) -> Result<Event, Refusal> {
+        if self.shared.damaged_row(name).is_some() {
+            return self.remove_damaged(name).await;
+        }
         let handle = self.pod(name)?;
         self.must_not_be_stopping(&handle.name)?;
         if self.book.holder(&handle.name.key()).is_some_and(|holder| holder.live) {
@@ -29,6 +32,19 @@ impl Supervisor {
             child.orphaned().await;
         }
         self.leave_family(&handle, row.session).await?;
+        Ok(done())
+    }
+
+    /// Deletes a Pod whose record cannot be read.
+    async fn remove_damaged(&mut self, name: &PodName) -> Result<Event, Refusal> {
+        let remove = Some(name.clone());
+        self.turn_page(self.book.clone(), Change { remove, ..Change::default() }).await?;
+        self.shared.damaged.send_modify(|rows| {
+            let others = rows.iter().filter(|row| row.name.to_ascii_lowercase() != name.key());
+            *rows = Arc::new(others.cloned().collect());
+        });
+        self.shared.feed(None, None, &Event::PodRemoved { name: name.clone() });
+        // Its session goes at the next start: which one it is stands in the store alone.
         Ok(done())
     }
 

@@ -83,6 +83,31 @@ async fn a_pod_that_cannot_come_back_says_why_and_stays_stopped() {
         .await;
     let refused = bench.back("kid").await.unwrap_err().message;
     assert!(refused.starts_with("pod `kid` cannot be restored: its record is damaged ("));
+    let sessions = || std::fs::read_dir(bench.root.join("home/data/sessions")).unwrap().count();
+    let before = sessions();
+    bench.call(&name("kid"), Method::Remove).await.unwrap();
+    let refused = bench.back("kid").await.unwrap_err().message;
+    assert_eq!(refused, "pod state missing for `kid`");
+    let bench = bench.restarted().await;
+    assert!(bench.host.shared.damaged.borrow().is_empty());
+    let sessions = || std::fs::read_dir(bench.root.join("home/data/sessions")).unwrap().count();
+    assert_eq!(sessions(), before - 1);
+}
+
+#[tokio::test]
+async fn a_fork_is_found_under_its_own_name_when_the_store_is_lost() {
+    let mut bench = Bench::family().await;
+    bench.call(&name("p"), Method::say("one")).await.unwrap();
+    bench.rested("p", None).await;
+    bench.call(&name("p"), Method::Fork { name: Some(name("f")), at: None }).await.unwrap();
+    let lost =
+        |root: &std::path::Path| std::fs::remove_file(root.join("home/data/yoi.db")).unwrap();
+    let bench = bench.damaged_while_away(lost).await;
+    let names = bench.host.shared.family().into_iter().map(|info| info.name.to_string());
+    assert_eq!(names.collect::<Vec<_>>(), ["p", "f"]);
+    for pod in ["p", "f"] {
+        assert_eq!(bench.said(&name(pod)).await, ["You said one."]);
+    }
 }
 
 #[tokio::test]
