@@ -24,5 +24,7 @@ mod secrets;
 mod signals;
 #[path = "program/terminal.rs"]
 mod terminal;
+#[path = "program/waiting.rs"]
+mod waiting;
 #[path = "program/walls.rs"]
 mod walls;

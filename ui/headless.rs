@@ -59,7 +59,6 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
     };
     talk.inbox.begin(work.allow.clone(), somebody_types(&work));
     let result = perform(&mut talk, opening, &work).await;
-    let result = result.and_then(|()| talk.inbox.outcome());
     close(talk, result).await
 }
 

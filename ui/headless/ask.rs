@@ -16,6 +16,10 @@ pub struct Inbox {
     unanswered: Option<Unanswered>,
     /// Pods that were given something to do here, by key.
     own: BTreeSet<String>,
+    /// Pods below them that others had given something to do before, by key.
+    engaged: BTreeSet<String>,
+    /// The Pod that whoever types is at, by key.
+    current: Option<String>,
     /// All that wait, oldest first.
     open: Vec<Ask>,
     /// Those that were met, by id.
@@ -43,9 +47,32 @@ impl Inbox {
         self.unanswered = Some(unanswered);
     }
 
-    /// What this Pod and those below it ask is met here from now on.
-    pub fn look_after(&mut self, pod: &PodName) {
+    /// What this Pod and those below it ask is met here from now on; of the `engaged` ones only once
+    /// they have rested.
+    pub fn look_after(&mut self, pod: &PodName, engaged: &[PodName]) {
         self.own.insert(pod.key());
+        self.engaged.extend(engaged.iter().map(PodName::key));
+    }
+
+    /// Whether this very Pod was given something to do here.
+    pub fn was_given_to(&self, pod: &PodName) -> bool {
+        self.own.contains(&pod.key())
+    }
+
+    /// A Pod has nothing to do any more: what it does next is not what it did before.
+    pub fn rested(&mut self, pod: &PodName) {
+        self.engaged.remove(&pod.key());
+    }
+
+    /// Whoever types is at this Pod: what it and those below it ask is shown.
+    pub fn look_at(&mut self, pod: &PodName) {
+        self.current = Some(pod.key());
+    }
+
+    /// Whether a Pod with these above it works for something that was begun here.
+    pub fn concerns(&self, pod: &PodName, lineage: &[PodName]) -> bool {
+        let below = || lineage.iter().any(|above| self.own.contains(&above.key()));
+        self.own.contains(&pod.key()) || (!self.engaged.contains(&pod.key()) && below())
     }
 
     /// Nobody types any more.
@@ -76,15 +103,17 @@ impl Inbox {
     /// The next question that has to be met, and how.
     pub fn next(&mut self) -> Option<(Ask, Meeting)> {
         let unanswered = self.unanswered?;
-        let is_next = |ask: &&Ask| self.is_own(ask) && !self.met.contains(&ask.id);
+        let is_next = |ask: &&Ask| self.is_to_meet(ask) && !self.met.contains(&ask.id);
         let ask = self.open.iter().find(is_next)?.clone();
         self.met.insert(ask.id.clone());
         let meeting = self.meet(&ask, unanswered);
         Some((ask, meeting))
     }
 
-    fn is_own(&self, ask: &Ask) -> bool {
-        std::iter::once(&ask.pod).chain(&ask.lineage).any(|pod| self.own.contains(&pod.key()))
+    fn is_to_meet(&self, ask: &Ask) -> bool {
+        let mut chain = std::iter::once(&ask.pod).chain(&ask.lineage);
+        let is_current = |pod: &PodName| self.current.as_ref() == Some(&pod.key());
+        self.concerns(&ask.pod, &ask.lineage) || (self.waits() && chain.any(is_current))
     }
 
     fn meet(&mut self, ask: &Ask, unanswered: Unanswered) -> Meeting {
@@ -219,7 +248,7 @@ mod tests {
     #[test]
     fn nobody_there_means_no_with_the_way_to_a_yes() {
         let mut inbox = inbox(vec![], Unanswered::End);
-        inbox.look_after(&name("alice"));
+        inbox.look_after(&name("alice"), &[]);
         asked(&mut inbox, ask("1", "alice"));
         let Some((_, Meeting::Answer { verdict, .. })) = inbox.next() else { panic!() };
         let reason =
@@ -233,7 +262,7 @@ mod tests {
     fn a_rule_of_the_command_line_lets_pass_and_nothing_was_refused() {
         let rule = Pattern { tool: "Bash".into(), pattern: "cargo *".into() };
         let mut inbox = inbox(vec![rule], Unanswered::End);
-        inbox.look_after(&name("top"));
+        inbox.look_after(&name("top"), &[]);
         asked(&mut inbox, ask("1", "alice"));
         let Some((_, Meeting::Answer { verdict, .. })) = inbox.next() else { panic!() };
         assert_eq!(verdict, Verdict::Once);
@@ -243,8 +272,29 @@ mod tests {
     #[test]
     fn what_other_pods_ask_is_not_answered_here() {
         let mut inbox = inbox(vec![], Unanswered::End);
-        inbox.look_after(&name("bob"));
+        inbox.look_after(&name("bob"), &[]);
         asked(&mut inbox, ask("1", "alice"));
+        assert!(inbox.next().is_none());
+    }
+
+    #[test]
+    fn what_a_pod_below_asks_for_others_is_left_to_them_until_it_has_rested() {
+        let mut inbox = inbox(vec![], Unanswered::End);
+        inbox.look_after(&name("top"), &[name("alice")]);
+        asked(&mut inbox, ask("1", "alice"));
+        assert!(inbox.next().is_none());
+        inbox.rested(&name("alice"));
+        asked(&mut inbox, ask("2", "alice"));
+        assert!(inbox.next().is_some());
+    }
+
+    #[test]
+    fn what_the_pod_in_view_asks_is_shown_to_whoever_types_and_denied_by_nobody() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        inbox.look_at(&name("top"));
+        asked(&mut inbox, ask("1", "alice"));
+        assert!(matches!(inbox.next(), Some((_, Meeting::Wait { .. }))));
+        inbox.left(Unanswered::End);
         assert!(inbox.next().is_none());
     }
 

@@ -1,6 +1,6 @@
 //! What the events of one Pod say about its runs: which input began, and how it ended.
 
-use crate::headless::exit::Exit;
+use crate::headless::exit::{Exit, Failure};
 use yoi::protocol::{Entry, EntryId, ErrorCode, Event, Fact, RunResult};
 
 /// How a run ended.
@@ -9,6 +9,16 @@ pub struct End {
     pub exit: Exit,
     /// The sentence to close with, when it is not simply done.
     pub why: Option<String>,
+}
+
+impl End {
+    /// What the program makes of it when it was waited for.
+    pub fn result(&self) -> Result<(), Failure> {
+        match self.exit {
+            Exit::Finished => Ok(()),
+            exit => Err(Failure::new(exit, self.why.clone().unwrap_or_default())),
+        }
+    }
 }
 
 /// The inputs and ends of a Pod's runs, in the order they were seen.

@@ -2,8 +2,8 @@
 
 use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::marks::Begun;
-use crate::headless::talk::{Talk, View, stuck};
+use crate::headless::marks::{Begun, End};
+use crate::headless::talk::{Talk, View, Whose, stuck};
 use crate::start::Opening;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
@@ -21,8 +21,8 @@ enum After {
     LeaveLive,
 }
 
-/// Sends the prompt to a fresh Pod, or to the one that was named, and waits for the end of the run.
-/// The Pod is left stopped, unless it was live before.
+/// Sends the prompt to a fresh Pod, or to the one that was named, and waits for the end of the run
+/// and of everything that it set off. The Pod is left stopped, unless it was live before.
 pub async fn once(
     talk: &mut Talk,
     opening: &Opening,
@@ -36,7 +36,7 @@ pub async fn once(
             continue_with(talk, opening, work, info).await?
         }
     };
-    talk.inbox.look_after(&partner.name);
+    talk.look_after(&partner.name);
     let result = converse(talk, &partner.name, input).await;
     put_down(talk, &partner, result).await
 }
@@ -93,22 +93,25 @@ async fn converse(talk: &mut Talk, name: &PodName, input: Vec<Segment>) -> Resul
     let begun = Begun::of(&reply);
     let begun =
         begun.ok_or_else(|| Failure::new(Exit::Failed, "the host did not say what it recorded"))?;
-    wait_for_end(talk, name, &begun).await?;
+    let ended = wait_for_end(talk, name, &begun).await;
+    if matches!(ended, Err(Failure { exit: Exit::Signal(_), .. })) {
+        return ended;
+    }
+    talk.until_done(Whose::Ours).await?;
+    ended?;
     let info = talk.find(name)?;
     if info.model.is_empty() {
         return Err(Failure::new(Exit::NoModel, "no model: set a provider's key, or give --model"));
     }
-    Ok(())
+    // News of those below it may have woken it for more runs: the last one decides.
+    talk.last_end(name).map_or(Ok(()), End::result)
 }
 
 /// Waits until the run of an input is over; its failure is the result.
 async fn wait_for_end(talk: &mut Talk, name: &PodName, begun: &Begun) -> Result<(), Failure> {
     loop {
         if let Some(end) = talk.end_of(name, begun) {
-            return match end.exit {
-                Exit::Finished => Ok(()),
-                exit => Err(Failure::new(exit, end.why.clone().unwrap_or_default())),
-            };
+            return end.result();
         }
         let info = talk.find(name)?;
         let waits = talk.inbox.waits() && info.state == State::NeedsYou;

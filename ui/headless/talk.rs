@@ -14,6 +14,10 @@ use yoi::host::{Host, HostError, PlaceError};
 use yoi::protocol::event::Line;
 use yoi::protocol::{Ask, Entry, Event, Method, Outgoing, PodInfo, PodName, State, Verdict};
 
+mod rest;
+
+pub use rest::Whose;
+
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
 /// How often the running host is looked for again after another process was faster.
@@ -109,8 +113,20 @@ impl Talk {
     /// Gives an order and waits for its reply. When it returns, everything that the host said
     /// before the reply is shown and noted.
     pub async fn call(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
+        let about = pod.cloned().or_else(|| about(&method));
+        let reply = self.exchange(pod, method).await?;
+        if self.view != View::Nobody {
+            self.printer.reply(about.as_ref(), &reply);
+        }
+        if let Event::Created { info } = &reply {
+            self.know((**info).clone());
+        }
+        Ok(reply)
+    }
+
+    /// The same without showing the reply.
+    async fn exchange(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
         let (client, pod) = (self.client.clone(), pod.cloned());
-        let about = pod.clone().or_else(|| about(&method));
         let mut reply = Box::pin(async move { client.call(pod.as_ref(), method).await });
         let reply = loop {
             tokio::select! {
@@ -125,14 +141,7 @@ impl Talk {
         while let Ok(outgoing) = self.events.try_recv() {
             self.take(outgoing);
         }
-        let reply = reply?;
-        if self.view != View::Nobody {
-            self.printer.reply(about.as_ref(), &reply);
-        }
-        if let Event::Created { info } = &reply {
-            self.know((**info).clone());
-        }
-        Ok(reply)
+        Ok(reply?)
     }
 
     /// Waits until the host says something, and notes it.
@@ -267,6 +276,9 @@ impl Talk {
     }
 
     fn know(&mut self, info: PodInfo) {
+        if !is_busy(info.state) {
+            self.inbox.rested(&info.name);
+        }
         match self.pods.get_mut(&info.name) {
             Some(known) => known.info = info,
             None => {
@@ -314,22 +326,40 @@ impl Talk {
         }
     }
 
-    /// Ends the conversation. A host that is this process ends with it, once it is idle and nobody
-    /// else is attached; after a signal at once.
+    /// Ends the conversation and says whether something was refused during it. A host that is this
+    /// process ends with it, once no Pod is at work and nobody else is attached; after a signal at
+    /// once.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
-        self.printer.finish();
-        let Some(host) = self.host.take() else { return Ok(()) };
+        let Some(host) = self.host.take() else {
+            self.printer.finish();
+            return self.inbox.outcome();
+        };
         let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
         let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
+        self.printer.finish();
+        let ended = waited.and(self.inbox.outcome());
         drop(self);
         host.end().await;
-        waited
+        ended
     }
 
-    /// Waits as long as another client is attached to the host in this process.
+    /// Waits as long as a Pod is at work or another client is attached to the host in this process.
     async fn while_others_work(&mut self, host: &Host) -> Result<(), Failure> {
+        loop {
+            self.while_others_are_attached(host).await?;
+            tokio::select! {
+                done = self.until_done(Whose::Everybody) => done?,
+                () = host.ended() => return Ok(()),
+            }
+            if host.others(1) == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn while_others_are_attached(&mut self, host: &Host) -> Result<(), Failure> {
         let mut look = tokio::time::interval(LOOK);
-        while host.others(1) > 0 || self.pods().any(|info| info.state == State::Running) {
+        while host.others(1) > 0 {
             tokio::select! {
                 _ = look.tick() => {}
                 outgoing = self.receive() => {
@@ -338,6 +368,7 @@ impl Talk {
                 }
                 () = host.ended() => return Ok(()),
             }
+            self.refresh().await?;
         }
         Ok(())
     }
@@ -392,6 +423,14 @@ fn interrupted(number: u8) -> Failure {
         _ => "SIGTERM",
     };
     Failure::new(Exit::Signal(number), format!("ended by {name}"))
+}
+
+/// Whether a Pod in this state has a turn under way or a question open.
+fn is_busy(state: State) -> bool {
+    match state {
+        State::Running | State::NeedsYou => true,
+        State::Paused | State::Idle | State::Stopped | State::Failed | State::Unknown => false,
+    }
 }
 
 /// Why a Pod cannot get further without a person, when that is so.

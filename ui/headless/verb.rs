@@ -2,11 +2,11 @@
 
 use crate::command::{self, Call, Here, Verb};
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::marks::Begun;
-use crate::headless::talk::{Talk, View, stuck};
+use crate::headless::marks::End;
+use crate::headless::talk::{Talk, View, Whose, stuck};
 use crate::headless::{Unanswered, Work};
 use crate::start::Opening;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodName, RewindTarget, Segment, State};
 
@@ -22,13 +22,13 @@ pub struct Desk<'a> {
     opening: &'a Opening,
     work: &'a Work,
     current: Option<PodName>,
-    /// Pods that were given something to do, and the last input whose end is waited for.
-    busy: BTreeMap<PodName, Option<Begun>>,
+    /// Pods that were given something to do: how their last runs end is how the program ends.
+    busy: BTreeSet<PodName>,
 }
 
 impl<'a> Desk<'a> {
     pub fn new(opening: &'a Opening, work: &'a Work) -> Self {
-        Self { opening, work, current: None, busy: BTreeMap::new() }
+        Self { opening, work, current: None, busy: BTreeSet::new() }
     }
 
     /// What happens to questions when nobody types any more.
@@ -55,12 +55,13 @@ impl<'a> Desk<'a> {
 
     async fn say(&mut self, talk: &mut Talk, text: &str) -> Result<(), Failure> {
         let pod = self.somebody(talk).await?;
+        talk.look_after(&pod);
         let input = vec![Segment::Text { content: text.to_owned() }];
         let reply = talk.call(Some(&pod), Method::Send { input, queue: true }).await?;
         if let Event::Accepted { queued: Some(_), .. } = reply {
             talk.printer.note(&format!("queued for {pod}: it is sent when the turn ends"));
         }
-        self.busy.insert(pod, Begun::of(&reply));
+        self.busy.insert(pod);
         Ok(())
     }
 
@@ -102,7 +103,7 @@ impl<'a> Desk<'a> {
             talk.printer.note(note);
         }
         talk.view = View::All(Some(info.name.clone()));
-        talk.inbox.look_after(&info.name);
+        talk.inbox.look_at(&info.name);
         self.current = Some(info.name);
         Ok(())
     }
@@ -158,22 +159,20 @@ impl<'a> Desk<'a> {
             Some(pod) => Some(talk.find(&pod)?.name.clone()),
             None => None,
         };
+        let begins = matches!(verb, Verb::Send { .. } | Verb::Resume(_) | Verb::Compact(_));
+        if let Some(pod) = pod.as_ref().filter(|_| begins) {
+            talk.look_after(pod);
+        }
         let reply = talk.call(pod.as_ref(), method).await?;
         if let (Verb::Rewind(turn), Event::RewindTargets { head_entries, targets }) = (verb, &reply)
         {
             return self.rewind(talk, *turn, *head_entries, targets).await;
         }
         talk.printer.note(&command::done(verb, pod.as_ref(), &reply));
-        match (verb, reply) {
-            (Verb::New { .. }, Event::Created { info }) => {
-                let name = info.name;
-                self.go_to(talk, &name).await?;
-            }
-            (Verb::Send { .. } | Verb::Resume(_) | Verb::Compact(_), reply) => {
-                self.busy.extend(pod.map(|pod| (pod, Begun::of(&reply))));
-            }
-            _ => {}
+        if let (Verb::New { .. }, Event::Created { info }) = (verb, reply) {
+            self.go_to(talk, &info.name).await?;
         }
+        self.busy.extend(pod.filter(|_| begins));
         Ok(Next::GoOn)
     }
 
@@ -233,7 +232,7 @@ impl<'a> Desk<'a> {
     pub async fn finish(&mut self, talk: &mut Talk) -> Result<(), Failure> {
         let result = self.wait(talk).await;
         if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
-            for pod in self.busy.keys() {
+            for pod in &self.busy {
                 talk.interrupt(pod, &[Method::Pause]).await;
             }
         }
@@ -241,30 +240,15 @@ impl<'a> Desk<'a> {
     }
 
     async fn wait(&mut self, talk: &mut Talk) -> Result<(), Failure> {
-        let mut failure = Ok(());
-        while let Some((pod, input)) = self.busy.first_key_value() {
-            let (pod, input) = (pod.clone(), input.clone());
-            let Ok(info) = talk.find(&pod) else {
-                self.busy.remove(&pod);
-                continue;
-            };
-            let waits = talk.inbox.waits() && info.state == State::NeedsYou;
-            let stuck = stuck(info).filter(|_| !waits);
-            let over = input.is_none_or(|input| talk.end_of(&pod, &input).is_some());
-            let resting = info.state != State::Running && info.queue.is_empty() && !waits && over;
-            if !resting && stuck.is_none() {
-                talk.step().await?;
-                continue;
-            }
-            self.busy.remove(&pod);
-            let ended = talk.last_end(&pod).filter(|end| end.exit != Exit::Finished);
+        talk.until_done(Whose::Ours).await?;
+        let mut result = Ok(());
+        for pod in &self.busy {
+            let Ok(info) = talk.find(pod) else { continue };
             let ended =
-                ended.map(|end| Failure::new(end.exit, end.why.clone().unwrap_or_default()));
-            if failure.is_ok() {
-                failure = stuck.or(ended).map_or(Ok(()), Err);
-            }
+                stuck(info).map_or_else(|| talk.last_end(pod).map_or(Ok(()), End::result), Err);
+            result = result.and(ended);
         }
-        failure
+        result
     }
 }
 

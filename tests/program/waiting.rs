@@ -1,0 +1,155 @@
+//! Without a screen the program is there until its work is done: with what children have still to
+//! do, to tell and to ask.
+
+use crate::bench::{Bench, Done};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "go"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "dig", scope = [{ target = "{cwd}/a", permission = "write" }] } }]
+[[when.step]]
+text = "spawned"
+
+[[when]]
+says = "ask"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "fetch", scope = [{ target = "{cwd}/a", permission = "write" }] } }]
+[[when.step]]
+text = "spawned"
+
+[[when]]
+says = "dig"
+[[when.step]]
+wait_ms = 300
+text = "dug"
+
+[[when]]
+says = "fetch"
+[[when.step]]
+wait_ms = 300
+call = [{ name = "Bash", args = { command = "echo fetched", needs = ["network"], reason = "crates" } }]
+[[when.step]]
+text = "It said: {result}"
+
+[[when]]
+says = "long"
+[[when.step]]
+text = "word "
+repeat = 100000
+chunk = 5
+delay_ms = 20
+
+[[when]]
+note = "*`kid` finished*"
+[[when.step]]
+call = [{ name = "Write", args = { file_path = "{cwd}/collected", content = "x" } }]
+[[when.step]]
+text = "collected"
+
+[[when]]
+any = true
+text = "heard: {1}"
+"#;
+
+const WAY: &str = "nobody is here to answer; --allow 'Bash+network:echo fetched' lets it pass";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.play(SCRIPT);
+    std::fs::create_dir(bench.ws().join("a")).expect("a new directory");
+    bench
+}
+
+/// What the parent does when it hears that its child is done.
+fn collected(bench: &Bench) -> bool {
+    bench.ws().join("collected").exists()
+}
+
+/// The three ways to say one thing and go.
+fn three_ways(what: &str, more: &[&str], check: impl Fn(&Bench, &Done)) {
+    let ways: [(&[&str], &str); 3] = [
+        (&["-c", ":new ws", "-c", &format!(":send ws {what}")], ""),
+        (&["--no-ui"], &format!("{what}\n")),
+        (&["-p", what], ""),
+    ];
+    for (args, input) in ways {
+        let bench = bench();
+        let model = bench.model();
+        let args = [&["--model", &model], more, args].concat();
+        check(&bench, &bench.yoi_reading(&args, input));
+    }
+}
+
+#[test]
+fn the_end_waits_until_a_parent_has_heard_of_its_child_and_finished() {
+    three_ways("go", &[], |bench, done| {
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.out.ends_with("collected\n"), "{done:?}");
+        assert!(done.err.contains("waiting for kid"), "{done:?}");
+        assert!(collected(bench), "{done:?}");
+        assert_eq!(bench.pod("kid").expect("the child")["state"], "idle");
+    });
+}
+
+#[test]
+fn what_a_child_asks_after_its_parent_has_ended_is_denied_and_ends_with_3() {
+    three_ways("ask", &[], |bench, done| {
+        assert_eq!(done.code, Some(3), "{done:?}");
+        assert!(done.err.contains(WAY), "{done:?}");
+        assert!(collected(bench), "{done:?}");
+    });
+}
+
+#[test]
+fn what_a_child_asks_after_its_parent_has_ended_passes_as_the_command_line_says() {
+    three_ways("ask", &["--allow", "Bash+network:echo *"], |bench, done| {
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.err.contains("allowed by --allow"), "{done:?}");
+        assert!(collected(bench), "{done:?}");
+    });
+}
+
+#[test]
+fn with_a_host_elsewhere_the_questions_of_own_pods_are_met_until_they_are_done() {
+    let bench = bench();
+    let _host = bench.serve();
+    let done = bench.yoi(&["--model", &bench.model(), "-p", "ask"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains(WAY), "{done:?}");
+    assert!(collected(&bench), "{done:?}");
+    assert_eq!(bench.pod("ws").expect("the parent")["state"], "stopped");
+}
+
+#[test]
+fn told_to_wait_the_program_is_there_until_a_child_is_answered() {
+    let bench = bench();
+    let _host = bench.serve();
+    let mut command = bench.command(&["--ask", "wait", "--model", &bench.model(), "-p", "ask"]);
+    let mut child = command.stdin(Stdio::null()).spawn().expect("the program starts");
+    let errors = BufReader::new(child.stderr.take().expect("its errors"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("[1] kid asks: ")).expect("the question");
+    assert!(child.try_wait().expect("a child").is_none(), "it waits");
+    std::thread::spawn(move || lines.for_each(drop));
+    let answer = bench.yoi_reading(&["--no-ui"], ":allow 1\n");
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let done = bench.finish(child);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(collected(&bench), "{done:?}");
+}
+
+#[test]
+fn what_others_gave_a_child_to_do_is_not_waited_for() {
+    let bench = bench();
+    let _host = bench.serve();
+    let model = bench.model();
+    let first = bench.yoi(&["--model", &model, "-c", ":new ws", "-c", ":send ws go"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert_eq!(bench.yoi(&["send", "kid", "long"]).code, Some(0));
+    let done = bench.yoi(&["--pod", "ws", "-p", "status"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: status\n"), "{done:?}");
+    assert_eq!(bench.pod("kid").expect("the child")["state"], "running");
+}
