@@ -159,6 +159,25 @@ fn a_transcript_is_printed_from_its_beginning() {
 }
 
 #[test]
+fn a_pod_that_cannot_come_back_is_refused_by_the_order_and_by_the_verb() {
+    let bench = Bench::new();
+    let gone = bench.ws().join("gone");
+    fs::create_dir(&gone).expect("a new directory");
+    let model = bench.model();
+    bench.yoi(&["--model", &model, "-c", "new g --cwd gone", "-c", "stop g"]);
+    fs::remove_dir(&gone).expect("an empty directory");
+    let why = format!("pod `g` cannot be restored: its directory {} is not there", gone.display());
+    for args in [["restore", "g"], ["-c", "restore g"], ["-c", "restore g --tree"]] {
+        let done = bench.yoi(&args);
+        assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+        assert!(done.last_words().contains(&why), "{args:?}: {done:?}");
+    }
+    let plan = bench.yoi(&["-c", "restore g --plan"]);
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    assert!(plan.err.contains("g cannot come back · its directory"), "{plan:?}");
+}
+
+#[test]
 fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a"]);

@@ -72,6 +72,9 @@ impl Supervisor {
         if how.plan {
             return Ok(Event::Plan { steps, done: false });
         }
+        if let Some(PlanStep { what: Restoring::Impossible, notes, .. }) = steps.first() {
+            return Err(not_restorable(&first.name, &notes.join(" · ")));
+        }
         for step in &mut steps {
             if !matches!(step.what, Restoring::Idle | Restoring::Paused) {
                 continue;
