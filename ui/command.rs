@@ -11,7 +11,7 @@ pub mod done;
 mod read;
 
 pub use about::about;
-pub use done::{done, done_all};
+pub use done::{done, done_all, peer_needs};
 pub use read::{complete_verb, naming, offered, read_all};
 
 /// What an argument names, for completion.

@@ -7,6 +7,7 @@ pub mod input;
 pub mod transcript;
 pub mod scope;
 pub mod wait;
+pub mod why;
 pub mod tree;
 pub mod peers;
 pub mod inbox;

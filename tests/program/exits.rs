@@ -73,6 +73,21 @@ fn no_such_pod_is_5() {
 }
 
 #[test]
+fn no_such_pod_is_5_wherever_a_verb_names_it() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    let verbs =
+        ["stop nobody", "peer nobody", "unpeer nobody", "lend a nobody x", "explain nobody"];
+    for verb in verbs {
+        let done = bench.yoi(&["--pod", "a", "-c", verb]);
+        assert_eq!(done.code, Some(5), "{verb}: {done:?}");
+        assert!(done.last_words().contains("there is no pod `nobody`"), "{verb}: {done:?}");
+    }
+    let done = bench.yoi(&["--pod", "a", "-c", "peer a"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+}
+
+#[test]
 fn a_host_of_another_version_is_5_and_both_are_named() {
     let bench = Bench::new();
     std::fs::create_dir_all(bench.data()).expect("a writable home");

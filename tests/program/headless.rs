@@ -178,6 +178,28 @@ fn a_pod_that_cannot_come_back_is_refused_by_the_order_and_by_the_verb() {
 }
 
 #[test]
+fn explain_says_the_state_and_why_in_text() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "new b", "-c", "stop b"]);
+    let peered = bench.yoi(&["--pod", "a", "-c", "peer b"]);
+    let said = "peers registered: a ↔ b · b is stopped; messages to it need :restore\n";
+    assert!(peered.err.ends_with(said), "{peered:?}");
+    let done = bench.yoi(&["--pod", "a", "-c", "explain", "-c", "explain b"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let parts = [
+        "state       idle since ",
+        "because     its turn is over; it waits for a message",
+        "peers       b (stopped)",
+        "works in    ",
+        "state       stopped since ",
+        "because     it was stopped; :restore brings it back",
+    ];
+    let places: Vec<_> = parts.iter().map(|part| done.out.find(part)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", done.out);
+    assert_eq!(bench.yoi(&["-c", "explain"]).code, Some(2));
+}
+
+#[test]
 fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a"]);

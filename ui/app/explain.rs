@@ -1,19 +1,15 @@
-//! Why a Pod is in its state, as one reads it; and what can be done about it now.
+//! Why a Pod is in its state, over everything else; and what can be done about it now.
 
 use crate::app::{App, Effect, Focus, Overlay};
 use crate::command::{Argument, find};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
-use crate::pane::age::{clock, elapsed};
 use crate::pane::fit::wrap;
-use crate::pane::inbox::spelt_out;
-use crate::pane::{scope, wait};
+use crate::pane::why::{Known, LABEL};
 use yoi::protocol::{PodInfo, PodName, State};
 
 /// The widest text of a popup with nothing but text, in columns.
 const WIDEST: u16 = 96;
-/// The columns of what a line is about.
-const LABEL: usize = 12;
 
 impl App {
     /// The Pod that a key on a row is about.
@@ -41,70 +37,15 @@ impl App {
         };
         let title = format!("{}: {}", info.name, self.setup.glyphs.look(info).word);
         let room = self.sheet_width().saturating_sub(LABEL);
+        let known = Known { family: &self.family, now: self.now, zone: self.zone() };
         let mut lines = Vec::new();
-        for (label, text) in self.explanation(info) {
+        for (label, text) in known.explain(info) {
             for (i, line) in wrap(&text, room).into_iter().enumerate() {
                 let label = if i == 0 { label } else { "" };
                 lines.push(format!("{label:<LABEL$}{line}"));
             }
         }
         self.open_lines(&title, lines)
-    }
-
-    fn explanation(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
-        let at = |millis: u64| clock(millis, self.now, self.zone());
-        let ago = |millis: u64| elapsed(self.now.saturating_sub(millis));
-        let look = self.setup.glyphs.look(info);
-        let state = format!("{} since {} ({})", look.word, at(info.since), ago(info.since));
-        let mut lines = vec![("state", state), ("because", because(info))];
-        lines.extend(wait::sentence(info, &self.family, self.now).map(|wait| ("waits", wait)));
-        for ask in self.family.asks().iter().filter(|ask| ask.pod == info.name) {
-            let what = spelt_out(&ask.line());
-            lines.push(("asks you", format!("{what} · {} · {}", ask.because, ago(ask.since))));
-        }
-        let heard = match info.last_activity {
-            0 => format!("no. {}", info.seq),
-            last => format!(
-                "no. {} · it last did something at {} ({} ago)",
-                info.seq,
-                at(last),
-                ago(last)
-            ),
-        };
-        lines.push(("last event", heard));
-        if let Some(run) = &info.last_result {
-            let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            lines.push((
-                "last run",
-                format!("{} at {}{why}", run.result.replace('_', " "), at(run.at)),
-            ));
-        }
-        lines.extend(self.relations(info));
-        lines.extend(authority(info));
-        lines.extend(info.notes.iter().map(|note| ("note", note.clone())));
-        lines
-    }
-
-    fn relations(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
-        let word = |name: &PodName| {
-            let info = self.family.get(name);
-            let word = info.map_or("gone", |info| self.setup.glyphs.look(info).word);
-            format!("{name} ({word})")
-        };
-        let list =
-            |names: Vec<&PodName>| names.into_iter().map(word).collect::<Vec<_>>().join(", ");
-        let lineage: Vec<_> = self.family.lineage(info).into_iter().map(word).collect();
-        let children: Vec<_> = self.family.children(&info.name).map(|info| &info.name).collect();
-        let mut lines = vec![
-            ("below", lineage.join(" › ")),
-            ("children", list(children)),
-            ("peers", list(self.family.peers_of(&info.name))),
-        ];
-        lines.retain(|(_, text)| !text.is_empty());
-        if !info.queue.is_empty() {
-            lines.push(("queue", format!("{} waiting", info.queue.len())));
-        }
-        lines
     }
 
     /// Text to be read, over everything else.
@@ -178,40 +119,6 @@ impl App {
         self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
         Vec::new()
     }
-}
-
-fn because(info: &PodInfo) -> String {
-    let doing = info.activity.as_deref().unwrap_or("its model is asked");
-    match (&info.why, info.state) {
-        (Some(why), _) => why.clone(),
-        (None, State::Running) => format!("a turn is under way: {doing}"),
-        (None, State::NeedsYou) => "only a person can get it further".into(),
-        (None, State::Paused) => {
-            "its turn was interrupted; :resume goes on, :cancel drops it".into()
-        }
-        (None, State::Idle) if info.unseen => "its turn ended and nobody has looked yet".into(),
-        (None, State::Idle) => "its turn is over; it waits for a message".into(),
-        (None, State::Stopped) => "it was stopped; :restore brings it back".into(),
-        (None, State::Failed) => "the runtime cannot go on with it".into(),
-        (None, State::Unknown) => "the host is newer than this screen".into(),
-    }
-}
-
-fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
-    let mut lines: Vec<(&'static str, String)> = Vec::new();
-    let mut several = |label: &'static str, texts: Vec<String>| {
-        for (i, text) in texts.into_iter().enumerate() {
-            lines.push((if i == 0 { label } else { "" }, text));
-        }
-    };
-    several("may", info.scope.iter().map(scope::rule).collect());
-    several("but", info.deny.iter().map(scope::denied).collect());
-    several("lent", info.lent.iter().map(scope::lent).collect());
-    several("works in", vec![info.cwd.display().to_string()]);
-    if !info.model.is_empty() {
-        several("model", vec![format!("{} ({})", info.model, info.model_why)]);
-    }
-    lines
 }
 
 /// The lines that make sense for a Pod in its state.

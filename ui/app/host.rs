@@ -245,10 +245,8 @@ impl App {
 
     /// A new peer that is not live is told with what it needs.
     fn say_peered(&mut self, text: String, peer: &PodName) -> Vec<Effect> {
-        let stopped = self.family.get(peer).filter(|info| info.state == State::Stopped);
-        let needs = stopped
-            .map(|info| format!(" · {} is stopped; messages to it need :restore", info.name));
-        self.say(Kind::Done, text + &needs.unwrap_or_default())
+        let needs = command::peer_needs(self.family.get(peer));
+        self.say(Kind::Done, text + &needs)
     }
 
     fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {

@@ -4,7 +4,7 @@ use crate::command::Verb;
 use crate::pane::scope;
 use std::fmt::Write as _;
 use yoi::protocol::{
-    Action, Event, PathHolder, PlanStep, PodName, PolicyRule, Restoring, StoppedPod,
+    Action, Event, PathHolder, PlanStep, PodInfo, PodName, PolicyRule, Restoring, State, StoppedPod,
 };
 use yoi::scope::Permission;
 
@@ -91,7 +91,7 @@ fn plain(verb: &Verb, pod: &str, reply: &Event) -> String {
     }
 }
 
-fn created(verb: &Verb, pod: Option<&PodName>, info: &yoi::protocol::PodInfo) -> String {
+fn created(verb: &Verb, pod: Option<&PodName>, info: &PodInfo) -> String {
     match (verb, pod) {
         (Verb::Fork { .. }, Some(from)) => {
             format!("{} goes on from the history of {from}", info.name)
@@ -102,6 +102,14 @@ fn created(verb: &Verb, pod: Option<&PodName>, info: &yoi::protocol::PodInfo) ->
 
 fn peered(source: &PodName, peer: &PodName) -> String {
     format!("peers registered: {source} ↔ {peer}")
+}
+
+/// What messages to a new peer need, when it is not live; it follows the sentence for the peers.
+pub fn peer_needs(peer: Option<&PodInfo>) -> String {
+    let stopped = peer.filter(|info| info.state == State::Stopped);
+    let needs =
+        |info: &PodInfo| format!(" · {} is stopped; messages to it need :restore", info.name);
+    stopped.map(needs).unwrap_or_default()
 }
 
 /// Who was stopped, and what of their scope went back to whom; one list for each Pod that was named.

@@ -147,6 +147,11 @@ impl Inbox {
         }
     }
 
+    /// All that wait, oldest first.
+    pub fn open(&self) -> &[Ask] {
+        &self.open
+    }
+
     /// All that wait, as a person reads them.
     pub fn questions(&self) -> Vec<String> {
         self.open.iter().map(|ask| self.question(ask)).collect()

@@ -1,18 +1,22 @@
 //! A conversation with a host: orders and their replies, while the events that arrive meanwhile
 //! are shown and noted.
 
+use crate::app::family::Family;
 use crate::headless::ask::{Inbox, Meeting};
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::marks::{Begun, End, Marks};
 use crate::headless::print::Printer;
 use crate::headless::signal::Signals;
+use crate::pane::why;
 use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use yoi::client::{Client, Events};
 use yoi::host::{Host, HostError, PlaceError};
 use yoi::protocol::event::Line;
-use yoi::protocol::{Ask, Entry, Event, Method, Outgoing, PodInfo, PodName, State, Verdict};
+use yoi::protocol::{
+    Ask, Entry, Event, Method, Outgoing, PeerEdge, PodInfo, PodName, State, Verdict,
+};
 
 mod rest;
 
@@ -56,6 +60,7 @@ pub struct Talk {
     /// Whether the family was told once.
     told: bool,
     pods: BTreeMap<PodName, Known>,
+    peers: Vec<PeerEdge>,
     /// Pods of which events were missed.
     stale: BTreeSet<PodName>,
     /// Set when this process is the host.
@@ -82,6 +87,7 @@ impl Talk {
             inbox: Inbox::default(),
             told: false,
             pods: BTreeMap::new(),
+            peers: Vec::new(),
             stale: BTreeSet::new(),
             host,
         };
@@ -108,6 +114,19 @@ impl Talk {
     pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
         let found = self.pods().find(|info| info.name.key() == name.key());
         found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
+    }
+
+    /// Everything that is known of a Pod and its state, a line for each thing.
+    pub fn explain(&self, name: &PodName) -> Result<String, Failure> {
+        let info = self.find(name)?;
+        let mut family = Family::default();
+        let asks = self.inbox.open().to_vec();
+        family.replace(self.pods().cloned().collect(), self.peers.clone(), asks);
+        let zone = jiff::tz::TimeZone::system();
+        let known = why::Known { family: &family, now: yoi::protocol::now_ms(), zone: &zone };
+        let lines = known.explain(info).into_iter();
+        let lines = lines.map(|(label, text)| format!("{label:<0$}{text}", why::LABEL));
+        Ok(lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// Gives an order and waits for its reply. When it returns, everything that the host said
@@ -223,10 +242,19 @@ impl Talk {
         self.inbox.note(&outgoing.event);
         let Outgoing { pod, event, .. } = outgoing;
         match event {
-            Event::Family { pods, .. } => self.family(pods),
+            Event::Family { pods, peers, .. } => {
+                self.peers = peers;
+                self.family(pods);
+            }
+            Event::Peered { source, peer } => self.peers.push(PeerEdge::new(source, peer)),
+            Event::Unpeered { source, peer } => {
+                let edge = PeerEdge::new(source, peer);
+                self.peers.retain(|known| *known != edge);
+            }
             Event::PodChanged { info } => self.know(*info),
             Event::PodRemoved { name } => {
                 self.pods.remove(&name);
+                self.peers.retain(|edge| edge.other(&name).is_none());
             }
             Event::Lagged => self.missed(),
             event => {

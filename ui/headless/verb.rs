@@ -159,6 +159,9 @@ impl<'a> Desk<'a> {
             Some(pod) => Some(talk.find(&pod)?.name.clone()),
             None => None,
         };
+        if let Some(other) = second(verb) {
+            talk.find(&other)?;
+        }
         let begins = matches!(verb, Verb::Send { .. } | Verb::Resume(_) | Verb::Compact(_));
         if let Some(pod) = pod.as_ref().filter(|_| begins) {
             talk.look_after(pod);
@@ -168,7 +171,11 @@ impl<'a> Desk<'a> {
         {
             return self.rewind(talk, *turn, *head_entries, targets).await;
         }
-        talk.printer.note(&command::done(verb, pod.as_ref(), &reply));
+        let needs = match (verb, second(verb)) {
+            (Verb::Peer(_), Some(peer)) => command::peer_needs(talk.find(&peer).ok()),
+            _ => String::new(),
+        };
+        talk.printer.note(&(command::done(verb, pod.as_ref(), &reply) + &needs));
         if let (Verb::New { .. }, Event::Created { info }) = (verb, reply) {
             self.go_to(talk, &info.name).await?;
         }
@@ -216,9 +223,12 @@ impl<'a> Desk<'a> {
                 }
                 questions.iter().for_each(|question| talk.printer.data(question));
             }
+            Verb::Explain(pod) => {
+                let pod = self.named_or_current(pod.as_ref())?;
+                talk.printer.data(&talk.explain(&pod)?);
+            }
             Verb::Model(None) => {
-                let pod = self.current.clone();
-                let pod = pod.ok_or_else(|| Failure::usage("which pod? :open one first"))?;
+                let pod = self.named_or_current(None)?;
                 let info = talk.find(&pod)?;
                 let text = format!("{}: {} ({})", info.name, info.model, info.model_why);
                 talk.printer.data(&text);
@@ -226,6 +236,11 @@ impl<'a> Desk<'a> {
             other => return Err(only_on_the_screen(other)),
         }
         Ok(Next::GoOn)
+    }
+
+    fn named_or_current(&self, named: Option<&PodName>) -> Result<PodName, Failure> {
+        let pod = named.or(self.current.as_ref()).cloned();
+        pod.ok_or_else(|| Failure::usage("which pod? name one, or :open it first"))
     }
 
     /// Waits until nothing runs any more that was begun here.
@@ -249,6 +264,15 @@ impl<'a> Desk<'a> {
             result = result.and(ended);
         }
         result
+    }
+}
+
+/// The other Pod that a verb is about; a name that is none is left to the host, which says why.
+fn second(verb: &Verb) -> Option<PodName> {
+    match verb {
+        Verb::Peer(name) | Verb::Unpeer(name) => PodName::parse(name).ok(),
+        Verb::Lend { to, .. } => Some(to.clone()),
+        _ => None,
     }
 }
 

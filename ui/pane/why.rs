@@ -1,0 +1,116 @@
+//! Why a Pod is in its state, since when, and what it waits for, in words: the screen shows them and
+//! the program without one prints them.
+
+use crate::app::family::Family;
+use crate::pane::age::{clock, elapsed};
+use crate::pane::glyph::Glyphs;
+use crate::pane::inbox::spelt_out;
+use crate::pane::{scope, wait};
+use jiff::tz::TimeZone;
+use yoi::protocol::{PodInfo, PodName, State};
+
+/// The columns of what a line is about.
+pub const LABEL: usize = 12;
+
+/// What the words are made from.
+pub struct Known<'a> {
+    pub family: &'a Family,
+    /// Milliseconds since the Unix epoch.
+    pub now: u64,
+    pub zone: &'a TimeZone,
+}
+
+impl Known<'_> {
+    /// Everything there is to say of a Pod and its state; lines of one label belong together.
+    pub fn explain(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
+        let at = |millis: u64| clock(millis, self.now, self.zone);
+        let ago = |millis: u64| elapsed(self.now.saturating_sub(millis));
+        let state = format!("{} since {} ({})", word(info), at(info.since), ago(info.since));
+        let mut lines = vec![("state", state), ("because", because(info))];
+        lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
+        for ask in self.family.asks().iter().filter(|ask| ask.pod == info.name) {
+            let what = spelt_out(&ask.line());
+            lines.push(("asks you", format!("{what} · {} · {}", ask.because, ago(ask.since))));
+        }
+        let heard = match info.last_activity {
+            0 => format!("no. {}", info.seq),
+            last => format!(
+                "no. {} · it last did something at {} ({} ago)",
+                info.seq,
+                at(last),
+                ago(last)
+            ),
+        };
+        lines.push(("last event", heard));
+        if let Some(run) = &info.last_result {
+            let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            lines.push((
+                "last run",
+                format!("{} at {}{why}", run.result.replace('_', " "), at(run.at)),
+            ));
+        }
+        lines.extend(self.relations(info));
+        lines.extend(authority(info));
+        lines.extend(info.notes.iter().map(|note| ("note", note.clone())));
+        lines
+    }
+
+    fn relations(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
+        let named = |name: &PodName| {
+            let word = self.family.get(name).map_or("gone", word);
+            format!("{name} ({word})")
+        };
+        let list =
+            |names: Vec<&PodName>| names.into_iter().map(named).collect::<Vec<_>>().join(", ");
+        let lineage: Vec<_> = self.family.lineage(info).into_iter().map(named).collect();
+        let children: Vec<_> = self.family.children(&info.name).map(|info| &info.name).collect();
+        let mut lines = vec![
+            ("below", lineage.join(" › ")),
+            ("children", list(children)),
+            ("peers", list(self.family.peers_of(&info.name))),
+        ];
+        lines.retain(|(_, text)| !text.is_empty());
+        if !info.queue.is_empty() {
+            lines.push(("queue", format!("{} waiting", info.queue.len())));
+        }
+        lines
+    }
+}
+
+fn word(info: &PodInfo) -> &'static str {
+    Glyphs::default().look(info).word
+}
+
+fn because(info: &PodInfo) -> String {
+    let doing = info.activity.as_deref().unwrap_or("its model is asked");
+    match (&info.why, info.state) {
+        (Some(why), _) => why.clone(),
+        (None, State::Running) => format!("a turn is under way: {doing}"),
+        (None, State::NeedsYou) => "only a person can get it further".into(),
+        (None, State::Paused) => {
+            "its turn was interrupted; :resume goes on, :cancel drops it".into()
+        }
+        (None, State::Idle) if info.unseen => "its turn ended and nobody has looked yet".into(),
+        (None, State::Idle) => "its turn is over; it waits for a message".into(),
+        (None, State::Stopped) => "it was stopped; :restore brings it back".into(),
+        (None, State::Failed) => "the runtime cannot go on with it".into(),
+        (None, State::Unknown) => "the host is newer than this screen".into(),
+    }
+}
+
+fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<(&'static str, String)> = Vec::new();
+    let mut several = |label: &'static str, texts: Vec<String>| {
+        for (i, text) in texts.into_iter().enumerate() {
+            lines.push((if i == 0 { label } else { "" }, text));
+        }
+    };
+    several("may", info.scope.iter().map(scope::rule).collect());
+    several("but", info.deny.iter().map(scope::denied).collect());
+    several("lent", info.lent.iter().map(scope::lent).collect());
+    several("works in", vec![info.cwd.display().to_string()]);
+    if !info.model.is_empty() {
+        several("model", vec![format!("{} ({})", info.model, info.model_why)]);
+    }
+    lines
+}
