@@ -168,6 +168,8 @@ pub enum End {
     RolledBack,
     Cancelled,
     Compacted,
+    /// It did not end by itself and was ended; its log says so when it is opened next.
+    CutOff,
     /// The provider, a tool or the log failed; the text says which.
     Failed(Refusal),
 }

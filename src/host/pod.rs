@@ -77,7 +77,7 @@ pub(crate) enum Order {
     /// What a child of it takes over.
     Parental { answer: oneshot::Sender<Parental> },
     /// News of a child, which the mailbox holds already.
-    News { row: Mail },
+    News { row: Mail, answer: oneshot::Sender<()> },
     /// A person answered what the Pod asked; the store holds it.
     Answered { answered: Answered, answer: oneshot::Sender<()> },
     /// Make the socket anew; it vanished.
@@ -237,15 +237,11 @@ impl Handle {
         subscription.await.ok()
     }
 
-    /// Hands on news of a child without waiting for the Pod.
-    pub(crate) fn news(&self, row: Mail) {
-        use mpsc::error::TrySendError;
-        let Err(TrySendError::Full(order)) = self.orders.try_send(Order::News { row }) else {
-            return;
-        };
-        let orders = self.orders.clone();
+    /// Hands on news of a child; resolves when the Pod has taken them up, or does not. Only from a
+    /// child to its parent: nobody who is waited for here waits for that child.
+    pub(crate) async fn news(&self, row: Mail) {
         // A Pod that ends meanwhile finds the news in its mailbox.
-        tokio::spawn(async move { orders.send(order).await.is_ok() });
+        self.wait_for(|answer| Order::News { row, answer }).await;
     }
 
     /// Hands a person's answer over; resolves when the Pod has told of it.
@@ -327,10 +323,7 @@ impl Pod {
                     Some(order) => self.order(order).await,
                     None => break,
                 },
-                out = next(&mut self.run) => match out {
-                    Some(out) => self.follow(out).await,
-                    None => self.run_ended().await,
-                },
+                out = next(&mut self.run) => self.heard(out).await,
                 () = tokio::time::sleep_until(close_at), if self.close_at.is_some() => {
                     self.close_log().await;
                 }
@@ -373,7 +366,10 @@ impl Pod {
                 let (resolved, env) = (self.resolved.clone(), self.env.clone());
                 let _ = answer.send(Parental { cwd, workspace, resolved, env });
             }
-            Order::News { row } => self.news(row).await,
+            Order::News { row, answer } => {
+                self.news(row).await;
+                let _ = answer.send(());
+            }
             Order::Answered { answered, answer } => {
                 self.answered(answered).await;
                 // The answering side may have gone.
@@ -449,8 +445,15 @@ impl Pod {
         }
     }
 
-    /// Enters a state, and says so on the wire when its word there changes.
+    /// Enters a state. Whatever a stopped Pod's last turn leaves behind does not show it as living.
     fn enter(&mut self, state: State, why: Option<String>) {
+        if self.row.wanted == Wanted::Live || state == State::Stopped {
+            self.show(state, why);
+        }
+    }
+
+    /// Shows a state, and says so on the wire when its word there changes.
+    fn show(&mut self, state: State, why: Option<String>) {
         let before = self.status();
         self.change(|info| {
             info.state = state;

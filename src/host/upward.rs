@@ -100,7 +100,7 @@ async fn deliver(shared: &Shared, parent: &PodName, mail: Mail) {
     let Ok(true) = shared.store.add_mail(parent, mail.clone()).await else { return };
     crate::crash_point!("upward-stored");
     if let Some(handle) = shared.pod(parent) {
-        handle.news(mail);
+        handle.news(mail).await;
     }
 }
 

@@ -139,12 +139,15 @@ impl Pod {
     }
 
     async fn resume(&mut self, answer: Answer) {
+        if let Err(refusal) = self.must_be_live() {
+            return reply(answer, Err(refusal));
+        }
         let Some(answer) = self.resume_answered(answer).await else { return };
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
         }
         if self.info.borrow().state != State::Paused {
-            if self.is_live() && !self.waiting().await.unwrap_or_default().is_empty() {
+            if !self.waiting().await.unwrap_or_default().is_empty() {
                 self.next_of_inbox().await;
                 return reply(answer, Ok(done()));
             }
@@ -263,7 +266,7 @@ impl Pod {
 
     /// A Pod that waited for a key and has one now takes up what waits for it.
     async fn go_on_with_key(&mut self) {
-        if self.run.is_some() || self.waits() || self.key_is_missing() {
+        if self.run.is_some() || self.waits() || self.key_is_missing() || !self.is_live() {
             return;
         }
         if self.info.borrow().state != State::NeedsYou {

@@ -7,7 +7,7 @@ use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::news;
 use crate::host::pod::tail::{self, Tail};
-use crate::host::pod::{Handle, Pod, TO_FINISH};
+use crate::host::pod::{Handle, Pod, TO_FINISH, next};
 use crate::host::{Answer, Shared, door, upward};
 use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
 use crate::session::Journal;
@@ -125,7 +125,7 @@ impl Pod {
         let result = self.become_live().await;
         if let Err(refusal) = &result {
             // It shows why it does not live; :restore tries again.
-            self.enter(State::Failed, Some(refusal.message.clone()));
+            self.show(State::Failed, Some(refusal.message.clone()));
         }
         reply(answer, result);
     }
@@ -260,9 +260,14 @@ impl Pod {
         }
     }
 
-    /// The store says so: it is stopped, and restorable.
+    /// The store says so: it is stopped, and restorable. A turn that is still there is ended.
     pub(super) async fn stopped(&mut self, by: Option<crate::protocol::PodName>) {
         self.row.wanted = Wanted::Stopped;
+        self.end_run();
+        while self.run.is_some() {
+            let out = next(&mut self.run).await;
+            self.heard(out).await;
+        }
         (self.released, self.end_at) = (false, None);
         self.end_questions().await;
         self.close_log().await;

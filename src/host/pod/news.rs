@@ -83,6 +83,7 @@ fn outcome(end: &End) -> Option<(&'static str, Option<String>)> {
         End::RolledBack => Some(("rolled_back", None)),
         End::Cancelled => Some(("cancelled", None)),
         End::Failed(refusal) => Some(("failed", Some(refusal.message.clone()))),
-        End::Compacted => None,
+        // One that was cut off has not ended: it can go on.
+        End::Compacted | End::CutOff => None,
     }
 }

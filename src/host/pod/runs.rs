@@ -147,8 +147,16 @@ impl Pod {
         }
     }
 
+    /// Follows the run; `None` is its end.
+    pub(super) async fn heard(&mut self, out: Option<Out>) {
+        match out {
+            Some(out) => self.follow(out).await,
+            None => self.run_ended().await,
+        }
+    }
+
     /// Tells what the run said.
-    pub(super) async fn follow(&mut self, out: Out) {
+    async fn follow(&mut self, out: Out) {
         match out {
             Out::Event(event) => self.teller.tell(&event),
             Out::Committed { entries, end } => {
@@ -200,7 +208,7 @@ impl Pod {
     }
 
     /// The run is over: its task gives the mind back and says how it ended.
-    pub(super) async fn run_ended(&mut self) {
+    async fn run_ended(&mut self) {
         let Some(run) = self.run.take() else { return };
         let (mind, end) = run.task.await.unwrap_or_else(|error| (None, fault(&error)));
         self.mind = mind;
@@ -208,24 +216,14 @@ impl Pod {
         let last = self.info.borrow().activity.clone();
         // What it did last is only shown; losing it loses nothing.
         let _ = self.shared.store.set_last(&self.row.name, last).await;
-        let (state, why) = match &end {
-            End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
-                (State::Idle, None)
-            }
-            End::LimitReached => (
-                State::Idle,
-                Some(format!("stopped after {} model requests", self.resolved.max_turns)),
-            ),
-            End::Paused => (State::Paused, Some("paused; :resume goes on".to_owned())),
-            End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
-        };
-        let (state, why) = self.left_waiting().unwrap_or((state, why));
+        let (state, why) = self.left_waiting().unwrap_or_else(|| self.rest_after(&end));
         let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
+        // Told first: while news of it are on their way, somebody is at work.
+        self.run_is_over(&end, run.ended).await;
         self.enter(state, why);
         self.row.since = self.info.borrow().since;
         // Only shown, like what it did last.
         let _ = self.shared.store.set_since(&self.row.name, self.row.since).await;
-        self.run_is_over(&end, run.ended).await;
         for answer in run.halting {
             reply(answer, Ok(done()));
         }
@@ -238,6 +236,22 @@ impl Pod {
         }
         if matches!(end, End::Finished | End::LimitReached | End::Compacted) {
             self.next_of_inbox().await;
+        }
+    }
+
+    /// How the Pod rests after a run.
+    fn rest_after(&self, end: &End) -> (State, Option<String>) {
+        match end {
+            End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
+                (State::Idle, None)
+            }
+            End::LimitReached => {
+                let why = format!("stopped after {} model requests", self.resolved.max_turns);
+                (State::Idle, Some(why))
+            }
+            End::Paused => (State::Paused, Some("paused; :resume goes on".into())),
+            End::CutOff => (State::Paused, Some("cut off; :resume goes on".into())),
+            End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
         }
     }
 
@@ -332,8 +346,11 @@ pub(super) fn accepted(answer: Answer) -> Accepted {
 }
 
 fn fault(error: &tokio::task::JoinError) -> End {
-    let what = if error.is_panic() { "a fault in the program" } else { "the end of the host" };
-    End::Failed(Refusal::internal(format!("{what} stopped this run; :resume goes on")))
+    if error.is_cancelled() {
+        return End::CutOff;
+    }
+    let text = "a fault in the program stopped this run; :resume goes on";
+    End::Failed(Refusal::internal(text))
 }
 
 fn last_line(text: &str) -> Option<String> {

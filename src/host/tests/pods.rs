@@ -21,6 +21,12 @@ text = "This answer stops."
 fault = { hang = 4, times = 9 }
 
 [[when]]
+says = "stall"
+[[when.step]]
+text = "This answer goes on."
+fault = { hang = 4, times = 1 }
+
+[[when]]
 says = "fail"
 [[when.step]]
 fault = { status = 400 }
@@ -579,6 +585,57 @@ async fn a_child_that_finished_or_failed_wakes_its_idle_parent_once() {
         bench.turn("alice", "anything").await;
         assert_eq!(bench.news("alice").await.len(), 2);
     }
+}
+
+#[tokio::test]
+async fn a_parent_is_at_work_on_the_news_before_its_child_rests() {
+    let mut bench = two().await;
+    bench.call(&name("kid"), Method::say("hello")).await.unwrap();
+    let mut at_work = false;
+    loop {
+        let event = bench.next(|event| matches!(event, Event::PodChanged { .. })).await;
+        let Event::PodChanged { info } = event else { unreachable!() };
+        at_work |= info.name == name("alice") && info.state == State::Running;
+        if info.name == name("kid") && info.state == State::Idle && info.last_result.is_some() {
+            break;
+        }
+    }
+    assert!(at_work, "nobody was at work while the news was on its way");
+}
+
+#[tokio::test]
+async fn a_turn_that_does_not_let_go_is_ended_before_its_pod_is_stopped() {
+    let mut bench = two().await;
+    bench.call(&name("kid"), Method::say("stall")).await.unwrap();
+    bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+    let kid = bench.host.shared.pod(&name("kid")).unwrap();
+    kid.stopped(Some(name("alice"))).await;
+    let info = bench.info(&name("kid")).await;
+    assert_eq!(
+        (info.state, info.last_result),
+        (State::Stopped, None),
+        "it did not end: it can go on"
+    );
+    kid.live(Vec::new()).await.unwrap();
+    let info = bench.info(&name("kid")).await;
+    assert_eq!(info.state, State::Paused);
+    assert!(info.why.unwrap().starts_with("cut off "));
+    bench.call(&name("kid"), Method::Resume).await.unwrap();
+    bench.is(&name("kid"), State::Idle).await;
+    bench.until("alice", |info| info.state == State::Idle).await;
+    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+}
+
+#[tokio::test]
+async fn a_pod_that_is_being_stopped_does_not_go_on() {
+    let mut bench = two().await;
+    bench.call(&name("kid"), Method::say("hang")).await.unwrap();
+    bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+    let kid = bench.host.shared.pod(&name("kid")).unwrap();
+    kid.let_go().await;
+    let refused = bench.call(&name("kid"), Method::Resume).await.unwrap_err();
+    assert_eq!(refused.message, "pod `kid` is stopped; :restore kid brings it back");
+    assert_eq!(bench.info(&name("kid")).await.state, State::Paused);
 }
 
 #[tokio::test]
