@@ -159,6 +159,11 @@ impl Replay {
             }
             Fact::ToolResult { item, files } => {
                 self.under_way();
+                if let Item::ToolResult { call_id, .. } = &item {
+                    // Nobody is asked about a call that is over, not even where a fork closed its
+                    // copy of a call that another Pod still asks about.
+                    self.asks.retain(|ask| ask.call_id != *call_id);
+                }
                 self.keep(id, item);
                 let marks = files.into_iter().map(|FileMark { path, hash, .. }| (path, hash));
                 self.files.extend(marks);

@@ -511,12 +511,25 @@ async fn a_fork_of_a_pod_that_waits_goes_its_way_and_leaves_the_question_alone()
     bench.say(&pod, "write a").await;
     let ask = bench.asked().await;
     bench.is(&pod, State::NeedsYou).await;
-    let fork = PodName::parse("f").unwrap();
-    bench.call(&pod, Method::Fork { name: Some(fork.clone()), at: None }).await.unwrap();
-    bench.is(&fork, State::Paused).await;
-    bench.call(&fork, Method::Resume).await.unwrap();
-    bench.ended(&fork).await;
-    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+    let before = (bench.info(&pod).await, bench.transcript(&pod).await);
+    for (fork, order) in [("f", Method::Resume), ("g", Method::say("hello"))] {
+        let fork = PodName::parse(fork).unwrap();
+        bench.call(&pod, Method::Fork { name: Some(fork.clone()), at: None }).await.unwrap();
+        assert_eq!(bench.info(&fork).await.state, State::Paused);
+        bench.call(&fork, order).await.unwrap();
+        loop {
+            let line = bench.events.recv().await.expect("the host is there");
+            assert!(!matches!(line.event, Event::Answered { .. }), "{:?}", line.event);
+            if line.pod.as_ref() == Some(&fork) && matches!(line.event, Event::RunEnd { .. }) {
+                break;
+            }
+        }
+        assert_eq!(bench.results(&fork).await, 1, "its copy of the call is closed");
+        assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+        let stored = bench.host.shared.store.asks_of(&pod).await.unwrap();
+        assert_eq!(stored.iter().map(|row| row.verdict.clone()).collect::<Vec<_>>(), [None]);
+    }
+    assert_eq!((bench.info(&pod).await, bench.transcript(&pod).await), before);
     bench.answer(&ask, once()).await.unwrap();
     bench.ended(&pod).await;
     assert!(bench.wrote("a.txt"));
