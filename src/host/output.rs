@@ -1,5 +1,6 @@
-//! What a Pod said. Another Pod reads on from where it stopped reading, a person reads the last run. The log is read from its end, by ids, so that compaction, rewind and restore
-//! neither hide a text nor show it twice.
+//! What a Pod said. Another Pod reads on from where it stopped reading, a person reads the last run.
+//! The log is read from its end, by ids, so that compaction, rewind and restore neither hide a text
+//! nor show it twice.
 
 use crate::host::Shared;
 use crate::host::pod::View;
