@@ -193,7 +193,7 @@ pub(crate) struct Run {
     pub(crate) ports: Ports,
     /// The first entry of a run that a person's input began, from which it is taken back when
     /// nothing came of it.
-    first: Option<EntryId>,
+    first: Option<(EntryId, Vec<Segment>)>,
     /// Why this run began; `None` while it only compacts.
     pub(crate) trigger: Option<Trigger>,
     /// Whether a model said or a tool did anything yet, or mail was taken that is told only once.
@@ -283,7 +283,8 @@ impl Run {
         match start {
             Start::User { input: Input { segments, from }, taken, accepted } => {
                 let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
-                self.first = invoke.id.filter(|_| from.is_none());
+                let first = invoke.id.map(|id| (id, segments.clone()));
+                self.first = first.filter(|_| from.is_none());
                 let fact = Fact::UserInput { segments: segments.clone(), taken, from };
                 let input = Entry::new(fact);
                 let (id, row) = (input.id, taken_id(&input));

@@ -102,6 +102,16 @@ pub enum Effect {
     Quit(ExitReason),
 }
 
+impl Effect {
+    /// The Pod whose turn this asks to halt.
+    fn interrupts(&self) -> Option<&PodName> {
+        match self {
+            Self::Call { pod, method: Method::Pause | Method::Cancel, .. } => pod.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// Who gets the mouse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
@@ -233,6 +243,8 @@ pub struct App {
     guard: Guard,
     /// What the line that is being written is about: the reason of a refusal, or a rule.
     answered_by_line: Option<inbox::Questions>,
+    /// Pods whose turns were asked to halt from here, until they have.
+    interrupted: HashSet<PodName>,
     /// Questions whose answer is under way from here.
     answering: HashSet<String>,
     /// Since when a Pod's last state is known to have been seen.
@@ -282,6 +294,8 @@ impl App {
         // An event about a Pod that nobody looks at changes nothing on the screen.
         self.changed |= !matches!(msg, Msg::Host(_));
         let effects = self.take_in(msg);
+        let interrupts = effects.iter().filter_map(Effect::interrupts);
+        self.interrupted.extend(interrupts.cloned());
         self.inbox_follows();
         self.split_follows();
         effects

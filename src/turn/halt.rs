@@ -1,7 +1,7 @@
 //! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{Entry, EntryId, Event, Fact, RunResult};
+use crate::protocol::{Entry, EntryId, Event, Fact, RunResult, Segment};
 use crate::turn::{End, Run, Stopped};
 use serde_json::json;
 use tokio::sync::watch;
@@ -35,8 +35,9 @@ impl Run {
         crate::crash_point!("halt-received");
         let halt = *self.ports.halt.borrow();
         let cancel = halt == Halt::Cancel;
-        if let Some(from) = self.first.filter(|_| halt.is_a_persons() && !self.acted) {
-            return self.roll_back(from).await;
+        let first = self.first.take();
+        if let Some((from, input)) = first.filter(|_| halt.is_a_persons() && !self.acted) {
+            return self.roll_back(from, input).await;
         }
         let fact = if cancel {
             Fact::RunErrored { interrupted: true, message: "Cancelled".into() }
@@ -54,8 +55,10 @@ impl Run {
         if cancel { End::Cancelled } else { End::Paused }
     }
 
-    async fn roll_back(&mut self, from: EntryId) -> End {
-        let entry = Entry::extension(domain::ROLLED_BACK, json!({ "from": from }));
+    /// The entry holds the input, too, for the screen on which it is then written again.
+    async fn roll_back(&mut self, from: EntryId, input: Vec<Segment>) -> End {
+        let back = json!({ "from": from, "input": input });
+        let entry = Entry::extension(domain::ROLLED_BACK, back);
         if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
             return self.failed(refusal).await;
         }

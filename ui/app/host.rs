@@ -4,7 +4,11 @@ use crate::app::{App, Asked, Effect, Link};
 use crate::command::{self, Verb};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
-use yoi::protocol::{Completion, Event, Method, Outgoing, PodInfo, PodName, Refusal, State};
+use serde::Deserialize as _;
+use yoi::protocol::entry::domain;
+use yoi::protocol::{
+    Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, State,
+};
 
 /// What the tour is told, one after the other.
 const TOUR: [&str; 7] = [
@@ -47,6 +51,11 @@ impl App {
             }
             Event::Asked { ask } => self.was_asked(*ask),
             Event::Answered { ask, verdict, .. } => self.was_answered(&ask, &verdict),
+            Event::Entry { entry } => self.taken_back(pod.as_ref(), &entry),
+            Event::RunEnd { .. } => {
+                self.interrupted.retain(|other| Some(other) != pod.as_ref());
+                Vec::new()
+            }
             Event::RewindApplied { input, .. } => self.rewound(pod.as_ref(), &Message::of(&input)),
             Event::CompactFailed { error } => self.of_current(pod.as_ref(), Kind::Warned, &error),
             Event::Alert(alert) => self.of_current(pod.as_ref(), Kind::Warned, &alert.message),
@@ -96,6 +105,17 @@ impl App {
     /// Puts the input that a rewind took back into the composer, when nothing is written there.
     fn rewound(&mut self, pod: Option<&PodName>, input: &Message) -> Vec<Effect> {
         self.composer.give_back(pod, input);
+        Vec::new()
+    }
+
+    /// A message of which nothing had come is written again where its turn was interrupted.
+    fn taken_back(&mut self, pod: Option<&PodName>, entry: &Entry) -> Vec<Effect> {
+        let Fact::Extension { domain, payload } = &entry.fact else { return Vec::new() };
+        if domain != domain::ROLLED_BACK || !pod.is_some_and(|pod| self.interrupted.contains(pod)) {
+            return Vec::new();
+        }
+        let input = Vec::<Segment>::deserialize(&payload["input"]).unwrap_or_default();
+        self.composer.give_back(pod, &Message::of(&input));
         Vec::new()
     }
 

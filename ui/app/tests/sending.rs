@@ -25,6 +25,28 @@ fn a_refused_message_comes_back_into_the_composer() {
 }
 
 #[test]
+fn a_message_of_which_nothing_came_is_written_again_where_its_turn_was_interrupted() {
+    let taken_back = || {
+        let input = serde_json::json!([{"kind": "text", "content": "precious"}]);
+        let payload =
+            serde_json::json!({"from": "0198a5d0-0000-7000-8000-000000000000", "input": input});
+        let entry =
+            yoi::protocol::Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, payload);
+        Event::Entry { entry: Box::new(entry) }
+    };
+    let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench.host(Some("alice"), taken_back());
+    assert_eq!(bench.draft(), "", "somebody else interrupted it");
+    bench.type_in(":pause");
+    bench.press("enter");
+    bench.press("enter");
+    bench.host(Some("alice"), taken_back());
+    assert_eq!(bench.draft(), "precious");
+}
+
+#[test]
 fn a_message_to_a_running_pod_waits_in_its_queue() {
     let mut bench = Bench::new(vec![pod("alice", State::Running)]);
     bench.type_in("and then tests");
