@@ -6,6 +6,7 @@ mod edit;
 mod fault;
 mod glob;
 mod grep;
+mod guard;
 mod input;
 mod keep;
 mod live;

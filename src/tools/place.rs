@@ -1,11 +1,10 @@
 //! From a path a model names to an open file: inside the scope, and through no component that was
 //! swapped for a link meanwhile.
 
-use crate::sandbox::Person;
 use crate::scope::Permission;
 use crate::tools::Context;
 use crate::tools::fault::Fault;
-use crate::tools::keep;
+use crate::tools::{guard, keep};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -59,6 +58,9 @@ impl Place {
             )));
         }
         let (path, exists) = canonical(given)?;
+        if let Some(why) = guard::closed(ctx, &path, need) {
+            return Err(Fault::argument(why));
+        }
         let Some(root) = permitted(ctx, &path, need) else {
             return Err(refusal(ctx, given, &path));
         };
@@ -159,13 +161,6 @@ fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
 }
 
 fn refusal(ctx: &Context, given: &Path, path: &Path) -> Fault {
-    if let Some(secret) = (Person { env: &ctx.env }).secret(path) {
-        return Fault::argument(format!(
-            "path is secret, no tool reads or writes it: {} ({} is on the list of secrets)",
-            given.display(),
-            secret.display()
-        ));
-    }
     if ctx.scope.permission(path).is_some() {
         return Fault::argument(format!("path is read-only in this scope: {}", path.display()));
     }
@@ -277,7 +272,10 @@ fn open_file(root: &Path, path: &Path) -> Result<OwnedFd, Miss> {
     refuse_special(&seen, path)?;
     let file = open_below(root, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     refuse_special(&file, path)?;
-    Ok(file)
+    match guard::closed_file(&file, path, Permission::Read) {
+        Some(why) => Err(Miss::Fault(Fault::argument(why))),
+        None => Ok(file),
+    }
 }
 
 fn refuse_special(file: &OwnedFd, path: &Path) -> Result<(), Miss> {

@@ -2,7 +2,7 @@
 //! known before the call may start.
 
 use crate::scope::{Permission, Rule};
-use crate::tools::{Context, glob, place, walk};
+use crate::tools::{Context, glob, guard, place, walk};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -14,6 +14,8 @@ pub struct Touch {
     /// What the scope would have to give and does not. `None` when it gives it, and when it never
     /// can, because a rule of its own forbids it: then the tool says so.
     pub lacks: Option<Rule>,
+    /// Why no scope and no answer can give it, as the model reads it.
+    pub closed: Option<String>,
 }
 
 /// What a call is about; `None` for every tool that is not about one path, and when the path
@@ -31,8 +33,9 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
     let path = place::resolve(&given).ok()?;
-    let lacks = lacks(ctx, &path, need);
-    Some(Touch { path, lacks })
+    let closed = guard::closed(ctx, &path, need);
+    let lacks = if closed.is_some() { None } else { lacks(ctx, &path, need) };
+    Some(Touch { path, lacks, closed })
 }
 
 fn lacks(ctx: &Context, path: &std::path::Path, need: Permission) -> Option<Rule> {

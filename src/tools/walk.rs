@@ -1,9 +1,9 @@
 //! Walking a directory for Glob and Grep: only what the scope lets one see, bounded, cancellable.
 
 use crate::scope::Permission;
-use crate::tools::Context;
 use crate::tools::fault::Fault;
 use crate::tools::place::{self, Place};
+use crate::tools::{Context, guard};
 use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
     if let Ok(real) = Path::new(given).canonicalize()
         && real.is_dir()
         && place::reaches(ctx, &real)
+        && guard::closed(ctx, &real, Permission::Read).is_none()
     {
         return Ok(real);
     }
@@ -46,7 +47,8 @@ pub fn builder(ctx: &Context, base: &Path) -> WalkBuilder {
     let ctx = ctx.clone();
     builder.standard_filters(false).follow_links(false).filter_entry(move |entry| {
         let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-        !directory || (entry.file_name() != ".git" && place::reaches(&ctx, entry.path()))
+        let seen = || place::reaches(&ctx, entry.path()) && !guard::is_processes(entry.path());
+        !directory || (entry.file_name() != ".git" && seen())
     });
     builder
 }

@@ -88,6 +88,7 @@ impl Run {
         let answers = self.answers().await;
         let policy = &self.setup.rules;
         let decide = |(call, looked): (&Call, Looked)| match looked {
+            Ok(Some(Touch { closed: Some(why), .. })) => Decision::Deny(why),
             Ok(touch) => judge(&policy.rules, &answers, claim(call, touch, policy)),
             Err(why) => Decision::Deny(why),
         };
@@ -279,7 +280,7 @@ mod tests {
     fn outside(permission: Permission) -> Option<Touch> {
         let path = PathBuf::from("/else/where");
         let lacks = Some(Rule { target: path.clone(), permission, recursive: false });
-        Some(Touch { path, lacks })
+        Some(Touch { path, lacks, closed: None })
     }
 
     /// `allow`, `deny`, or why a person is asked and the rule an answer would write.
@@ -293,7 +294,7 @@ mod tests {
 
     #[test]
     fn without_rules_only_what_leaves_the_scope_or_is_somebody_elses_is_asked_about() {
-        let inside = || Some(Touch { path: "/w/x".into(), lacks: None });
+        let inside = || Some(Touch { path: "/w/x".into(), lacks: None, closed: None });
         let network = r#"{"command":"cargo fetch","needs":["network"],"reason":"crates"}"#;
         let table = [
             ("Read", r#"{"file_path":"/w/x"}"#, inside(), "allow"),
@@ -339,10 +340,10 @@ mod tests {
         let call = |id: &str| Call { id: id.into(), name: "Read".into(), arguments: "{}".into() };
         let touch = |call: &Call| {
             assert!(call.id != "b", "the second call brings it to a fault");
-            Some(Touch { path: call.id.clone().into(), lacks: None })
+            Some(Touch { path: call.id.clone().into(), lacks: None, closed: None })
         };
         let looked = look(&[call("a"), call("b"), call("c")], touch).await;
-        let seen = |id: &str| Ok(Some(Touch { path: id.into(), lacks: None }));
+        let seen = |id: &str| Ok(Some(Touch { path: id.into(), lacks: None, closed: None }));
         assert_eq!((&looked[0], &looked[2]), (&seen("a"), &seen("c")));
         let why = looked[1].as_ref().unwrap_err();
         assert_eq!(why, "not started: a fault in the program kept it from being looked at");

@@ -133,3 +133,51 @@ async fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
     assert_eq!(fs::read_dir(bench.path("outside")).unwrap().count(), 1);
     assert_eq!(fs::read_to_string(bench.path("outside/file")).unwrap(), "outside");
 }
+
+#[tokio::test]
+async fn a_secret_is_refused_by_name_wherever_the_scope_ends() {
+    let mut bench = Bench::new();
+    let key = bench.path("home/.ssh/id_ed25519");
+    fs::create_dir_all(key.parent().unwrap()).unwrap();
+    fs::write(&key, "needle").unwrap();
+    symlink(&key, bench.path("ws/link")).unwrap();
+    for root in ["ws", "home"] {
+        bench.ctx.scope = Scope::new(vec![Rule::new(bench.path(root), Permission::Write)]);
+        for path in [&key, &bench.path("ws/link")] {
+            for output in [bench.read(path).await, bench.write(path, "x").await] {
+                let error = argument_error(&output);
+                assert!(error.starts_with("path is secret, no tool reads or writes it: "), "{error}");
+            }
+            let arguments = serde_json::json!({ "file_path": path }).to_string();
+            let touch = yoi::tools::touched("Read", &arguments, &bench.ctx).unwrap();
+            assert!(touch.lacks.is_none(), "no answer opens it: {touch:?}");
+            assert!(touch.closed.is_some_and(|why| why.starts_with("path is secret")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_processes_hold_in_memory_is_no_file_whatever_the_scope() {
+    let mut bench = Bench::new();
+    let rules = vec![Rule::new("/", Permission::Write)];
+    for scope in [bench.ctx.scope.clone(), Scope::new(rules)] {
+        bench.ctx.scope = scope;
+        for path in ["/proc/self/environ", "/proc/thread-self/environ", "/proc/1/environ"] {
+            let output = bench.read(path.as_ref()).await;
+            let error = argument_error(&output);
+            assert!(error.starts_with("path is the kernel's own, no file tool opens it"), "{error}");
+            let arguments = serde_json::json!({ "file_path": path }).to_string();
+            let touch = yoi::tools::touched("Read", &arguments, &bench.ctx).unwrap();
+            assert!(touch.lacks.is_none() && touch.closed.is_some(), "{touch:?}");
+        }
+        for tool in ["Grep", "Glob"] {
+            let arguments = serde_json::json!({ "pattern": "a", "path": "/proc/self" });
+            let output = bench.call(tool, arguments).await;
+            assert!(argument_error(&output).starts_with("path is the kernel's own"));
+        }
+        for path in ["/sys/kernel/uevent_helper", "/proc/sys/kernel/core_pattern"] {
+            let output = bench.write(path.as_ref(), "x").await;
+            assert!(argument_error(&output).starts_with("path is the kernel's own"), "{output:?}");
+        }
+    }
+}

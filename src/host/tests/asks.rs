@@ -471,6 +471,15 @@ async fn a_write_outside_the_scope_asks_for_scope_and_gets_it_with_the_answer() 
 }
 
 #[tokio::test]
+async fn what_no_answer_can_open_is_refused_without_a_question() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write ../../../../../../../../proc/x").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.contains("path is the kernel's own"), "{said}");
+}
+
+#[tokio::test]
 async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes_on() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
