@@ -17,8 +17,9 @@ mod process;
 mod resolve;
 mod walls;
 
+pub use after::POINTER;
 pub use cage::{
-    Around, Cage, Depth, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
+    Around, Cage, Depth, GUARDED, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
 };
 pub use confine::cage_main;
 pub use confinement::Confinement;

@@ -39,7 +39,7 @@ fn everything() -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     pub tool: String,
-    /// What a command needs beyond its walls, in words.
+    /// What it needs beyond its walls or its scope, in words.
     pub needs: Vec<&'static str>,
     /// What it is about: as the model wrote it and then, for a path, as it really is. Empty when
     /// it says nothing.
@@ -116,7 +116,7 @@ pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
     if !of_tool(&pattern.tool, action, subject) {
         return false;
     }
-    let narrow = action == Action::Allow && subject.tool.eq_ignore_ascii_case("Bash");
+    let narrow = action == Action::Allow && is_command(subject);
     let reach = if narrow { Reach::OneCommand } else { Reach::Anything };
     let fits = |text: &str| fits(&pattern.pattern, text, reach);
     match (subject.texts.as_slice(), action) {
@@ -127,7 +127,8 @@ pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
 }
 
 /// `Bash` is every call of Bash. `Bash+network` is, where it allows, one that needs at most the
-/// network, and where it asks or refuses one that needs it.
+/// network, and where it asks or refuses one that needs it. A rule that allows a file tool without
+/// a need does not speak about calls that have one: `Write: /w/*` does not open `/w/.git/hooks`.
 fn of_tool(tool: &str, action: Action, subject: &Subject) -> bool {
     let mut parts = tool.split(NEEDS).map(str::trim);
     let name = parts.next().unwrap_or("");
@@ -136,11 +137,17 @@ fn of_tool(tool: &str, action: Action, subject: &Subject) -> bool {
     }
     let named: Vec<&str> = parts.collect();
     let is_named = |need: &&str| named.iter().any(|word| word.eq_ignore_ascii_case(need));
+    let plain = subject.needs.is_empty() || name == "*" || is_command(subject);
     match action {
+        Action::Allow if named.is_empty() => plain,
         _ if named.is_empty() => true,
         Action::Allow => subject.needs.iter().all(&is_named),
         Action::Ask | Action::Deny => subject.needs.iter().any(is_named),
     }
+}
+
+fn is_command(subject: &Subject) -> bool {
+    subject.tool.eq_ignore_ascii_case("Bash")
 }
 
 /// The rule that speaks about exactly this call and no other.
@@ -308,6 +315,17 @@ mod tests {
         assert!(matches(&network, Action::Deny, &needs(&["network", "outside"])));
         assert!(!matches(&network, Action::Deny, &needs(&[])));
         assert!(matches(&pattern("Bash", "make"), Action::Allow, &needs(&["outside"])));
+    }
+
+    #[test]
+    fn a_rule_that_allows_a_file_tool_opens_what_is_guarded_only_by_name() {
+        let texts = vec!["/w/.git/hooks/x".to_owned()];
+        let write = Subject { tool: "Write".into(), needs: vec!["git"], texts };
+        assert!(!matches(&pattern("Write", "/w/*"), Action::Allow, &write));
+        assert!(matches(&pattern("Write", "/w/*"), Action::Deny, &write));
+        assert!(matches(&pattern("Write+git", "/w/*"), Action::Allow, &write));
+        assert!(matches(&pattern("*", "*"), Action::Allow, &write));
+        assert!(matches(&exactly(&write), Action::Allow, &write));
     }
 
     #[test]

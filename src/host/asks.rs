@@ -14,12 +14,14 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// What the program does where no rule and no answer speaks, as it is listed.
-const DEFAULTS: [(&str, &str, Action); 7] = [
+const DEFAULTS: [(&str, &str, Action); 9] = [
     ("Bash+network", "*", Action::Ask),
     ("Bash+git", "*", Action::Ask),
     ("Bash+outside", "*", Action::Ask),
     ("Read, Glob, Grep", "(outside the scope)", Action::Ask),
     ("Write, Edit", "(outside the scope)", Action::Ask),
+    ("Write+git, Edit+git", "(hooks and configuration of git)", Action::Ask),
+    ("Write+outside, Edit+outside", "(directories on PATH)", Action::Ask),
     ("RestorePod", "(a peer)", Action::Ask),
     ("*", "*", Action::Allow),
 ];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The file in `.git` that names another directory to read hooks and configuration from. It cannot
 /// be mounted shut, because it is not there.
-const POINTER: &str = "commondir";
+pub const POINTER: &str = "commondir";
 
 /// The pointers that are not there yet, in these `.git` directories.
 pub fn missing(repositories: &[PathBuf]) -> Vec<PathBuf> {

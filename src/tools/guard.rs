@@ -1,9 +1,9 @@
 //! What the file tools leave alone although a scope may hold it: what nobody is given, and what
 //! somebody else executes.
 
-use crate::sandbox::Person;
+use crate::sandbox::{GUARDED, Need, POINTER, Person};
 use crate::scope::Permission;
-use crate::tools::Context;
+use crate::tools::{Context, place};
 use rustix::fs::{FsWord, PROC_SUPER_MAGIC, fstatfs, statfs};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -23,6 +23,70 @@ const ORDERS: [FsWord; 11] = [
     0x4249_4e4d,
     0xf97c_ff8c,
 ];
+
+/// The directory of a repository, or the file that says where it is.
+const GIT: &str = ".git";
+/// Where a repository keeps others: of its submodules, and what is each worktree's own.
+const INNER: [&str; 2] = ["modules", "worktrees"];
+
+/// What a call has to be granted before it changes this canonical path, although the scope holds
+/// it: the same that a command needs. Looks at the disk.
+pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
+    let git = is_gits_orders(path).then_some(Need::Git);
+    let programs = is_program(ctx, path).then_some(Need::Outside);
+    git.into_iter().chain(programs).collect()
+}
+
+/// Why a path that needs these is not changed by a call that was not granted them.
+pub fn not_granted(path: &Path, needs: &[Need]) -> String {
+    let what = needs.iter().map(|need| of_a_file(*need)).collect::<Vec<_>>().join("; ");
+    format!("path is guarded, {what}: {}", path.display())
+}
+
+/// Why a path that needs these does not become part of a scope.
+pub fn not_extended(path: &Path, needs: &[Need]) -> String {
+    let mut words: Vec<&str> = needs.iter().map(|need| need.word()).collect();
+    words.push(Need::Outside.word());
+    words.dedup();
+    format!("{}, and outside the scope; use Bash with needs {words:?}", not_granted(path, needs))
+}
+
+/// What it means to change a file that needs this.
+fn of_a_file(need: Need) -> &'static str {
+    match need {
+        Need::Git => "git executes it or takes its settings from it",
+        Need::Outside => "it lies in a directory on PATH",
+        Need::Network => "it is the network's",
+    }
+}
+
+/// Whether git executes what is at this path, or takes orders from it.
+fn is_gits_orders(path: &Path) -> bool {
+    let of = |git: &Path| path.strip_prefix(git).is_ok_and(is_order_inside);
+    path.ends_with(GIT) || path.ancestors().skip(1).any(|dir| is_repository(dir) && of(dir))
+}
+
+fn is_repository(dir: &Path) -> bool {
+    dir.ends_with(GIT) || dir.join("HEAD").is_file() && dir.join("objects").is_dir()
+}
+
+/// Whether a path inside a repository is one of its orders, or of one that it keeps.
+fn is_order_inside(path: &Path) -> bool {
+    let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
+    let order = |name: &&str| GUARDED.contains(name) || *name == POINTER;
+    match names.split_first() {
+        Some((first, inner)) if INNER.contains(first) => inner.iter().any(order),
+        Some((first, _)) => order(first),
+        None => false,
+    }
+}
+
+/// Whether programs are looked for where this path lies.
+fn is_program(ctx: &Context, path: &Path) -> bool {
+    let real = |dir: &Path| place::resolve(dir.to_str()?).ok();
+    let dirs = Person { env: &ctx.env }.programs();
+    dirs.iter().any(|dir| path.starts_with(dir) || real(dir).is_some_and(|d| path.starts_with(d)))
+}
 
 /// Why no scope and no answer opens a canonical path for this; `None` when nothing speaks against
 /// it. Looks at the disk.

@@ -64,6 +64,9 @@ impl Place {
         let Some(root) = permitted(ctx, &path, need) else {
             return Err(refusal(ctx, given, &path));
         };
+        if need == Permission::Write {
+            refuse_guarded(ctx, &path)?;
+        }
         Ok(Self { path, root, exists })
     }
 
@@ -158,6 +161,14 @@ fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
     let root = if rule.target == path { path.parent().unwrap_or(path) } else { &rule.target };
     // A rule may be about a directory that nobody made yet.
     root.ancestors().find(|root| root.exists()).map(Path::to_owned)
+}
+
+fn refuse_guarded(ctx: &Context, path: &Path) -> Result<(), Fault> {
+    let needs = guard::needs(ctx, path);
+    if needs.iter().all(|need| ctx.needs.contains(need)) {
+        return Ok(());
+    }
+    Err(Fault::argument(guard::not_granted(path, &needs)))
 }
 
 fn refusal(ctx: &Context, given: &Path, path: &Path) -> Fault {

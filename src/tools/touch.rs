@@ -1,19 +1,22 @@
 //! Which path a call of a file tool is about, and what its scope lacks for it: what has to be
 //! known before the call may start.
 
+use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::tools::{Context, glob, guard, place, walk};
 use serde_json::Value;
 use std::path::PathBuf;
 
 /// A path that a call reads or changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touch {
     /// Canonical.
     pub path: PathBuf,
     /// What the scope would have to give and does not. `None` when it gives it, and when it never
     /// can, because a rule of its own forbids it: then the tool says so.
     pub lacks: Option<Rule>,
+    /// What the call needs besides, to change what git or a shell executes.
+    pub needs: Vec<Need>,
     /// Why no scope and no answer can give it, as the model reads it.
     pub closed: Option<String>,
 }
@@ -33,9 +36,21 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
     let path = place::resolve(&given).ok()?;
-    let closed = guard::closed(ctx, &path, need);
-    let lacks = if closed.is_some() { None } else { lacks(ctx, &path, need) };
-    Some(Touch { path, lacks, closed })
+    Some(touch(ctx, path, need))
+}
+
+fn touch(ctx: &Context, path: PathBuf, need: Permission) -> Touch {
+    if let Some(why) = guard::closed(ctx, &path, need) {
+        return Touch { path, closed: Some(why), ..Touch::default() };
+    }
+    let lacks = lacks(ctx, &path, need);
+    let needs = if need == Permission::Write { guard::needs(ctx, &path) } else { Vec::new() };
+    // Scope is for commands too: what they may not change is not given to them by a file tool.
+    if lacks.is_some() && !needs.is_empty() {
+        let closed = Some(guard::not_extended(&path, &needs));
+        return Touch { path, closed, ..Touch::default() };
+    }
+    Touch { path, lacks, needs, closed: None }
 }
 
 fn lacks(ctx: &Context, path: &std::path::Path, need: Permission) -> Option<Rule> {

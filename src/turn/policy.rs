@@ -150,7 +150,11 @@ pub fn subject_of(ask: &Ask) -> Subject {
 fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
-    let needs = if call.name == "Bash" { needs(&arguments) } else { Vec::new() };
+    let needs = match &touch {
+        Some(touch) => touch.needs.clone(),
+        None if call.name == "Bash" => needs(&arguments),
+        None => Vec::new(),
+    };
     let mut texts: Vec<String> = TELLING.iter().find_map(|key| text(key)).into_iter().collect();
     texts.extend(touch.as_ref().map(|touch| touch.path.display().to_string()));
     let lease = touch.and_then(|touch| touch.lacks);
@@ -183,6 +187,7 @@ fn because(
     policy: &Policy,
 ) -> Option<String> {
     if !needs.is_empty() {
+        let wants = if call.name == "Bash" { wants } else { file_wants };
         return Some(needs.iter().map(|need| wants(*need)).collect::<Vec<_>>().join("; "));
     }
     if let Some(Rule { permission, .. }) = lease {
@@ -202,6 +207,13 @@ fn wants(need: Need) -> &'static str {
         Need::Network => "it wants the network",
         Need::Git => "it wants to change hooks or the configuration of a git repository",
         Need::Outside => "it wants files outside its scope and the sockets of other programs",
+    }
+}
+
+fn file_wants(need: Need) -> &'static str {
+    match need {
+        Need::Outside => "it wants to change a directory of programs, one on PATH",
+        Need::Git | Need::Network => wants(need),
     }
 }
 
@@ -280,7 +292,11 @@ mod tests {
     fn outside(permission: Permission) -> Option<Touch> {
         let path = PathBuf::from("/else/where");
         let lacks = Some(Rule { target: path.clone(), permission, recursive: false });
-        Some(Touch { path, lacks, closed: None })
+        Some(Touch { path, lacks, ..Touch::default() })
+    }
+
+    fn guarded(path: &str, need: Need) -> Option<Touch> {
+        Some(Touch { path: path.into(), needs: vec![need], ..Touch::default() })
     }
 
     /// `allow`, `deny`, or why a person is asked and the rule an answer would write.
@@ -294,7 +310,7 @@ mod tests {
 
     #[test]
     fn without_rules_only_what_leaves_the_scope_or_is_somebody_elses_is_asked_about() {
-        let inside = || Some(Touch { path: "/w/x".into(), lacks: None, closed: None });
+        let inside = || Some(Touch { path: "/w/x".into(), ..Touch::default() });
         let network = r#"{"command":"cargo fetch","needs":["network"],"reason":"crates"}"#;
         let table = [
             ("Read", r#"{"file_path":"/w/x"}"#, inside(), "allow"),
@@ -309,6 +325,18 @@ mod tests {
                 r#"{"file_path":"/else/../else/where"}"#,
                 outside(Permission::Write),
                 "outside its scope: it may not write there [Write:/else/where]",
+            ),
+            (
+                "Write",
+                r#"{"file_path":"/w/.git/config"}"#,
+                guarded("/w/.git/config", Need::Git),
+                "it wants to change hooks or the configuration of a git repository [Write+git:/w/.git/config]",
+            ),
+            (
+                "Edit",
+                r#"{"file_path":"/w/bin/x"}"#,
+                guarded("/w/bin/x", Need::Outside),
+                "it wants to change a directory of programs, one on PATH [Edit+outside:/w/bin/x]",
             ),
             ("Bash", r#"{"command":"cargo test"}"#, None, "allow"),
             ("Bash", network, None, "it wants the network [Bash+network:cargo fetch]"),
@@ -340,10 +368,10 @@ mod tests {
         let call = |id: &str| Call { id: id.into(), name: "Read".into(), arguments: "{}".into() };
         let touch = |call: &Call| {
             assert!(call.id != "b", "the second call brings it to a fault");
-            Some(Touch { path: call.id.clone().into(), lacks: None, closed: None })
+            Some(Touch { path: call.id.clone().into(), ..Touch::default() })
         };
         let looked = look(&[call("a"), call("b"), call("c")], touch).await;
-        let seen = |id: &str| Ok(Some(Touch { path: id.into(), lacks: None, closed: None }));
+        let seen = |id: &str| Ok(Some(Touch { path: id.into(), ..Touch::default() }));
         assert_eq!((&looked[0], &looked[2]), (&seen("a"), &seen("c")));
         let why = looked[1].as_ref().unwrap_err();
         assert_eq!(why, "not started: a fault in the program kept it from being looked at");

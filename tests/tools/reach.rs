@@ -4,6 +4,7 @@ use crate::bench::{Bench, argument_error, content};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
+use yoi::sandbox::Need;
 use yoi::scope::{Permission, Rule, Scope};
 
 #[tokio::test]
@@ -146,7 +147,10 @@ async fn a_secret_is_refused_by_name_wherever_the_scope_ends() {
         for path in [&key, &bench.path("ws/link")] {
             for output in [bench.read(path).await, bench.write(path, "x").await] {
                 let error = argument_error(&output);
-                assert!(error.starts_with("path is secret, no tool reads or writes it: "), "{error}");
+                assert!(
+                    error.starts_with("path is secret, no tool reads or writes it: "),
+                    "{error}"
+                );
             }
             let arguments = serde_json::json!({ "file_path": path }).to_string();
             let touch = yoi::tools::touched("Read", &arguments, &bench.ctx).unwrap();
@@ -165,7 +169,10 @@ async fn what_processes_hold_in_memory_is_no_file_whatever_the_scope() {
         for path in ["/proc/self/environ", "/proc/thread-self/environ", "/proc/1/environ"] {
             let output = bench.read(path.as_ref()).await;
             let error = argument_error(&output);
-            assert!(error.starts_with("path is the kernel's own, no file tool opens it"), "{error}");
+            assert!(
+                error.starts_with("path is the kernel's own, no file tool opens it"),
+                "{error}"
+            );
             let arguments = serde_json::json!({ "file_path": path }).to_string();
             let touch = yoi::tools::touched("Read", &arguments, &bench.ctx).unwrap();
             assert!(touch.lacks.is_none() && touch.closed.is_some(), "{touch:?}");
@@ -180,4 +187,84 @@ async fn what_processes_hold_in_memory_is_no_file_whatever_the_scope() {
             assert!(argument_error(&output).starts_with("path is the kernel's own"), "{output:?}");
         }
     }
+}
+
+/// What a call of Write on this path would have to be granted.
+fn needs(bench: &Bench, path: &str) -> Vec<Need> {
+    let arguments = serde_json::json!({ "file_path": bench.path(path) }).to_string();
+    yoi::tools::touched("Write", &arguments, &bench.ctx).unwrap().needs
+}
+
+#[tokio::test]
+async fn what_git_executes_is_not_changed_by_a_file_tool_that_was_not_granted_it() {
+    let mut bench = Bench::new();
+    for path in [".git/HEAD", ".git/config", ".git/hooks/pre-commit", "sub/.git/modules/m/config"] {
+        bench.file(path, "old");
+    }
+    bench.file("bare/HEAD", "ref: refs/heads/main");
+    fs::create_dir(bench.path("ws/bare/objects")).unwrap();
+    symlink("../.git/hooks", bench.path("ws/sub/link")).unwrap();
+    let guarded = [
+        ".git/config",
+        ".git/config.worktree",
+        ".git/commondir",
+        ".git/hooks/pre-commit",
+        ".git/hooks/new",
+        ".git/modules/a/b/hooks/x",
+        ".git/worktrees/w/commondir",
+        "sub/.git/modules/m/config",
+        "sub/link/pre-push",
+        "nested/.git",
+        "nested/.git/config",
+        "bare/config",
+        "bare/hooks/update",
+    ];
+    for name in guarded {
+        let path = format!("ws/{name}");
+        assert_eq!(needs(&bench, &path), [Need::Git], "{name}");
+        let output = bench.write(&bench.path(&path), "x").await;
+        assert!(argument_error(&output).starts_with("path is guarded, git executes it"), "{name}");
+    }
+    let path = bench.path("ws/.git/config");
+    bench.read(&path).await;
+    assert!(argument_error(&bench.edit(&path, "old", "new").await).starts_with("path is guarded"));
+    for free in
+        ["ws/.git/index", "ws/.git/refs/heads/config", "ws/.gitignore", "ws/config", "ws/hooks/x"]
+    {
+        assert!(needs(&bench, free).is_empty(), "{free}");
+    }
+    bench.ctx.needs = vec![Need::Git];
+    assert!(!bench.edit(&path, "old", "new").await.is_error);
+    assert!(!bench.write(&bench.path("ws/sub/link/pre-push"), "x").await.is_error);
+}
+
+#[tokio::test]
+async fn a_directory_of_programs_is_not_changed_by_a_file_tool_that_was_not_granted_it() {
+    let mut bench = Bench::new();
+    symlink("real", bench.path("ws/bin")).unwrap();
+    let path =
+        format!("/usr/bin:{}:{}", bench.path("ws/bin").display(), bench.path("ws/later").display());
+    bench.ctx.env.insert("PATH".into(), path);
+    fs::create_dir(bench.path("ws/real")).unwrap();
+    for name in ["ws/bin/tool", "ws/real/tool", "ws/later/tool"] {
+        assert_eq!(needs(&bench, name), [Need::Outside], "{name}");
+        let output = bench.write(&bench.path(name), "x").await;
+        assert!(argument_error(&output).contains("it lies in a directory on PATH"), "{name}");
+    }
+    bench.ctx.needs = vec![Need::Outside];
+    assert!(!bench.write(&bench.path("ws/bin/tool"), "x").await.is_error);
+}
+
+#[tokio::test]
+async fn what_is_guarded_becomes_no_part_of_a_scope() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("outside/.git/hooks")).unwrap();
+    let path = bench.path("outside/.git/hooks/x");
+    let arguments = serde_json::json!({ "file_path": path }).to_string();
+    let touch = yoi::tools::touched("Write", &arguments, &bench.ctx).unwrap();
+    assert_eq!((touch.lacks, touch.needs), (None, vec![]));
+    let way = "and outside the scope; use Bash with needs [\"git\", \"outside\"]";
+    assert!(touch.closed.is_some_and(|why| why.ends_with(way)));
+    let touch = yoi::tools::touched("Read", &arguments, &bench.ctx).unwrap();
+    assert!(touch.lacks.is_some(), "reading it is asked about as always");
 }

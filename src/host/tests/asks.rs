@@ -471,6 +471,22 @@ async fn a_write_outside_the_scope_asks_for_scope_and_gets_it_with_the_answer() 
 }
 
 #[tokio::test]
+async fn changing_what_git_executes_is_asked_about_and_the_answer_opens_it_for_that_call_only() {
+    let (mut bench, pod) = Bench::asking().await;
+    for _ in 0..2 {
+        bench.say(&pod, "write .git/hooks/x").await;
+        let ask = bench.asked().await;
+        assert!(ask.because.ends_with("hooks or the configuration of a git repository"));
+        assert_eq!((ask.rule.tool.as_str(), &ask.lease), ("Write+git", &None));
+        assert!(!bench.wrote(".git/hooks/x.txt"));
+        bench.answer(&ask, once()).await.unwrap();
+        assert_eq!(bench.end().await, RunResult::Finished);
+        assert!(bench.wrote(".git/hooks/x.txt"));
+        std::fs::remove_file(bench.root.join("w/.git/hooks/x.txt")).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn what_no_answer_can_open_is_refused_without_a_question() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write ../../../../../../../../proc/x").await;
