@@ -64,8 +64,8 @@ impl Ask {
 pub struct Pattern {
     /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that.
     pub tool: String,
-    /// `*` and `?` over the first of the call's command, file_path, path, pattern, query, url,
-    /// name; `\` takes their meaning away.
+    /// `*` and `?` over what the call is about: its command, its file, the pattern and the directory
+    /// of its search, the name of its Pod; `\` takes their meaning away.
     pub pattern: String,
 }
 

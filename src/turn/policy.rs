@@ -5,16 +5,16 @@ use crate::protocol::{Action, Ask, Pattern, PodName, Refusal};
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
-use crate::tools::{self, Touch};
+use crate::tools::{self, Lane, Touch};
 use crate::turn::Run;
 use crate::turn::batch::Call;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The argument that says what a call is about: the first of these that it has.
-const TELLING: [&str; 7] = ["command", "file_path", "path", "pattern", "query", "url", "name"];
-/// Bytes of an action that a question shows; the call itself has all of it.
+/// The arguments that say what a call is about, where its tool is none of ours.
+const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
+/// Bytes of an action that a person is asked about: it is shown whole or not asked about at all.
 const MAX_ACTION: usize = 16 * 1024;
 
 /// What a run knows of policy.
@@ -155,14 +155,30 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
         None if call.name == "Bash" => needs(&arguments),
         None => Vec::new(),
     };
-    let mut texts: Vec<String> = TELLING.iter().find_map(|key| text(key)).into_iter().collect();
+    let mut texts: Vec<String> = telling(&call.name).iter().filter_map(|key| text(key)).collect();
     texts.extend(touch.as_ref().map(|touch| touch.path.display().to_string()));
     let lease = touch.and_then(|touch| touch.lacks);
-    let because = because(call, &needs, lease.as_ref(), &texts, policy);
+    let peer = call.name == "RestorePod" && text("name").is_some_and(|n| policy.kin.is_peer(&n));
+    let because = because(call, &needs, lease.as_ref(), policy)
+        .or_else(|| peer.then(|| "a peer, not a pod of its own".into()));
     let words = needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
     let subject = Subject { tool: call.name.clone(), needs: words, texts };
     Claim { subject, grant: Grant { needs, lease }, because, reason }
+}
+
+/// The arguments that say what a call of this tool is about. Whatever else a call has in it, no
+/// rule looks there, and nothing in it keeps a rule from looking here.
+fn telling(tool: &str) -> &'static [&'static str] {
+    let Some(found) = tools::find(tool) else { return TELLING };
+    match (found.lane, found.name) {
+        (Lane::Shell, _) => &["command"],
+        (_, "Grep" | "Glob") => &["pattern", "path"],
+        (_, "Read" | "Write" | "Edit") => &["file_path"],
+        (Lane::Pods, _) => &["name"],
+        // The Pod's own tasks.
+        (Lane::Look | Lane::Change | Lane::Note, _) => &[],
+    }
 }
 
 /// What a command says it needs; what is no need is refused by the tool itself.
@@ -179,13 +195,7 @@ fn needs(arguments: &Value) -> Vec<Need> {
 }
 
 /// Why the program itself asks about a call.
-fn because(
-    call: &Call,
-    needs: &[Need],
-    lease: Option<&Rule>,
-    texts: &[String],
-    policy: &Policy,
-) -> Option<String> {
+fn because(call: &Call, needs: &[Need], lease: Option<&Rule>, policy: &Policy) -> Option<String> {
     if !needs.is_empty() {
         let wants = if call.name == "Bash" { wants } else { file_wants };
         return Some(needs.iter().map(|need| wants(*need)).collect::<Vec<_>>().join("; "));
@@ -194,12 +204,8 @@ fn because(
         let verb = if *permission == Permission::Write { "write" } else { "read" };
         return Some(format!("outside its scope: it may not {verb} there"));
     }
-    if call.name == "Bash" && policy.walls == Walls::Missing {
-        return Some("commands are not confined on this machine".into());
-    }
-    let peer = |name: &String| policy.kin.is_peer(name);
-    let restores_peer = call.name == "RestorePod" && texts.first().is_some_and(peer);
-    restores_peer.then(|| "a peer, not a pod of its own".into())
+    let open = call.name == "Bash" && policy.walls == Walls::Missing;
+    open.then(|| "commands are not confined on this machine".into())
 }
 
 fn wants(need: Need) -> &'static str {
@@ -248,15 +254,16 @@ fn ask(because: String, claim: Claim) -> Decision {
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
     };
-    let mut rule = exactly(&subject);
-    rule.pattern = shortened(rule.pattern);
-    let action = shortened(subject.texts.into_iter().next_back().unwrap_or_default());
+    let rule = exactly(&subject);
+    let action = subject.texts.into_iter().next_back().unwrap_or_default();
+    if action.len() > MAX_ACTION {
+        return denied(&format!(
+            "this would have to be asked about ({because}), and nobody can judge {} KiB at a \
+             glance; put it into a script file and run that",
+            action.len().div_ceil(1024)
+        ));
+    }
     Decision::Ask(Box::new(Question { action, because, reason, rule, grant }))
-}
-
-fn shortened(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(MAX_ACTION));
-    text
 }
 
 #[cfg(test)]
@@ -381,6 +388,54 @@ mod tests {
     fn without_walls_every_command_is_asked_about() {
         let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
         assert_eq!(word(&decision), "commands are not confined on this machine [Bash:ls]");
+    }
+
+    #[test]
+    fn an_argument_that_a_tool_does_not_have_hides_nothing_from_policy() {
+        let decoys = [
+            ("RestorePod", r#"{"command":"x","file_path":"/w","name":"peer"}"#, "RestorePod:peer"),
+            ("Bash", r#"{"name":"x","command":"ls"}"#, "Bash:ls"),
+        ];
+        for (tool, arguments, rule) in decoys {
+            let asked = word(&of(tool, arguments, None, Walls::Missing));
+            assert!(asked.ends_with(&format!("[{rule}]")), "{asked}");
+        }
+        let deny = |tool: &str, pattern: &str| {
+            let (tool, pattern) = (tool.into(), pattern.into());
+            let rule = FileRule { tool, pattern, action: Action::Deny };
+            let user = Permissions { default: None, rule: vec![rule] };
+            Rules { user, ..Rules::default() }
+        };
+        let evading = [
+            ("SendToPeerPod", "bob", r#"{"command":"x","path":"y","name":"bob","message":"z"}"#),
+            ("Write", "/w/no", r#"{"command":"x","file_path":"/w/no","content":"z"}"#),
+            ("Grep", "/w/no*", r#"{"command":"x","pattern":"a","path":"/w/no/b"}"#),
+            ("Grep", "key*", r#"{"pattern":"key=","path":"/w"}"#),
+            ("SpawnPod", "kid", r#"{"query":"x","url":"y","name":"kid","task":"z"}"#),
+        ];
+        for (tool, pattern, arguments) in evading {
+            let call = Call { id: "c".into(), name: tool.into(), arguments: arguments.into() };
+            let claim = claim(&call, None, &policy(Walls::Stand));
+            let decided = judge(&deny(tool, pattern), &[], claim);
+            assert!(matches!(decided, Decision::Deny(_)), "{tool} {arguments}: {decided:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_about_is_asked_about_whole_or_refused() {
+        let bash = |command: &str| {
+            let arguments = serde_json::json!({ "command": command, "needs": ["network"] });
+            of("Bash", &arguments.to_string(), None, Walls::Stand)
+        };
+        let longest = "x".repeat(MAX_ACTION);
+        let Decision::Ask(question) = bash(&longest) else { panic!("it is asked about") };
+        assert_eq!((question.action.len(), question.rule.pattern), (MAX_ACTION, longest.clone()));
+        let Decision::Deny(why) = bash(&format!("{longest}; rm x")) else {
+            panic!("it is refused")
+        };
+        assert!(why.ends_with("17 KiB at a glance; put it into a script file and run that"));
+        let plain = serde_json::json!({ "command": format!("{longest}; rm x") }).to_string();
+        assert_eq!(word(&of("Bash", &plain, None, Walls::Stand)), "allow");
     }
 
     #[test]
