@@ -45,7 +45,7 @@ mod several;
 mod split;
 mod stop;
 
-pub use ask::Ask;
+pub use ask::{Ask, Read};
 pub use split::Zoom;
 pub use stop::Planning;
 
@@ -224,6 +224,8 @@ pub struct App {
     pub tree: Tree,
     pub peers: Peers,
     pub inbox: Inbox,
+    /// How far the question that lies on top has been read.
+    pub read: Read,
     pub composer: Composer,
     pub notices: Notices,
     pub detail: Detail,
@@ -308,6 +310,7 @@ impl App {
             Msg::Mouse(event) => self.mouse(event),
             Msg::Resize(width, height) => {
                 self.size = (width, height);
+                self.inbox.distracted(self.now);
                 self.say_hidden()
             }
             Msg::Host(event) => self.host(event),

@@ -20,6 +20,7 @@ mod popup;
 mod wide;
 
 pub use areas::Areas;
+pub use popup::question_rows;
 
 /// Paints a frame.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {

@@ -8,6 +8,8 @@ use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
+use crate::pane::inbox;
+use crate::view::question_rows;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use yoi::protocol::{Method, PlanStep, PodName, RewindTarget};
 
@@ -52,6 +54,47 @@ pub enum Ask {
         reach: Reach,
         since: u64,
     },
+}
+
+/// How far a question that is longer than the screen has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    rows: Vec<String>,
+    top: usize,
+    /// Rows that were in view without a gap from the first.
+    seen: usize,
+}
+
+impl Read {
+    /// The first row in view of these.
+    pub fn top(&self, rows: &[String]) -> usize {
+        if self.rows == rows { self.top } else { 0 }
+    }
+
+    /// How many rows were never in view where there is room for so many.
+    pub fn unread(&self, rows: &[String], room: usize) -> usize {
+        let seen = if self.rows == rows { self.seen } else { 0 };
+        rows.len() - seen.max(inbox::in_view(rows.len(), room + 1))
+    }
+
+    fn turn(&mut self, rows: Vec<String>, room: usize, pages: Pages) {
+        let top = self.top(&rows);
+        let shown = inbox::in_view(rows.len() - top, room + 1);
+        let seen = rows.len() - self.unread(&rows, room);
+        let top = match pages {
+            Pages::Back => top.saturating_sub(shown.max(1)),
+            Pages::On => (top + shown).min(rows.len().saturating_sub(room)),
+        };
+        let seen = seen.max(top + inbox::in_view(rows.len() - top, room + 1));
+        *self = Self { rows, top, seen };
+    }
+}
+
+/// Which way a page is turned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    Back,
+    On,
 }
 
 impl Ask {
@@ -111,6 +154,14 @@ impl App {
             KeyCode::Char(c) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(c),
             _ => None,
         };
+        let turned = match self.keymap.get(Context::Everywhere, pressed(key)) {
+            Some(Binding::Do(Action::PageUp)) => Some(Pages::Back),
+            Some(Binding::Do(Action::PageDown)) => Some(Pages::On),
+            _ => None,
+        };
+        if let Some(pages) = turned {
+            return self.turn_page(ask, pages);
+        }
         match (bound, letter) {
             (Some(Binding::Do(Action::Choose)), _) => self.answer_enter(ask),
             (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => self.answer_back(ask),
@@ -120,6 +171,17 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    fn turn_page(&mut self, ask: Ask, pages: Pages) -> Vec<Effect> {
+        let (rows, room) = question_rows(self, &ask.text());
+        self.read.turn(rows, room, pages);
+        let ask = match ask {
+            Ask::Rule { questions, reach, .. } => Ask::Rule { questions, reach, since: self.now },
+            other => other,
+        };
+        self.overlay = Some(Overlay::Ask(ask));
+        Vec::new()
     }
 
     fn answer_enter(&mut self, ask: Ask) -> Vec<Effect> {

@@ -5,8 +5,8 @@ use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
-use crate::pane::inbox::{self, Attention, Author, Extent};
-use crate::view::Areas;
+use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
+use crate::view::{Areas, question_rows};
 use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
 use yoi::turn::policy::subject_of;
@@ -14,6 +14,11 @@ use yoi::turn::policy::subject_of;
 /// Why a rule of one's own is not taken.
 const WRONG_RULE: &str =
     "that rule does not allow what is asked; in a command, * and ? end before ; & | and the like";
+
+/// Rows that are scrolled at once.
+const PAGE: isize = 5;
+/// Why nothing is allowed where nothing of it can be seen.
+const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
 
 /// What an answer is about, as it was when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +51,12 @@ impl App {
         self.inbox.follow(&items, attention, self.now);
         if items.is_empty() && self.focus == Focus::Inbox {
             self.focus = Focus::Composer;
+        }
+        if attention == Attention::Here
+            && let Some(area) = Areas::of(self).inbox
+        {
+            let sight = crate::view::inbox(self).sight(area);
+            self.inbox.saw(sight, area.width);
         }
     }
 
@@ -84,9 +95,9 @@ impl App {
         match action {
             Action::Up => self.inbox_step(-1),
             Action::Down => self.inbox_step(1),
-            Action::PageUp => self.inbox_scroll(-5),
-            Action::PageDown => self.inbox_scroll(5),
-            Action::Unfold => self.inbox.extent = Extent::Whole,
+            Action::PageUp => self.inbox_scroll(-PAGE),
+            Action::PageDown => self.inbox_scroll(PAGE),
+            Action::Unfold => self.inbox.show_whole(),
             Action::Fold => (self.inbox.extent, self.inbox.scrolled) = (Extent::Brief, 0),
             Action::Copy => return self.copy_action(),
             Action::EditRule => return self.edit_rule(),
@@ -104,9 +115,11 @@ impl App {
 
     fn inbox_scroll(&mut self, by: isize) {
         let Some(area) = Areas::of(self).inbox else { return };
-        let rows = crate::view::inbox(self).height(area.width);
-        let most = rows.saturating_sub(usize::from(area.height));
-        self.inbox.scrolled = self.inbox.scrolled.saturating_add_signed(by).min(most);
+        let sight = crate::view::inbox(self).sight(area);
+        // No row is passed over, and none below the last is shown.
+        let by = by.clamp(-PAGE, isize::try_from(sight.shown).unwrap_or(PAGE));
+        let most = sight.all.saturating_sub(usize::from(area.height).saturating_sub(1));
+        self.inbox.scrolled = sight.first.saturating_add_signed(by).min(most);
     }
 
     fn chosen_item<T>(&self, read: impl FnOnce(&inbox::Item<'_>) -> Option<T>) -> Option<T> {
@@ -192,10 +205,10 @@ impl App {
         if questions.ids.iter().any(|id| self.answering.contains(id)) {
             return self.say(Kind::Told, "it is being answered");
         }
-        let columns = Areas::of(self).inbox.map_or(0, |area| area.width);
-        if action != Action::Deny && crate::view::inbox(self).is_cut(columns) {
-            self.inbox.extent = Extent::Whole;
-            return self.say(Kind::Told, "this is all of it: press the key again");
+        if action != Action::Deny
+            && let Some(unread) = self.unread()
+        {
+            return self.say(Kind::Told, unread);
         }
         match action {
             Action::AllowPod => self.ask_rule(questions, Reach::Pod),
@@ -205,6 +218,27 @@ impl App {
                 self.open_prompt(Purpose::Deny)
             }
             _ => self.answer_with(&questions, &Verdict::Once),
+        }
+    }
+
+    /// What is said to who allows what was not all in view yet; it is shown whole from now on.
+    fn unread(&mut self) -> Option<String> {
+        let Some(area) = Areas::of(self).inbox else { return Some(NO_ROOM.into()) };
+        let sight = crate::view::inbox(self).sight(area);
+        let was = sight.cut;
+        if was == Cut::Brief {
+            self.inbox.show_whole();
+        }
+        // What is shown whole now may take more rows.
+        let area = Areas::of(self).inbox.unwrap_or(area);
+        let sight = crate::view::inbox(self).sight(area);
+        self.inbox.saw(sight, area.width);
+        self.inbox.back_to_unseen(sight);
+        match (self.inbox.unseen(sight), was) {
+            (0, Cut::Brief) => Some("this is all of it: press the key again".into()),
+            (0, Cut::Whole) => None,
+            _ if sight.shown == 0 => Some(NO_ROOM.into()),
+            (rows, _) => Some(format!("{}, then the key again", inbox::more_below(rows))),
         }
     }
 
@@ -224,6 +258,13 @@ impl App {
         if self.now < since.saturating_add(inbox::LOOK) {
             self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since: self.now }));
             return Vec::new();
+        }
+        let (rows, room) = question_rows(self, &questions.sentence(reach));
+        let unread = self.read.unread(&rows, room);
+        if unread > 0 {
+            self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since: self.now }));
+            let text = format!("{}, then Enter", inbox::more_below(unread));
+            return self.say(Kind::Told, text);
         }
         let rule = Some(&questions.rule).filter(|_| questions.author == Author::Person).cloned();
         let verdict = match reach {

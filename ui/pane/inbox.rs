@@ -7,7 +7,7 @@ use yoi::protocol::{Ask, Pattern, PodInfo, PodName, Verdict};
 
 mod draw;
 
-pub use draw::{View, rule_words};
+pub use draw::{Cut, Sight, View, in_view, more_below, rule_words};
 
 /// How long a request must have had the focus, unchanged, before an answer counts, in milliseconds.
 pub const LOOK: u64 = 300;
@@ -33,6 +33,8 @@ pub struct Inbox {
     pub scrolled: usize,
     /// The rule a person made of the one that the question of this id offers.
     edited: Option<(String, Pattern)>,
+    /// How many rows of what, at which width, were in view without a gap from the first.
+    seen: (Vec<String>, Extent, u16, usize),
     /// What has the focus, unchanged since then.
     focused: Option<Vec<String>>,
     since: u64,
@@ -160,6 +162,36 @@ impl Inbox {
             self.focused = focused;
             self.since = now;
         }
+    }
+
+    /// Notes what of the chosen item is in view at this width.
+    pub fn saw(&mut self, sight: Sight, columns: u16) {
+        let (parts, extent, width, rows) = &mut self.seen;
+        if (&*parts, *extent, *width) != (&self.chosen, self.extent, columns) {
+            (*parts, *extent, *width, *rows) = (self.chosen.clone(), self.extent, columns, 0);
+        }
+        if sight.first <= *rows {
+            *rows = (*rows).max(sight.first + sight.shown);
+        }
+    }
+
+    /// Shows all of what is asked for, from its beginning.
+    pub fn show_whole(&mut self) {
+        if self.extent == Extent::Brief {
+            (self.extent, self.scrolled) = (Extent::Whole, 0);
+        }
+    }
+
+    /// Scrolls back to the first row that was never in view, if one was passed over.
+    pub fn back_to_unseen(&mut self, sight: Sight) {
+        if self.unseen(sight) > 0 {
+            self.scrolled = self.scrolled.min(self.seen.3);
+        }
+    }
+
+    /// How many rows of what is asked for were never in view.
+    pub fn unseen(&self, sight: Sight) -> usize {
+        sight.action.saturating_sub(self.seen.3)
     }
 
     /// Whatever was pressed was meant for something else: the look begins anew.

@@ -5,6 +5,7 @@ use crate::palette::Palette;
 use crate::pane::actionbar::{self, POPUP, Prompt};
 use crate::pane::composer::Files;
 use crate::pane::fit::{cut, width, wrap};
+use crate::pane::inbox;
 use crate::view::Areas;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -90,14 +91,14 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
 }
 
 fn question(app: &App, ask: &Ask, areas: &Areas, frame: &mut Frame<'_>) {
-    let width = usize::from(areas.above_bar(1).width.saturating_sub(2)).max(1);
-    let mut text = wrap(&ask.text(), width);
+    let (rows, room) = question_rows(app, &ask.text());
+    let top = app.read.top(&rows);
+    let left = rows.len() - top;
     // The answers are always in view.
-    let room = usize::from(frame.area().height.saturating_sub(5)).max(1);
-    if text.len() > room {
-        let left = text.len() - (room - 1);
-        text.truncate(room - 1);
-        text.push(format!("+{left} more lines"));
+    let shown = inbox::in_view(left, room + 1);
+    let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
+    if shown < left && shown < room {
+        text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown)));
     }
     let answers = answers(app, ask);
     let inner = areas.above_bar(text.len() + 1);
@@ -106,6 +107,12 @@ fn question(app: &App, ask: &Ask, areas: &Areas, frame: &mut Frame<'_>) {
     for (line, y) in rows.chain([answers]).zip(inner.y..inner.bottom()) {
         frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
     }
+}
+
+/// The rows of a question, and how many there is room for above its answers.
+pub fn question_rows(app: &App, text: &str) -> (Vec<String>, usize) {
+    let width = usize::from(Areas::of(app).above_bar(1).width.saturating_sub(2)).max(1);
+    (wrap(text, width), usize::from(app.size.1.saturating_sub(5)).max(1))
 }
 
 fn answers(app: &App, ask: &Ask) -> Line<'static> {

@@ -1,5 +1,6 @@
 use super::*;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
+use std::collections::BTreeSet;
 use yoi::protocol::StoppedPod;
 use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
 use yoi::scope::{Permission, Rule};
@@ -199,6 +200,64 @@ fn a_long_command_is_read_to_its_end_before_it_is_allowed() {
     assert_eq!(bench.notice(), "this is all of it: press the key again");
     bench.wait(400);
     assert_eq!(answers(&bench.press("a")), once("q"));
+}
+
+/// A command whose lines are numbered.
+fn script(lines: usize) -> String {
+    (1..=lines).map(|line| format!("echo {line};\n")).collect()
+}
+
+#[test]
+fn what_is_below_the_pane_is_seen_before_it_is_allowed() {
+    for (columns, rows) in [(80, 24), (120, 40), (40, 12), (60, 9)] {
+        let mut bench = bench();
+        bench.size(columns, rows);
+        asks(&mut bench, "q", "tester", &script(60));
+        bench.press("ctrl-n");
+        bench.wait(400);
+        assert!(answers(&bench.press("a")).is_empty());
+        assert!(bench.notice().ends_with("more lines: PageDown, then the key again"), "{rows}");
+        assert!(bench.screen().contains("echo 1;") && !bench.screen().contains("echo 60;"));
+        let mut seen = BTreeSet::new();
+        for _ in 0..60 {
+            if bench.screen().contains("echo 60;") {
+                break;
+            }
+            seen.extend((1..=60).filter(|n| bench.screen().contains(&format!(" echo {n};"))));
+            bench.wait(400);
+            assert!(answers(&bench.press("a")).is_empty());
+            bench.press("pagedown");
+        }
+        seen.extend((1..=60).filter(|n| bench.screen().contains(&format!(" echo {n};"))));
+        assert_eq!(seen.len(), 60, "no line is passed over at {columns}x{rows}: {seen:?}");
+        bench.wait(400);
+        assert_eq!(answers(&bench.press("a")), once("q"), "{}", bench.screen());
+    }
+}
+
+#[test]
+fn a_rule_that_is_longer_than_the_screen_is_read_to_its_end_before_it_is_written() {
+    let mut bench = bench();
+    asks(&mut bench, "q", "tester", &script(60));
+    bench.press("ctrl-n");
+    for _ in 0..30 {
+        bench.press("pagedown");
+        bench.wait(400);
+        bench.press("A");
+        if bench.app.overlay.is_some() {
+            break;
+        }
+    }
+    assert!(bench.screen().contains("from now on allow Bash: echo 1;"), "{}", bench.screen());
+    bench.wait(400);
+    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(bench.notice().ends_with("more lines: PageDown, then Enter"), "{}", bench.notice());
+    for _ in 0..3 {
+        bench.press("pagedown");
+        bench.wait(400);
+    }
+    assert!(bench.screen().contains("for tester?"), "{}", bench.screen());
+    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule: None })]);
 }
 
 #[test]

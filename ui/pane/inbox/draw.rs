@@ -15,8 +15,30 @@ use yoi::protocol::{Ask, Pattern};
 const BRIEF: usize = 3;
 /// The most rows of things that wait while nobody looks.
 const LISTED: usize = 3;
+/// Rows from which on one of them says that there are more.
+const NOTED: usize = 3;
 /// The columns of the age.
 const AGE: usize = 5;
+
+/// Rows of what is chosen: what is asked for comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// The first in view, and how many are.
+    pub first: usize,
+    pub shown: usize,
+    pub all: usize,
+    /// How many rows what is asked for has when nothing of it is left out.
+    pub action: usize,
+    pub cut: Cut,
+}
+
+/// Whether rows of what is asked for are left out, wherever one scrolls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cut {
+    #[default]
+    Whole,
+    Brief,
+}
 
 /// The inbox as a widget.
 pub struct View<'a> {
@@ -41,13 +63,17 @@ impl View<'_> {
         }
     }
 
-    /// Whether some of what the chosen item asks for is not on screen.
-    pub fn is_cut(&self, columns: u16) -> bool {
+    /// What of the chosen item is in view.
+    pub fn sight(&self, area: Rect) -> Sight {
         let items = items(self.family);
-        let Some(ask) = self.inbox.chosen(&items).and_then(|item| item.asks().first()) else {
-            return false;
-        };
-        self.inbox.extent == Extent::Brief && action(ask, columns.into()).len() > BRIEF
+        let columns = usize::from(area.width);
+        let Some(item) = self.inbox.chosen(&items) else { return Sight::default() };
+        let all = self.details(item, columns).len();
+        let action = item.asks().first().map_or(0, |ask| action(ask, columns).len());
+        let first = self.inbox.scrolled.min(all);
+        let shown = in_view(all - first, usize::from(area.height));
+        let brief = self.inbox.extent == Extent::Brief && action > BRIEF;
+        Sight { first, shown, all, action, cut: if brief { Cut::Brief } else { Cut::Whole } }
     }
 
     /// The item at row `y` of the pane, from 0.
@@ -71,7 +97,7 @@ impl View<'_> {
         }
         let at = self.inbox.position(items);
         let details = items.get(at).map(|item| self.details(item, columns)).unwrap_or_default();
-        let details: Vec<_> = details.into_iter().skip(self.inbox.scrolled).collect();
+        let details = self.in_view(details, height);
         // What is chosen is whole before the others have a row.
         let room = height.saturating_sub(1 + details.len());
         let before = at.min(room);
@@ -81,6 +107,19 @@ impl View<'_> {
         rows.extend(details.into_iter().map(|line| (line, None)));
         rows.extend((at + 1..at + 1 + after).map(head));
         rows.truncate(height);
+        rows
+    }
+
+    /// The rows of the details that there is room for below a head, the last of which says how many
+    /// more there are.
+    fn in_view(&self, details: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>> {
+        let first = self.inbox.scrolled.min(details.len());
+        let left = details.len() - first;
+        let shown = in_view(left, height);
+        let mut rows: Vec<_> = details.into_iter().skip(first).take(shown).collect();
+        if shown < left && shown + 1 < height {
+            rows.push(self.fact("", &more_below(left - shown), usize::MAX));
+        }
         rows
     }
 
@@ -170,6 +209,22 @@ impl View<'_> {
             }
         }
     }
+}
+
+/// How many of so many rows are in view below a head; the row that says how many more there are
+/// takes the place of one where there is room for both.
+pub fn in_view(rows: usize, height: usize) -> usize {
+    let room = height.saturating_sub(1);
+    if rows <= room {
+        return rows;
+    }
+    if room >= NOTED { room - 1 } else { room }
+}
+
+/// How many rows are below those in view, and how one gets there.
+pub fn more_below(rows: usize) -> String {
+    let lines = if rows == 1 { "line" } else { "lines" };
+    format!("… {rows} more {lines}: PageDown")
 }
 
 /// Who asks: the Pod, and how many others ask the same.
