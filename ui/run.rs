@@ -16,7 +16,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
-use terminal::Screen;
+use terminal::{Painted, Screen};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use yoi::client::{Client, Events};
@@ -29,6 +29,8 @@ mod terminal;
 
 /// The shortest time between two frames, unless a key was pressed.
 const FRAME: Duration = Duration::from_millis(16);
+/// How often a frame is begun anew because the terminal has another size by now.
+const RESIZES: usize = 4;
 /// How many messages are taken in between two frames.
 const BURST: usize = 1024;
 /// Answers and finished jobs that wait for the loop; their tasks wait when it is full.
@@ -298,17 +300,26 @@ impl Loop {
         Ok(urgent)
     }
 
+    /// Paints a frame; again when the terminal turns out to have another size. While it changes with
+    /// every frame the next one has to wait, because something has changed.
     async fn paint(&mut self) -> anyhow::Result<()> {
+        for _ in 0..RESIZES {
+            let Painted::Resized(columns, rows) = self.paint_once().await? else { break };
+            let effects = self.app.update(Msg::Resize(columns, rows), now_ms());
+            self.perform_all(effects).await?;
+        }
+        self.painted = Some(Instant::now());
+        Ok(())
+    }
+
+    async fn paint_once(&mut self) -> anyhow::Result<Painted> {
         let effects = self.app.settle();
         self.perform_all(effects).await?;
         #[cfg(feature = "crash-points")]
         panic_point(&self.app);
         let app = &self.app;
-        self.screen
-            .paint(|frame| view::draw(app, frame))
-            .context("cannot write to the terminal")?;
-        self.painted = Some(Instant::now());
-        Ok(())
+        let painted = self.screen.paint(app.size, |frame| view::draw(app, frame));
+        painted.context("cannot write to the terminal")
     }
 
     /// Calls the host in a task of its own; the reply comes back as a message.

@@ -22,8 +22,12 @@ mod wide;
 pub use areas::Areas;
 pub use popup::question_rows;
 
-/// Paints a frame.
+/// Paints a frame of the size that the app knows of; one of any other size stays empty.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {
+    let size = frame.area();
+    if (size.width, size.height) != app.size {
+        return;
+    }
     let areas = Areas::of(app);
     let ground = frame.area();
     frame.buffer_mut().set_style(ground, app.theme.text);

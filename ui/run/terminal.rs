@@ -11,7 +11,7 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::Frame;
-use ratatui::backend::CrosstermBackend;
+use ratatui::backend::{Backend, CrosstermBackend};
 use std::io::{self, BufWriter, Stdout, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,14 @@ const FRAME: usize = 64 * 1024;
 static TAKEN: AtomicBool = AtomicBool::new(false);
 /// What tasks that panicked behind the screen had to say; printed when the terminal is given back.
 static LATE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Painted {
+    Whole,
+    /// Nothing was painted: the terminal has this many columns and rows by now.
+    Resized(u16, u16),
+}
 
 /// The terminal, full screen. Dropping it gives it back.
 pub struct Screen {
@@ -46,12 +54,18 @@ impl Screen {
         Ok((size.width, size.height))
     }
 
-    /// Paints one frame; the terminal shows it at once or not at all.
-    pub fn paint(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+    /// Paints one frame that is meant for this many columns and rows; the terminal shows it at once
+    /// or not at all.
+    pub fn paint(
+        &mut self,
+        size: (u16, u16),
+        draw: impl FnOnce(&mut Frame<'_>),
+    ) -> io::Result<Painted> {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(draw)?;
+        let painted = paint(&mut self.terminal, size, draw)?;
         queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        io::Write::flush(self.terminal.backend_mut())
+        io::Write::flush(self.terminal.backend_mut())?;
+        Ok(painted)
     }
 
     /// Makes the next frame paint every cell. It never asks the terminal where its cursor is.
@@ -79,6 +93,24 @@ impl Screen {
         enter()?;
         self.forget()
     }
+}
+
+/// Every frame asks the terminal for its size, which may be another than the news of it says.
+fn paint<B: Backend>(
+    terminal: &mut ratatui::Terminal<B>,
+    size: (u16, u16),
+    draw: impl FnOnce(&mut Frame<'_>),
+) -> Result<Painted, B::Error> {
+    let mut painted = Painted::Whole;
+    terminal.draw(|frame| {
+        let area = frame.area();
+        if (area.width, area.height) == size {
+            draw(frame);
+        } else {
+            painted = Painted::Resized(area.width, area.height);
+        }
+    })?;
+    Ok(painted)
 }
 
 impl Drop for Screen {
@@ -145,4 +177,29 @@ fn install_panic_hook() {
         give_back();
         before(info);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Msg;
+    use crate::app::tests::{Bench, pod};
+    use ratatui::backend::TestBackend;
+    use yoi::protocol::State;
+
+    #[test]
+    fn a_terminal_that_shrank_unsaid_is_painted_at_its_real_size() {
+        let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+        bench.size(120, 40);
+        let mut terminal = ratatui::Terminal::new(TestBackend::new(120, 40)).expect("a terminal");
+        terminal.backend_mut().resize(60, 20);
+        let size = bench.app.size;
+        let painted = paint(&mut terminal, size, |frame| crate::view::draw(&bench.app, frame));
+        assert_eq!(painted, Ok(Painted::Resized(60, 20)));
+        bench.msg(Msg::Resize(60, 20));
+        bench.app.settle();
+        let painted = paint(&mut terminal, (60, 20), |frame| crate::view::draw(&bench.app, frame));
+        assert_eq!(painted, Ok(Painted::Whole));
+        assert!(terminal.backend().to_string().contains("alice"));
+    }
 }

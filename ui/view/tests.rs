@@ -311,3 +311,58 @@ fn the_caret_stands_behind_what_was_typed() {
     // The frame, `to alice › `, three wide signs, one wide cluster, one letter.
     assert_eq!((caret.x, caret.y), (1 + 11 + 6 + 2 + 1, 21));
 }
+
+type Opens = fn(&mut Bench);
+
+/// Whatever lies on top of the panes, and each of them in focus.
+fn everything() -> Vec<(&'static str, Bench)> {
+    let opened: [(&str, Opens); 8] = [
+        ("composer", |_| {}),
+        ("tree", |bench| drop(bench.press("tab"))),
+        ("transcript", |bench| drop(bench.press("shift-tab"))),
+        ("palette", |bench| drop(bench.press("ctrl-p"))),
+        ("leader", |bench| drop(bench.press("ctrl-x"))),
+        ("inbox", |bench| drop(bench.press("ctrl-n"))),
+        ("help", |bench| drop(bench.press("f1"))),
+        ("rule", |bench| {
+            bench.press("ctrl-n");
+            bench.wait(400);
+            bench.press("T");
+        }),
+    ];
+    let open = |(name, open): (&'static str, Opens)| {
+        let mut bench = bench(120, 40);
+        let question = ask("q", "tester", "cargo publish --dry-run\n日本語の名前");
+        bench.host(Some("tester"), Event::Asked { ask: Box::new(question) });
+        open(&mut bench);
+        (name, bench)
+    };
+    opened.into_iter().map(open).collect()
+}
+
+#[test]
+fn no_size_of_the_terminal_is_too_small_to_be_painted() {
+    for (name, mut bench) in everything() {
+        for columns in [1, 2, 24, 40, 80] {
+            for rows in [1, 2, 4, 11, 24] {
+                bench.size(columns, rows);
+                let painted = bench.painted();
+                assert_eq!(painted.area.width, columns, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frame_of_another_size_than_the_app_knows_of_stays_empty() {
+    for (name, mut bench) in everything() {
+        bench.app.settle();
+        for (columns, rows) in [(60, 20), (120, 39), (119, 40), (200, 60), (1, 1)] {
+            let backend = ratatui::backend::TestBackend::new(columns, rows);
+            let mut terminal = ratatui::Terminal::new(backend).expect("a terminal");
+            terminal.draw(|frame| crate::view::draw(&bench.app, frame)).expect("a frame");
+            let empty = terminal.backend().buffer().content.iter().all(|cell| cell.symbol() == " ");
+            assert!(empty, "{name} at {columns}x{rows}");
+        }
+    }
+}
