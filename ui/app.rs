@@ -64,6 +64,8 @@ pub enum Msg {
     /// The connection is there again.
     Connected,
     ConnectFailed(String),
+    /// No host runs, or there is one that cannot be talked to, and why.
+    NotFound(Option<String>),
     /// The reply to a call.
     Answered(Asked, Result<Event, Refusal>),
     ThemeLoaded(Box<Theme>, Vec<String>),
@@ -99,6 +101,8 @@ pub enum Effect {
     Suspend,
     /// Starts or finds the host again.
     Reconnect,
+    /// Looks whether a host runs again; starts none.
+    Look,
     Quit(ExitReason),
 }
 
@@ -212,6 +216,8 @@ pub struct App {
     /// When the last message came; what is painted is as of then.
     pub now: u64,
     pub link: Link,
+    /// Looking for a host that somebody else started.
+    search: host::Search,
     pub family: Family,
     /// Shown, written to, meant by verbs. It never changes by itself.
     pub current: Option<PodName>,
@@ -294,8 +300,9 @@ impl App {
         self.now = now;
         self.notices.expire(now);
         // An event about a Pod that nobody looks at changes nothing on the screen.
-        self.changed |= !matches!(msg, Msg::Host(_));
-        let effects = self.take_in(msg);
+        self.changed |= !matches!(msg, Msg::Host(_) | Msg::NotFound(None));
+        let mut effects = self.take_in(msg);
+        effects.extend(self.look_for_host());
         let interrupts = effects.iter().filter_map(Effect::interrupts);
         self.interrupted.extend(interrupts.cloned());
         self.inbox_follows();
@@ -317,6 +324,7 @@ impl App {
             Msg::HostEnded => self.host_ended(),
             Msg::Connected => self.connected(),
             Msg::ConnectFailed(why) => self.connect_failed(&why),
+            Msg::NotFound(why) => self.not_found(why),
             Msg::Answered(asked, reply) => self.answered(asked, reply),
             Msg::ThemeLoaded(theme, complaints) => self.theme_loaded(*theme, complaints),
             Msg::Edited(text) => self.edited(text),
@@ -340,10 +348,11 @@ impl App {
 
     fn settle_one(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
         let mut effects = self.look_at(&name);
-        let now = self.now;
+        // What nobody tells of any more does not grow older.
+        let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
         let transcript = self.transcript_of(&name);
         if let Some(area) = area {
-            transcript.layout(area.width, area.height, now);
+            transcript.layout(area.width, area.height, now.min(until));
         }
         let pod = Some(name.clone());
         if let Some(entry) = transcript.wants_whole() {
@@ -369,7 +378,8 @@ impl App {
         let areas = crate::view::Areas::of(self);
         let shown = self.shown();
         let beside = self.beside().filter(|_| areas.beside.is_some());
-        let transcripts = [shown, beside].into_iter().flatten();
+        let told = self.link == Link::Up;
+        let transcripts = [shown, beside].into_iter().flatten().filter(|_| told);
         let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
         let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
         let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
@@ -381,7 +391,7 @@ impl App {
         let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
         let ages = self.family.all().iter().filter(in_view);
         let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
-        [notice, transcript, ages].into_iter().flatten().min()
+        [notice, transcript, ages, self.looks_at()].into_iter().flatten().min()
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the

@@ -36,12 +36,21 @@ const BURST: usize = 1024;
 /// Answers and finished jobs that wait for the loop; their tasks wait when it is full.
 const ANSWERS: usize = 256;
 
-/// Finds or starts the host again after it ended.
+/// Finds the host again after it ended; `None` when none runs and none was to be started.
 pub type Reconnect = Box<
-    dyn Fn() -> Pin<Box<dyn Future<Output = anyhow::Result<(Client, Events)>> + Send>>
+    dyn Fn(Find) -> Pin<Box<dyn Future<Output = anyhow::Result<Option<(Client, Events)>>> + Send>>
         + Send
         + Sync,
 >;
+
+/// Which host is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// One that runs already.
+    Running,
+    /// That one, or else a new one.
+    OrStart,
+}
 
 /// Sentences that may be said once the first frame stands, such as which models answer nearby.
 pub type Offers = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;

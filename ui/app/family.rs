@@ -28,6 +28,15 @@ impl Family {
         self.find_places();
     }
 
+    /// Nobody tells any more how the Pods are; what is stopped stays so, and nothing can be answered.
+    pub fn lose(&mut self) {
+        self.asks.clear();
+        for pod in self.pods.iter_mut().filter(|pod| pod.state != State::Stopped) {
+            pod.state = State::Unknown;
+            (pod.why, pod.activity) = (None, None);
+        }
+    }
+
     /// An event of this Pod came at `now`.
     pub fn heard(&mut self, name: &PodName, now: u64) {
         match self.heard.get_mut(name) {

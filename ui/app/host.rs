@@ -21,6 +21,20 @@ const TOUR: [&str; 7] = [
     "What do I do next?",
 ];
 
+/// How often a host is looked for while there is none, in milliseconds.
+const LOOK: u64 = 1_000;
+
+/// Looking for a host while there is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Search {
+    /// Since when there is none.
+    pub(super) lost: Option<u64>,
+    next: u64,
+    under_way: bool,
+    /// What was said last about one that cannot be talked to.
+    why: Option<String>,
+}
+
 impl App {
     pub(super) fn host(&mut self, outgoing: Outgoing) -> Vec<Effect> {
         let Outgoing { pod, seq, event, .. } = outgoing;
@@ -156,9 +170,14 @@ impl App {
         Vec::new()
     }
 
+    /// Nothing that was told is known any more, but what is stopped stays so.
     pub(super) fn host_ended(&mut self) -> Vec<Effect> {
         self.link = Link::Ended;
         self.opened.clear();
+        self.answering.clear();
+        self.family.lose();
+        let next = self.now.saturating_add(LOOK);
+        self.search = Search { lost: Some(self.now), next, ..Search::default() };
         Vec::new()
     }
 
@@ -167,9 +186,37 @@ impl App {
         self.say(Kind::Refused, why)
     }
 
+    /// When it is time to look for a host again.
+    pub(super) fn looks_at(&self) -> Option<u64> {
+        let looks = self.link == Link::Ended && self.setup.reconnects && !self.search.under_way;
+        looks.then_some(self.search.next)
+    }
+
+    /// To be called after every message: while there is no host, one that somebody else starts is
+    /// found within a second.
+    pub(super) fn look_for_host(&mut self) -> Option<Effect> {
+        self.looks_at().filter(|at| self.now >= *at)?;
+        self.search.under_way = true;
+        Some(Effect::Look)
+    }
+
+    pub(super) fn not_found(&mut self, why: Option<String>) -> Vec<Effect> {
+        self.search.under_way = false;
+        self.search.next = self.now.saturating_add(LOOK);
+        if self.search.why == why {
+            return Vec::new();
+        }
+        self.search.why.clone_from(&why);
+        match why {
+            Some(why) => self.say(Kind::Warned, why),
+            None => Vec::new(),
+        }
+    }
+
     /// The host is there again: everything it says is asked for anew.
     pub(super) fn connected(&mut self) -> Vec<Effect> {
         self.link = Link::Up;
+        self.search = Search::default();
         self.transcripts.clear();
         self.batches.clear();
         self.seen.clear();

@@ -2,7 +2,7 @@
 
 use crate::cli::args::Args;
 use crate::headless::{Exit, Failure};
-use crate::run::{self, ExitReason, Offers, Options, Reconnect};
+use crate::run::{self, ExitReason, Find, Offers, Options, Reconnect};
 use crate::start::{self, Opening};
 use std::io::IsTerminal as _;
 use yoi::client::{Client, Events};
@@ -102,9 +102,14 @@ async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
 
 fn reconnect(opening: &Opening) -> Reconnect {
     let opening = opening.clone();
-    Box::new(move || {
+    Box::new(move |find| {
         let opening = opening.clone();
-        Box::pin(async move { start::attach_or_start(&opening).await })
+        Box::pin(async move {
+            match find {
+                Find::Running => start::attach(&opening).await,
+                Find::OrStart => start::attach_or_start(&opening).await.map(Some),
+            }
+        })
     })
 }
 

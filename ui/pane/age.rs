@@ -10,9 +10,11 @@ const MINUTE: u64 = 60 * SECOND;
 /// Beyond this, elapsed time is shown in minutes.
 const FINE: u64 = 10 * MINUTE;
 
-/// The age of a Pod's state, at most 6 columns wide.
+/// The age of a Pod's state, at most 6 columns wide; nothing for a state that nobody knows.
 pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
-    if ticks(info.state) {
+    if info.state == State::Unknown {
+        String::new()
+    } else if ticks(info.state) {
         elapsed(now.saturating_sub(info.since))
     } else {
         clock(info.since, now, zone)

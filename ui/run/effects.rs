@@ -4,7 +4,7 @@ use crate::app::{App, Asked, Effect, Msg};
 use crate::notice::Kind;
 use crate::run::input::Input;
 use crate::run::terminal::give_back;
-use crate::run::{Arrived, Loop};
+use crate::run::{Arrived, Find, Loop};
 use crate::theme::Theme;
 use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
@@ -41,7 +41,8 @@ impl Loop {
             Effect::Mouse(capture) => self.screen.capture_mouse(capture)?,
             Effect::Redraw => self.screen.forget()?,
             Effect::Suspend => self.suspend().await?,
-            Effect::Reconnect => self.connect_again(),
+            Effect::Reconnect => self.connect_again(Find::OrStart),
+            Effect::Look => self.connect_again(Find::Running),
             Effect::Quit(reason) => self.over = Some(reason),
         }
         Ok(None)
@@ -84,14 +85,18 @@ impl Loop {
         self.app.family.get(name).is_some()
     }
 
-    fn connect_again(&self) {
+    fn connect_again(&self, find: Find) {
         let (Some(reconnect), sender) = (self.reconnect.clone(), self.sender.clone()) else {
             return;
         };
         tokio::spawn(async move {
-            let arrived = match reconnect().await {
-                Ok((client, events)) => Arrived::Host(client, events),
-                Err(error) => Arrived::Msg(Msg::ConnectFailed(format!("{error:#}"))),
+            let arrived = match (reconnect(find).await, find) {
+                (Ok(Some((client, events))), _) => Arrived::Host(client, events),
+                (Ok(None), _) => Arrived::Msg(Msg::NotFound(None)),
+                (Err(error), Find::Running) => Arrived::Msg(Msg::NotFound(Some(error.to_string()))),
+                (Err(error), Find::OrStart) => {
+                    Arrived::Msg(Msg::ConnectFailed(format!("{error:#}")))
+                }
             };
             // Nobody waits for it when the dashboard is gone.
             let _ = sender.send(arrived).await;

@@ -57,6 +57,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let look = app.setup.glyphs.look(info);
     let piece = |text: String, style: Style, rank: u8| Piece { text, style, rank };
     let state = format!("{} {} {}", look.shape, look.word, age(info, app.now, app.zone()));
+    let state = state.trim_end().to_owned();
     let mut pieces = vec![piece(info.name.to_string(), theme.agent, 0)];
     match model(app, info) {
         Some(model) => pieces.push(piece(model, theme.dim, 3)),

@@ -258,6 +258,50 @@ fn when_the_host_ended_enter_starts_it_again() {
 }
 
 #[test]
+fn without_a_host_states_are_unknown_and_no_clock_runs() {
+    let mut bench = alice(State::Running);
+    bench.told(PodInfo { why: Some("which one?".into()), ..pod("bob", State::NeedsYou) });
+    bench.told(pod("docs", State::Stopped));
+    let ask = Box::new(ask("q", "bob", "cargo fetch"));
+    bench.host(Some("bob"), Event::Asked { ask });
+    bench.app.setup.reconnects = false;
+    bench.wait(100);
+    bench.msg(Msg::HostEnded);
+    let screen = bench.screen();
+    assert!(screen.contains("? alice") && screen.contains("? unknown"), "{screen}");
+    assert!(screen.contains("1 stopped"), "{screen}");
+    for told in ["running", "needs you", "which one", "2:00"] {
+        assert!(!screen.contains(told), "{told}: {screen}");
+    }
+    bench.wait(10_000);
+    assert_eq!((bench.app.wakes_at(), bench.screen()), (None, screen));
+}
+
+#[test]
+fn a_host_that_somebody_else_started_is_found_within_a_second_and_watched() {
+    let mut bench = alice(State::Running);
+    let ended = bench.now;
+    assert!(bench.msg(Msg::HostEnded).is_empty());
+    let looks = |bench: &mut Bench, millis: u64| {
+        bench.now += millis;
+        bench.msg(Msg::Wake).iter().filter(|e| matches!(e, Effect::Look)).count()
+    };
+    assert_eq!(bench.app.wakes_at(), Some(ended + 1_000));
+    assert_eq!((looks(&mut bench, 999), looks(&mut bench, 1)), (0, 1));
+    assert_eq!(looks(&mut bench, 60_000), 0, "one at a time");
+    assert!(bench.msg(Msg::NotFound(None)).is_empty());
+    assert_eq!(looks(&mut bench, 999), 0, "at most one a second");
+    bench.msg(Msg::NotFound(Some("it speaks protocol 2, this is 1".into())));
+    assert_eq!(looks(&mut bench, 1_000), 1);
+    let watched = bench.msg(Msg::Connected);
+    assert_eq!(calls(&watched), [(None, &Method::Watch)]);
+    let pods = vec![pod("alice", State::Idle), pod("bob", State::Idle)];
+    bench.host(None, Event::Family { pods, peers: Vec::new(), asks: Vec::new() });
+    assert!(bench.screen().contains("○ alice"), "{}", bench.screen());
+    assert_eq!(looks(&mut bench, 60_000), 0);
+}
+
+#[test]
 fn what_was_not_seen_is_seen_once_it_is_shown() {
     let mut bench = Bench::new(vec![]);
     bench.told(PodInfo { unseen: true, ..pod("alice", State::Idle) });
