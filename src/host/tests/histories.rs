@@ -1,5 +1,5 @@
-//! Random lives of a family, with hosts that vanish in the middle: after each step what the screens
-//! are told equals what the store says, nobody writes beside another, nobody waits for ever; at the
+//! Random lives of a family, with hosts that vanish in the middle and orders that come two at once:
+//! after each step what the screens are told equals what the store says, nobody writes beside another, nobody waits for ever; at the
 //! end no news was lost or doubled and no process is left.
 
 use crate::client::Client;
@@ -371,7 +371,14 @@ fn live(root: &Path, seed: u64, told: &mut Vec<String>) -> Result<(), String> {
                     told.push("crash".into());
                     return Ok(false);
                 }
-                told.push(life.step(&mut dice).await);
+                if dice.below(4) == 0 && left > 0 {
+                    left -= 1;
+                    let mut other = Dice(dice.next());
+                    let two = tokio::join!(life.step(&mut dice), life.step(&mut other));
+                    told.push(format!("{} | {}", two.0, two.1));
+                } else {
+                    told.push(life.step(&mut dice).await);
+                }
                 life.check().await?;
             }
             for pod in NAMES {
