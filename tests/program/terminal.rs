@@ -117,6 +117,26 @@ fn a_killed_dashboard_hurts_nobody() {
 }
 
 #[test]
+fn a_dashboard_finds_the_host_that_another_one_started() {
+    let bench = bench();
+    let mut one = dashboard(&bench);
+    one.press("slow, please\r");
+    one.waits_for("word word");
+    let other = Terminal::open(&bench, &["--pod", "ws"]);
+    other.waits_for("running");
+    signal(bench.host_pid().expect("a host"), "KILL");
+    for terminal in [&one, &other] {
+        terminal.waits_for("unknown");
+        terminal.waits_for("the host ended");
+    }
+    one.press("\r");
+    for terminal in [&one, &other] {
+        terminal.waits_for("cut off here");
+        terminal.waits_for("paused");
+    }
+}
+
+#[test]
 fn inside_the_host_ends_with_the_screen_and_its_turn_is_paused() {
     let bench = bench();
     let model = bench.model();
