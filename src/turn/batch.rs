@@ -5,7 +5,7 @@
 use crate::protocol::{Entry, Event, Fact, Item, Verdict};
 use crate::tools::{self, Done, Lane};
 use crate::turn::ask::denial;
-use crate::turn::policy::{Decision, Grant, Question};
+use crate::turn::policy::{Decision, Grant, Question, telling};
 use crate::turn::{Halt, Out, Run, Stopped, context, halted};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
@@ -260,11 +260,11 @@ fn together(calls: &[Planned]) -> usize {
     }
 }
 
-/// What a call does, in one line: the tool and the first argument that says most.
+/// What a call does, in one line: the tool and what it is about, else the subject of its task.
 pub(crate) fn label(name: &str, arguments: &str) -> String {
-    const TELLING: [&str; 6] = ["command", "file_path", "path", "pattern", "subject", "name"];
     let parsed: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let telling = TELLING.iter().find_map(|key| parsed.get(key)?.as_str());
+    let mut keys = telling(name).iter().chain(&["subject"]);
+    let telling = keys.find_map(|key| parsed.get(key)?.as_str());
     let line = telling.unwrap_or("").lines().next().unwrap_or("");
     let short: String = line.chars().take(120).collect();
     format!("{name} {short}").trim_end().to_owned()

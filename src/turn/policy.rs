@@ -169,7 +169,7 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
 
 /// The arguments that say what a call of this tool is about. Whatever else a call has in it, no
 /// rule looks there, and nothing in it keeps a rule from looking here.
-fn telling(tool: &str) -> &'static [&'static str] {
+pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
     let Some(found) = tools::find(tool) else { return TELLING };
     match (found.lane, found.name) {
         (Lane::Shell, _) => &["command"],
