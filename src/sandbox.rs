@@ -262,9 +262,12 @@ async fn read(output: &mut Option<ChildStderr>, buffer: &mut [u8]) -> usize {
 
 async fn finish(
     mut child: Child,
-    report: Report,
+    mut report: Report,
     ordered: Option<Outcome>,
 ) -> Result<Ended, SandboxError> {
+    if let Some(why) = report.blind.take() {
+        end_for(&child, why, &mut report).await;
+    }
     if report.stuck.is_empty() {
         // It exits right after its report; the status says nothing we do not know.
         let _ = timeout(DRAIN, child.wait()).await;
@@ -279,6 +282,19 @@ async fn finish(
     };
     let Report { ended: left_over, stuck, undone, confinement, .. } = report;
     Ok(Ended { outcome, left_over, stuck, undone, confinement })
+}
+
+/// Ends what the helper, who still lives and owns it, cannot see.
+async fn end_for(child: &Child, why: String, report: &mut Report) {
+    let root = child.id().and_then(|pid| i32::try_from(pid).ok());
+    let work = move || root.map(|root| process::end_below(root, HELPER_GRACE));
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Some((ended, stuck))) => {
+            report.ended.extend(ended);
+            report.stuck.extend(stuck);
+        }
+        Ok(None) | Err(_) => report.stuck.push(why),
+    }
 }
 
 /// The helper is gone or does not answer: ends it, and what carries its mark.

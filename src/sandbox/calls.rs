@@ -1,6 +1,7 @@
 //! seccomp: system calls that lead round the walls are refused.
 
 use crate::sandbox::cage::{Cage, Network, Sockets};
+use crate::sandbox::mounts::Private;
 use crate::sandbox::walls::PATH_SOCKETS;
 use nix::libc;
 use seccompiler::{
@@ -55,14 +56,50 @@ const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
 ];
 
+/// Memory, queues and semaphores that have a number instead of a place: everybody's, unless they
+/// are this command's own.
+const NUMBERED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// How another process is made slow. The first argument says which one.
+const PACE: &[i64] = &[
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setaffinity,
+];
+
+/// What [`libc::SYS_setpriority`] and [`libc::SYS_ioprio_set`] call a single process. Groups and
+/// users are more than this command.
+const ONE_PRIORITY: u64 = 0;
+const ONE_IOPRIO: u64 = 1;
+
 /// A rule set as seccompiler takes it.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Installs the filters for this thread and all it starts. `abi` is the Landlock in use.
-pub fn refuse(cage: &Cage, abi: u32) -> Result<(), String> {
+/// Installs the filters for this thread and all it starts. `abi` is the Landlock in use. What this
+/// process becomes may change its own limits and pace by its pid, too.
+pub fn refuse(cage: &Cage, abi: u32, private: Private) -> Result<(), String> {
     let plain = |calls: &[i64]| calls.iter().map(|call| (*call, Vec::new())).collect::<Rules>();
     let mut refused = plain(REFUSED);
+    if !private.numbered {
+        refused.extend(plain(NUMBERED));
+    }
     refused.insert(libc::SYS_clone, namespaces()?);
+    refused.extend(of_others()?);
     install(refused, libc::EPERM)?;
     install(plain(UNKNOWN), libc::ENOSYS)?;
     install(sockets(cage, abi)?, libc::EACCES)
@@ -102,11 +139,34 @@ fn namespaces() -> Result<Vec<SeccompRule>, String> {
     flags.into_iter().map(with).collect()
 }
 
+/// Limits and pace of other processes, which the kernel leaves to everybody of the same user. A
+/// filter cannot see whose a pid is: only 0 and the pid of the command itself pass.
+fn of_others() -> Result<Rules, String> {
+    let own = u64::from(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
+    let other = |index| [(index, Op::Ne, 0), (index, Op::Ne, own)];
+    let mut rules = Rules::new();
+    for call in PACE {
+        rules.insert(*call, vec![rule(other(0).into())?]);
+    }
+    for (call, one) in [(libc::SYS_setpriority, ONE_PRIORITY), (libc::SYS_ioprio_set, ONE_IOPRIO)] {
+        rules.insert(call, vec![rule(vec![(0, Op::Ne, one)])?, rule(other(1).into())?]);
+    }
+    // To look at a limit is not to set one.
+    let set = SeccompCondition::new(2, Len::Qword, Op::Ne, 0).map_err(words)?;
+    let mut limit = conditions(other(0).into())?;
+    limit.push(set);
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(limit).map_err(words)?]);
+    Ok(rules)
+}
+
 /// `(argument, comparison, value)`, all of which must hold.
-fn rule(conditions: Vec<(u8, Op, u64)>) -> Result<SeccompRule, String> {
+fn rule(all: Vec<(u8, Op, u64)>) -> Result<SeccompRule, String> {
+    SeccompRule::new(conditions(all)?).map_err(words)
+}
+
+fn conditions(all: Vec<(u8, Op, u64)>) -> Result<Vec<SeccompCondition>, String> {
     let one = |(index, op, value)| SeccompCondition::new(index, Len::Dword, op, value);
-    let conditions: Result<Vec<_>, _> = conditions.into_iter().map(one).collect();
-    SeccompRule::new(conditions.map_err(words)?).map_err(words)
+    all.into_iter().map(one).collect::<Result<_, _>>().map_err(words)
 }
 
 /// Which families of sockets may be made. A pair that is connected to itself always may, unless it

@@ -91,7 +91,7 @@ fn raise(cage: &Cage) -> Result<Confinement, String> {
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     let (abi, missed) = walls::raise(cage, &plan.gives).map_err(|error| error.to_string())?;
     plan.cost.extend(missed);
-    let filtered = calls::refuse(cage, abi);
+    let filtered = calls::refuse(cage, abi, view);
     open.extend(openings(cage, abi, filtered.err()));
     let word = match (abi, open.is_empty()) {
         (0, _) => Confined::NotEnforced,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -48,32 +48,28 @@ enum News {
 /// [`crate::sandbox::HELPER_ARG`]. Order on standard input, report on standard output, the
 /// command's output on standard error.
 pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
-    let report = match start() {
-        Ok(mut keeper) => keeper.keep(),
-        Err(reason) => Report { failed: Some(reason), ..Report::default() },
+    let mut keeper = match start() {
+        Ok(keeper) => keeper,
+        Err(reason) => {
+            // Without a reader there is nobody to tell.
+            let _ = tell(&Report { failed: Some(reason), ..Report::default() });
+            return ExitCode::FAILURE;
+        }
     };
-    if tell(&report).is_err() || report.failed.is_some() {
-        return ExitCode::FAILURE;
-    }
-    if !report.stuck.is_empty() {
-        outlast();
-    }
-    ExitCode::SUCCESS
+    let told = tell(&keeper.keep());
+    keeper.outlast();
+    if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tell(report: &Report) -> std::io::Result<()> {
-    let mut out = std::io::stdout();
+fn tell(report: &Report) -> io::Result<()> {
+    let mut out = io::stdout();
     out.write_all(report.line().as_bytes())?;
     out.flush()
 }
 
-/// Kills for as long as something is alive; nobody waits for it.
-fn outlast() {
-    let own = own_pid();
-    while !process::descendants(own).is_empty() {
-        process::kill_all(|| process::descendants(own));
-        std::thread::sleep(GRACE);
-    }
+/// Kills what can be seen; whether that was all is decided elsewhere.
+fn kill_below() {
+    process::kill_all(|| process::descendants(own_pid()).unwrap_or_default());
 }
 
 fn own_pid() -> i32 {
@@ -115,7 +111,7 @@ fn start() -> Result<Keeper, String> {
 
 fn read_order() -> Option<Order> {
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).ok()?;
+    io::stdin().lock().read_line(&mut line).ok()?;
     Order::parse(&line)
 }
 
@@ -128,7 +124,7 @@ fn give_back_limit(soft: Option<u64>) {
 }
 
 fn spawn(order: &Order) -> Result<i32, String> {
-    let pipe = || std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
+    let pipe = || io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
     let (out, err) = (pipe().map_err(sentence)?, pipe().map_err(sentence)?);
     let child = bash::command(&order.program, &order.cwd, &order.env)
         .process_group(0)
@@ -164,7 +160,7 @@ fn spawn_caged(
         }
         cage.grants.push(Grant::private(temp));
     }
-    let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
+    let output = io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
     let mut child = Command::new(OWN_PROGRAM)
         .arg(CAGE_ARG)
         .env_clear()
@@ -202,7 +198,7 @@ fn confined(text: &str) -> Result<Confinement, String> {
     confinement.ok_or_else(|| "the walls around it could not be raised".into())
 }
 
-fn sentence(error: std::io::Error) -> String {
+fn sentence(error: io::Error) -> String {
     error.to_string()
 }
 
@@ -225,7 +221,7 @@ fn reap(tell: &Sender<News>) {
 /// Reads until the host closes the pipe, on purpose or by dying.
 fn listen(tell: &Sender<News>) {
     let mut rest = [0; 64];
-    while matches!(std::io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
+    while matches!(io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
     // The keeper is gone only when the helper ends.
     let _ = tell.send(News::Ordered);
 }
@@ -255,7 +251,11 @@ impl Keeper {
         if !ordered {
             self.wait_alone(MOMENT);
         }
-        let stuck = if self.alone { Vec::new() } else { self.end_all() };
+        let left = if self.alone { Ok(Vec::new()) } else { self.end_all() };
+        let (stuck, blind) = match left {
+            Ok(stuck) => (stuck, None),
+            Err(error) => (Vec::new(), Some(process::unseen(&error))),
+        };
         if let Some(temp) = self.temp.take() {
             // What cannot be removed lies in the system's temporary directory, which is swept.
             let _ = temp.close();
@@ -266,15 +266,17 @@ impl Keeper {
             ordered,
             ended: self.named(),
             stuck,
+            blind,
             undone: after::remove(&self.pointers),
             confinement: self.confinement.take(),
             failed: None,
         }
     }
 
-    /// TERM, then KILL; the names of what survives both.
-    fn end_all(&mut self) -> Vec<String> {
-        for process in self.note_living() {
+    /// TERM, then KILL; the names of what survives both. Whether nothing is left is known by
+    /// waiting for children alone; an error says that what is left could not be seen.
+    fn end_all(&mut self) -> io::Result<Vec<String>> {
+        for process in self.note_living()? {
             process.signal(Signal::TERM);
             // A stopped process hears nothing until it goes on.
             process.signal(Signal::CONT);
@@ -282,23 +284,31 @@ impl Keeper {
         self.wait_alone(GRACE);
         let begun = Instant::now();
         while !self.alone && begun.elapsed() < STUCK {
-            self.note_living();
-            process::kill_all(|| process::descendants(own_pid()));
+            self.note_living()?;
+            kill_below();
             self.wait_alone(AGAIN);
         }
         if self.alone {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        process::descendants(own_pid()).into_iter().map(Process::name).collect()
+        Ok(process::descendants(own_pid())?.into_iter().map(Process::name).collect())
+    }
+
+    /// Kills for as long as something is alive; nobody waits for it.
+    fn outlast(&mut self) {
+        while !self.alone {
+            kill_below();
+            self.wait_alone(GRACE);
+        }
     }
 
     /// Everything alive below, remembered by name; the command itself is not left over.
-    fn note_living(&mut self) -> Vec<Process> {
-        let living = process::descendants(own_pid());
+    fn note_living(&mut self) -> io::Result<Vec<Process>> {
+        let living = process::descendants(own_pid())?;
         for process in living.iter().filter(|process| process.pid != self.leader) {
             self.names.entry(*process).or_insert_with(|| process.name());
         }
-        living
+        Ok(living)
     }
 
     fn named(&self) -> Vec<String> {

@@ -21,35 +21,40 @@ pub struct Private {
     pub shared_memory: bool,
     /// `/dev/pts`.
     pub terminals: bool,
+    /// Memory, queues and semaphores that have a number instead of a place.
+    pub numbered: bool,
 }
 
 /// Enters a view of its own and mounts the holes shut. After an error the view may be half made,
 /// which takes more away than was asked and never less.
 pub fn build(mounts: &[Mount]) -> Result<Private, String> {
-    enter()?;
+    let numbered = enter()?;
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", private).map_err(|error| format!("making mounts private: {error}"))?;
     for one in mounts {
         close(one).map_err(|error| format!("mounting {}: {error}", one.path.display()))?;
     }
     read_only(mounts)?;
-    Ok(Private { shared_memory: memory().is_ok(), terminals: terminals().is_ok() })
+    Ok(Private { shared_memory: memory().is_ok(), terminals: terminals().is_ok(), numbered })
 }
 
-/// Root needs no other user namespace, unless it is root in name only.
-fn enter() -> Result<(), String> {
+/// Root needs no other user namespace, unless it is root in name only. Answers whether shared memory
+/// and the like are private, too.
+fn enter() -> Result<bool, String> {
     if rustix::process::geteuid().is_root() && unshare(CloneFlags::CLONE_NEWNS).is_ok() {
-        return Ok(());
+        return Ok(unshare(CloneFlags::CLONE_NEWIPC).is_ok());
     }
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
         .map_err(|error| format!("user namespaces are not allowed here ({error})"))?;
+    let numbered = unshare(CloneFlags::CLONE_NEWIPC).is_ok();
     let write = |file: &str, text: String| {
         fs::write(file, text).map_err(|error| format!("{file}: {error}"))
     };
     write("/proc/self/setgroups", "deny".into())?;
     write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+    write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    Ok(numbered)
 }
 
 fn close(one: &Mount) -> rustix::io::Result<()> {

@@ -52,6 +52,10 @@ pub struct Report {
     pub ended: Vec<String>,
     /// What is still alive in spite of everything.
     pub stuck: Vec<String>,
+    /// Why the helper cannot see what is left. It stays until nothing is, and somebody else has to
+    /// end it.
+    #[serde(default)]
+    pub blind: Option<String>,
     /// What it left that would lead others astray, and what became of it.
     #[serde(default)]
     pub undone: Vec<String>,

@@ -1,14 +1,18 @@
 //! Finding and signalling processes through /proc, safe against a pid that is used again.
 
 use crate::sandbox::HELPER_ARG;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// Characters of a command line that name a process.
 const NAME: usize = 60;
 /// Rounds of stopping everything before it is killed, against a process that keeps forking.
 const ROUNDS: usize = 50;
+/// Between two looks at what was killed.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A process at one time: the start time tells it from a later one with the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,11 +29,11 @@ struct Stat {
     dead: bool,
 }
 
-/// Everything below `root` that is not dead yet.
-pub fn descendants(root: i32) -> Vec<Process> {
+/// Everything below `root` that is not dead yet. An error is not *nothing*: it could not be seen.
+pub fn descendants(root: i32) -> io::Result<Vec<Process>> {
     let mut children: BTreeMap<i32, Vec<(Process, bool)>> = BTreeMap::new();
-    for pid in pids() {
-        let Some(stat) = stat(pid) else { continue };
+    for pid in pids()? {
+        let Some(stat) = look(pid)? else { continue };
         let process = Process { pid, start: stat.start };
         children.entry(stat.parent).or_default().push((process, stat.dead));
     }
@@ -43,7 +47,7 @@ pub fn descendants(root: i32) -> Vec<Process> {
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Whether a process is a command of this process, or was started by one: it descends from one of
@@ -80,6 +84,32 @@ pub fn end_marked(mark: &str) -> Vec<String> {
         kill_all(|| marked(mark));
     }
     names.into_values().collect()
+}
+
+/// Ends everything below `root`, for `limit` at most: what was ended, and what is still there.
+pub fn end_below(root: i32, limit: Duration) -> (Vec<String>, Vec<String>) {
+    let (mut names, begun) = (BTreeMap::new(), Instant::now());
+    let found = loop {
+        let found = match descendants(root) {
+            Ok(found) => found,
+            Err(error) => return (Vec::new(), vec![unseen(&error)]),
+        };
+        for process in &found {
+            names.entry(*process).or_insert_with(|| process.name());
+        }
+        if found.is_empty() || begun.elapsed() > limit {
+            break found;
+        }
+        kill_all(|| descendants(root).unwrap_or_default());
+        std::thread::sleep(PAUSE);
+    };
+    let stuck: Vec<String> = found.iter().filter_map(|process| names.remove(process)).collect();
+    (names.into_values().collect(), stuck)
+}
+
+/// Processes that nobody can name.
+pub fn unseen(error: &io::Error) -> String {
+    format!("what cannot be seen: /proc: {error}")
 }
 
 /// Kills all that `find` finds. They are stopped first, so that none can fork while it is done.
@@ -124,7 +154,7 @@ impl Process {
 }
 
 fn marked(mark: &str) -> Vec<Process> {
-    pids().filter_map(|pid| with_mark(pid, mark.as_bytes())).collect()
+    pids().into_iter().flatten().filter_map(|pid| with_mark(pid, mark.as_bytes())).collect()
 }
 
 fn with_mark(pid: i32, mark: &[u8]) -> Option<Process> {
@@ -134,13 +164,26 @@ fn with_mark(pid: i32, mark: &[u8]) -> Option<Process> {
     carries.then_some(Process { pid, start: stat.start })
 }
 
-fn pids() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+fn pids() -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir("/proc")?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    look(pid).ok().flatten()
+}
+
+/// `None` is a process that is gone.
+fn look(pid: i32) -> io::Result<Option<Stat>> {
+    match fs::read(format!("/proc/{pid}/stat")) {
+        Ok(text) => Ok(parse(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse(text: &[u8]) -> Option<Stat> {
     // The name in parentheses may itself hold parentheses, spaces and bytes of no encoding.
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let rest = String::from_utf8_lossy(text.get(end + 2..)?).into_owned();

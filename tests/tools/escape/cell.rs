@@ -79,6 +79,16 @@ impl Cell {
         Did { ended: ended.unwrap(), text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
+    /// A command without any walls.
+    pub async fn free(&self, program: &str) -> Ended {
+        let ctx = &self.bench.ctx;
+        let timeout = Duration::from_secs(120);
+        let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
+        let command = Command { program, cwd, env, timeout, cage: None };
+        let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
+        sandbox.run(&command, &self.bench.cancel, |_| {}).await.unwrap()
+    }
+
     pub async fn python(&self, program: &str) -> Did {
         fs::write(self.path("ws/program.py"), program).unwrap();
         self.run("exec python3 program.py").await

@@ -180,3 +180,117 @@ async fn temporary_files_have_a_place_of_their_own_that_is_gone_afterwards() {
     let foreign = tempfile::tempdir().unwrap();
     cell.run(&format!("touch {}/x", foreign.path().display())).await.refused();
 }
+
+/// Puts numbers and names of processes into a program: of a bystander, of the helper above it, and
+/// of its own shell.
+fn about(bystander: u32, body: &str) -> String {
+    format!(
+        "import ctypes, os, resource\n\
+         def parent(pid): return int(open(f'/proc/{{pid}}/stat').read().rsplit(')', 1)[1].split()[1])\n\
+         helper = parent(os.getpid())\n\
+         bystander = {bystander}\n\
+         libc = ctypes.CDLL(None, use_errno=True)\n\
+         libc.syscall.restype = ctypes.c_long\n\
+         def call(*a):\n    if libc.syscall(*a) < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n\
+         {body}\n"
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+const IOPRIO_SET: i64 = 251;
+#[cfg(not(target_arch = "x86_64"))]
+const IOPRIO_SET: i64 = 30;
+
+/// seccomp, on every kernel.
+#[tokio::test]
+async fn limits_and_pace_of_other_processes_are_not_changed() {
+    for cell in [Cell::new(), Cell::without_mounts(), Cell::with(&Need::ALL)] {
+        let mut bystander = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        for body in [
+            "resource.prlimit(bystander, resource.RLIMIT_FSIZE, (0, 0))".to_owned(),
+            "resource.prlimit(helper, resource.RLIMIT_NOFILE, (0, 0))".to_owned(),
+            "os.setpriority(os.PRIO_PROCESS, bystander, 19)".to_owned(),
+            "os.setpriority(os.PRIO_PROCESS, helper, 19)".to_owned(),
+            "os.setpriority(os.PRIO_USER, 0, 19)".to_owned(),
+            "os.setpgid(0, helper); os.setpriority(os.PRIO_PGRP, 0, 19)".to_owned(),
+            "os.sched_setaffinity(bystander, {0})".to_owned(),
+            "os.sched_setscheduler(bystander, os.SCHED_IDLE, os.sched_param(0))".to_owned(),
+            "os.sched_setparam(bystander, os.sched_param(0))".to_owned(),
+            format!("call({IOPRIO_SET}, 1, bystander, 0x6000)"),
+            format!("call({IOPRIO_SET}, 3, 0, 0x6000)"),
+        ] {
+            let did = cell.python(&about(bystander.id(), &body)).await;
+            did.refused();
+            assert!(did.text.contains("Operation not permitted"), "{body}: {}", did.text);
+        }
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", bystander.id())).unwrap();
+        let size = limits.lines().find(|line| line.starts_with("Max file size")).unwrap();
+        assert!(size.contains("unlimited"), "{size}");
+        bystander.kill().unwrap();
+        bystander.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_changes_its_own_limits_and_pace() {
+    let cell = Cell::new();
+    for program in [
+        "nice -n 5 true && renice -n 6 -p $$ && taskset 1 true && taskset -p 1 $$",
+        "ulimit -n 64 && [ $(ulimit -n) = 64 ] && ulimit -c 0",
+        "prlimit --nofile=32 true && prlimit --pid $$ --nofile=32 && prlimit --pid $PPID",
+        "ionice -c 3 true && ionice -c 3 -p $$ && chrt -b 0 true",
+    ] {
+        cell.run(program).await.well();
+    }
+    cell.python("import os, resource; os.nice(1); os.sched_setaffinity(0, {0}); resource.prlimit(0, resource.RLIMIT_CPU)").await.well();
+}
+
+/// Without any wall a command can take the helper's sight; what it leaves is ended all the same.
+#[tokio::test]
+async fn a_helper_that_cannot_look_around_does_not_say_that_nothing_is_left() {
+    let cell = Cell::new();
+    let body = "pid = os.fork()\n\
+                if pid == 0:\n    os.setsid()\n    os.execve('/bin/sleep', ['sleep', '973'], {})\n\
+                open('pid', 'w').write(str(pid))\n\
+                resource.prlimit(helper, resource.RLIMIT_NOFILE, (0, 0))";
+    std::fs::write(cell.path("ws/program.py"), about(0, body)).unwrap();
+    let ended = cell.free("exec python3 program.py").await;
+    let pid = std::fs::read_to_string(cell.path("ws/pid")).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "{ended:?}");
+    assert!(ended.left_over.iter().any(|name| name.contains("sleep 973")), "{ended:?}");
+    assert!(ended.stuck.is_empty(), "{ended:?}");
+}
+
+/// Memory, queues and semaphores with a number are the command's own where it has a view of its
+/// own, and refused elsewhere.
+#[tokio::test]
+async fn numbered_memory_of_others_is_not_reached() {
+    let key = 0x5000_0000 | std::process::id();
+    let make = format!(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nprint(libc.shmget({key}, 4096, 0o1600), libc.msgget({key}, 0o1600), libc.semget({key}, 1, 0o1600))"
+    );
+    let made = std::process::Command::new("python3").args(["-c", &make]).output().unwrap();
+    let made = String::from_utf8(made.stdout).unwrap();
+    let ids: Vec<&str> = made.split_whitespace().collect();
+    assert!(ids.len() == 3 && ids.iter().all(|id| *id != "-1"), "{made}");
+    let reach = format!(
+        "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nlibc.shmat.restype = ctypes.c_long\n\
+         found = [libc.shmget({key}, 0, 0), libc.msgget({key}, 0), libc.semget({key}, 0, 0), libc.shmat({}, 0, 0o10000)]\n\
+         assert all(id == -1 for id in found), found",
+        ids[0]
+    );
+    for cell in [Cell::new(), Cell::without_mounts(), Cell::with(&Need::ALL)] {
+        cell.python(&reach).await.well();
+    }
+    let own = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+               if libc.shmget(0, 4096, 0o1600) < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))";
+    let without = Cell::without_mounts();
+    without.python(own).await.refused();
+    if Cell::new().mounted().await {
+        Cell::new().python(own).await.well();
+    }
+    let removed = std::process::Command::new("ipcrm")
+        .args(["-m", ids[0], "-q", ids[1], "-s", ids[2]])
+        .status();
+    assert!(removed.unwrap().success());
+}
