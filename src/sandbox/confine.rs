@@ -2,7 +2,7 @@
 //! one thread from its beginning to its end.
 
 use crate::protocol::family::Confined;
-use crate::sandbox::cage::{Cage, Hole, Mounts, Sockets};
+use crate::sandbox::cage::{Cage, Hole, Level, Mounts, Sockets};
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::mounts::{self, Private};
 use crate::sandbox::order::{Inner, Ready};
@@ -60,12 +60,24 @@ fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String>
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     let order = Inner::parse(&text).ok_or("the order is not readable")?;
     empty_input()?;
-    let confinement = raise(&resolve::resolved(order.cage))?;
+    let cage = resolve::resolved(order.cage);
+    entry(&cage, &order.cwd)?;
+    let confinement = raise(&cage)?;
     let ready = Ready { confinement: Some(confinement), failed: None };
     answer.write_all(ready.line().as_bytes()).map_err(|error| error.to_string())?;
     rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| error.to_string())?;
     let error = bash::command(&order.program, &order.cwd, &order.env).exec();
     Err(bash::not_started(&order.cwd, &error))
+}
+
+/// A command does not begin where it can see nothing.
+fn entry(cage: &Cage, cwd: &Path) -> Result<(), String> {
+    let Ok(cwd) = cwd.canonicalize() else { return Ok(()) };
+    let (holes, _) = plan::holes(cage);
+    let hidden = |hole: &&Hole| hole.level == Level::Hidden && cwd.starts_with(&hole.path);
+    let Some(hole) = holes.iter().find(hidden) else { return Ok(()) };
+    let (cwd, hole) = (cwd.display(), hole.path.display());
+    Err(format!("the directory {cwd} is shut for commands: {hole} is secret or not this pod's"))
 }
 
 fn empty_input() -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! From a cage to what is really done on this disk: which holes exist, what is mounted for them,
 //! and what is granted.
 
-use crate::sandbox::cage::{Cage, Depth, GUARDED, Hole, Level, Why};
+use crate::sandbox::cage::{Cage, Depth, GUARDED, Grant, Hole, Level, Why};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,13 +69,21 @@ pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
             open.push(format!("{} is a link that can be replaced", hole.path.display()));
         }
         let hole = Hole { path: real, ..hole };
-        if granted(cage, &hole.path) > hole.level && within_reach(&hole.path) {
+        if takes(cage, &hole) && within_reach(&hole.path) {
             let known = found.entry(hole.path.clone()).or_insert_with(|| hole.clone());
             known.level = known.level.min(hole.level);
         }
     }
     let all: Vec<Hole> = found.into_values().collect();
     (without_nested(all), open)
+}
+
+/// Whether a hole takes anything away: at its own place, or from a grant that lies in it. Programs
+/// lie directly in their directory: what is granted further down is no program.
+fn takes(cage: &Cage, hole: &Hole) -> bool {
+    let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
+    let deep = hole.why != Why::Programs && hole.path.parent().is_some();
+    granted(cage, &hole.path) > hole.level || (deep && cage.grants.iter().any(inside))
 }
 
 /// What lies in a hole that takes at least as much needs none of its own.
@@ -276,7 +284,7 @@ fn nothing_new(dir: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::cage::{Grant, Links, Mounts, Network, Sockets};
+    use crate::sandbox::cage::{Links, Mounts, Network, Sockets};
 
     /// A workspace with a repository, a lent directory and a secret in it.
     fn workspace() -> (tempfile::TempDir, PathBuf, Cage) {

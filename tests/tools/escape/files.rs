@@ -3,6 +3,7 @@
 use crate::escape::cell::Cell;
 use std::fs;
 use yoi::sandbox::Need;
+use yoi::scope::{Permission, Rule};
 
 #[tokio::test]
 async fn files_outside_the_scope_are_neither_read_nor_listed_nor_written_landlock_1() {
@@ -201,4 +202,41 @@ async fn keys_in_a_readable_home_are_unreadable_for_commands_and_for_file_tools(
     let input = serde_json::json!({"pattern": "needle", "output_mode": "content"});
     let found = cell.bench.call("Grep", input).await;
     assert!(!found.content.unwrap_or_default().contains("needle"));
+}
+
+/// A scope inside a directory of secrets, or on a file of one, opens nothing there.
+#[tokio::test]
+async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
+    let mut cell = Cell::new();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    for file in ["keys/id", "known_hosts", "id_rsa"] {
+        let file = cell.path("home/.ssh").join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "outside\n").unwrap();
+    }
+    for target in ["home/.ssh/keys", "home/.ssh/known_hosts"] {
+        let rule = Rule::new(cell.path(target), Permission::Write);
+        cell.bench.ctx.scope.allow.push(rule);
+    }
+    let start = cell.bench.ctx.cwd.clone();
+    for mounts in [yoi::sandbox::Mounts::WhenPossible, yoi::sandbox::Mounts::Never] {
+        cell.mounts = mounts;
+        cell.bench.ctx.cwd.clone_from(&start);
+        for program in [
+            "cat ../home/.ssh/keys/id || echo Permission denied && false",
+            "cat ../home/.ssh/known_hosts || echo Permission denied && false",
+            "echo x > ../home/.ssh/keys/new || echo Permission denied && false",
+            "echo x >> ../home/.ssh/known_hosts || echo Permission denied && false",
+        ] {
+            cell.run(program).await.refused();
+        }
+        let kept = fs::read_to_string(cell.path("home/.ssh/known_hosts")).unwrap();
+        assert_eq!(kept, "outside\n");
+        assert!(!cell.path("home/.ssh/keys/new").exists());
+        cell.bench.ctx.cwd = cell.path("home/.ssh/keys");
+        let output = cell.bench.bash("cat id").await;
+        assert!(output.is_error && output.summary.contains("is shut for commands"), "{output:?}");
+    }
 }
