@@ -8,6 +8,7 @@ mod calls;
 mod confine;
 mod confinement;
 mod env;
+mod guard;
 mod helper;
 mod mounts;
 mod order;
@@ -17,7 +18,6 @@ mod process;
 mod resolve;
 mod walls;
 
-pub use after::POINTER;
 pub use cage::{
     Around, Cage, Depth, GUARDED, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
 };

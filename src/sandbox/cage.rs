@@ -205,10 +205,15 @@ impl Cage {
         cage
     }
 
+    /// What the grants alone give at a path.
+    pub fn granted(&self, path: &Path) -> Level {
+        let covering = self.grants.iter().filter(|grant| grant.covers(path));
+        covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden)
+    }
+
     /// What a command gets at this path, as far as this data says.
     pub fn level(&self, path: &Path) -> Level {
-        let covering = self.grants.iter().filter(|grant| grant.covers(path));
-        let granted = covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden);
+        let granted = self.granted(path);
         let guarded = self
             .repositories
             .iter()
@@ -220,7 +225,7 @@ impl Cage {
 }
 
 /// What git executes or takes orders from, inside `.git`.
-pub const GUARDED: [&str; 3] = ["hooks", "config", "config.worktree"];
+pub const GUARDED: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"];
 
 fn grants(around: &Around) -> Vec<Grant> {
     let person = &around.person;

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -85,8 +85,7 @@ fn start() -> Result<Keeper, String> {
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     give_back_limit(order.nofile);
     let temp = order.cage.is_some().then(|| private_temp(&order.env)).flatten();
-    let git = order.cage.as_ref().map_or(&[][..], |cage| &cage.repositories);
-    let pointers = after::missing(git);
+    let before = order.cage.as_ref().map(after::look).unwrap_or_default();
     let (leader, confinement) = match order.cage.take() {
         None => (spawn(&order)?, None),
         Some(cage) => spawn_caged(order, cage, temp.as_ref().map(TempDir::path))?,
@@ -100,7 +99,7 @@ fn start() -> Result<Keeper, String> {
         leader,
         confinement,
         temp,
-        pointers,
+        before,
         status: None,
         ordered: false,
         alone: false,
@@ -232,8 +231,8 @@ struct Keeper {
     confinement: Option<Confinement>,
     /// Its own directory for temporary files, removed at the end.
     temp: Option<TempDir>,
-    /// What must not be there when it is over.
-    pointers: Vec<PathBuf>,
+    /// What must be the same when it is over.
+    before: after::Before,
     status: Option<WaitStatus>,
     ordered: bool,
     alone: bool,
@@ -267,7 +266,7 @@ impl Keeper {
             ended: self.named(),
             stuck,
             blind,
-            undone: after::remove(&self.pointers),
+            undone: self.before.mend(),
             confinement: self.confinement.take(),
             failed: None,
         }

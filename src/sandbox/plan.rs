@@ -1,19 +1,13 @@
 //! From a cage to what is really done on this disk: which holes exist, what is mounted for them,
 //! and what is granted.
 
-use crate::sandbox::cage::{Cage, Depth, GUARDED, Grant, Hole, Level, Why};
+use crate::sandbox::cage::{Cage, Depth, Grant, Hole, Level, Why};
+use crate::sandbox::guard;
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Repositories inside a repository that are looked for.
-const MODULES: usize = 200;
-/// How deep the names of submodules nest.
-const MODULE_DEPTH: usize = 6;
-/// Directories directly in the scope that are looked at for a repository of their own.
-const NEIGHBOURS: usize = 500;
 
 /// What is granted at a canonical path, as Landlock will be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +52,13 @@ pub struct Plan {
 pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
-    let guarded = cage.repositories.iter().flat_map(|git| guarded(git));
+    let guarded = cage.repositories.iter().flat_map(|git| guard::holes(git));
     for hole in cage.holes.iter().cloned().chain(guarded) {
         let Ok(real) = hole.path.canonicalize() else {
             open.extend(not_there(cage, &hole));
             continue;
         };
-        if real != hole.path && granted(cage, &hole.path) == Level::Write && hole.path.is_symlink()
-        {
+        if real != hole.path && cage.granted(&hole.path) == Level::Write && hole.path.is_symlink() {
             open.push(format!("{} is a link that can be replaced", hole.path.display()));
         }
         let hole = Hole { path: real, ..hole };
@@ -83,7 +76,7 @@ pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
 fn takes(cage: &Cage, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let deep = hole.why != Why::Programs && hole.path.parent().is_some();
-    granted(cage, &hole.path) > hole.level || (deep && cage.grants.iter().any(inside))
+    cage.granted(&hole.path) > hole.level || (deep && cage.grants.iter().any(inside))
 }
 
 /// What lies in a hole that takes at least as much needs none of its own.
@@ -99,14 +92,8 @@ fn without_nested(all: Vec<Hole>) -> Vec<Hole> {
 }
 
 fn not_there(cage: &Cage, hole: &Hole) -> Option<String> {
-    let lent = hole.why == Why::Scope && granted(cage, &hole.path) == Level::Write;
+    let lent = hole.why == Why::Scope && cage.granted(&hole.path) == Level::Write;
     lent.then(|| format!("{} does not exist yet and could be made", hole.path.display()))
-}
-
-/// What the grants alone give at a path.
-fn granted(cage: &Cage, path: &Path) -> Level {
-    let covering = cage.grants.iter().filter(|grant| grant.covers(path));
-    covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden)
 }
 
 /// Whether this user could read it at all, or change who may.
@@ -114,55 +101,6 @@ fn within_reach(path: &Path) -> bool {
     let own =
         || fs::metadata(path).is_ok_and(|meta| meta.uid() == rustix::process::getuid().as_raw());
     access(path, Access::READ_OK).is_ok() || own()
-}
-
-/// What git executes in this `.git`, in those of its submodules, and in repositories beside it.
-fn guarded(git: &Path) -> Vec<Hole> {
-    let mut found: Vec<PathBuf> = is_directory(git).then(|| git.to_owned()).into_iter().collect();
-    submodules(&git.join("modules"), MODULE_DEPTH, &mut found);
-    for entry in entries(&git.join("worktrees")) {
-        found.push(entry);
-    }
-    let beside = git.parent().map(entries).unwrap_or_default();
-    let nested = beside.into_iter().take(NEIGHBOURS).map(|dir| dir.join(".git"));
-    found.extend(nested.filter(|git| is_directory(git)));
-    found.into_iter().flat_map(|git| parts(&git)).collect()
-}
-
-/// A directory itself: a link to one can be put there by a command.
-fn is_directory(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
-}
-
-fn parts(git: &Path) -> Vec<Hole> {
-    let hooks = git.join("hooks");
-    if git.join("HEAD").is_file() && git.join("config").is_file() && !hooks.exists() {
-        // A directory that is not there cannot be guarded; where it cannot be made it stays open.
-        let _ = fs::create_dir(&hooks);
-    }
-    let hole = |name| Hole { path: git.join(name), level: Level::Read, why: Why::Git };
-    GUARDED.into_iter().map(hole).filter(|hole| hole.path.exists()).collect()
-}
-
-fn submodules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    for entry in entries(dir) {
-        if found.len() > MODULES || depth == 0 {
-            return;
-        }
-        if entry.join("HEAD").is_file() {
-            submodules(&entry.join("modules"), depth - 1, found);
-            found.push(entry);
-        } else {
-            submodules(&entry, depth - 1, found);
-        }
-    }
-}
-
-/// The directories directly in a directory.
-fn entries(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    dirs.map(|entry| entry.path()).collect()
 }
 
 /// The mounts that make these holes, outer ones first.

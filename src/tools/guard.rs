@@ -1,7 +1,7 @@
 //! What the file tools leave alone although a scope may hold it: what nobody is given, and what
 //! somebody else executes.
 
-use crate::sandbox::{GUARDED, Need, POINTER, Person};
+use crate::sandbox::{GUARDED, Need, Person};
 use crate::scope::Permission;
 use crate::tools::{Context, place};
 use rustix::fs::{FsWord, PROC_SUPER_MAGIC, fstatfs, statfs};
@@ -73,7 +73,7 @@ fn is_repository(dir: &Path) -> bool {
 /// Whether a path inside a repository is one of its orders, or of one that it keeps.
 fn is_order_inside(path: &Path) -> bool {
     let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
-    let order = |name: &&str| GUARDED.contains(name) || *name == POINTER;
+    let order = |name: &&str| GUARDED.contains(name);
     match names.split_first() {
         Some((first, inner)) if INNER.contains(first) => inner.iter().any(order),
         Some((first, _)) => order(first),

@@ -5,6 +5,8 @@
 mod cell;
 #[path = "escape/files.rs"]
 mod files;
+#[path = "escape/git.rs"]
+mod git;
 #[path = "escape/holes.rs"]
 mod holes;
 #[path = "escape/net.rs"]

@@ -84,63 +84,6 @@ async fn a_mount_is_not_taken_away_again() {
     assert!(!cell.path("ws/deep/lent/new").exists());
 }
 
-fn repository() -> Cell {
-    let cell = Cell::new();
-    for words in
-        [vec!["init", "-q"], vec!["config", "user.name", "a"], vec!["config", "user.email", "a@b"]]
-    {
-        let git =
-            std::process::Command::new("git").args(words).current_dir(&cell.bench.ctx.cwd).status();
-        assert!(git.unwrap().success());
-    }
-    cell
-}
-
-#[tokio::test]
-async fn what_git_executes_is_not_changed_and_a_commit_works_landlock_1() {
-    let mut cell = repository();
-    if !cell.covered(1, "files").await {
-        return;
-    }
-    let config = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
-    for mounts in [Mounts::WhenPossible, Mounts::Never] {
-        cell.mounts = mounts;
-        for program in [
-            "echo evil > .git/hooks/pre-commit",
-            "git config core.hooksPath /tmp",
-            "echo evil >> .git/config",
-            "mv .git/hooks .git/old",
-            "rm -rf .git/config",
-            "ln -sf evil .git/hooks/pre-push",
-        ] {
-            let did = cell.run(program).await;
-            assert_ne!(did.ended.outcome, yoi::sandbox::Outcome::Exited(0), "{program}");
-        }
-        assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), config);
-        assert!(!cell.path("ws/.git/hooks/pre-commit").exists());
-    }
-    cell.mounts = Mounts::WhenPossible;
-    if cell.mounted().await {
-        cell.run("mv .git elsewhere").await.refused();
-        cell.run("echo a > a && git add a && git commit -qm first && git status").await.well();
-    }
-    cell.needs = vec![Need::Git];
-    cell.run("echo '#!/bin/sh' > .git/hooks/pre-commit && git config a.b c").await.well();
-}
-
-/// A new file in `.git` can make git read another configuration; what is made during a command is
-/// looked for afterwards.
-#[tokio::test]
-async fn a_pointer_to_another_configuration_does_not_outlive_its_command() {
-    let cell = repository();
-    if !cell.mounted().await {
-        return;
-    }
-    let did = cell.run("mkdir evil; echo ../evil > .git/commondir").await;
-    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
-    assert!(!cell.path("ws/.git/commondir").exists());
-}
-
 #[tokio::test]
 async fn a_directory_of_programs_is_not_written_landlock_1() {
     let mut cell = Cell::new();

@@ -1,0 +1,164 @@
+//! What git executes and takes orders from, in the repository of the scope and in those around it.
+
+use crate::escape::cell::Cell;
+use std::fs;
+use std::path::Path;
+use yoi::sandbox::{Mounts, Need};
+
+fn git(dir: &Path, words: &[&str]) {
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]);
+    let done = git.args(words).current_dir(dir).output().unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// With a submodule, a repository beside it that it does not know, and a worktree.
+fn family() -> Cell {
+    let cell = repository();
+    let ws = &cell.bench.ctx.cwd;
+    let other = cell.path("outside/other");
+    fs::create_dir(&other).unwrap();
+    git(&other, &["init", "-q"]);
+    git(&other, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    git(ws, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    let other = other.display().to_string();
+    git(ws, &["submodule", "--quiet", "add", &other, "deep/down/mod"]);
+    git(ws, &["init", "-q", "beside"]);
+    git(ws, &["worktree", "add", "-q", "tree"]);
+    cell
+}
+
+fn repository() -> Cell {
+    let cell = Cell::new();
+    for words in
+        [vec!["init", "-q"], vec!["config", "user.name", "a"], vec!["config", "user.email", "a@b"]]
+    {
+        let git =
+            std::process::Command::new("git").args(words).current_dir(&cell.bench.ctx.cwd).status();
+        assert!(git.unwrap().success());
+    }
+    cell
+}
+
+#[tokio::test]
+async fn what_git_executes_is_not_changed_and_a_commit_works_landlock_1() {
+    let mut cell = repository();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let config = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
+    for mounts in [Mounts::WhenPossible, Mounts::Never] {
+        cell.mounts = mounts;
+        for program in [
+            "echo evil > .git/hooks/pre-commit",
+            "git config core.hooksPath /tmp",
+            "echo evil >> .git/config",
+            "mv .git/hooks .git/old",
+            "rm -rf .git/config",
+            "ln -sf evil .git/hooks/pre-push",
+        ] {
+            let did = cell.run(program).await;
+            assert_ne!(did.ended.outcome, yoi::sandbox::Outcome::Exited(0), "{program}");
+        }
+        assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), config);
+        assert!(!cell.path("ws/.git/hooks/pre-commit").exists());
+    }
+    cell.mounts = Mounts::WhenPossible;
+    if cell.mounted().await {
+        cell.run("mv .git elsewhere").await.refused();
+        cell.run("echo a > a && git add a && git commit -qm first && git status").await.well();
+    }
+    cell.needs = vec![Need::Git];
+    cell.run("echo '#!/bin/sh' > .git/hooks/pre-commit && git config a.b c").await.well();
+}
+
+/// A new file in `.git` can make git read another configuration; what is made during a command is
+/// looked for afterwards.
+#[tokio::test]
+async fn a_pointer_to_another_configuration_does_not_outlive_its_command() {
+    let cell = repository();
+    if !cell.mounted().await {
+        return;
+    }
+    let did = cell.run("mkdir evil; echo ../evil > .git/commondir").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert!(!cell.path("ws/.git/commondir").exists());
+}
+
+/// Files that name another place to take hooks and configuration from.
+#[tokio::test]
+async fn pointers_of_worktrees_and_submodules_are_not_changed_landlock_1() {
+    let mut cell = family();
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    let pointers = [
+        ".git/worktrees/tree/commondir",
+        ".git/modules/deep/down/mod/config",
+        "deep/down/mod/.git",
+        "tree/.git",
+    ];
+    let read = |cell: &Cell| pointers.map(|file| fs::read(cell.bench.ctx.cwd.join(file)).unwrap());
+    let before = read(&cell);
+    for mounts in [Mounts::WhenPossible, Mounts::Never] {
+        cell.mounts = mounts;
+        for file in pointers {
+            for program in [format!("echo x > {file}"), format!("mv -f .git/HEAD {file}")] {
+                cell.run(&program).await.refused();
+            }
+        }
+        cell.run("echo x > .git/modules/deep/down/mod/hooks/post-checkout").await.refused();
+        cell.run("mv deep/down/mod elsewhere").await.refused();
+    }
+    assert_eq!(read(&cell), before);
+    cell.mounts = Mounts::WhenPossible;
+    if cell.mounted().await {
+        let commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m y";
+        cell.run(&format!("cd tree && {commit} && cd ../beside && {commit}")).await.well();
+        cell.run("git worktree add -q another && cd another && git status").await.well();
+    }
+}
+
+#[tokio::test]
+async fn new_pointers_in_any_repository_of_the_scope_do_not_outlive_their_command() {
+    let cell = family();
+    if !cell.mounted().await {
+        return;
+    }
+    let new = [
+        ".git/commondir",
+        ".git/config.worktree",
+        "beside/.git/commondir",
+        ".git/modules/deep/down/mod/commondir",
+        ".git/modules/deep/down/mod/config.worktree",
+        ".git/worktrees/tree/config.worktree",
+    ];
+    let did = cell.run(&new.map(|file| format!("echo ../evil > {file}")).join("; ")).await;
+    assert_eq!(did.ended.undone.len(), new.len(), "{:?}", did.ended);
+    for file in new {
+        assert!(!cell.bench.ctx.cwd.join(file).exists(), "{file}");
+    }
+}
+
+/// The kernel takes a mount away when somebody outside renames another file over its place.
+#[tokio::test]
+async fn a_configuration_that_is_replaced_from_outside_is_put_back_after_the_command() {
+    let cell = repository();
+    let before = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
+    let program = "touch ready; until [ -e go ]; do sleep 0.01; done; \
+                   echo '# evil' >> .git/config; mkdir .git/config.put-aside; true";
+    let replace = async {
+        while !cell.path("ws/ready").exists() {
+            tokio::task::yield_now().await;
+        }
+        git(&cell.bench.ctx.cwd, &["config", "user.email", "new@x"]);
+        fs::write(cell.path("ws/go"), "").unwrap();
+    };
+    let (did, ()) = tokio::join!(cell.run(program), replace);
+    assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), before);
+    let [said] = did.ended.undone.as_slice() else { panic!("{:?}", did.ended) };
+    let aside = said.rsplit_once(" is ").unwrap().1;
+    assert!(fs::read_to_string(aside).unwrap().contains("new@x"), "{said}");
+    let did = cell.run("true").await;
+    assert!(did.ended.undone.is_empty(), "{:?}", did.ended);
+}
