@@ -161,6 +161,7 @@ impl Sandbox {
             person: Person { env: &env },
             own: &[],
             needs: &[],
+            others: &[],
         };
         let cage = Some(Cage::new(&around));
         let (program, cwd) = (":".to_owned(), PathBuf::from("/"));

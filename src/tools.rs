@@ -122,6 +122,8 @@ pub struct Context {
     pub old_nofile: Option<u64>,
     /// yoi's own directories: no command gets at them, whatever it was granted.
     pub own: Vec<PathBuf>,
+    /// What other live Pods write: no command writes there, whatever it was granted.
+    pub others: Vec<PathBuf>,
     /// What this call was granted beyond the scope, before it began.
     pub needs: Vec<Need>,
     /// How the host is reached; `None` where there is none.

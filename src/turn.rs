@@ -59,10 +59,14 @@ pub struct Setup {
     pub scope: ScopeNow,
     /// Where a command that starts is made known.
     pub commands: Commands,
+    /// What other live Pods write now.
+    pub others: OthersNow,
 }
 
 /// Looks up a scope.
 pub type ScopeNow = Arc<dyn Fn() -> crate::scope::Scope + Send + Sync>;
+/// Looks up paths.
+pub type OthersNow = Arc<dyn Fn() -> Vec<std::path::PathBuf> + Send + Sync>;
 
 /// A message to a Pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

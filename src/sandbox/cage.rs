@@ -97,6 +97,8 @@ pub enum Why {
     Programs,
     /// What git executes.
     Git,
+    /// Another Pod writes there. What this one was granted by itself in it stays.
+    Others,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +148,8 @@ pub struct Around<'a> {
     pub own: &'a [PathBuf],
     /// What was granted beyond the scope.
     pub needs: &'a [Need],
+    /// What other live Pods write.
+    pub others: &'a [PathBuf],
 }
 
 impl Grant {
@@ -181,6 +185,19 @@ impl Grant {
     }
 }
 
+impl Hole {
+    /// Whether the path lies in it, and is not the hole itself.
+    pub fn is_around(&self, path: &Path) -> bool {
+        path != self.path && path.starts_with(&self.path)
+    }
+
+    /// Whether a grant at this path is worth less for it.
+    pub fn takes_from(&self, grant: &Path) -> bool {
+        let kept = self.why == Why::Others && self.is_around(grant);
+        !kept && grant.starts_with(&self.path)
+    }
+}
+
 impl Cage {
     /// The walls for commands of a Pod that holds this scope. A child gets nowhere its parent does
     /// not if its scope carries its parent's denies: they also close places of the system.
@@ -213,14 +230,21 @@ impl Cage {
 
     /// What a command gets at this path, as far as this data says.
     pub fn level(&self, path: &Path) -> Level {
-        let granted = self.granted(path);
         let guarded = self
             .repositories
             .iter()
             .any(|git| GUARDED.iter().any(|name| path.starts_with(git.join(name))));
-        let capped = if guarded { granted.min(Level::Read) } else { granted };
+        let cap = if guarded { Level::Read } else { Level::Write };
         let inside = self.holes.iter().filter(|hole| path.starts_with(&hole.path));
-        inside.map(|hole| hole.level).fold(capped, Level::min)
+        let (others, holes): (Vec<&Hole>, Vec<&Hole>) =
+            inside.partition(|hole| hole.why == Why::Others);
+        let worth = |grant: &Grant| {
+            let taken = others.iter().filter(|hole| !hole.is_around(&grant.path));
+            taken.map(|hole| hole.level).fold(grant.level, Level::min)
+        };
+        let covering = self.grants.iter().filter(|grant| grant.covers(path));
+        let granted = covering.map(worth).max().unwrap_or(Level::Hidden).min(cap);
+        holes.iter().map(|hole| hole.level).fold(granted, Level::min)
     }
 }
 
@@ -265,6 +289,10 @@ fn holes(around: &Around) -> Vec<Hole> {
         let programs = around.person.programs().into_iter();
         holes.extend(programs.map(|dir| hole(dir, Level::Read, Why::Programs)));
     }
+    // What this one writes by its own scope is no other's: the list may be older than the scope.
+    let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);
+    let others = around.others.iter().filter(|path| !mine(path)).cloned();
+    holes.extend(others.map(|path| hole(path, Level::Read, Why::Others)));
     holes
 }
 
@@ -296,7 +324,8 @@ mod tests {
 
     fn cage(scope: &Scope, needs: &[Need]) -> Cage {
         let (env, own) = (env(), ["/h/.local/share/yoi".into()]);
-        Cage::new(&Around { scope, person: Person { env: &env }, own: &own, needs })
+        let others = &["/ws/c1".into(), "/h/theirs".into(), "/parent".into()];
+        Cage::new(&Around { scope, person: Person { env: &env }, own: &own, needs, others })
     }
 
     fn workspace() -> Scope {
@@ -357,6 +386,19 @@ mod tests {
         ];
         levels(&outside, &expected);
         assert_eq!((outside.network, outside.sockets), (Network::Off, Sockets::Open));
+    }
+
+    #[test]
+    fn what_another_pod_writes_is_only_read_save_where_one_was_granted_a_part() {
+        let scope = Scope::new(vec![Rule::new("/parent/mine", Permission::Write)]);
+        let expected = [
+            ("/h/documents", Level::Write),
+            ("/h/theirs/a", Level::Read),
+            ("/parent/a", Level::Read),
+            ("/parent/mine/a", Level::Write),
+            ("/parent/mine/.git/hooks/a", Level::Read),
+        ];
+        levels(&cage(&scope, &[Need::Outside]), &expected);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
     mount_remount,
 };
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,7 @@ fn enter() -> Result<bool, String> {
 
 fn close(one: &Mount) -> rustix::io::Result<()> {
     match one.kind {
-        Kind::Pinned | Kind::ReadOnly => mount_bind_recursive(&one.path, &one.path),
+        Kind::Pinned | Kind::ReadOnly | Kind::Open => mount_bind_recursive(&one.path, &one.path),
         Kind::Hidden if one.path.is_dir() => empty(&one.path),
         Kind::Hidden => mount_bind(NOTHING, &one.path),
     }
@@ -80,20 +81,22 @@ fn terminals() -> rustix::io::Result<()> {
     mount("none", "/dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=620")
 }
 
-/// Takes the right to write from every mount at or below a read-only hole, and devices from hidden
-/// files.
+/// Takes the right to write from every mount at or below a read-only hole, save what stays open in
+/// it, and devices from hidden files.
 fn read_only(mounts: &[Mount]) -> Result<(), String> {
-    let shut: Vec<&Mount> = mounts.iter().filter(|one| one.kind != Kind::Pinned).collect();
-    if shut.is_empty() {
+    let said = mounts.iter().filter(|one| one.kind != Kind::Pinned);
+    let kinds: BTreeMap<&Path, Kind> = said.map(|one| (one.path.as_path(), one.kind)).collect();
+    if kinds.is_empty() {
         return Ok(());
     }
     let table = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
     for (path, flags) in table.lines().filter_map(entry) {
-        let Some(hole) = shut.iter().find(|hole| path.starts_with(&hole.path)) else { continue };
-        let taken = match hole.kind {
-            Kind::Hidden => PLAIN | MountFlags::RDONLY,
-            Kind::ReadOnly | Kind::Pinned => MountFlags::RDONLY,
+        let innermost = path.ancestors().find_map(|dir| kinds.get(dir));
+        let taken = match innermost {
+            Some(Kind::Hidden) => PLAIN | MountFlags::RDONLY,
+            Some(Kind::ReadOnly) => MountFlags::RDONLY,
+            Some(Kind::Open | Kind::Pinned) | None => continue,
         };
         mount_remount(&path, MountFlags::BIND | flags | taken, c"")
             .map_err(|error| format!("making {} read-only: {error}", path.display()))?;

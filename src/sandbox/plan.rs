@@ -3,11 +3,16 @@
 
 use crate::sandbox::cage::{Cage, Depth, Grant, Hole, Level, Why};
 use crate::sandbox::guard;
+use crate::sandbox::places::SYSTEM;
 use rustix::fs::{Access, access};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// What stays writable around a file that is somebody else's; what lies there beyond that is
+/// read-only.
+const SIBLINGS: usize = 2000;
 
 /// What is granted at a canonical path, as Landlock will be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +43,8 @@ pub enum Kind {
     Pinned,
     ReadOnly,
     Hidden,
+    /// As before, inside what is read-only.
+    Open,
 }
 
 /// What is granted, and what a command loses or keeps against the intention.
@@ -75,7 +82,8 @@ pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
 /// lie directly in their directory: what is granted further down is no program.
 fn takes(cage: &Cage, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
-    let deep = hole.why != Why::Programs && hole.path.parent().is_some();
+    let shallow = matches!(hole.why, Why::Programs | Why::Others);
+    let deep = !shallow && hole.path.parent().is_some();
     cage.granted(&hole.path) > hole.level || (deep && cage.grants.iter().any(inside))
 }
 
@@ -83,7 +91,11 @@ fn takes(cage: &Cage, hole: &Hole) -> bool {
 fn without_nested(all: Vec<Hole>) -> Vec<Hole> {
     let mut kept: Vec<Hole> = Vec::new();
     for hole in all {
-        let inside = |outer: &Hole| hole.path.starts_with(&outer.path) && outer.level <= hole.level;
+        // In what another Pod has, there can be a grant around this hole.
+        let same = |outer: &Hole| outer.why != Why::Others || hole.why == Why::Others;
+        let inside = |outer: &Hole| {
+            hole.path.starts_with(&outer.path) && outer.level <= hole.level && same(outer)
+        };
         if !kept.iter().any(inside) {
             kept.push(hole);
         }
@@ -92,7 +104,8 @@ fn without_nested(all: Vec<Hole>) -> Vec<Hole> {
 }
 
 fn not_there(cage: &Cage, hole: &Hole) -> Option<String> {
-    let lent = hole.why == Why::Scope && cage.granted(&hole.path) == Level::Write;
+    let lent =
+        matches!(hole.why, Why::Scope | Why::Others) && cage.granted(&hole.path) == Level::Write;
     lent.then(|| format!("{} does not exist yet and could be made", hole.path.display()))
 }
 
@@ -105,15 +118,53 @@ fn within_reach(path: &Path) -> bool {
 
 /// The mounts that make these holes, outer ones first.
 pub fn mounts(cage: &Cage, holes: &[Hole]) -> Vec<Mount> {
-    let mut all: BTreeMap<PathBuf, Kind> = BTreeMap::new();
-    for hole in holes {
-        for dir in pins(cage, &hole.path) {
+    let (mut all, sealed) = (BTreeMap::new(), sealed(cage, holes));
+    let shut: Vec<&Path> = holes.iter().map(|hole| hole.path.as_path()).collect();
+    for path in shut.iter().copied().chain(sealed.iter().map(PathBuf::as_path)) {
+        for dir in pins(cage, path) {
             all.entry(dir).or_insert(Kind::Pinned);
         }
-        let kind = if hole.level == Level::Hidden { Kind::Hidden } else { Kind::ReadOnly };
-        all.insert(hole.path.clone(), kind);
     }
+    for dir in &sealed {
+        all.extend(siblings(dir).into_iter().map(|path| (path, Kind::Open)));
+    }
+    all.extend(kept_open(cage, holes).into_iter().map(|path| (path, Kind::Open)));
+    all.extend(sealed.iter().map(|dir| (dir.clone(), Kind::ReadOnly)));
+    all.extend(holes.iter().map(|hole| {
+        let kind = if hole.level == Level::Hidden { Kind::Hidden } else { Kind::ReadOnly };
+        (hole.path.clone(), kind)
+    }));
     all.into_iter().map(|(path, kind)| Mount { path, kind }).collect()
+}
+
+/// Directories in which nothing new can be made, because a file in them is somebody else's: a mount
+/// over the file alone is gone as soon as its owner replaces it.
+fn sealed(cage: &Cage, holes: &[Hole]) -> BTreeSet<PathBuf> {
+    let theirs = holes.iter().filter(|hole| matches!(hole.why, Why::Scope | Why::Others));
+    let files = theirs.filter(|hole| hole.level == Level::Read && !hole.path.is_dir());
+    let parents = files.filter_map(|hole| hole.path.parent());
+    let whole = |dir: &Path| {
+        let gives = |grant: &&Grant| grant.depth == Depth::Whole && grant.level == Level::Write;
+        cage.grants.iter().filter(gives).any(|grant| dir.starts_with(&grant.path))
+    };
+    parents.filter(|dir| whole(dir)).map(Path::to_owned).collect()
+}
+
+/// What lies directly in a directory and can be a mount.
+fn siblings(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let plain =
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir()));
+    plain.take(SIBLINGS).map(|entry| entry.path()).collect()
+}
+
+/// What is granted by itself inside what another Pod has.
+fn kept_open(cage: &Cage, holes: &[Hole]) -> Vec<PathBuf> {
+    let others: Vec<&Hole> = holes.iter().filter(|hole| hole.why == Why::Others).collect();
+    let inside = |path: &Path| others.iter().any(|hole| hole.is_around(path));
+    let own = cage.grants.iter().filter(|grant| inside(&grant.path) && grant.path.exists());
+    let open = own.filter(|grant| capped(grant.level, &grant.path, holes) == Level::Write);
+    open.map(|grant| grant.path.clone()).collect()
 }
 
 /// The directories between the outermost writable grant and a hole in it.
@@ -129,17 +180,24 @@ fn pins(cage: &Cage, hole: &Path) -> Vec<PathBuf> {
     hole.ancestors().skip(1).filter(between).map(Path::to_owned).collect()
 }
 
-/// What is granted when mounts make the holes.
+/// What is granted when mounts make the holes. A hidden file in what is only read is left out one
+/// by one, too: nothing is lost by that, and it holds when the file is replaced.
 pub fn inside_mounts(cage: &Cage, holes: &[Hole]) -> Plan {
     let mut plan = Plan::default();
+    let hidden = |hole: &&Hole| hole.level == Level::Hidden && !hole.path.is_dir();
+    let of_the_system = |hole: &&Hole| SYSTEM.iter().any(|path| hole.path.starts_with(path));
+    let files: Vec<Hole> =
+        holes.iter().filter(|hole| hidden(hole) && !of_the_system(hole)).cloned().collect();
     for grant in &cage.grants {
         let level = capped(grant.level, &grant.path, holes);
         match grant.depth {
             Depth::Flat => plan.flat(&grant.path, level, holes),
+            Depth::Whole if level == Level::Read => plan.around(&grant.path, level, &files),
             Depth::Whole => plan.give(&grant.path, right(level)),
             Depth::Device => plan.give(&grant.path, Some(Right::Device)),
         }
     }
+    plan.cost.extend(sealed(cage, holes).iter().map(|dir| nothing_new(dir)));
     plan
 }
 
@@ -164,8 +222,9 @@ fn right(level: Level) -> Option<Right> {
     }
 }
 
+/// What is left of a grant at this very path.
 fn capped(level: Level, path: &Path, holes: &[Hole]) -> Level {
-    let around = holes.iter().filter(|hole| path.starts_with(&hole.path));
+    let around = holes.iter().filter(|hole| hole.takes_from(path));
     around.map(|hole| hole.level).fold(level, Level::min)
 }
 

@@ -106,7 +106,7 @@ mod tests {
         fn grants(&self, needs: &[Need]) -> Vec<Grant> {
             let scope = Scope::new(vec![Rule::new(self.root.join("ws"), Permission::Write)]);
             let person = Person { env: &self.env };
-            let around = Around { scope: &scope, person, own: &[], needs };
+            let around = Around { scope: &scope, person, own: &[], needs, others: &[] };
             resolved(Cage::new(&around)).grants
         }
 

@@ -92,7 +92,8 @@ fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
 /// The walls of a command of this Pod.
 fn cage(ctx: &Context, needs: &[Need]) -> Cage {
     let person = Person { env: &ctx.env };
-    Cage::new(&Around { scope: &ctx.scope, person, own: &ctx.own, needs })
+    let (scope, own, others) = (&ctx.scope, &ctx.own, &ctx.others);
+    Cage::new(&Around { scope, person, own, needs, others })
 }
 
 /// What of a failure looks like a wall.

@@ -148,6 +148,7 @@ impl Run {
     pub(crate) fn context(&self) -> tools::Context {
         tools::Context {
             scope: (self.setup.scope)(),
+            others: (self.setup.others)(),
             read: self.mind.state.files.clone(),
             tasks: self.mind.tasks.clone(),
             ..self.setup.tools.clone()

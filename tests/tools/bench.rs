@@ -38,6 +38,7 @@ impl Bench {
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,
             own: Vec::new(),
+            others: Vec::new(),
             needs: Vec::new(),
             desk: None,
             max_output: tools::MAX_OUTPUT,

@@ -7,6 +7,7 @@ use crate::host::pod::{CLOSE_AFTER, Pod, Running, news};
 use crate::host::{Answer, pod::life};
 use crate::llm::Provider;
 use crate::protocol::{Entry, Event, Fact, Item, Refusal, Role, State};
+use crate::scope::Permission;
 use crate::store::{Mail, MailKind, StoreError};
 use crate::tools;
 use crate::turn::{self, Accepted, End, Halt, Input, Limits, Out, Ports, Setup, Start};
@@ -45,6 +46,7 @@ impl Pod {
                 std::sync::Arc::new(move || granted.borrow().scope.clone())
             },
             commands: self.commands.clone(),
+            others: self.others(),
             rules: self.policy().await,
         };
         let row = match &start {
@@ -125,6 +127,21 @@ impl Pod {
         }
     }
 
+    /// Looks up what every other live Pod may write.
+    fn others(&self) -> turn::OthersNow {
+        let (shared, own) = (self.shared.clone(), self.row.name.key());
+        std::sync::Arc::new(move || {
+            let members = shared.members.borrow().clone();
+            let others = members.0.iter().filter(|(key, _)| **key != own);
+            let live = others.filter(|(_, handle)| handle.info.borrow().state != State::Stopped);
+            let written = live.flat_map(|(_, handle)| {
+                let scope = handle.granted.borrow().scope.clone();
+                scope.allow.into_iter().filter(|rule| rule.permission == Permission::Write)
+            });
+            written.map(|rule| rule.target).collect()
+        })
+    }
+
     fn tools(&self) -> tools::Context {
         let pass = &self.shared.settings.shell.pass;
         let mut env = crate::sandbox::command_env(&self.env, pass);
@@ -141,6 +158,7 @@ impl Pod {
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
+            others: Vec::new(),
             needs: Vec::new(),
             desk: Some(Desk::new(self.row.name.clone(), self.shared.desk.clone())),
             max_output: tools::MAX_OUTPUT,

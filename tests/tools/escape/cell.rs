@@ -68,7 +68,8 @@ impl Cell {
     pub async fn run(&self, program: &str) -> Did {
         let ctx = &self.bench.ctx;
         let person = Person { env: &ctx.env };
-        let around = Around { scope: &ctx.scope, person, own: &ctx.own, needs: &self.needs };
+        let (scope, own, others, needs) = (&ctx.scope, &ctx.own, &ctx.others, &self.needs);
+        let around = Around { scope, person, own, needs, others };
         let cage = Some(Cage { mounts: self.mounts, ..Cage::new(&around) });
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());

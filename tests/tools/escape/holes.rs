@@ -53,6 +53,112 @@ async fn a_lent_directory_is_read_and_not_changed_landlock_3() {
     }
 }
 
+/// Replaces the file from outside while the command runs, and says how often.
+async fn replaced(cell: &Cell, file: &str, program: &str) -> crate::escape::cell::Did {
+    let program =
+        format!("touch deep/ready; until [ -e ../outside/go ]; do sleep 0.01; done; {program}");
+    let replace = async {
+        while !cell.path("ws/deep/ready").exists() {
+            tokio::task::yield_now().await;
+        }
+        fs::write(cell.path("outside/new"), "replaced").unwrap();
+        fs::rename(cell.path("outside/new"), cell.path(file)).unwrap();
+        fs::write(cell.path("outside/go"), "").unwrap();
+    };
+    let (did, ()) = tokio::join!(cell.run(&program), replace);
+    fs::remove_file(cell.path("outside/go")).unwrap();
+    fs::remove_file(cell.path("ws/deep/ready")).unwrap();
+    did
+}
+
+/// Its owner replaces it as a whole, by renaming, and with it goes a mount over it.
+#[tokio::test]
+async fn a_lent_file_stays_lent_when_it_is_replaced_landlock_3() {
+    let mut cell = Cell::new();
+    if !cell.covered(3, "holes").await {
+        return;
+    }
+    for file in ["lent", "mine", "deep/a", "deep/ready", "dir/b"] {
+        cell.bench.file(file, "first");
+    }
+    fs::remove_file(cell.path("ws/deep/ready")).unwrap();
+    let rule = Rule::new(cell.bench.ctx.cwd.join("lent"), Permission::Write);
+    cell.bench.ctx.scope.deny.push(rule);
+    for mounts in [Mounts::WhenPossible, Mounts::Never] {
+        cell.mounts = mounts;
+        replaced(&cell, "ws/lent", "echo evil >> lent").await.refused();
+        assert_eq!(fs::read_to_string(cell.path("ws/lent")).unwrap(), "replaced");
+        let program =
+            "cat lent; echo x >> mine; echo x >> deep/a; touch deep/new; mv deep/new deep/b";
+        cell.run(program).await.well();
+        let did = cell.run("touch new").await;
+        did.refused();
+        let price = format!("nothing new can be made directly in {}", cell.bench.ctx.cwd.display());
+        assert!(did.confinement().cost.contains(&price), "{:?}", did.confinement());
+    }
+}
+
+/// Written down as not covered: a hidden file in what may be written, replaced while a command runs.
+#[tokio::test]
+async fn not_covered_is_a_secret_file_that_is_replaced_where_the_command_may_write() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    cell.bench.file("deep/a", "");
+    cell.bench.file("home/.netrc", "hidden");
+    cell.env("HOME", cell.path("ws/home").display().to_string());
+    assert!(!cell.run("cat home/.netrc").await.text.contains("hidden"));
+    let did = replaced(&cell, "ws/home/.netrc", "cat home/.netrc").await;
+    assert_eq!(did.well(), "replaced");
+    // Where it may only read, it does not see the new file either.
+    let rule = Rule::new(cell.path("ws/home"), Permission::Read);
+    let deep = Rule::new(cell.path("ws/deep"), Permission::Write);
+    cell.bench.ctx.scope.allow = vec![rule, deep];
+    cell.bench.file("home/plain", "plain");
+    cell.needs = Vec::new();
+    let program = "cat home/.netrc home/plain; cat home/.netrc";
+    let go = cell.path("outside");
+    cell.bench.ctx.scope.allow.push(Rule::new(go, Permission::Read));
+    let did = replaced(&cell, "ws/home/.netrc", program).await;
+    did.refused();
+    assert!(did.text.contains("plain") && !did.text.contains("replaced"), "{}", did.text);
+}
+
+/// `outside` opens what nobody has, not what another Pod works on.
+#[tokio::test]
+async fn what_another_pod_writes_is_not_changed_by_outside_landlock_3() {
+    let mut cell = Cell::with(&[Need::Outside]);
+    if !cell.covered(3, "holes").await {
+        return;
+    }
+    for dir in ["team/sibling", "team/mine", "file"] {
+        fs::create_dir_all(cell.path(dir)).unwrap();
+        fs::write(cell.path(dir).join("a"), "theirs").unwrap();
+    }
+    let mine = Rule::new(cell.path("team/mine"), Permission::Write);
+    cell.bench.ctx.scope.allow.push(mine);
+    let others = ["team", "team/sibling", "file/a", "ws"].map(|path| cell.path(path));
+    cell.bench.ctx.others = others.into();
+    for mounts in [Mounts::WhenPossible, Mounts::Never] {
+        cell.mounts = mounts;
+        for program in [
+            "echo x >> ../team/a",
+            "echo x > ../team/new",
+            "echo x >> ../team/sibling/a",
+            "mv ../team/sibling ../elsewhere",
+            "rm ../team/sibling/a",
+            "echo x >> ../file/a",
+        ] {
+            cell.run(program).await.refused();
+        }
+        cell.run("cat ../team/sibling/a; echo x >> ../team/mine/a; echo x > new").await.well();
+        cell.run("echo x > $TMPDIR/a; echo x >> ../outside/secret").await.well();
+    }
+    assert_eq!(fs::read_to_string(cell.path("team/sibling/a")).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(cell.path("file/a")).unwrap(), "theirs");
+}
+
 #[tokio::test]
 async fn without_mounts_the_price_of_a_hole_is_said() {
     let mut cell = lending();
