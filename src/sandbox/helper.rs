@@ -8,13 +8,16 @@ use crate::sandbox::bash;
 use crate::sandbox::cage::{Cage, Grant};
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::order::{Inner, MARK, Order, Ready, Report};
+use crate::sandbox::places::Person;
 use crate::sandbox::process::{self, Process};
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -137,10 +140,12 @@ fn spawn(order: &Order) -> Result<i32, String> {
     }
 }
 
-/// A directory only this command has; without one it has no place for temporary files.
+/// A directory only this command and this user have; without one it has no place for temporary
+/// files. Its path is canonical from the beginning: what is put in its place later is not followed.
 fn private_temp(env: &BTreeMap<String, String>) -> Option<TempDir> {
-    let base = env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new);
-    tempfile::Builder::new().prefix("yoi-run-").tempdir_in(base).ok()
+    let base = env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new).canonicalize().ok()?;
+    let mode = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix("yoi-run-").permissions(mode).tempdir_in(base).ok()
 }
 
 /// Starts the second stage and waits until it has become the command.
@@ -151,7 +156,9 @@ fn spawn_caged(
 ) -> Result<(i32, Option<Confinement>), String> {
     let mark = order.env.get(MARK).cloned().unwrap_or_default();
     let mut env = order.env;
-    if let Some(temp) = temp.and_then(|temp| temp.canonicalize().ok()) {
+    let elsewhere = Person { env: &env }.elsewhere();
+    env.extend(elsewhere.into_iter().map(|(name, path)| (name.into(), path.display().to_string())));
+    if let Some(temp) = temp.map(Path::to_owned) {
         let shown = temp.display().to_string();
         env.insert("TMPDIR".into(), shown.clone());
         for name in ["TMP", "TEMP"] {

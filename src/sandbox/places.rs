@@ -93,7 +93,6 @@ const TOOLS: &[Row] = &[
     cache(".node-gyp"),
     cache(".yarn/berry/cache"),
     readable(".yarn"),
-    readable(".yarnrc.yml"),
     Row { var: "PNPM_HOME", usual: ".local/share/pnpm", read: &[""], write: &["store"] },
     Row { var: "BUN_INSTALL", usual: ".bun", read: &["bin"], write: &["install/cache"] },
     readable(".deno"),
@@ -154,6 +153,15 @@ const TOOLS: &[Row] = &[
     readable(".inputrc"),
 ];
 
+/// Where a tool goes that has no place of its own yet, as `(variable, usual place, name below the
+/// cache for all tools)`: no command makes anything directly in the home directory.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("npm_config_cache", ".npm", "npm"),
+    ("CARGO_HOME", ".cargo", "cargo"),
+    ("GOPATH", "go", "go-path"),
+    ("GRADLE_USER_HOME", ".gradle", "gradle"),
+];
+
 /// What programs need that lies beside their directory.
 const BESIDE: &[&str] =
     &["lib", "lib64", "libexec", "include", "jre", "conf", "pkg", "versions", "version"];
@@ -186,7 +194,22 @@ const SECRETS: &[(&str, &str)] = &[
     ("", ".config/glab-cli"),
     ("", ".config/hub"),
     ("NPM_CONFIG_USERCONFIG", ".npmrc"),
+    ("", ".yarnrc.yml"),
+    ("", ".config/configstore"),
     ("", ".pypirc"),
+    ("PIP_CONFIG_FILE", ".config/pip"),
+    ("", ".pip"),
+    ("", ".config/pypoetry/auth.toml"),
+    ("HF_TOKEN_PATH", ".cache/huggingface/token"),
+    ("", ".cache/huggingface/stored_tokens"),
+    ("", ".huggingface"),
+    ("", ".kaggle"),
+    ("", ".bundle/config"),
+    ("", ".config/composer/auth.json"),
+    ("", ".nuget/NuGet"),
+    ("", ".config/NuGet"),
+    ("", ".sbt/.credentials"),
+    ("", ".ivy2/.credentials"),
     ("", ".cargo/credentials"),
     ("", ".cargo/credentials.toml"),
     ("", ".gem/credentials"),
@@ -194,6 +217,22 @@ const SECRETS: &[(&str, &str)] = &[
     ("", ".m2/settings-security.xml"),
     ("", ".gradle/gradle.properties"),
     ("", ".composer/auth.json"),
+    ("", ".fly"),
+    ("", ".config/heroku"),
+    ("", ".config/netlify"),
+    ("", ".local/share/com.vercel.cli"),
+    ("", ".railway"),
+    ("", ".config/stripe"),
+    ("", ".config/ngrok"),
+    ("", ".pulumi/credentials.json"),
+    ("", ".sentryclirc"),
+    ("", ".databrickscfg"),
+    ("", ".s3cfg"),
+    ("BOTO_CONFIG", ".boto"),
+    ("", ".authinfo"),
+    ("", ".authinfo.gpg"),
+    ("", ".msmtprc"),
+    ("XAUTHORITY", ".Xauthority"),
     ("", ".pgpass"),
     ("", ".my.cnf"),
     ("", ".vault-token"),
@@ -218,6 +257,8 @@ const SECRETS: &[(&str, &str)] = &[
     ("", ".claude.json"),
     ("", ".codex/auth.json"),
     ("", ".gemini/oauth_creds.json"),
+    ("", ".local/share/opencode/auth.json"),
+    ("", ".config/github-copilot"),
     ("", ".cache/mozilla"),
     ("", ".cache/google-chrome"),
     ("", ".cache/chromium"),
@@ -227,6 +268,18 @@ const SECRETS: &[(&str, &str)] = &[
     ("", ".cache/keyring"),
     ("", ".bash_history"),
     ("HISTFILE", ".zsh_history"),
+    ("", ".local/share/fish/fish_history"),
+    ("PYTHON_HISTORY", ".python_history"),
+    ("NODE_REPL_HISTORY", ".node_repl_history"),
+    ("PSQL_HISTORY", ".psql_history"),
+    ("MYSQL_HISTFILE", ".mysql_history"),
+];
+
+/// Secrets in a directory that a variable names.
+const SECRETS_IN: &[(&str, &[&str])] = &[
+    ("CARGO_HOME", &["credentials", "credentials.toml"]),
+    ("HF_HOME", &["token", "stored_tokens"]),
+    ("DOCKER_CONFIG", &["config.json"]),
 ];
 
 /// The same for the machine; matters where commands run as root.
@@ -306,14 +359,27 @@ impl<'a> Person<'a> {
         all
     }
 
+    /// Variables that lead tools without a place of their own to one they may make.
+    pub fn elsewhere(&self) -> Vec<(&'static str, PathBuf)> {
+        let cache = self.by_xdg(".cache").or_else(|| Some(self.home()?.join(".cache")));
+        let (Some(home), Some(cache)) = (self.home(), cache) else { return Vec::new() };
+        let said = |var: &str| self.env.keys().any(|name| name.eq_ignore_ascii_case(var));
+        let rows = ELSEWHERE
+            .iter()
+            .filter(|(var, usual, _)| !said(var) && home.join(usual).symlink_metadata().is_err());
+        rows.map(|(var, _, name)| (*var, cache.join(name))).collect()
+    }
+
     /// What nobody may read.
     pub fn secrets(&self) -> Vec<PathBuf> {
         let machine = MACHINE_SECRETS.iter().map(PathBuf::from);
         let own = SECRETS.iter().flat_map(|(var, usual)| {
-            self.var(var).into_iter().map(Path::to_owned).chain(self.below_home(usual))
+            let named = self.var(var).filter(|path| !self.is_common(path));
+            named.into_iter().map(Path::to_owned).chain(self.below_home(usual))
         });
-        let moved = self.var("CARGO_HOME").into_iter().flat_map(|dir| {
-            ["credentials", "credentials.toml"].iter().map(move |name| dir.join(name))
+        let moved = SECRETS_IN.iter().flat_map(|(var, names)| {
+            let dir = self.var(var).map(Path::to_owned);
+            dir.into_iter().flat_map(|dir| joined(&dir, names))
         });
         let mut all: Vec<PathBuf> = machine.chain(own).chain(moved).collect();
         all.sort();
@@ -369,6 +435,11 @@ impl<'a> Person<'a> {
     fn var(&self, name: &str) -> Option<&'a Path> {
         let path = Path::new(self.env.get(name)?.as_str());
         path.is_absolute().then_some(path)
+    }
+
+    /// Whether shutting this path would shut what is no secret: `/dev/null` stands for *no file*.
+    fn is_common(&self, path: &Path) -> bool {
+        path.starts_with("/dev") || self.holds_home(path)
     }
 
     /// Whether granting this directory would grant everything of the person's.
@@ -453,6 +524,21 @@ mod tests {
         }
         assert_eq!(person.secret(Path::new("/h/.ssh/id_ed25519")), Some("/h/.ssh".into()));
         assert_eq!(person.secret(Path::new("/h/.sshx")), None);
+    }
+
+    #[test]
+    fn a_variable_that_names_no_file_or_everything_shuts_nothing() {
+        let env = env(&[
+            ("HOME", "/home/me"),
+            ("HISTFILE", "/dev/null"),
+            ("PIP_CONFIG_FILE", "/dev/null"),
+            ("GNUPGHOME", "/home"),
+            ("HF_HOME", "/data/hf"),
+        ]);
+        let person = Person { env: &env };
+        assert_eq!(person.secret(Path::new("/dev/null")), None);
+        assert_eq!(person.secret(Path::new("/home/me/a")), None);
+        assert!(person.secret(Path::new("/data/hf/token")).is_some());
     }
 
     #[test]

@@ -24,6 +24,10 @@ async fn a_command_runs_in_the_working_directory_with_empty_input_and_its_own_en
     let mut bench = Bench::new();
     bench.ctx.env.insert("GREETING".into(), "hello".into());
     bench.ctx.old_nofile = Some(123);
+    // A tool with a place of its own is not led elsewhere.
+    for tool in [".npm", ".cargo", "go", ".gradle"] {
+        fs::create_dir(bench.path("home").join(tool)).unwrap();
+    }
     let output = bench.bash("pwd; cat; echo $GREETING; ulimit -n; readlink /proc/self/fd/0").await;
     let expected = format!("{}\nhello\n123\n/dev/null\n", bench.ctx.cwd.display());
     assert_eq!(content(&output), expected);

@@ -240,3 +240,38 @@ async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
         assert!(output.is_error && output.summary.contains("is shut for commands"), "{output:?}");
     }
 }
+
+/// Tokens lie in many places; they are shut even where everything around them is open.
+#[tokio::test]
+async fn tokens_of_tools_are_unreadable_landlock_1() {
+    let cell = Cell::with(&[Need::Outside]);
+    if !cell.covered(1, "files").await {
+        return;
+    }
+    for file in [
+        ".yarnrc.yml",
+        ".npmrc",
+        ".cache/huggingface/token",
+        ".config/gh/hosts.yml",
+        ".docker/config.json",
+        ".netrc",
+        ".pypirc",
+        ".config/pip/pip.conf",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".git-credentials",
+        ".config/github-copilot/apps.json",
+        ".local/share/opencode/auth.json",
+        ".fly/config.yml",
+        ".s3cfg",
+        ".python_history",
+    ] {
+        let path = cell.path("home").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "token").unwrap();
+        let did = cell.run(&format!("cat ~/{file}")).await;
+        assert!(!did.text.contains("token\n") && did.text != "token", "{file}: {}", did.text);
+        let output = yoi::sandbox::Person { env: &cell.bench.ctx.env }.secret(&path);
+        assert!(output.is_some(), "{file}");
+    }
+}

@@ -59,6 +59,31 @@ async fn a_node_package_is_tested_without_asking() {
     assert!(Path::new(&cell.path("ws/out.js")).exists());
 }
 
+/// Nothing is made directly in the home directory, and nobody is sent to `sudo`.
+#[tokio::test]
+async fn tools_without_a_cache_of_their_own_yet_find_one() {
+    let mut cell = cell();
+    cell.bench.ctx.env.remove("CARGO_HOME");
+    if on_path("npm") {
+        cell.bench.file("p/package.json", r#"{"name":"p","version":"1.0.0"}"#);
+        let package = r#"{"name":"w","version":"1.0.0","dependencies":{"p":"file:p-1.0.0.tgz"}}"#;
+        cell.bench.file("package.json", package);
+        let program = "(cd p && npm pack -s --pack-destination ..) && \
+                       npm install --offline --no-audit && ls node_modules";
+        let did = cell.run(program).await;
+        assert!(did.well().ends_with("p\n"), "{}", did.text);
+    } else {
+        println!("not covered: no node here");
+    }
+    let made = cell.run("mkdir -p $CARGO_HOME/registry && echo -n $CARGO_HOME").await;
+    assert_eq!(Path::new(made.well()), cell.path("home/.cache/cargo"));
+    for name in [".npm", ".cargo", "go", ".gradle"] {
+        assert!(!cell.path("home").join(name).exists(), "{name}");
+    }
+    std::fs::create_dir(cell.path("home/.cargo")).unwrap();
+    assert_eq!(cell.run("echo -n $CARGO_HOME").await.well(), "", "it has a place of its own");
+}
+
 #[tokio::test]
 async fn a_python_program_finds_its_library_and_a_compiler_its_headers() {
     let mut cell = cell();

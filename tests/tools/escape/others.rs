@@ -174,8 +174,12 @@ async fn shared_memory_and_terminals_are_the_commands_own() {
 #[tokio::test]
 async fn temporary_files_have_a_place_of_their_own_that_is_gone_afterwards() {
     let cell = Cell::new();
-    let did = cell.run("echo x > $TMPDIR/a && mktemp >/dev/null && echo -n $TMPDIR").await;
-    let temp = std::path::PathBuf::from(did.well());
+    let did = cell
+        .run("echo x > $TMPDIR/a && mktemp >/dev/null && stat -c %a $TMPDIR && echo -n $TMPDIR")
+        .await;
+    let (mode, temp) = did.well().split_once('\n').unwrap();
+    assert_eq!(mode, "700");
+    let temp = std::path::PathBuf::from(temp);
     assert!(temp.is_absolute() && !temp.exists(), "{}", temp.display());
     let foreign = tempfile::tempdir().unwrap();
     cell.run(&format!("touch {}/x", foreign.path().display())).await.refused();
