@@ -5,7 +5,7 @@ use crate::bench::{Bench, eventually, signal};
 use crate::pty::Terminal;
 use rusqlite::Connection;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodName, SpawnPod};
+use yoi::protocol::{Event, Method, PodName, Segment, SpawnPod};
 use yoi::scope::{Permission, Rule};
 
 const SCRIPT: &str = r#"
@@ -297,7 +297,10 @@ async fn what_is_being_stopped_has_no_new_child_and_is_neither_restored_nor_dele
     };
     let (p, kid) = (name("p"), name("kid"));
     client.call(Some(&p), Method::Spawn(child("kid", "a"))).await.expect("a child");
-    client.call(Some(&p), Method::say("sleep")).await.expect("it is taken");
+    // The news of its child may have woken it.
+    let sleep = Segment::Text { content: "sleep".into() };
+    let say = Method::Send { input: vec![sleep], queue: true };
+    client.call(Some(&p), say).await.expect("it is taken");
     eventually("the command runs", || running("sleep 654") == 1);
     let meanwhile = async {
         let stopped = client.call(Some(&kid), Method::StopPods { tree: false }).await;
