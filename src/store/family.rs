@@ -61,8 +61,8 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         if *wanted == Wanted::Stopped {
             // What a person allowed it for good ends with it, also when the host dies right now.
             db.execute("DELETE FROM policy WHERE pod = ?1", [pod.key()])?;
-            // And nobody has to answer it any more.
-            db.execute("DELETE FROM asks WHERE pod = ?1", [pod.key()])?;
+            // And nobody has to answer it any more; an answer that was given goes into its log.
+            db.execute("DELETE FROM asks WHERE pod = ?1 AND verdict IS NULL", [pod.key()])?;
         }
     }
     if let Some(pod) = &change.remove {

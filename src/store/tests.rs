@@ -204,6 +204,23 @@ async fn a_question_that_was_answered_is_not_withdrawn() {
 }
 
 #[tokio::test]
+async fn a_stop_ends_what_nobody_answered_and_keeps_an_answer_that_was_given() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    for id in ["1", "2"] {
+        store.add_ask(question(id)).await.unwrap();
+    }
+    let decided = |id: &str| Decided { ask: id.into(), verdict: Verdict::Once, rule: None };
+    assert!(store.answer_ask(decided("1")).await.unwrap());
+    let wanted = vec![(name("alice"), Wanted::Stopped)];
+    store.change_family(Change { wanted, ..Change::default() }).await.unwrap();
+    let left: Vec<String> = store.asks().await.unwrap().into_iter().map(|row| row.ask.id).collect();
+    assert_eq!(left, ["1"]);
+    assert!(!store.answer_ask(decided("2")).await.unwrap(), "its Pod is stopped");
+}
+
+#[tokio::test]
 async fn a_change_whose_answer_comes_too_late_changes_nothing() {
     let bench = Bench::new();
     let store = bench.open().await;
