@@ -59,9 +59,20 @@ impl Journal {
     /// Opens a segment for writing: removes a torn tail, keeps what was streaming when its host
     /// ended as a partial item, and closes a run that was cut off as interrupted.
     pub async fn open(files: &Files, segment: SegmentId) -> Result<(Self, Opened), LogError> {
+        Self::open_with(files, segment, Vec::new()).await
+    }
+
+    /// As [`Journal::open`], with entries that stand in the log as soon as the repair does: nothing
+    /// comes between them.
+    pub async fn open_with(
+        files: &Files,
+        segment: SegmentId,
+        more: Vec<Entry>,
+    ) -> Result<(Self, Opened), LogError> {
         let (path, open_block) = (files.segment(segment), files.open_block(segment));
         let at = path.clone();
-        let (appender, opened) = blocking(&path, move || open::open(&at, &open_block)).await?;
+        let (appender, opened) =
+            blocking(&path, move || open::open(&at, &open_block, more)).await?;
         Ok((Self::start(files, segment, appender), opened))
     }
 

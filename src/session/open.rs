@@ -29,16 +29,21 @@ pub struct Opened {
 /// What the log says of a run that its host did not live to end.
 const CUT_OFF: &str = "cut off: the host ended during this run";
 
-/// Opens and repairs. Blocking.
-pub fn open(path: &Path, open_block: &Path) -> Result<(Appender, Opened), LogError> {
+/// Opens and repairs, and appends `more` in the same write as what the repair adds. Blocking.
+pub fn open(
+    path: &Path,
+    open_block: &Path,
+    more: Vec<Entry>,
+) -> Result<(Appender, Opened), LogError> {
     let (mut appender, torn) = Appender::open(path)?;
     let tail = Tail::read(path, appender.length()).map_err(LogError::reading(path))?;
     let left = unsaved(path, open_block, appender.length()).map_err(LogError::reading(path))?;
     let recovered = left.is_some();
     let cut_run = recovered || tail.run_is_open;
-    if cut_run {
-        let lines = journal::encode(&closing(left, tail.last_ts), path)?;
-        appender.append(&lines)?;
+    let mut entries = if cut_run { closing(left, tail.last_ts) } else { Vec::new() };
+    entries.extend(more);
+    if !entries.is_empty() {
+        appender.append(&journal::encode(&entries, path)?)?;
         crate::crash_point!("log-closed");
     }
     partial::clear(open_block).map_err(DiskError::at("empty", open_block))?;

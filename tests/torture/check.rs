@@ -141,7 +141,7 @@ pub fn contradictions(bench: &Bench) -> Vec<String> {
     let told = bench.told.lock().expect("no test panics with it");
     let mut wrong = std::mem::take(&mut disk.wrong);
     let entries = disk.entries();
-    wrong.extend(lost(&entries, &told));
+    wrong.extend(lost(&disk, &entries, &told));
     wrong.extend(messages(&disk, &entries, &told));
     wrong.extend(effects(&bench.effects(), &entries));
     wrong.extend(family::contradictions(&disk, &told));
@@ -175,10 +175,25 @@ fn open_calls(disk: &Disk, pod: &PodRow) -> Vec<String> {
     open.map(|call| format!("{} has {:?} results of {call}", pod.name, results.get(call))).collect()
 }
 
-fn lost(entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<String> {
+fn lost(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<String> {
+    // A child that never had its task is nothing, and with it the beginning of its log.
+    let is_gone = |sent: &Value| {
+        sent["kind"] == "segment_start"
+            && sent["session_id"].as_str().is_some_and(|id| !disk.sessions.contains(id))
+    };
+    let begun: BTreeSet<u64> = told
+        .entries
+        .values()
+        .filter(|entry| is_gone(&entry.sent))
+        .filter_map(|entry| entry.sent["ts"].as_u64())
+        .collect();
+    let begins = |sent: &Value| {
+        let head = sent["kind"] == "segment_start" || sent["domain"] == "yoi.pod";
+        head && sent["ts"].as_u64().is_some_and(|ts| begun.contains(&ts))
+    };
     let lost = told.entries.iter().filter(|(id, Entry { sent, .. })| {
         let whole = sent.to_string().len() < CUT_OVER;
-        entries.get(id.as_str()).is_none_or(|there| whole && *there != sent)
+        entries.get(id.as_str()).is_none_or(|there| whole && *there != sent) && !begins(sent)
     });
     lost.map(|(_, entry)| format!("told and lost, or another now: {}", entry.sent)).collect()
 }

@@ -285,7 +285,11 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
             Some("needs_you") => {
                 // It may have been answered a moment ago.
                 if let Some(ask) = hub.question(pod) {
-                    hub.answer(&ask, json!({"verdict": "once"})).await?;
+                    let reply = hub.answer(&ask, json!({"verdict": "once"})).await?;
+                    if reply["event"] == "error" {
+                        // Somebody else holds what a fork of it asks for, too.
+                        hub.answer(&ask, json!({"verdict": "deny"})).await?;
+                    }
                 }
                 hub.is(pod, |info| info["state"] != "needs_you").await?;
             }

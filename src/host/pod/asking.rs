@@ -134,11 +134,12 @@ impl Pod {
         let verdict = verdict.map_err(|e| Refusal::internal(e.to_string()))?;
         self.close_log().await;
         let internal = |e: crate::session::LogError| Refusal::internal(e.to_string());
-        let (journal, _) = Journal::open(&self.files, segment).await.map_err(internal)?;
+        // In one write with what closes the run: a turn that is closed asks nothing.
         let entries: Vec<Entry> = vec![answer_entry(&id, &verdict)];
-        let end = journal.commit(entries.clone()).await.map_err(internal)?;
+        let opened = Journal::open_with(&self.files, segment, entries.clone()).await;
+        let (journal, opened) = opened.map_err(internal)?;
         journal.close().await;
-        self.end = Some(end);
+        self.end = Some(opened.end);
         self.teller.committed(&entries);
         // The log has it: where this fails the row is dropped at the next start.
         let _ = self.shared.store.end_asks(vec![id.clone()]).await;
