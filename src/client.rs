@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-pub mod desk;
+pub mod pod_api;
 pub mod find;
 pub mod pod_socket;
 

@@ -4,9 +4,9 @@
 /// The providers and models the program knows, with what the user's settings add.
 pub mod catalogue;
 /// Which model answers, and why.
-pub mod choice;
+pub mod model_select;
 /// A sentence about a place in a file.
-pub mod complaint;
+pub mod diagnostic;
 /// Where yoi keeps its files.
 pub mod dirs;
 /// Keys of providers: where one comes from, and the file that holds the stored ones.
@@ -23,10 +23,12 @@ pub mod url;
 pub mod workspace;
 
 pub use catalogue::Catalogue;
-pub use choice::{Asked, Choice, ModelError, Place, choose, probe_local, rehearsal, resolve};
-pub use complaint::Complaint;
+pub use diagnostic::Diagnostic;
 pub use dirs::{ConfigError, Dirs, Env};
 pub use keys::{Keys, KeysError, MissingKey, Secret};
+pub use model_select::{
+    ModelChoice, ModelContext, ModelError, WantedModel, choose, probe_local, rehearsal, resolve,
+};
 pub use models::{KeySource, Model, Price, Reasoning, Wire};
 pub use settings::{Settings, WorkspaceSettings};
 pub use workspace::{Access, Workspace};

@@ -1,12 +1,12 @@
 //! The Pods that run here: a supervisor that knows the family, one actor per Pod, and the sockets
 //! through which both are reached.
 
-use crate::client::desk::Request;
+use crate::client::pod_api::Request;
 use crate::client::{Client, ConnectError, Events};
 use crate::config::dirs::{Dirs, Env};
 use crate::config::settings::Settings;
 use crate::protocol::frame::encode_event;
-use crate::protocol::{Ask, Event, PeerEdge, PodInfo, PodName, Refusal};
+use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
 use bytes::Bytes;
@@ -16,26 +16,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-mod asks;
+mod approvals;
 mod authority;
-mod connection;
-mod desk;
-mod door;
-mod kin;
+mod host_connection;
+mod pod_api;
+mod listener;
+mod relations;
 mod listing;
 mod output;
-mod place;
+mod host_lock;
 mod pod;
-mod reader;
+mod pod_connection;
 mod rules;
 mod supervisor;
-mod told;
-mod upward;
+mod events;
+mod notify_parent;
 #[cfg(test)]
 mod tests;
 
-pub use door::DoorError;
-pub use place::PlaceError;
+pub use host_lock::HostLockError;
+pub use listener::ListenError;
 
 /// Lines that wait for the slowest screen. One that falls further behind is told to read again.
 const FEED: usize = 1024;
@@ -69,13 +69,13 @@ pub enum IdleExit {
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    HostLock(#[from] HostLockError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Config(#[from] crate::config::dirs::ConfigError),
     #[error(transparent)]
-    Door(#[from] DoorError),
+    Door(#[from] ListenError),
 }
 
 /// A running host.
@@ -83,7 +83,7 @@ pub struct Host {
     shared: Shared,
     supervisor: mpsc::Sender<supervisor::Order>,
     ended: watch::Receiver<bool>,
-    place: place::Place,
+    place: host_lock::HostLock,
     door: tokio::task::JoinHandle<()>,
     refresh: tokio::task::JoinHandle<()>,
 }
@@ -110,11 +110,11 @@ pub(crate) struct Inner {
     /// Records that could not be read; they hide no other.
     pub(crate) damaged: watch::Sender<Arc<Vec<DamagedRow>>>,
     /// Where Pods' own tools ask.
-    pub(crate) desk: mpsc::Sender<Request>,
+    pub(crate) pod_api: mpsc::Sender<Request>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
     pub(crate) members: watch::Sender<Members>,
     /// What waits for a person, oldest first; each Pod writes its own.
-    pub(crate) asks: watch::Sender<Arc<Vec<Ask>>>,
+    pub(crate) asks: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Open connections to the host socket.
     pub(crate) connections: watch::Sender<usize>,
 }
@@ -187,7 +187,7 @@ impl Host {
         crate::llm::http::install_crypto();
         let mut dirs = options.dirs;
         dirs.make()?;
-        let place = place::Place::take(&dirs)?;
+        let place = host_lock::HostLock::take(&dirs)?;
         let (store, opening) = Store::open(&dirs.data.join("yoi.db")).await?;
         let (settings, complaints) = Settings::load(&dirs.config);
         let mut notices: Vec<String> = complaints.iter().map(ToString::to_string).collect();
@@ -197,7 +197,7 @@ impl Host {
             idle: settings.timeouts.idle(),
         };
         let (feed, _) = broadcast::channel(FEED);
-        let (desk, requests) = mpsc::channel(crate::client::desk::WAITING);
+        let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
             timeouts,
@@ -211,7 +211,7 @@ impl Host {
             feed,
             peers: watch::Sender::default(),
             damaged: watch::Sender::default(),
-            desk,
+            pod_api,
             members: watch::Sender::default(),
             asks: watch::Sender::default(),
             connections: watch::Sender::new(0),
@@ -222,10 +222,10 @@ impl Host {
         let (orders, inbox) = mpsc::channel(supervisor::ORDERS);
         let (ended_tx, ended) = watch::channel(false);
         let supervisor = supervisor::bring_back(&shared, &orders).await?;
-        let door = door::open(&shared, &orders)?;
+        let door = listener::open(&shared, &orders)?;
         place.hold(&shared.dirs.host_socket())?;
-        let refresh = door::refresh_on_signal(shared.clone(), orders.clone());
-        tokio::spawn(desk::serve(shared.clone(), orders.downgrade(), requests));
+        let refresh = listener::refresh_on_signal(shared.clone(), orders.clone());
+        tokio::spawn(pod_api::serve(shared.clone(), orders.downgrade(), requests));
         tokio::spawn(supervisor.run(inbox, ended_tx, options.idle_exit));
         Ok((Self { shared, supervisor: orders, ended, place, door, refresh }, notices))
     }
@@ -233,7 +233,7 @@ impl Host {
     /// A handle for this process, over a pipe that speaks the host socket's lines.
     pub async fn client(&self) -> Result<(Client, Events), ConnectError> {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        tokio::spawn(connection::serve(theirs, self.shared.clone(), self.supervisor.clone()));
+        tokio::spawn(host_connection::serve(theirs, self.shared.clone(), self.supervisor.clone()));
         Client::over(ours).await
     }
 

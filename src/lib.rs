@@ -28,6 +28,6 @@ pub mod client;
 /// What a model may do: files, shell, tasks.
 pub mod tools;
 /// One turn: model, tools, model, until the model is done; compaction.
-pub mod turn;
+pub mod run;
 /// The Pods that run here: supervisor, one actor per Pod, sockets.
 pub mod host;

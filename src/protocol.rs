@@ -1,7 +1,7 @@
 //! The words on the wire and in the log, shared by every room: ids, items, entries, methods,
 //! events and the framing of lines. Wire names that differ from ours stand in serde attributes.
 
-pub mod ask;
+pub mod approval;
 pub mod entry;
 pub mod event;
 pub mod family;
@@ -11,7 +11,7 @@ pub mod method;
 pub mod name;
 pub mod reply;
 
-pub use ask::{Action, Ask, Pattern, PolicyRule, Verdict};
+pub use approval::{Action, ApprovalRequest, Pattern, PolicyRule, Verdict};
 pub use entry::{Entry, Fact, FileMark, Origin, SegmentOrigin, SystemItem, Trigger};
 pub use event::{
     Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,

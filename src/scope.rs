@@ -1,6 +1,6 @@
 //! Which paths a Pod may read and write. Pure: paths come in canonical, nothing here touches a disk.
 
-pub mod loan;
+pub mod lease;
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;

@@ -1,13 +1,13 @@
 //! What a Pod is: one SQLite database. One thread owns the connection that writes, another the one
 //! that reads; a write is on disk when its future resolves.
 
-mod asks;
+mod approvals;
 mod cursors;
 mod discards;
 mod error;
 mod family;
 mod lane;
-mod mail;
+mod mailbox;
 mod open;
 mod peers;
 mod pods;
@@ -15,11 +15,11 @@ mod policy;
 mod recover;
 mod schema;
 
-pub use asks::{Decided, StoredAsk};
+pub use approvals::{Decided, StoredAsk};
 pub use discards::Discard;
 pub use error::StoreError;
 pub use family::Change;
-pub use mail::{Mail, MailKind};
+pub use mailbox::{MailboxKind, MailboxMessage};
 pub use open::Opening;
 pub use pods::{DamagedRow, PodRow, Wanted};
 pub use policy::StoredRule;

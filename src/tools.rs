@@ -8,9 +8,9 @@ mod glob;
 mod grep;
 mod guard;
 mod input;
-mod keep;
+mod text_limit;
 mod live;
-mod place;
+mod scoped_path;
 pub mod pods;
 mod read;
 mod replace;
@@ -20,7 +20,7 @@ mod touch;
 mod walk;
 mod write;
 
-use crate::client::desk::Desk;
+use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::{EntryId, FileMark, PodName};
@@ -127,7 +127,7 @@ pub struct Context {
     /// What this call was granted beyond the scope, before it began.
     pub needs: Vec<Need>,
     /// How the host is reached; `None` where there is none.
-    pub desk: Option<Desk>,
+    pub pod_api: Option<PodApi>,
     /// Bytes of content in one result ([`MAX_OUTPUT`]).
     pub max_output: usize,
 }
@@ -328,7 +328,7 @@ async fn act(
             }
         }
         Act::Pods(verb) => {
-            pods::act(verb, arguments, ctx.desk.as_ref(), cancel).await.map(Done::of)
+            pods::act(verb, arguments, ctx.pod_api.as_ref(), cancel).await.map(Done::of)
         }
         Act::Tasks(work) => {
             let mut tasks = ctx.tasks.clone();
@@ -374,7 +374,7 @@ impl Output {
     }
 
     fn error(text: impl Into<String>) -> Self {
-        let summary = keep::cut(&text.into(), MAX_ERROR);
+        let summary = text_limit::cut(&text.into(), MAX_ERROR);
         Self { is_error: true, ..Self::line(summary) }
     }
 
@@ -384,8 +384,8 @@ impl Output {
 
     fn bound(&mut self, max: usize) {
         if !self.is_error {
-            self.summary = keep::cut(&self.summary.replace('\n', " "), MAX_SUMMARY);
+            self.summary = text_limit::cut(&self.summary.replace('\n', " "), MAX_SUMMARY);
         }
-        self.content = self.content.take().map(|text| keep::cut_bytes(text, max));
+        self.content = self.content.take().map(|text| text_limit::cut_bytes(text, max));
     }
 }

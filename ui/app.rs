@@ -2,7 +2,7 @@
 //! what is to be done. It does no I/O and gets the time as an argument.
 
 use crate::command::complete::Sources;
-use crate::command::{Here, Verb};
+use crate::command::{Defaults, Verb};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
 use crate::palette::Palette;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{Event, Method, Outgoing, PodInfo, PodName, Refusal};
 
-mod ask;
+mod confirm;
 mod compose;
 mod explain;
 pub mod family;
@@ -45,7 +45,7 @@ mod several;
 mod split;
 mod stop;
 
-pub use ask::{Ask, Read};
+pub use confirm::{Confirm, Read};
 pub use split::Zoom;
 pub use stop::Planning;
 
@@ -179,7 +179,7 @@ pub enum Focus {
 pub enum Overlay {
     Prompt(Prompt),
     Palette(Palette),
-    Ask(Ask),
+    Confirm(Confirm),
 }
 
 /// Whether there is a host.
@@ -438,8 +438,8 @@ impl App {
     }
 
     /// What lines typed here mean without an argument.
-    fn here(&self) -> Here<'_> {
-        Here {
+    fn here(&self) -> Defaults<'_> {
+        Defaults {
             current: self.selected(),
             cwd: &self.setup.cwd,
             model: self.model.as_deref(),

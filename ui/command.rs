@@ -230,7 +230,7 @@ impl Verb {
 
 /// Where a line is typed: what its verbs mean without an argument.
 #[derive(Clone, Copy, Debug)]
-pub struct Here<'a> {
+pub struct Defaults<'a> {
     pub current: Option<&'a PodName>,
     /// Absolute; the working directory of a new Pod.
     pub cwd: &'a Path,
@@ -250,7 +250,7 @@ pub enum Call {
 }
 
 /// The call a verb makes, or the sentence that says why it cannot.
-pub fn call(verb: &Verb, here: Here<'_>) -> Result<Call, String> {
+pub fn call(verb: &Verb, here: Defaults<'_>) -> Result<Call, String> {
     let to = |pod: &Option<PodName>, method: Method| {
         let pod = pod.as_ref().or(here.current).cloned();
         let pod = pod.ok_or("no Pod is selected: name one, or :open it first")?;
@@ -308,7 +308,7 @@ fn message(text: &str) -> Method {
     Method::Send { input, queue: true }
 }
 
-fn create(verb: &Verb, here: Here<'_>) -> Method {
+fn create(verb: &Verb, here: Defaults<'_>) -> Method {
     let mut new = yoi::protocol::method::NewPod {
         cwd: here.cwd.to_owned(),
         model: here.model.map(str::to_owned),

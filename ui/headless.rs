@@ -6,21 +6,21 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use yoi::protocol::{Pattern, PodName, Segment};
 
-mod ask;
+mod approvals;
 pub mod exit;
 mod lines;
-mod marks;
+mod run_tracker;
 mod once;
 mod print;
 mod serve;
 mod signal;
-mod talk;
-mod verb;
+mod line_client;
+mod line_runner;
 
 pub use exit::{Exit, Failure};
+pub use line_client::{LineClient, Reach};
 pub use print::{Form, Printer};
 pub use serve::serve;
-pub use talk::{Reach, Talk};
 
 /// What to do without a screen.
 pub struct Work {
@@ -53,7 +53,7 @@ pub enum Unanswered {
 /// Does the work to its end and says on standard error why it did not succeed, if it did not.
 pub async fn run(opening: &Opening, work: Work) -> Exit {
     let printer = Printer::new(work.form);
-    let mut talk = match Talk::open(opening, printer, Reach::AttachOrBeTheHost).await {
+    let mut talk = match LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await {
         Ok(talk) => talk,
         Err(failure) => return say_last(&failure),
     };
@@ -68,20 +68,20 @@ fn somebody_types(work: &Work) -> Unanswered {
     if lines && std::io::stdin().is_terminal() { Unanswered::Wait } else { work.unanswered }
 }
 
-async fn perform(talk: &mut Talk, opening: &Opening, work: &Work) -> Result<(), Failure> {
-    let mut desk = verb::Desk::new(opening, work);
+async fn perform(talk: &mut LineClient, opening: &Opening, work: &Work) -> Result<(), Failure> {
+    let mut runner = line_runner::LineRunner::new(opening, work);
     for line in &work.verbs {
-        desk.carry_out(talk, line).await?;
+        runner.carry_out(talk, line).await?;
     }
     match &work.prompt {
         Some(input) => once::once(talk, opening, work, input.clone()).await,
-        None if work.verbs.is_empty() => lines::lines(talk, &mut desk).await,
-        None => desk.finish(talk).await,
+        None if work.verbs.is_empty() => lines::lines(talk, &mut runner).await,
+        None => runner.finish(talk).await,
     }
 }
 
 /// Leaves the host, or ends it when it was this process; then the last sentence.
-pub async fn close(talk: Talk, result: Result<(), Failure>) -> Exit {
+pub async fn close(talk: LineClient, result: Result<(), Failure>) -> Exit {
     let left = talk.leave(&result).await;
     match result.and(left) {
         Ok(()) => Exit::Finished,

@@ -131,7 +131,7 @@ async fn background() -> ExitCode {
     let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
     let (host, notices) = match Host::start(options(&opening, IdleExit::BySettings)).await {
         Ok(started) => started,
-        Err(yoi::host::HostError::Place(error @ yoi::host::PlaceError::Taken { .. })) => {
+        Err(yoi::host::HostError::HostLock(error @ yoi::host::HostLockError::Taken { .. })) => {
             return answer(&format!("taken: {error}"));
         }
         Err(error) => return answer(&error.to_string()),

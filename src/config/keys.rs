@@ -136,7 +136,7 @@ impl Keys {
         }
         toml::from_str(&text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            let (line, column) = crate::config::complaint::line_and_column(&text, at);
+            let (line, column) = crate::config::diagnostic::line_and_column(&text, at);
             KeysError::Syntax { file: self.file.clone(), line, column }
         })
     }

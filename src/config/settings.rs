@@ -3,7 +3,7 @@
 //! complaint with its place, and the default stays in force for that one key.
 
 use crate::config::catalogue::{Known, Provider};
-use crate::config::complaint::Complaint;
+use crate::config::diagnostic::Diagnostic;
 use crate::config::policy::{FileRule, Permissions};
 use crate::protocol::Action;
 use serde::Deserialize;
@@ -208,7 +208,7 @@ impl Default for Compaction {
 
 impl Settings {
     /// The settings of a configuration directory; without a file, the defaults.
-    pub fn load(config: &Path) -> (Self, Vec<Complaint>) {
+    pub fn load(config: &Path) -> (Self, Vec<Diagnostic>) {
         let file = config.join("config.toml");
         match text_of(&file) {
             Ok(Some(text)) => Self::read(&file, &text),
@@ -218,7 +218,7 @@ impl Settings {
     }
 
     /// The settings a text holds.
-    pub fn read(file: &Path, text: &str) -> (Self, Vec<Complaint>) {
+    pub fn read(file: &Path, text: &str) -> (Self, Vec<Diagnostic>) {
         read_what_fits(file, text)
     }
 
@@ -242,7 +242,7 @@ pub struct WorkspaceSettings {
     /// Rules that ask or deny.
     pub rules: Vec<FileRule>,
     /// What was ignored, to be shown.
-    pub notices: Vec<Complaint>,
+    pub notices: Vec<Diagnostic>,
 }
 
 impl WorkspaceSettings {
@@ -262,7 +262,7 @@ impl WorkspaceSettings {
         let table = match DeTable::parse(text) {
             Ok(table) => table.into_inner(),
             Err(error) => {
-                found.notices.push(Complaint::of_toml(file, text, &error));
+                found.notices.push(Diagnostic::of_toml(file, text, &error));
                 return found;
             }
         };
@@ -270,7 +270,7 @@ impl WorkspaceSettings {
             let message = format!(
                 "{key} is ignored: a workspace may only choose a known model, lower limits, and ask or deny more"
             );
-            found.notices.push(Complaint::at(file, text, at, message));
+            found.notices.push(Diagnostic::at(file, text, at, message));
         };
         for (key, value) in &table {
             let at = key.span().start;
@@ -320,8 +320,8 @@ fn turns(value: &DeValue<'_>) -> Option<NonZeroU32> {
 }
 
 /// The text of a settings file, `None` if there is none. Only a plain file of a sane size is read.
-fn text_of(file: &Path) -> Result<Option<String>, Complaint> {
-    let complain = |message: String| Complaint::at(file, "", 0, message);
+fn text_of(file: &Path) -> Result<Option<String>, Diagnostic> {
+    let complain = |message: String| Diagnostic::at(file, "", 0, message);
     let found = match std::fs::metadata(file) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -342,17 +342,17 @@ fn text_of(file: &Path) -> Result<Option<String>, Complaint> {
 pub fn read_what_fits<T: DeserializeOwned + Default>(
     file: &Path,
     text: &str,
-) -> (T, Vec<Complaint>) {
+) -> (T, Vec<Diagnostic>) {
     let mut complaints = Vec::new();
     let mut table = match DeTable::parse(text) {
         Ok(table) => table,
-        Err(error) => return (T::default(), vec![Complaint::of_toml(file, text, &error)]),
+        Err(error) => return (T::default(), vec![Diagnostic::of_toml(file, text, &error)]),
     };
     loop {
         match T::deserialize(toml::Deserializer::from(table.clone())) {
             Ok(read) => return (read, complaints),
             Err(error) => {
-                complaints.push(Complaint::of_toml(file, text, &error));
+                complaints.push(Diagnostic::of_toml(file, text, &error));
                 let dropped = error.span().is_some_and(|at| drop_key(table.get_mut(), at.start));
                 if !dropped {
                     return (T::default(), complaints);

@@ -2,7 +2,7 @@
 //! a word to its peers, and sees nothing else.
 
 use crate::host::Shared;
-use crate::host::kin::{Kin, Relation};
+use crate::host::relations::{Relation, Relations};
 use crate::protocol::{Method, PodName, Refusal, State};
 use crate::tools::pods::{missing, not_spawned};
 
@@ -14,7 +14,7 @@ pub(crate) fn check(
     method: Method,
 ) -> Result<Method, Refusal> {
     let to = target.unwrap_or(by);
-    let relation = Kin::now(shared).relation(by, to);
+    let relation = Relations::now(shared).relation(by, to);
     match method {
         Method::Send { .. } => {
             below(relation, to)?;
@@ -54,7 +54,7 @@ pub(crate) fn check(
         | Method::Lend { .. }
         | Method::Reclaim { .. }
         | Method::Who { .. }
-        | Method::Answer { .. }
+        | Method::Decide { .. }
         | Method::ListPolicy
         | Method::Revoke { .. }
         | Method::Fork { .. } => Err(for_people()),
@@ -91,7 +91,7 @@ fn is_live(shared: &Shared, pod: &PodName) -> bool {
 fn seen(shared: &Shared, by: &PodName, name: &str) -> Result<(), Refusal> {
     let none = || Refusal::invalid(missing(name));
     let pod = PodName::parse(name).map_err(|_| none())?;
-    if Kin::now(shared).relation(by, &pod) != Relation::Stranger {
+    if Relations::now(shared).relation(by, &pod) != Relation::Stranger {
         return Ok(());
     }
     Err(stranger(shared, by, &pod))

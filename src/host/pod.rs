@@ -2,18 +2,18 @@
 //! answers what it is asked. It awaits no run and no caller.
 
 use crate::config::dirs::Env;
+use crate::host::events::{Published, Publisher};
 use crate::host::pod::life::Resolved;
-use crate::host::told::{Teller, Told};
 use crate::host::{Answer, Shared};
 use crate::protocol::Lent;
 use crate::protocol::{
     Alert, Entry, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal,
     SegmentId, SessionId, State,
 };
+use crate::run::{ApprovalDecided, Commands, End, Interrupt, RunEvent, SessionState};
 use crate::scope::Scope;
 use crate::session::Files;
-use crate::store::{Mail, PodRow, Wanted};
-use crate::turn::{Answered, Commands, End, Halt, Mind, Out};
+use crate::store::{MailboxMessage, PodRow, Wanted};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-pub(crate) mod asking;
+pub(crate) mod approval;
 mod calls;
 pub(crate) mod life;
-mod news;
+mod child_events;
 mod rewind;
 mod runs;
 pub(crate) mod tail;
@@ -77,9 +77,9 @@ pub(crate) enum Order {
     /// What a child of it takes over.
     Parental { answer: oneshot::Sender<Parental> },
     /// News of a child, which the mailbox holds already.
-    News { row: Mail, answer: oneshot::Sender<()> },
+    News { row: MailboxMessage, answer: oneshot::Sender<()> },
     /// A person answered what the Pod asked; the store holds it.
-    Answered { answered: Answered, answer: oneshot::Sender<()> },
+    ApprovalDecided { answered: ApprovalDecided, answer: oneshot::Sender<()> },
     /// Make the socket anew; it vanished.
     Reopen,
     /// The host ends: pause what runs, close everything, stay wanted.
@@ -121,7 +121,7 @@ pub(crate) struct Subscription {
     pub(crate) alerts: Vec<Alert>,
     pub(crate) greeting: Greeting,
     pub(crate) status: PodStatus,
-    pub(crate) told: broadcast::Receiver<Told>,
+    pub(crate) told: broadcast::Receiver<Published>,
 }
 
 /// The actor's own state.
@@ -134,14 +134,14 @@ pub(crate) struct Pod {
     notes: Vec<String>,
     files: Files,
     info: watch::Sender<PodInfo>,
-    teller: Teller,
+    publisher: Publisher,
     resolved: Resolved,
     /// What clients offered; never written.
     env: Env,
     run: Option<Running>,
     /// What the turn waits for a person for.
-    question: Option<asking::Waiting>,
-    mind: Option<Mind>,
+    question: Option<approval::Waiting>,
+    mind: Option<SessionState>,
     close_at: Option<Instant>,
     /// How much of the segment has been told, while this process knows.
     end: Option<u64>,
@@ -161,11 +161,11 @@ pub(crate) struct Pod {
 
 /// A run under way.
 struct Running {
-    task: JoinHandle<(Option<Mind>, End)>,
-    out: mpsc::Receiver<Out>,
-    halt: watch::Sender<Halt>,
-    mail: mpsc::Sender<Mail>,
-    answers: mpsc::Sender<Answered>,
+    task: JoinHandle<(Option<SessionState>, End)>,
+    out: mpsc::Receiver<RunEvent>,
+    halt: watch::Sender<Interrupt>,
+    mail: mpsc::Sender<MailboxMessage>,
+    answers: mpsc::Sender<ApprovalDecided>,
     /// Queued inputs that the run was given and may take at any moment.
     handed: BTreeSet<String>,
     /// Those that its log holds; the store may not say so yet.
@@ -239,15 +239,15 @@ impl Handle {
 
     /// Hands on news of a child; resolves when the Pod has taken them up, or does not. Only from a
     /// child to its parent: nobody who is waited for here waits for that child.
-    pub(crate) async fn news(&self, row: Mail) {
+    pub(crate) async fn news(&self, row: MailboxMessage) {
         // A Pod that ends meanwhile finds the news in its mailbox.
         self.wait_for(|answer| Order::News { row, answer }).await;
     }
 
     /// Hands a person's answer over; resolves when the Pod has told of it.
-    pub(crate) async fn answered(&self, answered: Answered) {
+    pub(crate) async fn answered(&self, answered: ApprovalDecided) {
         let (answer, told) = oneshot::channel();
-        if self.orders.send(Order::Answered { answered, answer }).await.is_ok() {
+        if self.orders.send(Order::ApprovalDecided { answered, answer }).await.is_ok() {
             // A Pod that is gone finds the answer in the store.
             let _ = told.await;
         }
@@ -285,7 +285,7 @@ pub(crate) async fn spawn(
     let granted = Arc::new(watch::Sender::new(granted));
     let commands = Commands::default();
     let pod = Pod {
-        teller: Teller::new(name.clone(), shared.clone()),
+        publisher: Publisher::new(name.clone(), shared.clone()),
         shared: shared.clone(),
         files,
         info,
@@ -323,7 +323,7 @@ impl Pod {
                     Some(order) => self.order(order).await,
                     None => break,
                 },
-                out = next(&mut self.run) => self.heard(out).await,
+                out = next(&mut self.run) => self.on_run_event(out).await,
                 () = tokio::time::sleep_until(close_at), if self.close_at.is_some() => {
                     self.close_log().await;
                 }
@@ -370,7 +370,7 @@ impl Pod {
                 self.news(row).await;
                 let _ = answer.send(());
             }
-            Order::Answered { answered, answer } => {
+            Order::ApprovalDecided { answered, answer } => {
                 self.answered(answered).await;
                 // The answering side may have gone.
                 let _ = answer.send(());
@@ -385,8 +385,8 @@ impl Pod {
             files: self.files.clone(),
             segment: self.row.segment,
             end: self.end,
-            in_flight: self.teller.in_flight.clone(),
-            seq: self.teller.seq,
+            in_flight: self.publisher.in_flight.clone(),
+            seq: self.publisher.seq,
         }
     }
 
@@ -410,9 +410,9 @@ impl Pod {
                 context_window: info.context_window,
                 context_tokens: info.context_tokens,
             },
-            alerts: self.teller.alerts.iter().cloned().collect(),
+            alerts: self.publisher.alerts.iter().cloned().collect(),
             status: self.status(),
-            told: self.teller.reader(),
+            told: self.publisher.reader(),
             view: self.view(),
         }
     }
@@ -429,7 +429,7 @@ impl Pod {
 
     /// Changes what is known about the Pod, and tells every screen when it did change.
     fn change(&mut self, change: impl FnOnce(&mut PodInfo)) {
-        let seq = self.teller.seq;
+        let seq = self.publisher.seq;
         let changed = self.info.send_if_modified(|info| {
             let before = info.clone();
             change(info);
@@ -461,7 +461,7 @@ impl Pod {
         });
         let status = self.status();
         if status != before {
-            self.teller.tell(&Event::Status { status });
+            self.publisher.publish(&Event::Status { status });
         }
     }
 
@@ -474,7 +474,7 @@ impl Pod {
 }
 
 /// What the run says next; `None` when it has ended. Pending while none is under way.
-async fn next(run: &mut Option<Running>) -> Option<Out> {
+async fn next(run: &mut Option<Running>) -> Option<RunEvent> {
     match run {
         Some(run) => run.out.recv().await,
         None => std::future::pending().await,

@@ -3,14 +3,14 @@
 
 use crate::config::policy::Rules;
 use crate::config::settings::WorkspaceSettings;
-use crate::host::kin::{Kin as Relatives, Relation};
+use crate::host::relations::{Relation, Relations};
 use crate::host::supervisor::Order;
 use crate::host::{Shared, supervisor};
 use crate::protocol::family::Confined;
 use crate::protocol::{PodName, Refusal};
+use crate::run::policy::{FamilyView, Policy, Walls};
 use crate::scope::Rule;
 use crate::store::Decided;
-use crate::turn::policy::{Kin, Policy, Walls};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,14 +77,14 @@ pub(crate) async fn extend(
     reply.await.map_err(|_| ending())?.map(drop)
 }
 
-impl Kin for Family {
+impl FamilyView for Family {
     fn lineage(&self) -> Vec<PodName> {
         lineage(&self.shared, &self.me)
     }
 
     fn is_peer(&self, name: &str) -> bool {
         let Ok(name) = PodName::parse(name) else { return false };
-        Relatives::now(&self.shared).relation(&self.me, &name) == Relation::Peer
+        Relations::now(&self.shared).relation(&self.me, &name) == Relation::Peer
     }
 
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>> {

@@ -6,7 +6,7 @@ use crate::host::{Answer, HostError, IdleExit, Members, Shared};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Lent, PodName, Refusal, SpawnPod, State};
 use crate::scope::Rule;
-use crate::scope::loan::{Book, Holder};
+use crate::scope::lease::{Holder, LeaseTable};
 use crate::store::{Change, DamagedRow, Decided, Opening, PodRow, StoreError, Wanted};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -128,7 +128,7 @@ pub(crate) struct Restore {
 pub(crate) struct Supervisor {
     shared: Shared,
     orders: mpsc::WeakSender<Order>,
-    book: Book,
+    book: LeaseTable,
     /// The keys of Pods that are letting go, with how many orders wait for each.
     stopping: BTreeMap<String, usize>,
 }
@@ -177,7 +177,7 @@ pub(crate) async fn bring_back(
     }
     rows.sort_by_key(|row| row.created);
     shared.damaged.send_replace(Arc::new(damaged));
-    let mut book = Book::default();
+    let mut book = LeaseTable::default();
     for row in &rows {
         book.add(row.name.key(), holder(row));
     }
@@ -186,7 +186,7 @@ pub(crate) async fn bring_back(
     }
     unfinished::clear(shared, &mut rows, &mut book).await?;
     shared.peers.send_replace(Arc::new(shared.store.peers().await?));
-    crate::host::upward::catch_up(shared, &mut rows).await;
+    crate::host::notify_parent::catch_up(shared, &mut rows).await;
     crate::crash_point!("news-caught-up");
     if book.mend() {
         shared.store.change_family(whole(&book)).await?;
@@ -215,7 +215,7 @@ pub(crate) async fn bring_back(
 }
 
 /// Everything the book holds, for the store.
-fn whole(book: &Book) -> Change {
+fn whole(book: &LeaseTable) -> Change {
     let gaps = book.holders().map(|(key, holder)| (key.clone(), holder.gaps.clone())).collect();
     Change { loans: book.loans().to_vec(), gaps, ..Change::default() }
 }
@@ -323,7 +323,7 @@ impl Supervisor {
 
     /// Puts the book's next page into force: in the store first, in one transaction with `change`,
     /// then for every Pod whose scope it changes.
-    async fn turn_page(&mut self, next: Book, mut change: Change) -> Result<(), Refusal> {
+    async fn commit_leases(&mut self, next: LeaseTable, mut change: Change) -> Result<(), Refusal> {
         change.loans = next.loans().to_vec();
         let moved = |(key, holder): &(&String, &Holder)| {
             self.book.holder(key).is_none_or(|before| before.gaps != holder.gaps)
@@ -344,7 +344,11 @@ impl Supervisor {
 
     /// Puts a page into force that takes from some Pods what they write, unless one of them runs a
     /// command that may be writing there.
-    async fn turn_page_if_unused(&mut self, next: Book, change: Change) -> Result<(), Refusal> {
+    async fn commit_leases_if_unused(
+        &mut self,
+        next: LeaseTable,
+        change: Change,
+    ) -> Result<(), Refusal> {
         // First the scope that commands from now on are started with, then a look at what runs.
         let narrowed = self.narrow(&next);
         let used = narrowed.iter().find_map(|(handle, lost)| {
@@ -358,7 +362,7 @@ impl Supervisor {
         });
         let turned = match used {
             Some(used) => Err(Refusal::invalid(used)),
-            None => self.turn_page(next, change).await,
+            None => self.commit_leases(next, change).await,
         };
         for (handle, _) in narrowed {
             let granted = self.granted(&handle.name.key());
@@ -369,7 +373,7 @@ impl Supervisor {
     }
 
     /// Takes from every Pod what it loses by a page, and says from which ones, with what.
-    fn narrow(&self, next: &Book) -> Vec<(Handle, Rule)> {
+    fn narrow(&self, next: &LeaseTable) -> Vec<(Handle, Rule)> {
         let members = self.shared.members.borrow().clone();
         let mut narrowed = Vec::new();
         for (key, handle) in members.0.iter() {

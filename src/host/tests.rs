@@ -7,7 +7,7 @@ use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, RunResult, State};
 use std::path::Path;
 
-mod asks;
+mod approvals;
 mod doors;
 mod pods;
 mod family;

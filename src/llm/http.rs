@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-mod sentence;
+mod error_text;
 mod stream;
 
 /// How long a provider may be silent.
@@ -79,7 +79,7 @@ impl Http {
         if near {
             builder = builder.no_proxy();
         }
-        builder.build().map_err(|error| sentence::cause(&error))
+        builder.build().map_err(|error| error_text::cause(&error))
     }
 
     /// Sends `call` and hands out its answer, read by `decoder`, once the provider has accepted.
@@ -95,8 +95,8 @@ impl Http {
         let sent = client.post(url).headers(headers).json(&body).send();
         let response = tokio::time::timeout_at(first, sent)
             .await
-            .map_err(|_| sentence::silence(&who, timeouts.first_event))?
-            .map_err(|error| sentence::unreachable(&who, &error, self.connect))?;
+            .map_err(|_| error_text::silence(&who, timeouts.first_event))?
+            .map_err(|error| error_text::unreachable(&who, &error, self.connect))?;
         let status = response.status();
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let no_stream = kind.is_some_and(|kind| kind.contains("json") || kind.contains("html"));
@@ -106,8 +106,8 @@ impl Http {
         let headers = response.headers().clone();
         let text = stream::start_of(response, first).await;
         Err(match status.is_success() {
-            true => sentence::no_stream(&who, &text),
-            false => sentence::refused(&who, status, &headers, &text),
+            true => error_text::no_stream(&who, &text),
+            false => error_text::refused(&who, status, &headers, &text),
         })
     }
 }

@@ -217,7 +217,7 @@ pub mod domain {
     pub const RESUMED: &str = "yoi.resumed";
     /// A run was cut off by the end of its host; `{at}` in milliseconds.
     pub const CUT: &str = "yoi.cut";
-    /// An [`crate::protocol::Ask`]: a tool call waits for a person.
+    /// An [`crate::protocol::ApprovalRequest`]: a tool call waits for a person.
     pub const ASKED: &str = "yoi.asked";
     /// `{ask, verdict}`: it may go on or not. A call that was allowed and has no result may have run.
     pub const ANSWERED: &str = "yoi.answered";

@@ -1,6 +1,6 @@
 //! Facts: what happened in a Pod or in the host, and the replies to orders.
 
-use crate::protocol::ask::{Ask, PolicyRule, Verdict};
+use crate::protocol::approval::{ApprovalRequest, PolicyRule, Verdict};
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
 use crate::protocol::method::Segment;
@@ -167,7 +167,7 @@ pub enum Event {
         peers: Vec<PeerEdge>,
         /// What waits for a person, oldest first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        asks: Vec<Ask>,
+        asks: Vec<ApprovalRequest>,
     },
     /// A Pod is new or something about it changed.
     PodChanged {
@@ -219,12 +219,14 @@ pub enum Event {
         source: PodName,
         peer: PodName,
     },
-    /// A Pod asks a person.
-    Asked {
-        ask: Box<Ask>,
+    /// A Pod wants an approval.
+    #[serde(rename = "asked")]
+    ApprovalRequested {
+        ask: Box<ApprovalRequest>,
     },
-    /// A question was answered, or is none any more.
-    Answered {
+    /// A person decided an approval request, or it was withdrawn.
+    #[serde(rename = "answered")]
+    ApprovalDecided {
         ask: String,
         pod: PodName,
         verdict: Verdict,
@@ -282,8 +284,8 @@ impl Event {
                 | Self::Host { .. }
                 | Self::Peered { .. }
                 | Self::Unpeered { .. }
-                | Self::Asked { .. }
-                | Self::Answered { .. }
+                | Self::ApprovalRequested { .. }
+                | Self::ApprovalDecided { .. }
                 | Self::Spawned { .. }
                 | Self::PodsStopped { .. }
                 | Self::Output(_)

@@ -1,6 +1,6 @@
 //! Orders: what a client asks of a Pod or of the host.
 
-use crate::protocol::ask::Verdict;
+use crate::protocol::approval::Verdict;
 use crate::protocol::name::{EntryId, PodName};
 use crate::protocol::{CompletionKind, RewindTargetId};
 use crate::scope::Rule;
@@ -139,8 +139,9 @@ pub enum Method {
     Who {
         path: PathBuf,
     },
-    /// A person's answer to a question.
-    Answer {
+    /// A person's decision on an approval request.
+    #[serde(rename = "answer")]
+    Decide {
         ask: String,
         verdict: Verdict,
     },
@@ -196,7 +197,7 @@ impl Method {
             | Self::Lend { .. }
             | Self::Reclaim { .. }
             | Self::Who { .. }
-            | Self::Answer { .. }
+            | Self::Decide { .. }
             | Self::ListPolicy
             | Self::Revoke { .. }
             | Self::Fork { .. } => false,

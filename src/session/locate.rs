@@ -10,7 +10,7 @@ use std::io;
 
 /// A place in a session: before the line that begins at `offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LogPosition {
     pub segment: SegmentId,
     pub offset: u64,
 }
@@ -26,7 +26,7 @@ pub fn locate(
     segment: SegmentId,
     end: Option<u64>,
     id: EntryId,
-) -> Result<Place, LogError> {
+) -> Result<LogPosition, LogError> {
     let chain = chain(files, segment);
     if let Some(place) = of_place_id(id, &chain) {
         return Ok(place);
@@ -41,7 +41,7 @@ pub fn locate(
                 search(&file, end, id)
             };
             if let Some(offset) = within().map_err(LogError::reading(&path))? {
-                return Ok(Place { segment, offset });
+                return Ok(LogPosition { segment, offset });
             }
         }
     }
@@ -145,11 +145,11 @@ pub fn place_id(segment: SegmentId, offset: u64) -> EntryId {
     EntryId(uuid::Uuid::from_bytes(bytes))
 }
 
-fn of_place_id(id: EntryId, chain: &[SegmentId]) -> Option<Place> {
+fn of_place_id(id: EntryId, chain: &[SegmentId]) -> Option<LogPosition> {
     let bytes = id.0.as_bytes();
     let mut offset = [0; 8];
     offset[2..].copy_from_slice(&bytes[..6]);
     let offset = u64::from_be_bytes(offset);
     let segment = chain.iter().copied().find(|segment| place_id(*segment, offset) == id)?;
-    Some(Place { segment, offset })
+    Some(LogPosition { segment, offset })
 }

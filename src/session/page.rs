@@ -6,7 +6,7 @@ use crate::protocol::event::Line;
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::cut::{CUT_OVER, shorten};
 use crate::session::line::{Backward, Forward, Raw, decode};
-use crate::session::locate::{Place, by_halves, compacted_from, locate, place_id};
+use crate::session::locate::{LogPosition, by_halves, compacted_from, locate, place_id};
 use crate::session::rollback;
 use crate::session::{Files, LogError};
 use std::fs::File;
@@ -34,7 +34,7 @@ pub fn page(
 ) -> Result<Page, LogError> {
     let mut place = match before {
         Some(id) => locate(files, segment, end, id)?,
-        None => Place { segment, offset: end.unwrap_or(u64::MAX) },
+        None => LogPosition { segment, offset: end.unwrap_or(u64::MAX) },
     };
     let mut draft = Draft { files, newest_first: Vec::new(), left: max_bytes };
     loop {
@@ -43,7 +43,7 @@ pub fn page(
         }
         match compacted_from(files, place.segment) {
             Ok(Some(older)) if files.segment(older).exists() => {
-                place = Place { segment: older, offset: u64::MAX };
+                place = LogPosition { segment: older, offset: u64::MAX };
             }
             Ok(Some(older)) => {
                 draft.missing(older);
@@ -56,7 +56,7 @@ pub fn page(
 
 /// Reads one entry whole. Blocking.
 pub fn fetch(files: &Files, segment: SegmentId, id: EntryId) -> Result<Entry, LogError> {
-    let Place { segment, offset } = locate(files, segment, None, id)?;
+    let LogPosition { segment, offset } = locate(files, segment, None, id)?;
     let path = files.segment(segment);
     let read = || Forward::new(File::open(&path)?, offset, u64::MAX)?.next_line();
     let line = read().map_err(LogError::reading(&path))?;
@@ -76,7 +76,7 @@ struct Draft<'f> {
 impl Draft<'_> {
     /// Takes lines of one segment from a place on backwards. `Some` when the page is full: where
     /// the next one ends.
-    fn segment(&mut self, place: Place) -> Result<Option<EntryId>, LogError> {
+    fn segment(&mut self, place: LogPosition) -> Result<Option<EntryId>, LogError> {
         let path = self.files.segment(place.segment);
         let mut read = || {
             let file = File::open(&path)?;

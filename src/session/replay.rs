@@ -1,7 +1,7 @@
 //! The fold of a segment: what the model is told when the Pod goes on, and what the Pod was when
 //! it ended.
 
-use crate::protocol::ask::Ask;
+use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::method::Segment;
@@ -28,7 +28,7 @@ pub struct Replay {
     /// Calls without a result, oldest first: call id and tool name.
     pub open_calls: Vec<(String, String)>,
     /// Questions that nothing in the log answers; see [`Replay::question`].
-    asks: Vec<Ask>,
+    asks: Vec<ApprovalRequest>,
     /// Lines in the segment, damaged ones included.
     pub entries: usize,
     /// Bytes of whole lines.
@@ -88,8 +88,9 @@ impl Replay {
     }
 
     /// The question that an open call waits on: it has not started.
-    pub fn question(&self) -> Option<&Ask> {
-        let is_open = |ask: &&Ask| self.open_calls.iter().any(|(id, _)| *id == ask.call_id);
+    pub fn question(&self) -> Option<&ApprovalRequest> {
+        let is_open =
+            |ask: &&ApprovalRequest| self.open_calls.iter().any(|(id, _)| *id == ask.call_id);
         self.asks.last().filter(is_open)
     }
 
@@ -213,7 +214,9 @@ impl Replay {
         match name {
             domain::POD => self.pod = Some(payload),
             domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
-            domain::ASKED => self.asks.extend(serde_json::from_value::<Ask>(payload).ok()),
+            domain::ASKED => {
+                self.asks.extend(serde_json::from_value::<ApprovalRequest>(payload).ok())
+            }
             domain::ANSWERED => {
                 let id = payload.get("ask").and_then(Value::as_str).unwrap_or_default();
                 self.asks.retain(|ask| ask.id != id);

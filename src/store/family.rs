@@ -3,8 +3,8 @@
 
 use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
-use crate::scope::loan::{Gaps, Loan, LoanKind};
-use crate::store::asks::answer;
+use crate::scope::lease::{Gaps, Lease, LeaseKind};
+use crate::store::approvals::answer;
 use crate::store::lane::Failure;
 use crate::store::pods::{delete, existing, insert, json, signed};
 use crate::store::{Decided, PodRow, Store, StoreError, Wanted};
@@ -23,7 +23,7 @@ pub struct Change {
     /// A person's answer that this is the outcome of; refused when nobody waits for it any more.
     pub answer: Option<Decided>,
     /// Everything that is lent afterwards, by the keys of Pods.
-    pub loans: Vec<Loan>,
+    pub loans: Vec<Lease>,
     /// Where Pods read only afterwards, by their keys.
     pub gaps: Vec<(String, Gaps)>,
 }
@@ -35,7 +35,7 @@ impl Store {
     }
 
     /// Everything that is lent. A row that cannot be read lends nothing.
-    pub async fn loans(&self) -> Result<Vec<Loan>, StoreError> {
+    pub async fn loans(&self) -> Result<Vec<Lease>, StoreError> {
         let read = |db: &Connection| {
             let sql = "SELECT lender, borrower, rule, kind FROM loans ORDER BY place";
             let mut statement = db.prepare(sql)?;
@@ -43,7 +43,7 @@ impl Store {
                 let rule: String = row.get("rule")?;
                 let (lender, borrower) = (row.get("lender")?, row.get("borrower")?);
                 let (rule, kind) = (serde_json::from_str(&rule).ok(), row.get("kind")?);
-                Ok(rule.map(|rule| Loan { lender, borrower, rule, kind }))
+                Ok(rule.map(|rule| Lease { lender, borrower, rule, kind }))
             })?;
             Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         };
@@ -86,7 +86,7 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     Ok(())
 }
 
-impl ToSql for LoanKind {
+impl ToSql for LeaseKind {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Born => "born",
@@ -96,7 +96,7 @@ impl ToSql for LoanKind {
     }
 }
 
-impl FromSql for LoanKind {
+impl FromSql for LeaseKind {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value.as_str()? {
             "born" => Ok(Self::Born),

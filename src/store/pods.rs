@@ -4,7 +4,7 @@ use crate::protocol::LastRun;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
-use crate::scope::loan::Gaps;
+use crate::scope::lease::Gaps;
 use crate::store::discards::mark;
 use crate::store::lane::Failure;
 use crate::store::{Store, StoreError};

@@ -4,7 +4,7 @@ use crate::protocol::entry::{Fact, domain};
 use crate::protocol::name::{PodName, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
-use crate::scope::loan::Gaps;
+use crate::scope::lease::Gaps;
 use crate::session::{Files, records};
 use crate::store::{PodRow, Wanted};
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,16 @@
 use crate::protocol::entry::{Entry, domain};
 use crate::protocol::name::EntryId;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
-use crate::protocol::{Action, Ask, Pattern, PeerEdge, Verdict};
-use crate::scope::loan::{Gaps, Loan, LoanKind};
+use crate::protocol::{Action, ApprovalRequest, Pattern, PeerEdge, Verdict};
+use crate::scope::lease::{Gaps, Lease, LeaseKind};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::open::open;
 use crate::store::schema::MIGRATIONS;
 use crate::store::{Change, Decided, Discard, StoredAsk, StoredRule};
-use crate::store::{DamagedRow, Mail, MailKind, PodRow, Store, StoreError, Wanted, recover};
+use crate::store::{
+    DamagedRow, MailboxKind, MailboxMessage, PodRow, Store, StoreError, Wanted, recover,
+};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -43,8 +45,13 @@ fn pod(text: &str) -> PodRow {
     }
 }
 
-fn mail(id: &str, text: &str) -> Mail {
-    Mail { id: id.into(), kind: MailKind::Input, payload: json!({ "text": text }), created: 7 }
+fn mail(id: &str, text: &str) -> MailboxMessage {
+    MailboxMessage {
+        id: id.into(),
+        kind: MailboxKind::Input,
+        payload: json!({ "text": text }),
+        created: 7,
+    }
 }
 
 struct Bench {
@@ -226,8 +233,8 @@ async fn a_change_whose_answer_comes_too_late_changes_nothing() {
     let store = bench.open().await;
     store.create_pod(pod("a")).await.unwrap();
     let rule = Rule::new("/w", Permission::Write);
-    let kind = LoanKind::Lent;
-    let loan = Loan { lender: "a".into(), borrower: "a".into(), rule, kind };
+    let kind = LeaseKind::Lent;
+    let loan = Lease { lender: "a".into(), borrower: "a".into(), rule, kind };
     let answer = Some(Decided { ask: "1".into(), verdict: Verdict::Once, rule: None });
     let change = Change { answer, loans: vec![loan], ..Change::default() };
     let error = store.change_family(change).await.unwrap_err();
@@ -466,11 +473,11 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();
-    let loan = Loan {
+    let loan = Lease {
         lender: "alice".into(),
         borrower: "kid".into(),
         rule: Rule::new("/w/k", Permission::Write),
-        kind: LoanKind::Born,
+        kind: LeaseKind::Born,
     };
     let kid = PodRow { parent: Some(name("alice")), ..pod("kid") };
     let change = Change { create: Some(kid), loans: vec![loan.clone()], ..Change::default() };
@@ -486,8 +493,8 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
 }
 
 /// What alice asks.
-fn question(id: &str) -> Ask {
-    Ask {
+fn question(id: &str) -> ApprovalRequest {
+    ApprovalRequest {
         id: id.into(),
         pod: name("alice"),
         lineage: Vec::new(),

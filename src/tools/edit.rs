@@ -2,10 +2,10 @@
 
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
-use crate::tools::place::{MAX_FILE, Place};
 use crate::tools::read::numbered_line;
 use crate::tools::replace::{check_read, replace};
-use crate::tools::{Context, Output, input, keep};
+use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
+use crate::tools::{Context, Output, input, text_limit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ pub struct Input {
 pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
     let input: Input = input::parse("Edit", arguments)?;
     refuse_useless(&input)?;
-    let (place, found) = Place::read(ctx, &input.file_path, Permission::Write)?;
+    let (place, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
     check_read(ctx, &place, &found)?;
     let path = place.path.display();
     let Ok(text) = std::str::from_utf8(&found.bytes) else {
@@ -44,7 +44,7 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
     let (old, new) = wanted(text, &input);
     let spots = find(text, &old, &input, &place)?;
     if text.len() as u64 + spots.len() as u64 * new.len() as u64 > MAX_FILE {
-        let limit = keep::size(MAX_FILE);
+        let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!(
             "{path} would become too large: the limit is {limit}"
         )));
@@ -79,7 +79,7 @@ fn wanted(text: &str, input: &Input) -> (String, String) {
 }
 
 /// Where the old text stands, in bytes.
-fn find(text: &str, old: &str, input: &Input, place: &Place) -> Result<Vec<usize>, Fault> {
+fn find(text: &str, old: &str, input: &Input, place: &ScopedPath) -> Result<Vec<usize>, Fault> {
     let spots: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
     let path = place.path.display();
     match spots.len() {

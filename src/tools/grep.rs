@@ -2,7 +2,7 @@
 
 use crate::tools::fault::Fault;
 use crate::tools::walk::{self, Files};
-use crate::tools::{Context, Output, input, keep, place};
+use crate::tools::{Context, Output, input, scoped_path, text_limit};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::overrides::OverrideBuilder;
@@ -77,7 +77,7 @@ pub fn grep(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
     let mut files = Files::of(walk(&input, ctx, &base)?.build(), ctx, cancel);
     let mut lines = Lines::new(&input, ctx.max_output);
     while let Some(entry) = files.next()? {
-        let Some(file) = place::open_for_search(ctx, entry.path()) else { continue };
+        let Some(file) = scoped_path::open_for_search(ctx, entry.path()) else { continue };
         let mut sink = Hits::of(entry.path(), &input, &mut lines, cancel);
         // A file that cannot be read or decoded has no matches a model could use.
         let _ = searcher.search_file(&matcher, &file, &mut sink);
@@ -226,7 +226,7 @@ impl<'a> Hits<'a> {
     fn hold(&mut self, bytes: &[u8], first: Option<u64>, sign: char) {
         let path = self.path.display();
         for (number, line) in (first.unwrap_or(1)..).zip(String::from_utf8_lossy(bytes).lines()) {
-            let line = keep::cut(line, LINE);
+            let line = text_limit::cut(line, LINE);
             self.held.push(match self.input.line_numbers {
                 Some(false) => format!("{path}{sign}{line}"),
                 _ => format!("{path}{sign}{number}{sign}{line}"),

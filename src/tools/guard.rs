@@ -3,7 +3,7 @@
 
 use crate::sandbox::{GUARDED, Need, Person};
 use crate::scope::Permission;
-use crate::tools::{Context, place};
+use crate::tools::{Context, scoped_path};
 use rustix::fs::{FsWord, PROC_SUPER_MAGIC, fstatfs, statfs};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn is_order_inside(path: &Path) -> bool {
 
 /// Whether programs are looked for where this path lies.
 fn is_program(ctx: &Context, path: &Path) -> bool {
-    let real = |dir: &Path| place::resolve(dir.to_str()?).ok();
+    let real = |dir: &Path| scoped_path::resolve(dir.to_str()?).ok();
     let dirs = Person { env: &ctx.env }.programs();
     dirs.iter().any(|dir| path.starts_with(dir) || real(dir).is_some_and(|d| path.starts_with(d)))
 }

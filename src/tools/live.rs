@@ -1,6 +1,6 @@
 //! The output of a command while it runs: whole characters, and no more than a screen can take.
 
-use crate::tools::keep;
+use crate::tools::text_limit;
 use std::time::{Duration, Instant};
 
 /// Bytes shown in one [`WINDOW`]; what comes beyond is counted instead.
@@ -47,7 +47,7 @@ impl<'a> Live<'a> {
 
     fn flush(&mut self) {
         if self.skipped > 0 {
-            let skipped = keep::size(std::mem::take(&mut self.skipped));
+            let skipped = text_limit::size(std::mem::take(&mut self.skipped));
             (self.tell)(format!("\n[{skipped} not shown]\n"));
             // The character that was begun before the gap has no rest.
             self.open.clear();

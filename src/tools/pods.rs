@@ -9,7 +9,7 @@ pub mod send;
 pub mod spawn;
 pub mod stop;
 
-use crate::client::desk::Desk;
+use crate::client::pod_api::PodApi;
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal};
 use crate::tools::Output;
 use crate::tools::fault::Fault;
@@ -56,17 +56,17 @@ pub struct Verb {
 pub async fn act(
     verb: &Verb,
     arguments: &str,
-    desk: Option<&Desk>,
+    pod_api: Option<&PodApi>,
     cancel: &CancellationToken,
 ) -> Result<Output, Fault> {
-    let Some(desk) = desk else {
+    let Some(pod_api) = pod_api else {
         return Err(Fault::Execution("no other pod can be reached from here".into()));
     };
-    let Order { pod, named, method } = (verb.order)(arguments, desk.me())?;
+    let Order { pod, named, method } = (verb.order)(arguments, pod_api.me())?;
     let answer = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(Fault::cancelled()),
-        answer = tokio::time::timeout(verb.patience, desk.call(Some(&pod), method)) => answer,
+        answer = tokio::time::timeout(verb.patience, pod_api.call(Some(&pod), method)) => answer,
     };
     match answer {
         Err(_) => Err(Fault::Execution(format!("`{named}`: {}", verb.late))),

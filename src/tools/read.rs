@@ -4,8 +4,8 @@ use crate::protocol::FileMark;
 use crate::protocol::item::Image;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
-use crate::tools::place::{Found, Place};
-use crate::tools::{Context, Output, input, keep};
+use crate::tools::scoped_path::{Found, ScopedPath};
+use crate::tools::{Context, Output, input, text_limit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -35,8 +35,9 @@ pub struct Input {
 
 pub fn read(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
     let input: Input = input::parse("Read", arguments)?;
-    let (place, found) = Place::read(ctx, &input.file_path, Permission::Read)?;
-    let mark = FileMark { path: place.path.clone(), hash: keep::hash(&found.bytes), before: None };
+    let (place, found) = ScopedPath::read(ctx, &input.file_path, Permission::Read)?;
+    let mark =
+        FileMark { path: place.path.clone(), hash: text_limit::hash(&found.bytes), before: None };
     let mut output = match image_type(&found.bytes) {
         Some(kind) => image(ctx, &place, &found, kind)?,
         None => text(ctx, &place, &found, &input)?,
@@ -55,19 +56,19 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn image(ctx: &Context, place: &Place, found: &Found, kind: &str) -> Result<Output, Fault> {
-    let (path, size) = (place.path.display(), keep::size(found.bytes.len() as u64));
+fn image(ctx: &Context, place: &ScopedPath, found: &Found, kind: &str) -> Result<Output, Fault> {
+    let (path, size) = (place.path.display(), text_limit::size(found.bytes.len() as u64));
     if found.bytes.len() > MAX_IMAGE {
-        let limit = keep::size(MAX_IMAGE as u64);
+        let limit = text_limit::size(MAX_IMAGE as u64);
         let text = format!("image is too large: {path} has {size}, the limit is {limit}");
         return Err(Fault::argument(text));
     }
-    let blob = keep::blob(&ctx.blobs, &found.bytes)?;
+    let blob = text_limit::blob(&ctx.blobs, &found.bytes)?;
     let images = vec![Image { blob, media_type: kind.into() }];
     Ok(Output { images, ..Output::line(format!("Read image {path} ({kind}, {size})")) })
 }
 
-fn text(ctx: &Context, place: &Place, found: &Found, input: &Input) -> Result<Output, Fault> {
+fn text(ctx: &Context, place: &ScopedPath, found: &Found, input: &Input) -> Result<Output, Fault> {
     let path = place.path.display();
     let text = String::from_utf8_lossy(&found.bytes);
     let total = text.lines().count();

@@ -3,8 +3,8 @@
 use crate::protocol::FileMark;
 use crate::tools::Context;
 use crate::tools::fault::Fault;
-use crate::tools::keep;
-use crate::tools::place::{Found, Place};
+use crate::tools::scoped_path::{Found, ScopedPath};
+use crate::tools::text_limit;
 use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -13,19 +13,19 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 /// Refuses a file that the model has not seen as it is now.
-pub fn check_read(ctx: &Context, place: &Place, found: &Found) -> Result<(), Fault> {
+pub fn check_read(ctx: &Context, place: &ScopedPath, found: &Found) -> Result<(), Fault> {
     let path = place.path.display();
     match ctx.read.get(&place.path) {
         None => {
             let text = "file has not been read yet";
             Err(Fault::argument(format!("{text}: {path}; use Read on it first")))
         }
-        Some(seen) if *seen != keep::hash(&found.bytes) => Err(changed(place)),
+        Some(seen) if *seen != text_limit::hash(&found.bytes) => Err(changed(place)),
         Some(_) => Ok(()),
     }
 }
 
-fn changed(place: &Place) -> Fault {
+fn changed(place: &ScopedPath) -> Fault {
     let path = place.path.display();
     Fault::argument(format!("file was modified since it was read: {path}; use Read on it again"))
 }
@@ -34,11 +34,11 @@ fn changed(place: &Place) -> Fault {
 /// content; what the file looks like now.
 pub fn replace(
     ctx: &Context,
-    place: &Place,
+    place: &ScopedPath,
     former: Option<&Found>,
     bytes: &[u8],
 ) -> Result<FileMark, Fault> {
-    let before = former.map(|found| keep::blob(&ctx.blobs, &found.bytes)).transpose()?;
+    let before = former.map(|found| text_limit::blob(&ctx.blobs, &found.bytes)).transpose()?;
     let (directory, name) = place.directory()?;
     if former.is_some() {
         check_writable(&directory, &name, place)?;
@@ -50,11 +50,11 @@ pub fn replace(
         let _ = rustix::fs::unlinkat(&directory, &temp, AtFlags::empty());
     }
     result?;
-    Ok(FileMark { path: place.path.clone(), hash: keep::hash(bytes), before })
+    Ok(FileMark { path: place.path.clone(), hash: text_limit::hash(bytes), before })
 }
 
 /// Replacing would go round a missing write permission of the file itself.
-fn check_writable(directory: &OwnedFd, name: &OsStr, place: &Place) -> Result<(), Fault> {
+fn check_writable(directory: &OwnedFd, name: &OsStr, place: &ScopedPath) -> Result<(), Fault> {
     match rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
             let path = place.path.display();
@@ -68,7 +68,7 @@ fn put(
     directory: &OwnedFd,
     temp: &OsStr,
     name: &OsStr,
-    place: &Place,
+    place: &ScopedPath,
     former: Option<&Found>,
     bytes: &[u8],
 ) -> Result<(), Fault> {
@@ -117,7 +117,12 @@ fn copy_owner_and_mode(file: &File, found: &Found) -> std::io::Result<()> {
 }
 
 /// Gives a new file its name, unless somebody was faster.
-fn rename_new(directory: &OwnedFd, temp: &OsStr, name: &OsStr, place: &Place) -> Result<(), Fault> {
+fn rename_new(
+    directory: &OwnedFd,
+    temp: &OsStr,
+    name: &OsStr,
+    place: &ScopedPath,
+) -> Result<(), Fault> {
     use rustix::fs::{renameat, renameat_with};
     match renameat_with(directory, temp, directory, name, RenameFlags::NOREPLACE) {
         Err(Errno::EXIST) => return Err(changed(place)),

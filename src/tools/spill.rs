@@ -1,7 +1,7 @@
 //! The output of a command as it is kept: short output whole, of long output the end, and all of it
 //! in a file.
 
-use crate::tools::{keep, live};
+use crate::tools::{live, text_limit};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -63,7 +63,7 @@ impl Spill {
 
     fn open(&mut self) {
         let path = self.directory.join(format!("{}.txt", uuid::Uuid::now_v7()));
-        let opened = keep::private_directory(&self.directory)
+        let opened = text_limit::private_directory(&self.directory)
             .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path));
         match opened {
             Ok(file) => self.file = Saved::Open(path, file),
@@ -99,12 +99,12 @@ impl Spill {
                 format!("all of it is in {}", path.display())
             }
             Saved::Full(path) => {
-                format!("the first {} are in {}", keep::size(MAX_FILE), path.display())
+                format!("the first {} are in {}", text_limit::size(MAX_FILE), path.display())
             }
             Saved::Failed(error) => format!("it could not be saved: {error}"),
         };
         let end = tail(&text);
-        let (lines, size) = (end.lines().count(), keep::size(self.total));
+        let (lines, size) = (end.lines().count(), text_limit::size(self.total));
         Some(format!("[{size} of output, the last {lines} line(s) are shown; {note}]\n{end}"))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::protocol::Item;
 use crate::tools::fault::Fault;
-use crate::tools::{Output, input, keep};
+use crate::tools::{Output, input, text_limit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ impl Tasks {
         let mut kept = self.clone();
         for task in &mut kept.tasks {
             let max = if task.status == Status::Completed { 0 } else { KEPT_DESCRIPTION };
-            task.description = keep::cut(&task.description, max);
+            task.description = text_limit::cut(&task.description, max);
         }
         // An earlier snapshot may be kept beside this one, and providers refuse an id used twice.
         let call_id = format!("{SNAPSHOT_CALL}{}", uuid::Uuid::now_v7());

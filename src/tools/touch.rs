@@ -3,7 +3,7 @@
 
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
-use crate::tools::{Context, glob, guard, place, walk};
+use crate::tools::{Context, glob, guard, scoped_path, walk};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
         _ => return None,
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
-    let path = place::resolve(&given).ok()?;
+    let path = scoped_path::resolve(&given).ok()?;
     Some(touch(ctx, path, need))
 }
 
@@ -55,7 +55,7 @@ fn touch(ctx: &Context, path: PathBuf, need: Permission) -> Touch {
 
 fn lacks(ctx: &Context, path: &std::path::Path, need: Permission) -> Option<Rule> {
     let recursive = path.is_dir();
-    if place::allows(ctx, path, need) || recursive && place::reaches(ctx, path) {
+    if scoped_path::allows(ctx, path, need) || recursive && scoped_path::reaches(ctx, path) {
         return None;
     }
     if ctx.scope.deny.iter().any(|deny| deny.covers(path) && deny.permission <= need) {

@@ -2,7 +2,7 @@
 
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
-use crate::tools::place::{self, Place};
+use crate::tools::scoped_path::{self, ScopedPath};
 use crate::tools::{Context, guard};
 use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ fn own(ctx: &Context) -> Result<PathBuf, Fault> {
 fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
     if let Ok(real) = Path::new(given).canonicalize()
         && real.is_dir()
-        && place::reaches(ctx, &real)
+        && scoped_path::reaches(ctx, &real)
         && guard::closed(ctx, &real, Permission::Read).is_none()
     {
         return Ok(real);
     }
-    let place = Place::find(ctx, given, Permission::Read)?;
+    let place = ScopedPath::find(ctx, given, Permission::Read)?;
     if !place.exists {
         return Err(Fault::argument(format!("path not found: {given}")));
     }
@@ -47,7 +47,8 @@ pub fn builder(ctx: &Context, base: &Path) -> WalkBuilder {
     let ctx = ctx.clone();
     builder.standard_filters(false).follow_links(false).filter_entry(move |entry| {
         let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let seen = || place::reaches(&ctx, entry.path()) && !guard::is_processes(entry.path());
+        let seen =
+            || scoped_path::reaches(&ctx, entry.path()) && !guard::is_processes(entry.path());
         !directory || (entry.file_name() != ".git" && seen())
     });
     builder
@@ -83,7 +84,7 @@ impl<'a> Files<'a> {
             let Some(entry) = self.walk.next() else { return Ok(None) };
             let Ok(entry) = entry else { continue };
             let file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if file && place::readable(self.ctx, entry.path()) {
+            if file && scoped_path::readable(self.ctx, entry.path()) {
                 return Ok(Some(entry));
             }
         }

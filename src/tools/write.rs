@@ -2,9 +2,9 @@
 
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
-use crate::tools::place::{MAX_FILE, Place};
 use crate::tools::replace::{check_read, replace};
-use crate::tools::{Context, Output, input, keep};
+use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
+use crate::tools::{Context, Output, input, text_limit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -25,12 +25,12 @@ pub fn write(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Ou
     let input: Input = input::parse("Write", arguments)?;
     let size = input.content.len();
     if size as u64 > MAX_FILE {
-        let limit = keep::size(MAX_FILE);
+        let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!("content is too large: the limit is {limit}")));
     }
-    let place = Place::find(ctx, &input.file_path, Permission::Write)?;
+    let place = ScopedPath::find(ctx, &input.file_path, Permission::Write)?;
     let (place, former) = if place.exists {
-        let (place, found) = Place::read(ctx, &input.file_path, Permission::Write)?;
+        let (place, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
         check_read(ctx, &place, &found)?;
         (place, Some(found))
     } else {

@@ -40,7 +40,7 @@ impl Bench {
             own: Vec::new(),
             others: Vec::new(),
             needs: Vec::new(),
-            desk: None,
+            pod_api: None,
             max_output: tools::MAX_OUTPUT,
         };
         Self { ctx, cancel: CancellationToken::new(), root, _dir: dir }

@@ -5,11 +5,11 @@ use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{
-    Action, Alert, AlertLevel, AlertSource, Ask, Completion, CompletionKind, Entry, ErrorCode,
-    Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge, PeerRegistered,
-    PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued, Restoring, RewindSummary,
-    RewindTarget, RewindTargetId, RunResult, Segment, State, StoppedPod, SystemItem, Trigger,
-    TurnResult, Verdict,
+    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Completion, CompletionKind, Entry,
+    ErrorCode, Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge,
+    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued,
+    Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, State, StoppedPod,
+    SystemItem, Trigger, TurnResult, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -292,8 +292,8 @@ fn last_run() -> LastRun {
     LastRun { entry, result: "failed".into(), error: Some("no".into()), at: 9 }
 }
 
-fn ask() -> Ask {
-    Ask {
+fn ask() -> ApprovalRequest {
+    ApprovalRequest {
         id: "a1".into(),
         pod: name("kid"),
         lineage: vec![name("alice")],
@@ -403,11 +403,11 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"unpeered","data":{"source":"bob","peer":"alice"}}"#.into(),
         ),
         (
-            Event::Asked { ask: Box::new(ask()) },
+            Event::ApprovalRequested { ask: Box::new(ask()) },
             format!(r#"{{"event":"asked","data":{{"ask":{ASK}}}}}"#),
         ),
         (
-            Event::Answered { ask: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None } },
+            Event::ApprovalDecided { ask: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None } },
             r#"{"event":"answered","data":{"ask":"a1","pod":"kid","verdict":{"verdict":"tree"}}}"#
                 .into(),
         ),
@@ -502,7 +502,7 @@ fn every_event_has_its_line() {
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family PodChanged
-        PodRemoved Entry ToolOutput Page Fetched Created Host Peered Unpeered Asked Answered Spawned
+        PodRemoved Entry ToolOutput Page Fetched Created Host Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
     );
 }

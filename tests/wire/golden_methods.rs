@@ -150,7 +150,7 @@ fn every_method_has_its_line() {
             ),
             (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
             (
-                Method::Answer {
+                Method::Decide {
                     ask: ID.into(),
                     verdict: Verdict::Deny { reason: "not now".into() },
                 },
@@ -165,7 +165,7 @@ fn every_method_has_its_line() {
         ],
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
-        Steer Seen HostStatus Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Answer
+        Steer Seen HostStatus Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
         ListPolicy Revoke Fork
     );
 }

@@ -63,7 +63,7 @@ impl App {
                 palette.insert(text);
                 self.overlay = Some(Overlay::Palette(palette));
             }
-            Some(ask @ Overlay::Ask(_)) => self.overlay = Some(ask),
+            Some(ask @ Overlay::Confirm(_)) => self.overlay = Some(ask),
             None => {
                 self.leader = false;
                 self.focus = Focus::Composer;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use yoi::protocol::{Ask, PeerEdge, PodInfo, PodName, State};
+use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, PodName, State};
 
 /// The Pods of this host.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Family {
     places: HashMap<PodName, usize>,
     below: HashMap<PodName, Vec<usize>>,
     peers: Vec<PeerEdge>,
-    asks: Vec<Ask>,
+    asks: Vec<ApprovalRequest>,
     /// When each Pod was last heard of; milliseconds since the Unix epoch.
     heard: HashMap<PodName, u64>,
     known: bool,
@@ -21,7 +21,12 @@ pub struct Family {
 
 impl Family {
     /// Takes over what the host says about everything.
-    pub fn replace(&mut self, pods: Vec<PodInfo>, peers: Vec<PeerEdge>, asks: Vec<Ask>) {
+    pub fn replace(
+        &mut self,
+        pods: Vec<PodInfo>,
+        peers: Vec<PeerEdge>,
+        asks: Vec<ApprovalRequest>,
+    ) {
         (self.pods, self.peers, self.asks) = (pods, peers, asks);
         self.known = true;
         self.asks.sort_by_key(|ask| ask.since);
@@ -180,12 +185,12 @@ impl Family {
     }
 
     /// The questions that nobody has answered, oldest first.
-    pub fn asks(&self) -> &[Ask] {
+    pub fn asks(&self) -> &[ApprovalRequest] {
         &self.asks
     }
 
     /// A Pod asks; saying it again changes nothing.
-    pub fn asked(&mut self, ask: Ask) {
+    pub fn asked(&mut self, ask: ApprovalRequest) {
         if self.asks.iter().any(|known| known.id == ask.id) {
             return;
         }
@@ -194,7 +199,7 @@ impl Family {
     }
 
     /// A question is none any more; it is given back if it was here.
-    pub fn answered(&mut self, id: &str) -> Option<Ask> {
+    pub fn answered(&mut self, id: &str) -> Option<ApprovalRequest> {
         let at = self.asks.iter().position(|ask| ask.id == id)?;
         Some(self.asks.remove(at))
     }

@@ -63,8 +63,8 @@ impl App {
                 self.family.unpeered(source, peer);
                 Vec::new()
             }
-            Event::Asked { ask } => self.was_asked(*ask),
-            Event::Answered { ask, verdict, .. } => self.was_answered(&ask, &verdict),
+            Event::ApprovalRequested { ask } => self.was_asked(*ask),
+            Event::ApprovalDecided { ask, verdict, .. } => self.was_answered(&ask, &verdict),
             Event::Entry { entry } => self.taken_back(pod.as_ref(), &entry),
             Event::RunEnd { .. } => {
                 self.interrupted.retain(|other| Some(other) != pod.as_ref());

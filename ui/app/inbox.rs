@@ -1,6 +1,6 @@
 //! Answering what waits for a person: only a fresh key on a request that has been looked at does.
 
-use crate::app::{App, Ask, Asked, Effect, Focus, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Focus, Overlay};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
@@ -9,7 +9,7 @@ use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
 use crate::view::{Areas, question_rows};
 use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
-use yoi::turn::policy::subject_of;
+use yoi::run::policy::subject_of;
 
 /// Why a rule of one's own is not taken.
 const WRONG_RULE: &str =
@@ -244,7 +244,7 @@ impl App {
 
     fn ask_rule(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
         let since = self.now;
-        self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since }));
+        self.overlay = Some(Overlay::Confirm(Confirm::Rule { questions, reach, since }));
         Vec::new()
     }
 
@@ -256,13 +256,15 @@ impl App {
         since: u64,
     ) -> Vec<Effect> {
         if self.now < since.saturating_add(inbox::LOOK) {
-            self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since: self.now }));
+            self.overlay =
+                Some(Overlay::Confirm(Confirm::Rule { questions, reach, since: self.now }));
             return Vec::new();
         }
         let (rows, room) = question_rows(self, &questions.sentence(reach));
         let unread = self.read.unread(&rows, room);
         if unread > 0 {
-            self.overlay = Some(Overlay::Ask(Ask::Rule { questions, reach, since: self.now }));
+            self.overlay =
+                Some(Overlay::Confirm(Confirm::Rule { questions, reach, since: self.now }));
             let text = format!("{}, then Enter", inbox::more_below(unread));
             return self.say(Kind::Told, text);
         }
@@ -278,7 +280,7 @@ impl App {
     pub(super) fn answer_with(&mut self, questions: &Questions, verdict: &Verdict) -> Vec<Effect> {
         let call = |id: &String| Effect::Call {
             pod: None,
-            method: Method::Answer { ask: id.clone(), verdict: verdict.clone() },
+            method: Method::Decide { ask: id.clone(), verdict: verdict.clone() },
             asked: Asked::Answer(id.clone()),
         };
         self.answering.extend(questions.ids.iter().cloned());
@@ -291,7 +293,7 @@ impl App {
         self.answer_with(&questions, &Verdict::Deny { reason: reason.trim().to_owned() })
     }
 
-    pub(super) fn was_asked(&mut self, ask: protocol::Ask) -> Vec<Effect> {
+    pub(super) fn was_asked(&mut self, ask: protocol::ApprovalRequest) -> Vec<Effect> {
         self.changed = true;
         self.family.asked(ask);
         Vec::new()
@@ -323,7 +325,7 @@ impl App {
     fn is_about(&self, id: &str) -> bool {
         let has = |questions: &Questions| questions.ids.iter().any(|known| known == id);
         match &self.overlay {
-            Some(Overlay::Ask(Ask::Rule { questions, .. })) => has(questions),
+            Some(Overlay::Confirm(Confirm::Rule { questions, .. })) => has(questions),
             Some(Overlay::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. })) => {
                 self.answered_by_line.as_ref().is_some_and(has)
             }

@@ -29,11 +29,11 @@ impl App {
             return self.pin_key(pod, key);
         }
         match self.overlay.take() {
-            Some(Overlay::Ask(ask)) if key.kind == KeyEventKind::Repeat => {
-                self.overlay = Some(Overlay::Ask(ask));
+            Some(Overlay::Confirm(ask)) if key.kind == KeyEventKind::Repeat => {
+                self.overlay = Some(Overlay::Confirm(ask));
                 Vec::new()
             }
-            Some(Overlay::Ask(ask)) => self.ask_key(ask, key),
+            Some(Overlay::Confirm(ask)) => self.ask_key(ask, key),
             Some(Overlay::Prompt(prompt)) => self.prompt_key(prompt, key),
             Some(Overlay::Palette(palette)) => self.palette_key(palette, key),
             None => self.pane_key(key),

@@ -1,6 +1,6 @@
 //! Running a line: verbs that are the screen's own, and those that are calls to the host.
 
-use crate::app::{App, Ask, Asked, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Overlay};
 use crate::command::{self, Call, Verb};
 use crate::notice::Kind;
 use crate::pane::actionbar::{Prompt, Purpose};
@@ -145,7 +145,8 @@ impl App {
             return self.say(Kind::Refused, why);
         }
         let Some(warning) = target.warning.clone() else { return self.rewind_to(&pod, &target) };
-        self.overlay = Some(Overlay::Ask(Ask::Rewind { pod, target: Box::new(target), warning }));
+        self.overlay =
+            Some(Overlay::Confirm(Confirm::Rewind { pod, target: Box::new(target), warning }));
         Vec::new()
     }
 
@@ -164,7 +165,7 @@ impl App {
         if working.is_empty() || self.link != crate::app::Link::Up {
             return self.leave_now();
         }
-        self.overlay = Some(Overlay::Ask(Ask::Leave { working }));
+        self.overlay = Some(Overlay::Confirm(Confirm::Leave { working }));
         Vec::new()
     }
 

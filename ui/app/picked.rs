@@ -1,4 +1,4 @@
-//! Marks and pins under the keys: `Space` marks a row of the tree, `m` and a digit pins it.
+//! RunTracker and pins under the keys: `Space` marks a row of the tree, `m` and a digit pins it.
 
 use crate::app::{App, Effect, Focus};
 use crate::command::{self, Verb};

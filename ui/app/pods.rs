@@ -49,7 +49,7 @@ impl App {
         Some(Effect::Call { pod: Some(name), method, asked: Asked::Silently })
     }
 
-    /// Marks a Pod as seen when its end had not been.
+    /// RunTracker a Pod as seen when its end had not been.
     pub(super) fn look_at(&mut self, name: &PodName) -> Vec<Effect> {
         let Some(info) = self.family.get(name).filter(|info| info.unseen) else {
             return Vec::new();

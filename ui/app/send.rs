@@ -1,7 +1,7 @@
 //! From a written message to a sent one: the Pod is made, restored or asked about first, and a
 //! message that could not be sent comes back.
 
-use crate::app::{App, Ask, Asked, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Overlay};
 use crate::command;
 use crate::notice::Kind;
 use crate::pane::composer::Message;
@@ -19,7 +19,7 @@ impl App {
         }
         let text = self.composer.draft().message().text;
         if let Some(line) = command::offered(&text) {
-            self.overlay = Some(Overlay::Ask(Ask::Offered { line }));
+            self.overlay = Some(Overlay::Confirm(Confirm::Offered { line }));
             return Vec::new();
         }
         self.send_draft()
@@ -81,7 +81,8 @@ impl App {
         };
         if let Some(sends) = unchosen(info) {
             let (pod, model) = (name.clone(), info.model.clone());
-            self.overlay = Some(Overlay::Ask(Ask::FirstMessage { pod, model, sends, message }));
+            self.overlay =
+                Some(Overlay::Confirm(Confirm::FirstMessage { pod, model, sends, message }));
             return Vec::new();
         }
         self.restore_and_send(name, message)

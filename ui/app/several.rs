@@ -1,7 +1,7 @@
 //! Orders for several Pods at once: all are named, one question stands for them, each gets an order
 //! of its own, and what came of it is said together.
 
-use crate::app::{App, Ask, Asked, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Overlay};
 use crate::command::{self, Breadth, Call, Verb};
 use crate::notice::Kind;
 use yoi::protocol::{Event, PodName, State};
@@ -48,7 +48,7 @@ impl App {
         enter: &'static str,
         verbs: Vec<Verb>,
     ) -> Vec<Effect> {
-        self.overlay = Some(Overlay::Ask(Ask::Several { what, enter, verbs }));
+        self.overlay = Some(Overlay::Confirm(Confirm::Several { what, enter, verbs }));
         Vec::new()
     }
 

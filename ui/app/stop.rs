@@ -1,6 +1,6 @@
 //! Stopping Pods after they are named, and bringing them back after it is known what that does.
 
-use crate::app::{App, Ask, Asked, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Overlay};
 use crate::command::done::step_line;
 use crate::command::{Breadth, Step, Verb};
 use crate::notice::Kind;
@@ -103,7 +103,7 @@ impl App {
         if pods.len() == 1 && steps.iter().all(is_trivial) {
             return self.restore_now(pods, breadth);
         }
-        self.overlay = Some(Overlay::Ask(Ask::Restore { pods, breadth, steps }));
+        self.overlay = Some(Overlay::Confirm(Confirm::Restore { pods, breadth, steps }));
         Vec::new()
     }
 

@@ -34,8 +34,8 @@ pub fn pod(name: &str, state: State) -> PodInfo {
 }
 
 /// A question about this command, asked at noon.
-pub fn ask(id: &str, pod: &str, command: &str) -> yoi::protocol::Ask {
-    yoi::protocol::Ask {
+pub fn ask(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRequest {
+    yoi::protocol::ApprovalRequest {
         id: id.into(),
         pod: PodName::parse(pod).expect("a name"),
         lineage: Vec::new(),

@@ -1,6 +1,6 @@
 //! `yoi log`: a transcript from its beginning, read in pages so that its length does not matter.
 
-use crate::headless::{Exit, Failure, Form, Printer, Reach, Talk, close};
+use crate::headless::{Exit, Failure, Form, LineClient, Printer, Reach, close};
 use crate::start::Opening;
 use std::io::Write as _;
 use yoi::protocol::event::Line;
@@ -12,7 +12,7 @@ const PAGE: u64 = 1024 * 1024;
 /// Prints all of a Pod's transcript, as text or as one entry a line.
 pub async fn log(opening: &Opening, pod: &PodName, json: bool) -> Result<(), Failure> {
     let printer = Printer::new(Form::Plain);
-    let mut talk = Talk::open(opening, printer, Reach::AttachOrBeTheHost).await?;
+    let mut talk = LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await?;
     let result = print(&mut talk, pod, json).await;
     match close(talk, result).await {
         Exit::Finished => Ok(()),
@@ -20,7 +20,7 @@ pub async fn log(opening: &Opening, pod: &PodName, json: bool) -> Result<(), Fai
     }
 }
 
-async fn print(talk: &mut Talk, pod: &PodName, json: bool) -> Result<(), Failure> {
+async fn print(talk: &mut LineClient, pod: &PodName, json: bool) -> Result<(), Failure> {
     let name = talk.find(pod)?.name.clone();
     let mut ends = page_ends(talk, &name).await?;
     while let Some(before) = ends.pop() {
@@ -44,7 +44,7 @@ async fn print(talk: &mut Talk, pod: &PodName, json: bool) -> Result<(), Failure
 }
 
 /// Where the pages end, the last one first.
-async fn page_ends(talk: &mut Talk, pod: &PodName) -> Result<Vec<Option<EntryId>>, Failure> {
+async fn page_ends(talk: &mut LineClient, pod: &PodName) -> Result<Vec<Option<EntryId>>, Failure> {
     let mut ends = vec![None];
     let mut before = None;
     loop {
@@ -58,7 +58,7 @@ async fn page_ends(talk: &mut Talk, pod: &PodName) -> Result<Vec<Option<EntryId>
 }
 
 async fn page(
-    talk: &mut Talk,
+    talk: &mut LineClient,
     pod: &PodName,
     before: Option<EntryId>,
 ) -> Result<(Vec<Line>, Option<EntryId>), Failure> {
@@ -69,7 +69,7 @@ async fn page(
     Ok((entries, before))
 }
 
-async fn whole(talk: &mut Talk, pod: &PodName, entry: Entry) -> Result<Entry, Failure> {
+async fn whole(talk: &mut LineClient, pod: &PodName, entry: Entry) -> Result<Entry, Failure> {
     let Some(id) = entry.id else { return Ok(entry) };
     match talk.call(Some(pod), Method::Fetch { entry: id }).await? {
         Event::Fetched { entry } => Ok(*entry),

@@ -1,17 +1,17 @@
 //! Single orders from the shell: list, send, stop, restore, remove, and the host itself.
 
-use crate::headless::{Exit, Failure, Form, Printer, Reach, Talk, close};
+use crate::headless::{Exit, Failure, Form, LineClient, Printer, Reach, close};
 use crate::start::{self, Opening};
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 
-async fn talk(opening: &Opening, reach: Reach) -> Result<Talk, Failure> {
-    Talk::open(opening, Printer::new(Form::Plain), reach).await
+async fn talk(opening: &Opening, reach: Reach) -> Result<LineClient, Failure> {
+    LineClient::open(opening, Printer::new(Form::Plain), reach).await
 }
 
 /// Ends the talk and turns its exit into a result; the sentence was said.
-async fn done(talk: Talk, result: Result<(), Failure>) -> Result<(), Failure> {
+async fn done(talk: LineClient, result: Result<(), Failure>) -> Result<(), Failure> {
     match close(talk, result).await {
         Exit::Finished => Ok(()),
         exit => Err(Failure::new(exit, String::new())),
@@ -100,7 +100,7 @@ pub async fn send(opening: &Opening, pod: &PodName, input: Vec<Segment>) -> Resu
 }
 
 async fn say(
-    talk: &mut Talk,
+    talk: &mut LineClient,
     opening: &Opening,
     pod: &PodName,
     input: Vec<Segment>,
@@ -146,7 +146,7 @@ pub async fn stop(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
     done(talk, result).await
 }
 
-async fn stop_one(talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+async fn stop_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
     let name = talk.find(pod)?.name.clone();
     if talk.find(pod)?.state == State::Stopped {
         talk.printer.note(&format!("{name} is stopped already"));
@@ -180,7 +180,7 @@ pub async fn restore(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
     done(talk, result).await
 }
 
-async fn restore_one(talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+async fn restore_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
     let name = talk.find(pod)?.name.clone();
     let Event::PodRestored { result } =
         talk.call(None, Method::Restore { name: name.to_string() }).await?
@@ -202,7 +202,7 @@ pub async fn remove(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
     done(talk, result).await
 }
 
-async fn remove_one(talk: &mut Talk, pod: &PodName) -> Result<(), Failure> {
+async fn remove_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
     let name = talk.find(pod)?.name.clone();
     talk.call(Some(&name), Method::Remove).await?;
     talk.printer.note(&format!("deleted {name}"));

@@ -6,7 +6,7 @@ use crate::run::{self, ExitReason, Find, Offers, Options, Reconnect};
 use crate::start::{self, Opening};
 use std::io::IsTerminal as _;
 use yoi::client::{Client, Events};
-use yoi::config::choice::{Place, choose, probe_local};
+use yoi::config::model_select::{ModelContext, choose, probe_local};
 use yoi::config::settings::WorkspaceSettings;
 use yoi::config::{Catalogue, Keys, Settings};
 use yoi::host::Host;
@@ -48,16 +48,26 @@ fn offers(opening: &Opening, settings: Settings, asked: bool) -> Option<Offers> 
     let workspace = WorkspaceSettings::default();
     let keys = Keys::at(&opening.dirs.config);
     let (env, cwd) = (opening.env.clone(), opening.cwd.clone());
-    let place =
-        Place { settings: &settings, workspace: &workspace, env: &env, keys: &keys, cwd: &cwd };
+    let place = ModelContext {
+        settings: &settings,
+        workspace: &workspace,
+        env: &env,
+        keys: &keys,
+        cwd: &cwd,
+    };
     if asked || !matches!(choose(None, &place), Ok(None)) {
         return None;
     }
     Some(Box::pin(async move {
         yoi::llm::install_crypto();
         let Ok(http) = reqwest::Client::builder().no_proxy().build() else { return Vec::new() };
-        let place =
-            Place { settings: &settings, workspace: &workspace, env: &env, keys: &keys, cwd: &cwd };
+        let place = ModelContext {
+            settings: &settings,
+            workspace: &workspace,
+            env: &env,
+            keys: &keys,
+            cwd: &cwd,
+        };
         let found = probe_local(&http, &place).await;
         let models = found.iter().map(|choice| choice.model.spec());
         models

@@ -10,8 +10,8 @@ fn stop(name: Option<&str>, breadth: Breadth) -> Verb {
     Verb::Stop { pod: name.map(pod), breadth }
 }
 
-fn here<'a>(current: Option<&'a PodName>, env: &'a BTreeMap<String, String>) -> Here<'a> {
-    Here { current, cwd: Path::new("/repo"), model: None, env }
+fn here<'a>(current: Option<&'a PodName>, env: &'a BTreeMap<String, String>) -> Defaults<'a> {
+    Defaults { current, cwd: Path::new("/repo"), model: None, env }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! colon. At the end of the input, what runs is finished.
 
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::talk::Talk;
-use crate::headless::verb::{Desk, Next};
+use crate::headless::line_client::LineClient;
+use crate::headless::line_runner::{LineRunner, Next};
 use std::io::BufRead as _;
 use tokio::sync::mpsc;
 
@@ -12,7 +12,7 @@ const AHEAD: usize = 4;
 
 /// Reads until the end of the input or `:quit`. A line that is refused is said and does not end
 /// the reading; the first one decides how the program ends.
-pub async fn lines(talk: &mut Talk, desk: &mut Desk<'_>) -> Result<(), Failure> {
+pub async fn lines(talk: &mut LineClient, runner: &mut LineRunner<'_>) -> Result<(), Failure> {
     let mut input = input();
     let mut first_failure = None;
     loop {
@@ -20,7 +20,7 @@ pub async fn lines(talk: &mut Talk, desk: &mut Desk<'_>) -> Result<(), Failure> 
         let line = line.map_err(|e| {
             Failure::new(Exit::Failed, format!("cannot read the standard input: {e}"))
         })?;
-        match desk.take(talk, &line).await {
+        match runner.take(talk, &line).await {
             Ok(Next::GoOn) => {}
             Ok(Next::Leave) => break,
             Err(failure) if matches!(failure.exit, Exit::Signal(_)) => return Err(failure),
@@ -30,8 +30,8 @@ pub async fn lines(talk: &mut Talk, desk: &mut Desk<'_>) -> Result<(), Failure> 
             }
         }
     }
-    talk.inbox.left(desk.unanswered());
-    desk.finish(talk).await?;
+    talk.inbox.left(runner.unanswered());
+    runner.finish(talk).await?;
     match first_failure {
         // It was said when it happened.
         Some(exit) => Err(Failure::new(exit, String::new())),

@@ -2,8 +2,8 @@
 
 use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::marks::{Begun, End};
-use crate::headless::talk::{Talk, View, Whose, stuck};
+use crate::headless::line_client::{LineClient, View, Whose, stuck};
+use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
@@ -24,7 +24,7 @@ enum After {
 /// Sends the prompt to a fresh Pod, or to the one that was named, and waits for the end of the run
 /// and of everything that it set off. The Pod is left stopped, unless it was live before.
 pub async fn once(
-    talk: &mut Talk,
+    talk: &mut LineClient,
     opening: &Opening,
     work: &Work,
     input: Vec<Segment>,
@@ -41,7 +41,7 @@ pub async fn once(
     put_down(talk, &partner, result).await
 }
 
-async fn create(talk: &mut Talk, opening: &Opening, work: &Work) -> Result<Partner, Failure> {
+async fn create(talk: &mut LineClient, opening: &Opening, work: &Work) -> Result<Partner, Failure> {
     let new = NewPod {
         cwd: work.cwd.clone(),
         model: work.model.clone(),
@@ -58,7 +58,7 @@ async fn create(talk: &mut Talk, opening: &Opening, work: &Work) -> Result<Partn
 }
 
 async fn continue_with(
-    talk: &mut Talk,
+    talk: &mut LineClient,
     opening: &Opening,
     work: &Work,
     info: PodInfo,
@@ -79,7 +79,7 @@ async fn continue_with(
 }
 
 /// Who answers, and what a person should know of its scope.
-fn tell_about(talk: &mut Talk, info: &PodInfo) {
+fn tell_about(talk: &mut LineClient, info: &PodInfo) {
     let model = if info.model.is_empty() { "no model" } else { &info.model };
     let why = if info.model_why.is_empty() { "" } else { ", because " };
     talk.printer.note(&format!("{}: {model}{why}{}", info.name, info.model_why));
@@ -88,7 +88,11 @@ fn tell_about(talk: &mut Talk, info: &PodInfo) {
     }
 }
 
-async fn converse(talk: &mut Talk, name: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
+async fn converse(
+    talk: &mut LineClient,
+    name: &PodName,
+    input: Vec<Segment>,
+) -> Result<(), Failure> {
     let reply = talk.call(Some(name), Method::Send { input, queue: true }).await?;
     let begun = Begun::of(&reply);
     let begun =
@@ -108,7 +112,7 @@ async fn converse(talk: &mut Talk, name: &PodName, input: Vec<Segment>) -> Resul
 }
 
 /// Waits until the run of an input is over; its failure is the result.
-async fn wait_for_end(talk: &mut Talk, name: &PodName, begun: &Begun) -> Result<(), Failure> {
+async fn wait_for_end(talk: &mut LineClient, name: &PodName, begun: &Begun) -> Result<(), Failure> {
     loop {
         if let Some(end) = talk.end_of(name, begun) {
             return end.result();
@@ -125,7 +129,7 @@ async fn wait_for_end(talk: &mut Talk, name: &PodName, begun: &Begun) -> Result<
 /// Leaves the Pod as it was found. After a signal its turn is paused first, so that it can go on
 /// later.
 async fn put_down(
-    talk: &mut Talk,
+    talk: &mut LineClient,
     partner: &Partner,
     result: Result<(), Failure>,
 ) -> Result<(), Failure> {

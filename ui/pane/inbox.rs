@@ -3,7 +3,7 @@
 
 use crate::app::family::Family;
 use std::fmt::Write as _;
-use yoi::protocol::{Ask, Pattern, PodInfo, PodName, Verdict};
+use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, Verdict};
 
 mod draw;
 
@@ -16,7 +16,7 @@ pub const LOOK: u64 = 300;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     /// A question, or several that are the same one, the oldest first.
-    Question(Vec<&'a Ask>),
+    Question(Vec<&'a ApprovalRequest>),
     /// A Pod that needs a person for something that is no question, such as a missing key.
     Other(&'a PodInfo),
 }
@@ -88,7 +88,7 @@ impl Item<'_> {
     }
 
     /// The questions in it.
-    pub fn asks(&self) -> &[&Ask] {
+    pub fn asks(&self) -> &[&ApprovalRequest] {
         match self {
             Self::Question(asks) => asks,
             Self::Other(_) => &[],
@@ -117,7 +117,7 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
 }
 
 /// Whether one answer fits both.
-fn is_same(one: &Ask, other: &Ask) -> bool {
+fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
     one.tool == other.tool
         && one.action == other.action
         && one.rule == other.rule
@@ -200,7 +200,7 @@ impl Inbox {
     }
 
     /// The rule that an answer for good to these would write, and whether a person made it.
-    pub fn rule<'a>(&'a self, asks: &[&'a Ask]) -> Option<(&'a Pattern, Author)> {
+    pub fn rule<'a>(&'a self, asks: &[&'a ApprovalRequest]) -> Option<(&'a Pattern, Author)> {
         if let Some((id, rule)) = &self.edited
             && asks.iter().any(|ask| ask.id == *id)
         {

@@ -1,6 +1,6 @@
 //! What lies over the panes: lists, questions, completions.
 
-use crate::app::{App, Ask, Overlay};
+use crate::app::{App, Confirm, Overlay};
 use crate::palette::Palette;
 use crate::pane::actionbar::{self, POPUP, Prompt};
 use crate::pane::composer::Files;
@@ -20,7 +20,7 @@ const LEADER: u16 = 26;
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
     match &app.overlay {
         Some(Overlay::Palette(list)) => Some(palette(app, list, areas, frame)),
-        Some(Overlay::Ask(ask)) => {
+        Some(Overlay::Confirm(ask)) => {
             question(app, ask, areas, frame);
             None
         }
@@ -90,7 +90,7 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
     list.render(inner, frame.buffer_mut(), &app.theme, app.setup.glyphs)
 }
 
-fn question(app: &App, ask: &Ask, areas: &Areas, frame: &mut Frame<'_>) {
+fn question(app: &App, ask: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     let (rows, room) = question_rows(app, &ask.text());
     let top = app.read.top(&rows);
     let left = rows.len() - top;
@@ -115,7 +115,7 @@ pub fn question_rows(app: &App, text: &str) -> (Vec<String>, usize) {
     (wrap(text, width), usize::from(app.size.1.saturating_sub(5)).max(1))
 }
 
-fn answers(app: &App, ask: &Ask) -> Line<'static> {
+fn answers(app: &App, ask: &Confirm) -> Line<'static> {
     let glyphs = app.setup.glyphs;
     let mut spans = vec![Span::raw(" ")];
     for (i, hint) in ask.answers().into_iter().enumerate() {

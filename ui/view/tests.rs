@@ -1,7 +1,7 @@
 use crate::app::tests::{Bench, NOON, ask, pod};
 use crate::pane::fit::width;
 use yoi::protocol::family::Confined;
-use yoi::protocol::{Ask, Event, PodInfo, PodName, Queued, State};
+use yoi::protocol::{ApprovalRequest, Event, PodInfo, PodName, Queued, State};
 
 fn child(name: &str, parent: &str, state: State) -> PodInfo {
     PodInfo { parent: PodName::parse(parent).ok(), ..pod(name, state) }
@@ -128,7 +128,7 @@ fn relations(columns: u16, rows: u16) -> Bench {
         let (Ok(source), Ok(peer)) = names else { panic!("names") };
         bench.host(None, Event::Peered { source, peer });
     }
-    let question = |id: &str, pod: &str, command: &str, at: u64| Ask {
+    let question = |id: &str, pod: &str, command: &str, at: u64| ApprovalRequest {
         lineage: vec![PodName::parse("alice").expect("a name")],
         since: NOON + at,
         ..ask(id, pod, command)
@@ -137,7 +137,7 @@ fn relations(columns: u16, rows: u16) -> Bench {
     let fetch = question("r", "scout", "cargo fetch", 100_000);
     let also = question("s", "cases", "cargo fetch", 110_000);
     for ask in [publish, fetch, also] {
-        bench.host(None, Event::Asked { ask: Box::new(ask) });
+        bench.host(None, Event::ApprovalRequested { ask: Box::new(ask) });
     }
     bench
 }
@@ -218,7 +218,7 @@ fn screen_80x24_ascii() {
     let mut bench = relations(80, 24);
     bench.host(
         None,
-        Event::Answered {
+        Event::ApprovalDecided {
             ask: "q".into(),
             pod: PodName::parse("tester").expect("a name"),
             verdict: yoi::protocol::Verdict::Once,
@@ -333,7 +333,7 @@ fn everything() -> Vec<(&'static str, Bench)> {
     let open = |(name, open): (&'static str, Opens)| {
         let mut bench = bench(120, 40);
         let question = ask("q", "tester", "cargo publish --dry-run\n日本語の名前");
-        bench.host(Some("tester"), Event::Asked { ask: Box::new(question) });
+        bench.host(Some("tester"), Event::ApprovalRequested { ask: Box::new(question) });
         open(&mut bench);
         (name, bench)
     };

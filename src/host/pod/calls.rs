@@ -1,6 +1,6 @@
 //! What a Pod does with each order.
 
-use crate::config::choice::Asked;
+use crate::config::model_select::WantedModel;
 use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::life::Resolved;
 use crate::host::pod::runs::accepted;
@@ -9,8 +9,8 @@ use crate::host::{Answer, listing, supervisor};
 use crate::protocol::{
     CompletionKind, ErrorCode, Event, Method, PodEvent, PodName, Refusal, Segment, State,
 };
-use crate::store::{Mail, MailKind};
-use crate::turn::{Halt, Input, Start};
+use crate::run::{Input, Interrupt, Start};
+use crate::store::{MailboxKind, MailboxMessage};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ impl Pod {
                 self.send(Input { segments: input, from: by }, queue, answer).await
             }
             Method::Notify { message } => {
-                self.mail(MailKind::Notify, json!({ "message": message }), answer).await;
+                self.mail(MailboxKind::Notify, json!({ "message": message }), answer).await;
             }
             Method::PodEvent(event) => self.pod_event(event, answer).await,
             Method::Resume => self.resume(answer).await,
-            Method::Cancel => self.interrupt(Halt::Cancel, answer).await,
-            Method::Pause => self.interrupt(Halt::Pause, answer).await,
+            Method::Cancel => self.interrupt(Interrupt::Cancel, answer).await,
+            Method::Pause => self.interrupt(Interrupt::Pause, answer).await,
             Method::Compact => self.compact(answer).await,
             Method::ListRewindTargets => self.list_rewind_targets(answer),
             Method::Rewind { target, expected_head_entries } => {
@@ -68,7 +68,7 @@ impl Pod {
             | Method::Lend { .. }
             | Method::Reclaim { .. }
             | Method::Who { .. }
-            | Method::Answer { .. }
+            | Method::Decide { .. }
             | Method::ListPolicy
             | Method::Revoke { .. }
             | Method::Fork { .. } => {
@@ -91,7 +91,7 @@ impl Pod {
             return self.start(Start::User { input, taken: None, accepted }).await;
         }
         let payload = input.payload();
-        match self.put(MailKind::Input, payload).await {
+        match self.put(MailboxKind::Input, payload).await {
             Ok(row) => {
                 self.load_queue().await;
                 if keyless {
@@ -104,9 +104,13 @@ impl Pod {
     }
 
     /// A row in the mailbox, durable when this returns.
-    async fn put(&self, kind: MailKind, payload: serde_json::Value) -> Result<Mail, Refusal> {
+    async fn put(
+        &self,
+        kind: MailboxKind,
+        payload: serde_json::Value,
+    ) -> Result<MailboxMessage, Refusal> {
         let id = uuid::Uuid::now_v7().to_string();
-        let row = Mail { id, kind, payload, created: crate::protocol::now_ms() };
+        let row = MailboxMessage { id, kind, payload, created: crate::protocol::now_ms() };
         let stored = self.shared.store.add_mail(&self.row.name, row.clone()).await;
         stored.map_err(|e| Refusal::internal(e.to_string()))?;
         crate::crash_point!("mail-stored");
@@ -115,7 +119,7 @@ impl Pod {
 
     /// Something for the inbox that is no queued input: a running turn takes it before its next
     /// request, an idle Pod wakes, a paused one waits.
-    async fn mail(&mut self, kind: MailKind, payload: serde_json::Value, answer: Answer) {
+    async fn mail(&mut self, kind: MailboxKind, payload: serde_json::Value, answer: Answer) {
         if let Err(refusal) = self.must_be_live() {
             return reply(answer, Err(refusal));
         }
@@ -135,7 +139,7 @@ impl Pod {
             return reply(answer, Ok(done()));
         }
         let payload = serde_json::to_value(&event).unwrap_or_default();
-        self.mail(MailKind::PodEvent, payload, answer).await;
+        self.mail(MailboxKind::PodEvent, payload, answer).await;
     }
 
     async fn resume(&mut self, answer: Answer) {
@@ -158,7 +162,7 @@ impl Pod {
     }
 
     /// The running turn is asked to halt, and the asker hears when it has.
-    async fn interrupt(&mut self, how: Halt, answer: Answer) {
+    async fn interrupt(&mut self, how: Interrupt, answer: Answer) {
         if self.run.is_some() {
             return self.halt(how, Some(answer));
         }
@@ -166,7 +170,8 @@ impl Pod {
             return reply(answer, self.interrupt_waiting(how).await);
         }
         if self.info.borrow().state == State::Paused {
-            let dropped = if how == Halt::Cancel { self.drop_turn().await } else { Ok(done()) };
+            let dropped =
+                if how == Interrupt::Cancel { self.drop_turn().await } else { Ok(done()) };
             return reply(answer, dropped);
         }
         reply(answer, Err(Refusal::new(ErrorCode::NotRunning, "Pod is not running")));
@@ -244,7 +249,7 @@ impl Pod {
     async fn set_model(&mut self, spec: &str, answer: Answer) {
         let chosen = {
             let workspace = WorkspaceSettings::load(&self.row.workspace);
-            let asked = Some(Asked::new(spec, ":model"));
+            let asked = Some(WantedModel::new(spec, ":model"));
             life::choose(&self.shared, asked, &self.env, &self.row.cwd, &workspace)
         };
         let choice = match chosen {
@@ -273,7 +278,7 @@ impl Pod {
             return;
         }
         if let Some(answered) = self.given_answer() {
-            return self.start(Start::Answered { answered, accepted: None }).await;
+            return self.start(Start::ApprovalDecided { answered, accepted: None }).await;
         }
         self.enter(State::Idle, None);
         self.next_of_inbox().await;
@@ -315,7 +320,7 @@ impl Pod {
             Some(id) => self.queued(&id).await,
             None => {
                 let payload = Input { segments: input, from: None }.payload();
-                self.put(MailKind::Input, payload).await
+                self.put(MailboxKind::Input, payload).await
             }
         };
         match row {
@@ -330,9 +335,9 @@ impl Pod {
         }
     }
 
-    async fn queued(&self, id: &str) -> Result<Mail, Refusal> {
+    async fn queued(&self, id: &str) -> Result<MailboxMessage, Refusal> {
         let rows = self.waiting().await.map_err(|e| Refusal::internal(e.to_string()))?;
-        let found = rows.into_iter().find(|row| row.id == id && row.kind == MailKind::Input);
+        let found = rows.into_iter().find(|row| row.id == id && row.kind == MailboxKind::Input);
         found.ok_or_else(not_queued)
     }
 }

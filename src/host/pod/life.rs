@@ -1,18 +1,18 @@
 //! How a Pod becomes live, stops, and what is known about it in between.
 
-use crate::config::choice::{Asked, Choice, Place, choose as choose_model};
 use crate::config::dirs::Env;
 use crate::config::keys::Keys;
+use crate::config::model_select::{ModelChoice, ModelContext, WantedModel, choose as choose_model};
 use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::calls::{done, reply};
-use crate::host::pod::news;
+use crate::host::pod::child_events;
 use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Handle, Pod, TO_FINISH, next};
-use crate::host::{Answer, Shared, door, upward};
+use crate::host::{Answer, Shared, listener, notify_parent};
 use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
+use crate::run::{Input, Interrupt};
 use crate::session::Journal;
-use crate::store::{Mail, MailKind, PodRow, Wanted};
-use crate::turn::{Halt, Input};
+use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Resolved {
     #[serde(default)]
-    pub(crate) model: Option<Choice>,
+    pub(crate) model: Option<ModelChoice>,
     #[serde(default = "default_max_turns")]
     pub(crate) max_turns: u32,
     /// Stands in the place of the general instruction in the system prompt.
@@ -53,18 +53,18 @@ impl Resolved {
 /// The model that was asked for, or by the rules when none was.
 pub(crate) fn choose(
     shared: &Shared,
-    asked: Option<Asked>,
+    asked: Option<WantedModel>,
     env: &Env,
     cwd: &Path,
     workspace: &WorkspaceSettings,
-) -> Result<Option<Choice>, String> {
+) -> Result<Option<ModelChoice>, String> {
     let keys = Keys::at(&shared.dirs.config);
-    let place = Place { settings: &shared.settings, workspace, env, keys: &keys, cwd };
+    let place = ModelContext { settings: &shared.settings, workspace, env, keys: &keys, cwd };
     choose_model(asked.as_ref(), &place).map_err(|e| e.to_string())
 }
 
 /// Shows a choice of model.
-pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&Choice>) {
+pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&ModelChoice>) {
     let Some(choice) = choice else {
         return;
     };
@@ -111,8 +111,8 @@ pub(crate) async fn info(shared: &Shared, row: &PodRow, resolved: &Resolved) -> 
 }
 
 /// The queued inputs among the rows of a mailbox.
-pub(crate) fn queue(rows: Vec<Mail>) -> Vec<Queued> {
-    let inputs = rows.into_iter().filter(|row| row.kind == MailKind::Input);
+pub(crate) fn queue(rows: Vec<MailboxMessage>) -> Vec<Queued> {
+    let inputs = rows.into_iter().filter(|row| row.kind == MailboxKind::Input);
     inputs
         .filter_map(|row| Some(Queued { id: row.id, input: Input::read(row.payload)?.segments }))
         .collect()
@@ -152,7 +152,7 @@ impl Pod {
         self.recall(tail.asked.filter(|_| was_live)).await;
         let (state, why) = match tail.interrupted {
             Some(why) => (State::Paused, Some(why)),
-            None => (State::Idle, news::at_hand(&self.waiting().await.unwrap_or_default())),
+            None => (State::Idle, child_events::at_hand(&self.waiting().await.unwrap_or_default())),
         };
         let (state, why) = self.left_waiting().unwrap_or((state, why));
         self.enter(state, why);
@@ -170,7 +170,7 @@ impl Pod {
         })
     }
 
-    fn open_door(&self) -> Result<tokio::task::JoinHandle<()>, door::DoorError> {
+    fn open_door(&self) -> Result<tokio::task::JoinHandle<()>, listener::ListenError> {
         let Some(orders) = self.orders.upgrade() else { return Ok(tokio::spawn(async {})) };
         let (name, created) = (self.row.name.clone(), self.row.created);
         let session = self.row.session;
@@ -178,7 +178,7 @@ impl Pod {
         let granted = self.granted.clone();
         let commands = self.commands.clone();
         let handle = Handle { name, session, created, orders, info, granted, commands };
-        door::open_pod(&self.shared, handle)
+        listener::open_pod(&self.shared, handle)
     }
 
     /// Shows what the Pod holds now.
@@ -233,7 +233,7 @@ impl Pod {
             crate::crash_point!("drop-committed");
             journal.close().await;
             self.end = Some(end);
-            self.teller.committed(&entries);
+            self.publisher.committed(&entries);
         }
         self.enter(State::Idle, None);
         Ok(done())
@@ -245,7 +245,7 @@ impl Pod {
         self.released = true;
         if self.run.is_some() {
             self.end_at = Some(tokio::time::Instant::now() + TO_FINISH);
-            self.halt(Halt::Stop, None);
+            self.halt(Interrupt::Stop, None);
         } else {
             self.finish_leaving().await;
         }
@@ -266,25 +266,25 @@ impl Pod {
         self.end_run();
         while self.run.is_some() {
             let out = next(&mut self.run).await;
-            self.heard(out).await;
+            self.on_run_event(out).await;
         }
         (self.released, self.end_at) = (false, None);
         self.end_questions().await;
         self.close_log().await;
-        self.teller.tell(&Event::Stopped);
+        self.publisher.publish(&Event::Stopped);
         self.show_granted();
         self.enter(State::Stopped, None);
         let Some(door) = self.door.take() else { return };
         door.abort();
-        door::close_pod(&self.shared, &self.row.name);
-        upward::stopped(&self.shared, &self.row.name, by.as_ref()).await;
+        listener::close_pod(&self.shared, &self.row.name);
+        notify_parent::stopped(&self.shared, &self.row.name, by.as_ref()).await;
     }
 
     /// The host ends: what runs is paused, nothing is stopped.
     pub(super) async fn leave(&mut self, answer: oneshot::Sender<()>) {
         self.leaving = Some(answer);
         if self.run.is_some() {
-            self.halt(Halt::Leave, None);
+            self.halt(Interrupt::Leave, None);
         } else {
             self.finish_leaving().await;
         }
@@ -301,9 +301,9 @@ impl Pod {
         let Some(leaving) = self.leaving.take() else { return };
         if let Some(door) = self.door.take() {
             door.abort();
-            door::close_pod(&self.shared, &self.row.name);
+            listener::close_pod(&self.shared, &self.row.name);
         }
-        self.teller.tell(&Event::Stopped);
+        self.publisher.publish(&Event::Stopped);
         // The host may have stopped waiting.
         let _ = leaving.send(());
     }

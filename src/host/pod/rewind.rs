@@ -64,12 +64,12 @@ impl Pod {
             tool_side_effect_warning: plan.tools_ran,
         };
         let applied = Event::RewindApplied { entries, input, summary };
-        self.teller.tell(&applied);
+        self.publisher.publish(&applied);
         let before = self.status();
         self.enter(State::Idle, None);
         if before == self.status() {
             // The protocol has it after every rewind, changed or not.
-            self.teller.tell(&Event::Status { status: before });
+            self.publisher.publish(&Event::Status { status: before });
         }
         Ok(applied)
     }

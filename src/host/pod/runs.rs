@@ -1,16 +1,16 @@
 //! How a Pod's runs start, are followed, and end.
 
-use crate::client::desk::Desk;
+use crate::client::pod_api::PodApi;
 use crate::config::keys::MissingKey;
 use crate::host::pod::calls::{done, reply};
-use crate::host::pod::{CLOSE_AFTER, Pod, Running, news};
+use crate::host::pod::{CLOSE_AFTER, Pod, Running, child_events};
 use crate::host::{Answer, pod::life};
 use crate::llm::Provider;
 use crate::protocol::{Entry, Event, Fact, Item, Refusal, Role, State};
+use crate::run::{self, Accepted, End, Input, Interrupt, Limits, Ports, RunEvent, Setup, Start};
 use crate::scope::Permission;
-use crate::store::{Mail, MailKind, StoreError};
+use crate::store::{MailboxKind, MailboxMessage, StoreError};
 use crate::tools;
-use crate::turn::{self, Accepted, End, Halt, Input, Limits, Out, Ports, Setup, Start};
 use std::collections::BTreeSet;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -51,31 +51,32 @@ impl Pod {
         };
         let row = match &start {
             Start::User { taken, .. } => taken.clone(),
-            Start::Mail | Start::Resume { .. } | Start::Answered { .. } | Start::Compact { .. } => {
-                None
-            }
+            Start::MailboxMessage
+            | Start::Resume { .. }
+            | Start::ApprovalDecided { .. }
+            | Start::Compact { .. } => None,
         };
         let (out_tx, out) = mpsc::channel(OUT);
-        let (halt, halted) = watch::channel(Halt::Go);
+        let (halt, halted) = watch::channel(Interrupt::Go);
         let (mail, inbox) = mpsc::channel(MAIL);
-        if !matches!(start, Start::Mail) {
+        if !matches!(start, Start::MailboxMessage) {
             self.offer_waiting(&mail).await;
         }
         let (answers, answered) = mpsc::channel(ANSWERS);
         let ports = Ports { out: out_tx, halt: halted, mail: inbox, answers: answered };
         self.close_at = None;
-        // Told first, so that nobody hears of the run's beginning while the Pod seems to rest.
+        // Published first, so that nobody hears of the run's beginning while the Pod seems to rest.
         self.enter(State::Running, None);
-        let task = tokio::spawn(turn::run(setup, self.mind.take(), self.row.segment, start, ports));
+        let task = tokio::spawn(run::run(setup, self.mind.take(), self.row.segment, start, ports));
         let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
         let (taken, ended) = (BTreeSet::new(), None);
         self.run = Some(Running { task, out, halt, mail, answers, handed, taken, halting, ended });
     }
 
     /// Notifications that wait come along with whatever run is next.
-    async fn offer_waiting(&mut self, mail: &mpsc::Sender<Mail>) {
+    async fn offer_waiting(&mut self, mail: &mpsc::Sender<MailboxMessage>) {
         for row in self.shared.store.mail(&self.row.name).await.unwrap_or_default() {
-            if row.kind != MailKind::Input && mail.try_send(row).is_err() {
+            if row.kind != MailboxKind::Input && mail.try_send(row).is_err() {
                 return;
             }
         }
@@ -93,7 +94,7 @@ impl Pod {
     /// host was started in. So a family goes on after a restart, whoever speaks to it first.
     pub(super) fn key(
         &self,
-        choice: &crate::config::choice::Choice,
+        choice: &crate::config::model_select::ModelChoice,
     ) -> Result<Option<crate::config::keys::Secret>, MissingKey> {
         let keys = crate::config::keys::Keys::at(&self.shared.dirs.config);
         let offered = keys.resolve(&choice.model.key, &self.env);
@@ -109,7 +110,7 @@ impl Pod {
         self.enter(State::NeedsYou, Some(why));
     }
 
-    async fn policy(&self) -> turn::Policy {
+    async fn policy(&self) -> run::Policy {
         let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
         crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
     }
@@ -120,7 +121,7 @@ impl Pod {
             max_turns: self.resolved.max_turns,
             compact_at: compaction.threshold_ratio.get(),
             keep_tokens: compaction.keep_tokens,
-            pruning: turn::context::Pruning {
+            pruning: run::context::Pruning {
                 protect: compaction.prune_protect,
                 min_savings: compaction.prune_min,
             },
@@ -128,7 +129,7 @@ impl Pod {
     }
 
     /// Looks up what every other live Pod may write.
-    fn others(&self) -> turn::OthersNow {
+    fn others(&self) -> run::OthersNow {
         let (shared, own) = (self.shared.clone(), self.row.name.key());
         std::sync::Arc::new(move || {
             let members = shared.members.borrow().clone();
@@ -160,13 +161,13 @@ impl Pod {
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
             others: Vec::new(),
             needs: Vec::new(),
-            desk: Some(Desk::new(self.row.name.clone(), self.shared.desk.clone())),
+            pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
             max_output: tools::MAX_OUTPUT,
         }
     }
 
     /// Follows the run; `None` is its end.
-    pub(super) async fn heard(&mut self, out: Option<Out>) {
+    pub(super) async fn on_run_event(&mut self, out: Option<RunEvent>) {
         match out {
             Some(out) => self.follow(out).await,
             None => self.run_ended().await,
@@ -174,26 +175,26 @@ impl Pod {
     }
 
     /// Tells what the run said.
-    async fn follow(&mut self, out: Out) {
+    async fn follow(&mut self, out: RunEvent) {
         match out {
-            Out::Event(event) => self.teller.tell(&event),
-            Out::Committed { entries, end } => {
+            RunEvent::Event(event) => self.publisher.publish(&event),
+            RunEvent::Committed { entries, end } => {
                 self.end = Some(end);
-                self.teller.committed(&entries);
+                self.publisher.committed(&entries);
                 self.note_entries(&entries).await;
             }
-            Out::Rotated { segment, end } => {
+            RunEvent::Rotated { segment, end } => {
                 self.row.segment = Some(segment);
                 self.end = Some(end);
                 self.change(|info| info.segment = Some(segment));
             }
-            Out::Asked(ask) => self.asked(*ask).await,
-            Out::Answered(answered) => self.settled(&answered),
-            Out::Doing(what) => self.change(|info| {
+            RunEvent::ApprovalRequested(ask) => self.asked(*ask).await,
+            RunEvent::ApprovalDecided(answered) => self.settled(&answered),
+            RunEvent::Doing(what) => self.change(|info| {
                 info.activity = Some(what);
                 info.last_activity = crate::protocol::now_ms();
             }),
-            Out::Context { tokens, cost } => self.change(|info| {
+            RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;
                 info.cost = cost;
             }),
@@ -203,7 +204,7 @@ impl Pod {
     /// Entries that change what is shown of the Pod: a queued input that was taken, the last words.
     async fn note_entries(&mut self, entries: &[Entry]) {
         for entry in entries {
-            if let Some(run) = self.run.as_mut().filter(|_| news::ends_run(&entry.fact)) {
+            if let Some(run) = self.run.as_mut().filter(|_| child_events::ends_run(&entry.fact)) {
                 run.ended = Some(entry.clone());
             }
             match &entry.fact {
@@ -236,7 +237,7 @@ impl Pod {
         let _ = self.shared.store.set_last(&self.row.name, last).await;
         let (state, why) = self.left_waiting().unwrap_or_else(|| self.rest_after(&end));
         let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
-        // Told first: while news of it are on their way, somebody is at work.
+        // Published first: while news of it are on their way, somebody is at work.
         self.run_is_over(&end, run.ended).await;
         self.enter(state, why);
         self.row.since = self.info.borrow().since;
@@ -280,15 +281,15 @@ impl Pod {
             return;
         }
         let rows = self.waiting().await.unwrap_or_default();
-        if rows.iter().any(|row| row.kind != MailKind::Input) {
-            return self.start(Start::Mail).await;
+        if rows.iter().any(|row| row.kind != MailboxKind::Input) {
+            return self.start(Start::MailboxMessage).await;
         }
         let Some(row) = rows.into_iter().next() else { return };
         self.start_queued(row, None).await;
     }
 
     /// A queued input starts its own run.
-    pub(super) async fn start_queued(&mut self, row: Mail, accepted: Option<Accepted>) {
+    pub(super) async fn start_queued(&mut self, row: MailboxMessage, accepted: Option<Accepted>) {
         match Input::read(row.payload) {
             Some(input) => {
                 self.start(Start::User { input, taken: Some(row.id), accepted }).await;
@@ -302,11 +303,11 @@ impl Pod {
     }
 
     /// Asks the running turn to halt.
-    pub(super) fn halt(&mut self, how: Halt, asker: Option<Answer>) {
+    pub(super) fn halt(&mut self, how: Interrupt, asker: Option<Answer>) {
         if let Some(run) = &mut self.run {
             run.halting.extend(asker);
             run.halt.send_if_modified(|halt| {
-                let first = *halt == Halt::Go;
+                let first = *halt == Interrupt::Go;
                 if first {
                     *halt = how;
                 }
@@ -316,7 +317,7 @@ impl Pod {
     }
 
     /// Hands a stored row to the running turn; when that is full, the row wakes the Pod later.
-    pub(super) fn hand_over(&mut self, row: Mail) {
+    pub(super) fn hand_over(&mut self, row: MailboxMessage) {
         if let Some(run) = &mut self.run {
             let id = row.id.clone();
             if run.mail.try_send(row).is_ok() {
@@ -327,7 +328,7 @@ impl Pod {
 
     /// What waits in the mailbox. A row that the history holds does not, even when the store did
     /// not mark it yet, or could not.
-    pub(super) async fn waiting(&self) -> Result<Vec<Mail>, StoreError> {
+    pub(super) async fn waiting(&self) -> Result<Vec<MailboxMessage>, StoreError> {
         let mut rows = self.shared.store.mail(&self.row.name).await?;
         rows.retain(|row| {
             let before = self.mind.as_ref().is_some_and(|mind| mind.has_taken(&row.id));

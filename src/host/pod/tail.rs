@@ -2,7 +2,7 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
-use crate::protocol::{Ask, Entry, Fact, Item, SegmentId};
+use crate::protocol::{ApprovalRequest, Entry, Fact, Item, SegmentId};
 use crate::session::{Files, page};
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(crate) struct Tail {
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
     pub(crate) taken: Vec<String>,
     /// The question at which the last run stands.
-    pub(crate) asked: Option<Ask>,
+    pub(crate) asked: Option<ApprovalRequest>,
 }
 
 /// Reads backwards until the last run's end or beginning.
@@ -79,7 +79,7 @@ pub(crate) fn open_calls(files: &Files, segment: SegmentId) -> Result<Vec<String
             }
             Fact::AssistantItem {
                 item: Item::ToolCall { call_id, name, arguments, .. }, ..
-            } if !answered.contains(call_id) => open.push(crate::turn::label(name, arguments)),
+            } if !answered.contains(call_id) => open.push(crate::run::label(name, arguments)),
             _ => {}
         }
     }

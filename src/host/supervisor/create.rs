@@ -1,7 +1,7 @@
 //! New Pods that a person makes.
 
-use crate::config::choice::{Asked, Choice};
 use crate::config::dirs::Env;
+use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::settings::WorkspaceSettings;
 use crate::config::workspace::{Access, Workspace};
 use crate::host::Shared;
@@ -11,7 +11,7 @@ use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::{Supervisor, holder, insert, taken};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodName, Refusal, SessionId, now_ms};
-use crate::scope::loan::{Gaps, Holder};
+use crate::scope::lease::{Gaps, Holder};
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{Change, PodRow, Wanted};
 use std::path::{Path, PathBuf};
@@ -65,11 +65,11 @@ impl Supervisor {
         let says = WorkspaceSettings::load(&workspace.root);
         let env = if new.env.is_empty() { self.shared.env.clone() } else { new.env };
         let profile = self.profile(new.profile.as_deref())?;
-        let asked = new.model.map(|spec| Asked::new(spec, "--model"));
+        let asked = new.model.map(|spec| WantedModel::new(spec, "--model"));
         let of_profile = |name: &str| format!("profile {name}");
         let asked = asked.or_else(|| {
             let (name, profile) = profile.as_ref()?;
-            Some(Asked::new(profile.model.clone()?, of_profile(name)))
+            Some(WantedModel::new(profile.model.clone()?, of_profile(name)))
         });
         let model = life::choose(&self.shared, asked, &env, &cwd, &says);
         let model = model.map_err(Refusal::invalid)?;
@@ -104,7 +104,7 @@ impl Supervisor {
         next.add(key.clone(), Holder { live: false, ..holder(&row) });
         next.go_live(&key);
         let create = Some(row.clone());
-        self.turn_page_if_unused(next, Change { create, ..Change::default() }).await?;
+        self.commit_leases_if_unused(next, Change { create, ..Change::default() }).await?;
         let granted = self.granted(&key);
         let handle = pod::spawn(&self.shared, self.orders.clone(), row, granted).await;
         insert(&self.shared, handle.clone());
@@ -182,7 +182,7 @@ fn wanted_scope(
 }
 
 /// A model as a child takes it over.
-pub(super) fn inherited(choice: Option<&Choice>, parent: &PodName) -> Option<Choice> {
+pub(super) fn inherited(choice: Option<&ModelChoice>, parent: &PodName) -> Option<ModelChoice> {
     let mut choice = choice?.clone();
     choice.why = format!("as {parent}");
     Some(choice)

@@ -3,7 +3,7 @@
 use crate::host::supervisor::{Supervisor, done};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::scope::Rule;
-use crate::scope::loan::NotLent;
+use crate::scope::lease::NotLent;
 use crate::store::{Change, Decided};
 
 impl Supervisor {
@@ -35,7 +35,7 @@ impl Supervisor {
             }
             Err(why) => return Err(self.not_within(name, &rule, &why)),
         }
-        self.turn_page_if_unused(next, Change { answer: decided, ..Change::default() }).await?;
+        self.commit_leases_if_unused(next, Change { answer: decided, ..Change::default() }).await?;
         crate::crash_point!("extend-stored");
         Ok(done())
     }

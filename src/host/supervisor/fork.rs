@@ -6,7 +6,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     Entry, EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
 };
-use crate::scope::loan::Gaps;
+use crate::scope::lease::Gaps;
 use crate::session::Files;
 use crate::store::PodRow;
 

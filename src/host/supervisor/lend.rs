@@ -3,7 +3,7 @@
 use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::{Supervisor, done};
 use crate::protocol::{Event, Lent, PathHolder, PodName, Refusal};
-use crate::scope::loan::NotLent;
+use crate::scope::lease::NotLent;
 use crate::scope::{Permission, Rule};
 use crate::store::Change;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Supervisor {
             }
             Err(why) => return Err(self.not_within(&from, &rule, &why)),
         }
-        self.turn_page_if_unused(next, Change::default()).await?;
+        self.commit_leases_if_unused(next, Change::default()).await?;
         crate::crash_point!("lend-stored");
         Ok(done())
     }
@@ -55,7 +55,7 @@ impl Supervisor {
         let mut next = self.book.clone();
         next.reclaim(&owner.key(), &region);
         crate::crash_point!("reclaim-asked");
-        self.turn_page_if_unused(next, Change::default()).await?;
+        self.commit_leases_if_unused(next, Change::default()).await?;
         crate::crash_point!("reclaim-stored");
         Ok(Event::Reclaimed { loans })
     }

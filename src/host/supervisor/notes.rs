@@ -1,12 +1,12 @@
 //! What a person should know about the scope a Pod got, in sentences.
 
 use crate::host::supervisor::Supervisor;
-use crate::scope::loan::Book;
+use crate::scope::lease::LeaseTable;
 use crate::scope::{Permission, Rule};
 
 impl Supervisor {
     /// Where a Pod reads although it asked for write: who holds it and the ways out.
-    pub(super) fn scope_notes(&self, book: &Book, key: &str) -> Vec<String> {
+    pub(super) fn scope_notes(&self, book: &LeaseTable, key: &str) -> Vec<String> {
         let Some(holder) = book.holder(key) else { return Vec::new() };
         let name = self.name_of(key).map_or_else(|| key.to_owned(), |name| name.to_string());
         let mut notes = Vec::new();

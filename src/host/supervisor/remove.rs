@@ -26,7 +26,7 @@ impl Supervisor {
         let mut next = self.book.clone();
         next.remove(&handle.name.key());
         let remove = Some(handle.name.clone());
-        self.turn_page(next, Change { remove, ..Change::default() }).await?;
+        self.commit_leases(next, Change { remove, ..Change::default() }).await?;
         crate::crash_point!("remove-stored");
         for child in self.children(&handle.name) {
             child.orphaned().await;
@@ -38,7 +38,7 @@ impl Supervisor {
     /// Deletes a Pod whose record cannot be read.
     async fn remove_damaged(&mut self, name: &PodName) -> Result<Event, Refusal> {
         let remove = Some(name.clone());
-        self.turn_page(self.book.clone(), Change { remove, ..Change::default() }).await?;
+        self.commit_leases(self.book.clone(), Change { remove, ..Change::default() }).await?;
         self.shared.damaged.send_modify(|rows| {
             let others = rows.iter().filter(|row| row.name.to_ascii_lowercase() != name.key());
             *rows = Arc::new(others.cloned().collect());

@@ -5,7 +5,7 @@ use crate::host::pod::{Handle, tail};
 use crate::host::rules;
 use crate::host::supervisor::{Restore, Supervisor, internal};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
-use crate::scope::loan::Book;
+use crate::scope::lease::LeaseTable;
 use crate::store::{Change, Wanted};
 use serde_json::json;
 
@@ -45,7 +45,7 @@ impl Supervisor {
         let mut next = self.book.clone();
         next.go_live(&handle.name.key());
         let wanted = vec![(handle.name.clone(), Wanted::Live)];
-        self.turn_page_if_unused(next, Change { wanted, ..Change::default() }).await?;
+        self.commit_leases_if_unused(next, Change { wanted, ..Change::default() }).await?;
         crate::crash_point!("restore-stored");
         let live = handle.live(Vec::new()).await;
         crate::crash_point!("restore-live");
@@ -53,7 +53,7 @@ impl Supervisor {
             let mut next = self.book.clone();
             next.stop(&handle.name.key());
             let wanted = vec![(handle.name.clone(), Wanted::Stopped)];
-            self.turn_page(next, Change { wanted, ..Change::default() }).await?;
+            self.commit_leases(next, Change { wanted, ..Change::default() }).await?;
             // It was stopped before, which its parent knows.
             let parent = handle.info.borrow().parent.clone();
             handle.stopped(parent).await;
@@ -113,7 +113,7 @@ impl Supervisor {
         steps
     }
 
-    async fn step(&self, handle: &Handle, book: &mut Book) -> PlanStep {
+    async fn step(&self, handle: &Handle, book: &mut LeaseTable) -> PlanStep {
         let (name, key) = (handle.name.clone(), handle.name.key());
         if let Err(refusal) = self.must_not_be_stopping(&name) {
             let notes = vec![refusal.message];

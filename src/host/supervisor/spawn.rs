@@ -1,7 +1,7 @@
 //! Children: checked whole before anything happens, made in one transaction, undone when their
 //! first message does not arrive.
 
-use crate::config::choice::Asked;
+use crate::config::model_select::WantedModel;
 use crate::config::settings::WorkspaceSettings;
 use crate::config::workspace::Workspace;
 use crate::host::pod::life::{self, Resolved};
@@ -11,7 +11,7 @@ use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::create::{Plan, inherited};
 use crate::host::supervisor::{Supervisor, internal};
 use crate::protocol::{Event, Method, PodName, Refusal, SpawnPod, State};
-use crate::scope::loan::NotLent;
+use crate::scope::lease::NotLent;
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::Change;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Supervisor {
         let mut next = self.book.clone();
         next.remove(&child.name.key());
         let remove = Some(child.name.clone());
-        let removed = self.turn_page(next, Change { remove, ..Change::default() }).await;
+        let removed = self.commit_leases(next, Change { remove, ..Change::default() }).await;
         crate::crash_point!("unspawn-stored");
         // Who spawned it reads of it in the answer, and of a child that is gone nobody has news.
         let parent = child.info.borrow().parent.clone();
@@ -225,7 +225,7 @@ impl Supervisor {
         if let Some((name, profile)) = profile {
             if let Some(spec) = profile.model {
                 let says = WorkspaceSettings::load(&parental.workspace);
-                let asked = Some(Asked::new(spec, format!("profile {name}")));
+                let asked = Some(WantedModel::new(spec, format!("profile {name}")));
                 let model = life::choose(&self.shared, asked, &parental.env, cwd, &says);
                 resolved.model = model.map_err(invalid)?;
             }

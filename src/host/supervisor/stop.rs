@@ -76,7 +76,8 @@ impl Supervisor {
         let live = |name: &PodName| self.book.holder(&name.key()).is_some_and(|h| h.live);
         let leaving: Vec<PodName> = names.into_iter().filter(live).collect();
         let wanted = leaving.iter().map(|name| (name.clone(), Wanted::Stopped)).collect();
-        if let Err(refusal) = self.turn_page(next, Change { wanted, ..Change::default() }).await {
+        if let Err(refusal) = self.commit_leases(next, Change { wanted, ..Change::default() }).await
+        {
             for handle in leaving.iter().filter_map(|name| self.shared.pod(name)) {
                 // They are not stopped, so they take orders again.
                 let _ = handle.live(Vec::new()).await;

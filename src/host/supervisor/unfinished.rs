@@ -3,9 +3,9 @@
 
 use crate::disk::{self, DiskError};
 use crate::host::supervisor::whole;
-use crate::host::{Shared, door};
+use crate::host::{Shared, listener};
 use crate::protocol::{PodName, SessionId};
-use crate::scope::loan::Book;
+use crate::scope::lease::LeaseTable;
 use crate::session::{Files, is_begun};
 use crate::store::{Change, Discard, PodRow, StoreError};
 use std::path::Path;
@@ -15,9 +15,9 @@ use std::path::Path;
 pub(super) async fn clear(
     shared: &Shared,
     rows: &mut Vec<PodRow>,
-    book: &mut Book,
+    book: &mut LeaseTable,
 ) -> Result<(), StoreError> {
-    door::sweep(shared);
+    listener::sweep(shared);
     for Discard { session, pod } in shared.store.discards().await? {
         if let Some(pod) = pod {
             if has_task(shared, session).await {
@@ -42,7 +42,7 @@ async fn has_task(shared: &Shared, session: SessionId) -> bool {
     begun.unwrap_or(true)
 }
 
-async fn remove(shared: &Shared, pod: &PodName, book: &mut Book) -> Result<(), StoreError> {
+async fn remove(shared: &Shared, pod: &PodName, book: &mut LeaseTable) -> Result<(), StoreError> {
     book.remove(&pod.key());
     let remove = Some(pod.clone());
     shared.store.change_family(Change { remove, ..whole(book) }).await

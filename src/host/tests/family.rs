@@ -1,6 +1,6 @@
-//! Pods that make Pods: through a person's orders and through the desk of a Pod's own tools.
+//! Pods that make Pods: through a person's orders and through the pod_api of a Pod's own tools.
 
-use crate::client::desk::Desk;
+use crate::client::pod_api::PodApi;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
@@ -51,8 +51,8 @@ impl Bench {
         }
     }
 
-    pub fn desk(&self, pod: &str) -> Desk {
-        Desk::new(name(pod), self.host.shared.desk.clone())
+    pub fn pod_api(&self, pod: &str) -> PodApi {
+        PodApi::new(name(pod), self.host.shared.pod_api.clone())
     }
 
     /// As the tool of `parent` does it: write on a directory below `w`.
@@ -68,7 +68,7 @@ impl Bench {
     }
 
     pub async fn spawn_with(&self, parent: &str, new: SpawnPod) -> Result<PodInfo, Refusal> {
-        match self.desk(parent).call(Some(&name(parent)), Method::Spawn(new)).await? {
+        match self.pod_api(parent).call(Some(&name(parent)), Method::Spawn(new)).await? {
             Event::Spawned { info, socket } => {
                 assert!(socket.exists(), "{}", socket.display());
                 Ok(*info)
@@ -410,15 +410,15 @@ async fn every_stop_answers_beside_spawns_sends_and_news() {
     for lane in 0..lanes {
         let bench = bench.clone();
         storm.spawn(async move {
-            let desk = bench.desk("p");
+            let pod_api = bench.pod_api("p");
             for n in 0..stops() / lanes {
                 let pod = format!("k{lane}-{n}");
                 bench.spawn("p", &pod, &format!("d{lane}")).await.unwrap();
                 let kid = name(&pod);
-                let said = desk.call(Some(&kid), Method::say("more")).await;
+                let said = pod_api.call(Some(&kid), Method::say("more")).await;
                 // It may still be busy with its first task.
                 assert!(said.is_ok() || said.is_err());
-                let stop = desk.call(Some(&kid), Method::StopPods { tree: n % 2 == 0 });
+                let stop = pod_api.call(Some(&kid), Method::StopPods { tree: n % 2 == 0 });
                 let limit = std::time::Duration::from_secs(8);
                 let stopped = tokio::time::timeout(limit, stop).await.expect("an answer in 8 s");
                 assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");

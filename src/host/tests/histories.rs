@@ -3,13 +3,13 @@
 //! end no news was lost or doubled and no process is left.
 
 use crate::client::Client;
-use crate::client::desk::Desk;
+use crate::client::pod_api::PodApi;
 use crate::host::tests::family::{name, two_writers, write};
 use crate::host::tests::start;
 use crate::host::{Host, Shared};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, Refusal, Segment, SpawnPod, State, Verdict};
-use crate::scope::loan::Loan;
+use crate::scope::lease::Lease;
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{PodRow, Wanted};
 use rusqlite::Connection;
@@ -105,9 +105,9 @@ impl Life<'_> {
     }
 
     async fn pod(&self, by: &str, to: &str, method: Method) -> Result<Event, Refusal> {
-        let desk = Desk::new(name(by), self.shared().desk.clone());
+        let pod_api = PodApi::new(name(by), self.shared().pod_api.clone());
         let to = name(to);
-        let answer = tokio::time::timeout(PATIENCE, desk.call(Some(&to), method.clone())).await;
+        let answer = tokio::time::timeout(PATIENCE, pod_api.call(Some(&to), method.clone())).await;
         answer.unwrap_or_else(|_| panic!("no answer to {method:?} of {by}"))
     }
 
@@ -165,7 +165,7 @@ impl Life<'_> {
                     2 => Verdict::Tree { rule: None },
                     _ => Verdict::Once,
                 };
-                let answer = Method::Answer { ask: ask.unwrap_or_default(), verdict };
+                let answer = Method::Decide { ask: ask.unwrap_or_default(), verdict };
                 ("answer", self.person(None, answer).await)
             }
             _ => {
@@ -319,7 +319,7 @@ fn say(dice: &mut Dice) -> Method {
 }
 
 /// What a Pod holds by the rows of the store, reckoned without the program's own book.
-fn held(row: &PodRow, loans: &[Loan]) -> Scope {
+fn held(row: &PodRow, loans: &[Lease]) -> Scope {
     let key = row.name.key();
     let mut allow = row.scope.allow.clone();
     for loan in loans.iter().filter(|loan| loan.borrower == key) {
@@ -328,7 +328,7 @@ fn held(row: &PodRow, loans: &[Loan]) -> Scope {
         }
     }
     let mut deny = row.scope.deny.clone();
-    let lent = |loan: &&Loan| loan.lender == key && loan.borrower != key;
+    let lent = |loan: &&Lease| loan.lender == key && loan.borrower != key;
     deny.extend(
         loans
             .iter()

@@ -146,15 +146,15 @@ async fn a_child_and_a_peer_that_were_restored_are_reached_and_tell_as_before() 
     // The news of its first turn is behind it.
     bench.rested("p", None).await;
     let stop = Method::StopPods { tree: false };
-    bench.desk("p").call(Some(&name("kid")), stop).await.unwrap();
+    bench.pod_api("p").call(Some(&name("kid")), stop).await.unwrap();
     bench.stop("z", false).await.unwrap();
     let mut bench = bench.restarted().await;
     for pod in ["kid", "z"] {
         bench.back(pod).await.unwrap();
     }
-    let (desk, before) = (bench.desk("p"), bench.info(&name("p")).await.last_result);
-    desk.call(Some(&name("z")), Method::Notify { message: "hi".into() }).await.unwrap();
-    desk.call(Some(&name("kid")), Method::say("again")).await.unwrap();
+    let (pod_api, before) = (bench.pod_api("p"), bench.info(&name("p")).await.last_result);
+    pod_api.call(Some(&name("z")), Method::Notify { message: "hi".into() }).await.unwrap();
+    pod_api.call(Some(&name("kid")), Method::say("again")).await.unwrap();
     bench.rested("p", before).await;
     assert_eq!(bench.said(&name("kid")).await.last().unwrap(), "You said again.");
     assert!(bench.host.shared.store.mail(&name("p")).await.unwrap().is_empty());

@@ -315,11 +315,11 @@ async fn a_peers_word_is_in_its_history_under_the_senders_name() {
     bench.call(&name("alice"), Method::Peer { name: "bob".into() }).await.unwrap();
     assert_eq!(bench.tool("tell bob word hi").await, "sent peer message to `bob`");
     bench.until("bob", |info| info.last_result.is_some() && info.state == State::Idle).await;
-    let heard = bench.entries("bob").await.into_iter().find_map(|fact| match fact {
+    let on_run_event = bench.entries("bob").await.into_iter().find_map(|fact| match fact {
         Fact::SystemItem { item: SystemItem::Notification { message, .. }, .. } => Some(message),
         _ => None,
     });
-    assert_eq!(heard.unwrap(), "[Peer message from `alice`]\nhi");
+    assert_eq!(on_run_event.unwrap(), "[Peer message from `alice`]\nhi");
     bench.call(&name("bob"), Method::Stop).await.unwrap();
     let refused = bench.tool("tell bob word hi").await;
     assert!(refused.ends_with("peer pod `bob` is not live/reachable; restore it before sending"));
@@ -443,7 +443,7 @@ async fn only_what_is_below_is_commanded() {
 async fn what_only_a_person_may_do_is_refused_of_a_pod() {
     let bench = two().await;
     let answer =
-        Method::Answer { ask: "1".into(), verdict: crate::protocol::Verdict::Tree { rule: None } };
+        Method::Decide { ask: "1".into(), verdict: crate::protocol::Verdict::Tree { rule: None } };
     let restores = Method::RestorePods { tree: true, plan: false };
     let model = Method::SetModel { model: "x".into() };
     for order in [answer, restores, model, Method::Remove, Method::Stop, Method::Watch] {

@@ -112,8 +112,9 @@ async fn news_that_comes_during_the_last_request_of_a_turn_is_not_left_lying() {
     bench.call(&pod, Method::say("long ".repeat(200))).await.unwrap();
     bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
     bench.call(&pod, Method::Notify { message: "some news".into() }).await.unwrap();
-    let heard = |e: &Event| matches!(e, Event::TextDone { text } if text == "Heard the news.");
-    bench.next(heard).await;
+    let on_run_event =
+        |e: &Event| matches!(e, Event::TextDone { text } if text == "Heard the news.");
+    bench.next(on_run_event).await;
     assert_eq!(bench.end().await, RunResult::Finished);
 }
 

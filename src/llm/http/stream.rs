@@ -1,7 +1,7 @@
 //! A response as deltas: bytes to events to deltas, with an eye on the clock. Dropping the stream
 //! closes the connection.
 
-use crate::llm::http::{Timeouts, Who, sentence};
+use crate::llm::http::{Timeouts, Who, error_text};
 use crate::llm::sse::{Decoder, Event};
 use crate::llm::wire::{Decode, Fault, Progress};
 use crate::llm::{Delta, Deltas, Failure};
@@ -88,7 +88,7 @@ impl Reader {
                 let fed = self.sse.feed(&bytes, &mut events);
                 self.decode(&events);
                 if let Err(error) = fed {
-                    self.end(&sentence::cut(&self.who, &error.to_string()));
+                    self.end(&error_text::cut(&self.who, &error.to_string()));
                 }
                 self.allowed = match self.decoder.progress() {
                     Progress::Open => self.timeouts.idle,
@@ -100,10 +100,10 @@ impl Reader {
             Ok(Ok(None)) => {
                 self.sse.finish(&mut events);
                 self.decode(&events);
-                self.end(&sentence::cut(&self.who, "it ended before it was complete"));
+                self.end(&error_text::cut(&self.who, "it ended before it was complete"));
             }
-            Ok(Err(error)) => self.end(&sentence::cut(&self.who, &sentence::cause(&error))),
-            Err(_) => self.end(&sentence::silence(&self.who, self.allowed)),
+            Ok(Err(error)) => self.end(&error_text::cut(&self.who, &error_text::cause(&error))),
+            Err(_) => self.end(&error_text::silence(&self.who, self.allowed)),
         }
     }
 
@@ -118,9 +118,9 @@ impl Reader {
             match result {
                 Ok(()) => {}
                 Err(Fault::Reported { message, retryable }) => {
-                    self.fail(sentence::reported(&self.who, &message, retryable));
+                    self.fail(error_text::reported(&self.who, &message, retryable));
                 }
-                Err(Fault::Garbled(cause)) => self.end(&sentence::cut(&self.who, &cause)),
+                Err(Fault::Garbled(cause)) => self.end(&error_text::cut(&self.who, &cause)),
             }
         }
     }

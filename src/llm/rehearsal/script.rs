@@ -1,6 +1,6 @@
 //! What a script file holds, and what is wrong with one that does not fit.
 
-use crate::config::Complaint;
+use crate::config::Diagnostic;
 use crate::llm::Usage;
 use crate::llm::rehearsal::pattern::Pattern;
 use serde::Deserialize;
@@ -165,13 +165,13 @@ type Misfit = (usize, &'static str);
 
 impl Script {
     /// The script a text holds, or what is wrong and where.
-    pub fn read(file: &Path, text: &str) -> Result<Self, Complaint> {
+    pub fn read(file: &Path, text: &str) -> Result<Self, Diagnostic> {
         let raw: RawScript =
-            toml::from_str(text).map_err(|error| Complaint::of_toml(file, text, &error))?;
+            toml::from_str(text).map_err(|error| Diagnostic::of_toml(file, text, &error))?;
         let pace =
             Pace { chunk: raw.chunk.unwrap_or(CHUNK).max(1), delay_ms: raw.delay_ms, wait_ms: 0 };
         let when = raw.when.into_iter().map(|when| read_when(when, pace)).collect::<Result<_, _>>();
-        let when = when.map_err(|(at, message)| Complaint::at(file, text, at, message))?;
+        let when = when.map_err(|(at, message)| Diagnostic::at(file, text, at, message))?;
         Ok(Self { file: file.into(), otherwise: raw.otherwise, when })
     }
 }

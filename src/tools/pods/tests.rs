@@ -1,6 +1,6 @@
 //! Each tool against a host that is played: the order it makes and the words it makes of the answer.
 
-use crate::client::desk::{Desk, Request};
+use crate::client::pod_api::{PodApi, Request};
 use crate::protocol::family::State;
 use crate::protocol::{
     EntryId, ErrorCode, Event, LastRun, Method, PodName, PodOutput, Refusal, StoppedPod,
@@ -23,7 +23,7 @@ async fn call(
     answer: Result<Event, Refusal>,
 ) -> (Option<(PodName, Method)>, Result<Output, Fault>) {
     let (requests, mut inbox) = mpsc::channel(1);
-    let desk = Desk::new(name("me"), requests);
+    let pod_api = PodApi::new(name("me"), requests);
     let text = arguments.to_string();
     let cancel = CancellationToken::new();
     let host = async move {
@@ -32,7 +32,7 @@ async fn call(
         to.send(answer).unwrap();
         Some((pod.unwrap(), method))
     };
-    let tool = async move { pods::act(verb, &text, Some(&desk), &cancel).await };
+    let tool = async move { pods::act(verb, &text, Some(&pod_api), &cancel).await };
     tokio::join!(host, tool)
 }
 
@@ -171,11 +171,11 @@ async fn a_word_to_a_peer_is_a_notification_there() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_answer_is_waited_for_no_longer_than_8_s() {
     let (requests, _inbox) = mpsc::channel(1);
-    let desk = Desk::new(name("me"), requests);
+    let pod_api = PodApi::new(name("me"), requests);
     let begun = tokio::time::Instant::now();
     let cancel = CancellationToken::new();
     let kid = r#"{"name":"kid"}"#;
-    let late = pods::act(&pods::stop::VERB, kid, Some(&desk), &cancel).await.unwrap_err();
+    let late = pods::act(&pods::stop::VERB, kid, Some(&pod_api), &cancel).await.unwrap_err();
     assert!(begun.elapsed() < std::time::Duration::from_secs(8));
     assert!(late.to_string().contains("`kid`: it has not ended within 8 s"), "{late}");
 }
@@ -183,9 +183,9 @@ async fn a_host_that_does_not_answer_is_waited_for_no_longer_than_8_s() {
 #[tokio::test]
 async fn a_cancelled_pod_waits_for_nobody() {
     let (requests, _inbox) = mpsc::channel(1);
-    let desk = Desk::new(name("me"), requests);
+    let pod_api = PodApi::new(name("me"), requests);
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let ended = pods::act(&pods::list::VERB, "{}", Some(&desk), &cancel).await.unwrap_err();
+    let ended = pods::act(&pods::list::VERB, "{}", Some(&pod_api), &cancel).await.unwrap_err();
     assert_eq!(ended, Fault::cancelled());
 }

@@ -29,17 +29,17 @@ fn bench() -> Bench {
 
 fn asks(bench: &mut Bench, id: &str, pod: &str, command: &str) {
     let ask = Box::new(ask(id, pod, command));
-    bench.host(Some(pod), Event::Asked { ask });
+    bench.host(Some(pod), Event::ApprovalRequested { ask });
 }
 
 fn answered(bench: &mut Bench, id: &str, verdict: Verdict) {
     let pod = name("tester");
-    bench.host(Some("tester"), Event::Answered { ask: id.into(), pod, verdict });
+    bench.host(Some("tester"), Event::ApprovalDecided { ask: id.into(), pod, verdict });
 }
 
 fn answers(effects: &[Effect]) -> Vec<(String, Verdict)> {
     let verdict = |method: &Method| match method {
-        Method::Answer { ask, verdict } => Some((ask.clone(), verdict.clone())),
+        Method::Decide { ask, verdict } => Some((ask.clone(), verdict.clone())),
         _ => None,
     };
     calls(effects).into_iter().filter_map(|(_, method)| verdict(method)).collect()

@@ -263,7 +263,7 @@ fn without_a_host_states_are_unknown_and_no_clock_runs() {
     bench.told(PodInfo { why: Some("which one?".into()), ..pod("bob", State::NeedsYou) });
     bench.told(pod("docs", State::Stopped));
     let ask = Box::new(ask("q", "bob", "cargo fetch"));
-    bench.host(Some("bob"), Event::Asked { ask });
+    bench.host(Some("bob"), Event::ApprovalRequested { ask });
     bench.app.setup.reconnects = false;
     bench.wait(100);
     bench.msg(Msg::HostEnded);

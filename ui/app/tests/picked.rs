@@ -27,7 +27,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Marks scout and bob.
+/// RunTracker scout and bob.
 fn marked() -> Bench {
     let mut bench = bench();
     for key in ["j", "space", "j", "j", "space"] {

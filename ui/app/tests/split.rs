@@ -243,7 +243,7 @@ fn a_question_is_in_sight_while_the_transcript_has_the_whole_width() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "z");
     let ask = Box::new(ask("q", "scout", "cargo fetch"));
-    bench.host(Some("scout"), Event::Asked { ask });
+    bench.host(Some("scout"), Event::ApprovalRequested { ask });
     assert!(bench.screen().contains("scout  Bash cargo fetch"));
 }
 

@@ -9,7 +9,7 @@ use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use yoi::protocol::{Ask, Pattern};
+use yoi::protocol::{ApprovalRequest, Pattern};
 
 /// Rows of the action that are shown before all of it is asked for.
 const BRIEF: usize = 3;
@@ -170,7 +170,7 @@ impl View<'_> {
         lines
     }
 
-    fn facts(&self, item: &Item<'_>, ask: &Ask) -> Vec<(&'static str, String)> {
+    fn facts(&self, item: &Item<'_>, ask: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
         let mut facts = vec![("because", spelt_out(&ask.because))];
         facts.extend(ask.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
@@ -228,7 +228,7 @@ pub fn more_below(rows: usize) -> String {
 }
 
 /// Who asks: the Pod, and how many others ask the same.
-fn who(asks: &[&Ask]) -> String {
+fn who(asks: &[&ApprovalRequest]) -> String {
     let Some(first) = asks.first() else { return String::new() };
     let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
     match asks.len() {
@@ -237,18 +237,18 @@ fn who(asks: &[&Ask]) -> String {
     }
 }
 
-fn brief(asks: &[&Ask]) -> String {
+fn brief(asks: &[&ApprovalRequest]) -> String {
     asks.first().map_or(String::new(), |ask| spelt_out(&ask.line()))
 }
 
 /// The exact action, wrapped.
-fn action(ask: &Ask, columns: usize) -> Vec<String> {
+fn action(ask: &ApprovalRequest, columns: usize) -> Vec<String> {
     wrap(&spelt_out(&ask.action), columns.saturating_sub(4).max(1))
 }
 
 /// Every Pod that asks, with its ancestors.
-fn askers(asks: &[&Ask]) -> String {
-    let path = |ask: &&Ask| {
+fn askers(asks: &[&ApprovalRequest]) -> String {
+    let path = |ask: &&ApprovalRequest| {
         let names = ask.lineage.iter().chain([&ask.pod]);
         names.map(ToString::to_string).collect::<Vec<_>>().join(" › ")
     };

@@ -2,7 +2,7 @@ use super::*;
 use crate::app::tests::{NOON, ask, pod};
 use yoi::protocol::State;
 
-fn family(asks: Vec<Ask>) -> Family {
+fn family(asks: Vec<ApprovalRequest>) -> Family {
     let mut family = Family::default();
     let pods = vec![pod("alice", State::NeedsYou), pod("bob", State::NeedsYou)];
     family.replace(pods, Vec::new(), asks);
@@ -11,9 +11,9 @@ fn family(asks: Vec<Ask>) -> Family {
 
 #[test]
 fn what_is_the_same_question_is_one_item_and_the_oldest_comes_first() {
-    let late = Ask { since: NOON + 9, ..ask("1", "bob", "cargo fetch") };
-    let early = Ask { since: NOON + 1, ..ask("2", "alice", "cargo publish") };
-    let same = Ask { since: NOON + 20, ..ask("3", "alice", "cargo fetch") };
+    let late = ApprovalRequest { since: NOON + 9, ..ask("1", "bob", "cargo fetch") };
+    let early = ApprovalRequest { since: NOON + 1, ..ask("2", "alice", "cargo publish") };
+    let same = ApprovalRequest { since: NOON + 20, ..ask("3", "alice", "cargo fetch") };
     let family = family(vec![late, same, early]);
     let parts: Vec<_> = items(&family).iter().map(Item::parts).collect();
     assert_eq!(parts, [vec!["2".to_owned()], vec!["1".into(), "3".into()]]);
@@ -38,7 +38,7 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
     inbox.follow(&items(&family), Attention::Here, 10_000);
     assert!(!inbox.is_armed(10_299));
     assert!(inbox.is_armed(10_300));
-    family.asked(Ask { since: NOON + 50, ..ask("9", "bob", "cargo fetch") });
+    family.asked(ApprovalRequest { since: NOON + 50, ..ask("9", "bob", "cargo fetch") });
     inbox.follow(&items(&family), Attention::Here, 10_400);
     assert!(!inbox.is_armed(10_500), "one more asks the same: it is another question now");
     assert!(inbox.is_armed(10_700));
@@ -50,7 +50,7 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
 fn the_choice_stays_with_what_was_chosen() {
     let mut family = family(vec![]);
     for (id, since) in [("1", 10), ("2", 20), ("3", 30)] {
-        family.asked(Ask { since, ..ask(id, "alice", &format!("make {id}")) });
+        family.asked(ApprovalRequest { since, ..ask(id, "alice", &format!("make {id}")) });
     }
     let mut inbox = Inbox::default();
     inbox.choose(&items(&family), 1);

@@ -4,7 +4,7 @@ use crate::pane::inbox::{spelt_out, verdict_words};
 use crate::theme::Role;
 use serde::Deserialize as _;
 use serde_json::Value;
-use yoi::protocol::{Ask, Verdict};
+use yoi::protocol::{ApprovalRequest, Verdict};
 
 /// What was asked, and the answer once there is one.
 pub struct Question {
@@ -17,7 +17,7 @@ pub struct Question {
 impl Question {
     /// Reads what was asked; `None` when it is not a question as known here.
     pub fn asked(payload: &Value) -> Option<Self> {
-        let ask = Ask::deserialize(payload).ok()?;
+        let ask = ApprovalRequest::deserialize(payload).ok()?;
         Some(Self { line: spelt_out(&ask.line()), id: ask.id, verdict: None })
     }
 

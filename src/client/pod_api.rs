@@ -1,0 +1,47 @@
+//! How a Pod's own tools reach the host: the orders a person gives, in the Pod's name and under its
+//! authority.
+
+use crate::protocol::{Event, Method, PodName, Refusal};
+use tokio::sync::{mpsc, oneshot};
+
+/// Orders of Pods that wait for the host; when it is full the asking tool waits.
+pub const WAITING: usize = 64;
+
+/// A Pod's handle to its host; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct PodApi {
+    me: PodName,
+    requests: mpsc::Sender<Request>,
+}
+
+/// An order of a Pod.
+#[derive(Debug)]
+pub struct Request {
+    /// Who asks.
+    pub by: PodName,
+    /// Whom it concerns; `None` is the host.
+    pub pod: Option<PodName>,
+    pub method: Method,
+    pub answer: oneshot::Sender<Result<Event, Refusal>>,
+}
+
+impl PodApi {
+    /// A handle for this Pod over the host's inbox.
+    pub fn new(me: PodName, requests: mpsc::Sender<Request>) -> Self {
+        Self { me, requests }
+    }
+
+    /// Whose handle it is.
+    pub fn me(&self) -> &PodName {
+        &self.me
+    }
+
+    /// Sends an order and waits for its one reply.
+    pub async fn call(&self, pod: Option<&PodName>, method: Method) -> Result<Event, Refusal> {
+        let ending = || Refusal::internal("the host is ending");
+        let (answer, reply) = oneshot::channel();
+        let request = Request { by: self.me.clone(), pod: pod.cloned(), method, answer };
+        self.requests.send(request).await.map_err(|_| ending())?;
+        reply.await.map_err(|_| ending())?
+    }
+}

@@ -1,0 +1,68 @@
+//! A sentence about a place in a file: what every error in a settings file, key map, theme or
+//! script looks like.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What is wrong, and where. Lines and columns count from 1, columns in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub file: PathBuf,
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl Diagnostic {
+    /// About the byte `at` of a file's text.
+    pub fn at(file: &Path, text: &str, at: usize, message: impl Into<String>) -> Self {
+        let (line, column) = line_and_column(text, at);
+        Self { file: file.into(), line, column, message: message.into() }
+    }
+
+    /// About the place a TOML error names.
+    pub fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let at = error.span().map_or(0, |span| span.start);
+        Self::at(file, text, at, error.message().replace('\n', "; "))
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, message } = self;
+        write!(f, "{}:{line}:{column}: {message}", file.display())
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// Where a byte of a text stands, both from 1; past the end is the end.
+pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = &text[..at];
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_counted_in_lines_and_characters_from_one() {
+        assert_eq!(line_and_column("", 0), (1, 1));
+        assert_eq!(line_and_column("a\nbc", 3), (2, 2));
+        assert_eq!(line_and_column("日本\n語x", 10), (2, 2));
+        assert_eq!(line_and_column("ab", 99), (1, 3));
+        assert_eq!(line_and_column("日", 1), (1, 1));
+    }
+
+    #[test]
+    fn a_complaint_reads_file_line_column_sentence() {
+        let complaint = Diagnostic::at(Path::new("/c/config.toml"), "a\nb", 2, "no such key");
+        assert_eq!(complaint.to_string(), "/c/config.toml:2:1: no such key");
+    }
+}

@@ -1,0 +1,346 @@
+//! Which model answers, and why: what was asked for, else what the workspace or the settings say,
+//! else the first provider whose key is there.
+
+use crate::config::catalogue::{Catalogue, Known, Provider};
+use crate::config::dirs::{Env, var};
+use crate::config::keys::Keys;
+use crate::config::models::{KeySource, Model, Wire};
+use crate::config::settings::{Settings, WorkspaceSettings};
+use crate::config::url::{self, BadUrl};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The providers whose keys are looked for when nobody chose a model, in this order.
+const ORDER: [&str; 4] = ["anthropic", "openai", "gemini", "openrouter"];
+
+/// How long a server on this machine may take to answer a probe.
+const PROBE: Duration = Duration::from_millis(300);
+
+/// What is assumed of a model when neither it nor its provider says.
+const WINDOW: u64 = 128_000;
+const MAX_OUTPUT: u64 = 16_000;
+
+/// A model, and how it came to be the one.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ModelChoice {
+    pub model: Model,
+    /// For the header: `--model`, `config.toml`, `ANTHROPIC_API_KEY is set` …
+    pub why: String,
+    /// Whether the person chose it.
+    pub chosen: bool,
+    /// What is said before the first message goes to a model nobody chose.
+    pub sends: Option<String>,
+    /// A remark, such as that the model's window is not known.
+    pub notice: Option<String>,
+}
+
+/// What somebody asked for, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedModel {
+    pub spec: String,
+    /// Such as `--model` or `:model`.
+    pub why: String,
+}
+
+impl WantedModel {
+    pub fn new(spec: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { spec: spec.into(), why: why.into() }
+    }
+}
+
+/// What a choice is made from.
+#[derive(Clone, Copy)]
+pub struct ModelContext<'a> {
+    pub settings: &'a Settings,
+    pub workspace: &'a WorkspaceSettings,
+    pub env: &'a Env,
+    pub keys: &'a Keys,
+    /// What a relative script path is relative to.
+    pub cwd: &'a Path,
+}
+
+/// The model that was named cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error(
+        "there is no provider {asked} (known: {known}); [provider.{asked}] in config.toml adds one"
+    )]
+    UnknownProvider { asked: String, known: String },
+    #[error("{0} is not of the form provider/model")]
+    Form(String),
+    #[error("{0} has no default model: name one, such as {0}/<model>")]
+    NoDefault(String),
+    #[error("{provider} has no base URL: set {variable}, or base_url in [provider.{provider}]")]
+    NoBaseUrl { provider: String, variable: String },
+    #[error(
+        "{0} has no wire: set it in [provider.{0}] to anthropic, openai_responses, openai_chat or gemini"
+    )]
+    NoWire(String),
+    #[error("{from}: {cause}")]
+    Url { from: String, cause: BadUrl },
+    #[error("rehearsal: names no script: write rehearsal:<file>")]
+    NoScript,
+}
+
+/// The model to use, `None` if there is nothing to connect to. In order: what was asked for,
+/// `YOI_MODEL`, the workspace, the settings, a key in the environment, a stored key.
+pub fn choose(
+    asked: Option<&WantedModel>,
+    place: &ModelContext<'_>,
+) -> Result<Option<ModelChoice>, ModelError> {
+    let all = Catalogue::with(place.settings);
+    let from_env = || var(place.env, "YOI_MODEL").map(|spec| WantedModel::new(spec, "YOI_MODEL"));
+    if let Some(asked) = asked.cloned().or_else(from_env) {
+        return chosen(&all, &asked, place).map(Some);
+    }
+    if let Some(choice) = of_workspace(&all, place) {
+        return Ok(Some(choice));
+    }
+    if let Some(spec) = &place.settings.model {
+        return chosen(&all, &WantedModel::new(spec, "config.toml"), place).map(Some);
+    }
+    let set = |id: &str| {
+        let names = all.providers.get(id).map_or(&[][..], Provider::key_variables);
+        names.iter().find(|name| var(place.env, name).is_some())
+    };
+    for id in ORDER {
+        if let Some(name) = set(id) {
+            return found(&all, &format!("{id}/"), format!("{name} is set"), place).map(Some);
+        }
+    }
+    let stored = place.keys.list().unwrap_or_default();
+    let first = ORDER.into_iter().find(|id| stored.iter().any(|name| name == id));
+    let Some(id) = first.or(stored.first().map(String::as_str)) else { return Ok(None) };
+    match found(&all, &format!("{id}/"), format!("a key for {id} is stored"), place) {
+        Ok(choice) => Ok(Some(choice)),
+        // A key alone does not say where to send what: then there is no model yet.
+        Err(_) if !ORDER.contains(&id) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A script whose path is absolute or one of the built-in ones.
+pub fn rehearsal(script: &str) -> Model {
+    Model {
+        wire: Wire::Rehearsal,
+        provider: "rehearsal".into(),
+        model: script.into(),
+        base_url: String::new(),
+        key: KeySource::None,
+        window: 200_000,
+        max_output: 64_000,
+        price: None,
+        images: true,
+        reasoning: crate::config::Reasoning::None,
+        own_url: true,
+    }
+}
+
+/// The model of `spec`: `provider/model`, `provider/` or `provider` for its default, a known
+/// model's bare id, or `rehearsal:<file>`; and a remark if little is known about it.
+pub fn resolve(
+    all: &Catalogue,
+    spec: &str,
+    place: &ModelContext<'_>,
+) -> Result<(Model, Option<String>), ModelError> {
+    let spec = spec.trim();
+    if let Some(script) = spec.strip_prefix("rehearsal:") {
+        return match script.trim() {
+            "" => Err(ModelError::NoScript),
+            builtin if builtin.starts_with('@') => Ok((rehearsal(builtin), None)),
+            file => Ok((rehearsal(&absolute(place.cwd, file).display().to_string()), None)),
+        };
+    }
+    let (id, name) = split(all, spec)?;
+    let Some(provider) = all.providers.get(&id) else {
+        let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
+        return Err(ModelError::UnknownProvider { asked: id, known });
+    };
+    let name = match name {
+        Some(name) => name,
+        None => provider.default_model.clone().ok_or_else(|| ModelError::NoDefault(id.clone()))?,
+    };
+    let known = all.models.get(&format!("{id}/{name}"));
+    let listed = all.models.keys().any(|spec| spec.split_once('/').is_some_and(|s| s.0 == id));
+    let model = build(&id, name, provider, known, place)?;
+    let notice = (known.is_none() && listed).then(|| {
+        format!(
+            "{} is not a model yoi knows: a window of {} tokens is assumed, and its cost is \
+                 not shown",
+            model.spec(),
+            model.window
+        )
+    });
+    Ok((model, notice))
+}
+
+fn split(all: &Catalogue, spec: &str) -> Result<(String, Option<String>), ModelError> {
+    if let Some((id, name)) = spec.split_once('/') {
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        return Ok((id.to_owned(), name));
+    }
+    if all.providers.contains_key(spec) {
+        return Ok((spec.to_owned(), None));
+    }
+    let mut owners = all.models.keys().filter_map(|known| known.split_once('/'));
+    match owners.find(|(_, name)| *name == spec) {
+        Some((id, name)) => Ok((id.to_owned(), Some(name.to_owned()))),
+        None => Err(ModelError::Form(spec.to_owned())),
+    }
+}
+
+fn build(
+    id: &str,
+    name: String,
+    provider: &Provider,
+    known: Option<&Known>,
+    place: &ModelContext<'_>,
+) -> Result<Model, ModelError> {
+    let wire = provider.wire.ok_or_else(|| ModelError::NoWire(id.to_owned()))?;
+    let (base_url, own_url) = base_url(id, provider, place)?;
+    let known = known.cloned().unwrap_or_default();
+    Ok(Model {
+        wire,
+        provider: id.to_owned(),
+        model: name,
+        key: key_source(id, provider, &base_url, place),
+        window: known.window.or(provider.window).unwrap_or(WINDOW),
+        max_output: known.max_output.or(provider.max_output).unwrap_or(MAX_OUTPUT),
+        price: known.price,
+        images: known.images.or(provider.images).unwrap_or(false),
+        reasoning: known.reasoning.or(provider.reasoning).unwrap_or_default(),
+        base_url,
+        own_url,
+    })
+}
+
+/// The address to send to, and whether it is the provider's own.
+fn base_url(
+    id: &str,
+    provider: &Provider,
+    place: &ModelContext<'_>,
+) -> Result<(String, bool), ModelError> {
+    let set = provider
+        .url_variables()
+        .iter()
+        .find_map(|name| var(place.env, name).map(|value| (name.clone(), value.to_owned())));
+    let in_settings = || {
+        let base = provider.base_url.clone()?;
+        Some((format!("[provider.{id}]"), base))
+    };
+    let Some((from, base)) = set.or_else(in_settings) else {
+        let variable = provider.url_variables().first().cloned();
+        let variable = variable.unwrap_or_else(|| "a base URL variable".into());
+        return Err(ModelError::NoBaseUrl { provider: id.into(), variable });
+    };
+    let version = provider.version.as_deref().unwrap_or(match provider.wire {
+        Some(Wire::Gemini) => "v1beta",
+        _ => "v1",
+    });
+    let joined = url::join(&base, version).map_err(|cause| ModelError::Url { from, cause })?;
+    let own = Catalogue::builtin().providers.get(id).and_then(|provider| {
+        url::join(provider.base_url.as_deref()?, provider.version.as_deref().unwrap_or("")).ok()
+    });
+    let own_url = own.as_ref() == Some(&joined);
+    Ok((joined, own_url))
+}
+
+fn key_source(
+    id: &str,
+    provider: &Provider,
+    base_url: &str,
+    place: &ModelContext<'_>,
+) -> KeySource {
+    let names = provider.key_variables();
+    if let Some(name) = names.iter().find(|name| var(place.env, name).is_some()) {
+        return KeySource::Env(name.clone());
+    }
+    match (place.keys.list(), names.first()) {
+        (Ok(stored), _) if stored.iter().any(|name| name == id) => KeySource::File(id.into()),
+        (_, None) => KeySource::None,
+        _ if url::is_loopback(base_url) => KeySource::None,
+        // Asking the damaged file for the key says what is wrong with it.
+        (Err(_), _) => KeySource::File(id.into()),
+        (_, Some(name)) => KeySource::Env(name.clone()),
+    }
+}
+
+fn chosen(
+    all: &Catalogue,
+    asked: &WantedModel,
+    place: &ModelContext<'_>,
+) -> Result<ModelChoice, ModelError> {
+    let (model, notice) = resolve(all, &asked.spec, place)?;
+    Ok(ModelChoice { model, why: asked.why.clone(), chosen: true, sends: None, notice })
+}
+
+fn found(
+    all: &Catalogue,
+    spec: &str,
+    why: String,
+    place: &ModelContext<'_>,
+) -> Result<ModelChoice, ModelError> {
+    let (model, notice) = resolve(all, spec, place)?;
+    let sends = Some(sends(&model));
+    Ok(ModelChoice { model, why, chosen: false, sends, notice })
+}
+
+/// What a workspace asks for, if it is a model known by name whose key is here. It is nobody's
+/// choice: what is sent where is said first.
+fn of_workspace(all: &Catalogue, place: &ModelContext<'_>) -> Option<ModelChoice> {
+    let spec = place.workspace.model.as_deref()?;
+    let choice = found(all, spec, "this workspace's .yoi/config.toml".into(), place).ok()?;
+    let known = all.specs().contains(&choice.model.spec());
+    let key = place.keys.resolve(&choice.model.key, place.env).is_ok();
+    (known && key).then_some(choice)
+}
+
+/// Where a message would go, and with which key.
+fn sends(model: &Model) -> String {
+    let key = match &model.key {
+        KeySource::Env(name) => format!("with the key from {name}"),
+        KeySource::File(provider) => format!("with the key stored for {provider}"),
+        KeySource::None => "without a key".into(),
+    };
+    format!("sends this workspace's text to {} {key}", url::host(&model.base_url))
+}
+
+fn absolute(cwd: &Path, file: &str) -> PathBuf {
+    std::path::absolute(cwd.join(file)).unwrap_or_else(|_| cwd.join(file))
+}
+
+/// The model servers that run on this machine and have a model loaded: Ollama and LM Studio, on
+/// loopback only, each given 300 ms.
+pub async fn probe_local(http: &reqwest::Client, place: &ModelContext<'_>) -> Vec<ModelChoice> {
+    let servers = [
+        ("ollama", "http://127.0.0.1:11434/api/tags", "/models/0/name"),
+        ("lmstudio", "http://127.0.0.1:1234/v1/models", "/data/0/id"),
+    ];
+    let all = Catalogue::with(place.settings);
+    let probes = servers.map(|(id, address, first)| async move {
+        Some((id, first_model(http, address, first).await?))
+    });
+    let answers = futures_util::future::join_all(probes).await;
+    let choice = |(id, name): (&str, String)| {
+        let (mut model, notice) = resolve(&all, &format!("{id}/{name}"), place).ok()?;
+        model.key = KeySource::None;
+        let why = format!("{id} runs on this machine");
+        let sends = Some(sends(&model));
+        Some(ModelChoice { model, why, chosen: false, sends, notice })
+    };
+    answers.into_iter().flatten().filter_map(choice).collect()
+}
+
+/// The first model a server lists, at this place of its JSON answer.
+async fn first_model(http: &reqwest::Client, address: &str, first: &str) -> Option<String> {
+    let ask = async {
+        let answer = http.get(address).send().await.ok()?.error_for_status().ok()?;
+        answer.json::<Value>().await.ok()
+    };
+    let answer = tokio::time::timeout(PROBE, ask).await.ok()??;
+    answer.pointer(first)?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! What a Pod tells: one numbered stream of events, for its own socket and for every screen, and
+//! the blocks that are still being streamed.
+
+use crate::protocol::frame::encode_event;
+use crate::protocol::{Alert, Entry, Event, Fact, InFlight, Item, PodName, RunResult};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use tokio::sync::broadcast;
+
+/// Events that wait for the slowest reader of a Pod socket; one that falls behind gets a snapshot.
+const WAITING: usize = 256;
+/// Alerts that are kept for new clients.
+const ALERTS: usize = 512;
+/// How much output of a running tool is kept for who comes later, in bytes.
+const OUTPUT: usize = 16 * 1024;
+
+/// An event on its way to the readers of a Pod socket.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    pub(crate) line: Bytes,
+    pub(crate) audience: Audience,
+}
+
+/// Who may receive an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Everyone,
+    /// Connections that use request ids.
+    Extended,
+    /// As above; a classic connection gets the words the predecessor had for a cancelled run.
+    Cancelled,
+}
+
+/// The publisher of one Pod.
+pub(crate) struct Publisher {
+    name: PodName,
+    shared: crate::host::Shared,
+    pub(crate) seq: u64,
+    readers: Option<broadcast::Sender<Published>>,
+    pub(crate) alerts: VecDeque<Alert>,
+    pub(crate) in_flight: Vec<InFlight>,
+}
+
+impl Publisher {
+    pub(crate) fn new(name: PodName, shared: crate::host::Shared) -> Self {
+        let (alerts, in_flight) = (VecDeque::new(), Vec::new());
+        Self { name, shared, seq: 0, readers: None, alerts, in_flight }
+    }
+
+    /// A new reader of the Pod socket: everything told from now on.
+    pub(crate) fn reader(&mut self) -> broadcast::Receiver<Published> {
+        self.readers.get_or_insert_with(|| broadcast::channel(WAITING).0).subscribe()
+    }
+
+    /// Tells an event to everyone who listens.
+    pub(crate) fn publish(&mut self, event: &Event) {
+        self.follow(event);
+        if let Event::Alert(alert) = event {
+            if self.alerts.len() == ALERTS {
+                self.alerts.pop_front();
+            }
+            self.alerts.push_back(alert.clone());
+        }
+        self.seq += 1;
+        self.shared.feed(Some(&self.name), Some(self.seq), screen(event).as_ref().unwrap_or(event));
+        self.tell_readers(event);
+    }
+
+    fn tell_readers(&mut self, event: &Event) {
+        let Some(readers) = &self.readers else { return };
+        if readers.receiver_count() == 0 {
+            self.readers = None;
+            return;
+        }
+        let audience = match event {
+            Event::Entry { .. } => return,
+            Event::RunEnd { result: RunResult::Cancelled } => Audience::Cancelled,
+            event if event.is_classic() => Audience::Everyone,
+            _ => Audience::Extended,
+        };
+        let line = Bytes::from(encode_event(None, None, None, event));
+        // The receivers counted above may have gone since.
+        let _ = readers.send(Published { line, audience });
+        if matches!(event, Event::Stopped) {
+            // Nothing follows: the connections end when they have written this.
+            self.readers = None;
+        }
+    }
+
+    /// Tells what was committed: the events that the entries mean, and the entries themselves.
+    pub(crate) fn committed(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            self.landed(&entry.fact);
+            if let Some(event) = derived(entry) {
+                self.publish(&event);
+            }
+            let entry = crate::session::cut(entry).unwrap_or_else(|| entry.clone());
+            self.publish(&Event::Entry { entry: Box::new(entry) });
+        }
+    }
+
+    /// What was in flight is in the log now.
+    fn landed(&mut self, fact: &Fact) {
+        match fact {
+            Fact::AssistantItem { item: Item::Message { .. }, .. } => {
+                self.in_flight.retain(|b| !matches!(b, InFlight::Text { .. }));
+            }
+            Fact::AssistantItem { item: Item::Reasoning { .. }, .. } => {
+                self.in_flight.retain(|b| !matches!(b, InFlight::Thinking { .. }));
+            }
+            Fact::AssistantItem { item: Item::ToolCall { call_id, name, .. }, .. } => {
+                self.in_flight
+                    .retain(|b| !matches!(b, InFlight::ToolCall { id, .. } if id == call_id));
+                let (id, name) = (call_id.clone(), name.clone());
+                self.in_flight.push(InFlight::Tool { id, name, output: String::new() });
+            }
+            Fact::ToolResult { item: Item::ToolResult { call_id, .. }, .. } => {
+                self.in_flight.retain(|b| !matches!(b, InFlight::Tool { id, .. } if id == call_id));
+            }
+            Fact::RunCompleted { .. } | Fact::RunErrored { .. } => self.in_flight.clear(),
+            _ => {}
+        }
+    }
+
+    /// Keeps the streaming blocks in step with what is told.
+    fn follow(&mut self, event: &Event) {
+        match event {
+            Event::TextDelta { text } => match self.in_flight.last_mut() {
+                Some(InFlight::Text { text: all }) => all.push_str(text),
+                _ => self.in_flight.push(InFlight::Text { text: text.clone() }),
+            },
+            Event::ThinkingStart => {
+                self.in_flight.push(InFlight::Thinking { text: String::new() });
+            }
+            Event::ThinkingDelta { text } => match self.in_flight.last_mut() {
+                Some(InFlight::Thinking { text: all }) => all.push_str(text),
+                _ => self.in_flight.push(InFlight::Thinking { text: text.clone() }),
+            },
+            Event::ToolCallStart { id, name } => {
+                let (id, name) = (id.clone(), name.clone());
+                self.in_flight.push(InFlight::ToolCall { id, name, arguments: String::new() });
+            }
+            Event::ToolCallArgsDelta { id, json } => {
+                for block in &mut self.in_flight {
+                    if let InFlight::ToolCall { id: of, arguments, .. } = block
+                        && of == id
+                    {
+                        arguments.push_str(json);
+                    }
+                }
+            }
+            Event::ToolOutput { id, text } => self.follow_output(id, text),
+            Event::LlmContinuation { .. } | Event::RunEnd { .. } | Event::Error { .. } => {
+                self.in_flight.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn follow_output(&mut self, id: &str, text: &str) {
+        for block in &mut self.in_flight {
+            let InFlight::Tool { id: of, output, .. } = block else { continue };
+            if of != id {
+                continue;
+            }
+            output.push_str(text);
+            let over = output.len().saturating_sub(OUTPUT);
+            let from = output.ceil_char_boundary(over);
+            output.drain(..from);
+        }
+    }
+}
+
+/// The form of an event for screens, where it is another one: they page through a transcript and
+/// are never sent a whole log.
+pub(crate) fn screen(event: &Event) -> Option<Event> {
+    let Event::RewindApplied { input, summary, .. } = event else { return None };
+    let (input, summary) = (input.clone(), summary.clone());
+    Some(Event::RewindApplied { entries: Vec::new(), input, summary })
+}
+
+/// The event of the frozen vocabulary that a committed entry means.
+fn derived(entry: &Entry) -> Option<Event> {
+    match &entry.fact {
+        Fact::SegmentStart { .. } => Some(Event::SegmentRotated { entry: Box::new(entry.clone()) }),
+        Fact::UserInput { segments, .. } => Some(Event::UserMessage { segments: segments.clone() }),
+        Fact::SystemItem { item, .. } => Some(Event::SystemItem { item: item.clone() }),
+        Fact::Invoke { trigger } => Some(Event::InvokeStart { kind: *trigger }),
+        _ => None,
+    }
+}

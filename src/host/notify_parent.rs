@@ -1,0 +1,159 @@
+//! News of a child for its parent: each fact once. The fact stands in the child's log or row; the
+//! parent's mail carries its id, so what a crash kept from being sent is sent at the next start and
+//! what was sent is not sent again.
+
+use crate::host::Shared;
+use crate::protocol::event::Line;
+use crate::protocol::{
+    ApprovalRequest, Entry, EntryId, Fact, LastRun, PodEvent, PodName, SessionId, now_ms,
+};
+use crate::session::{self, Files};
+use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
+use serde_json::json;
+
+/// How much of a log's end is read at a time, in bytes.
+const PIECE: u64 = 64 * 1024;
+/// How far back the end of a run is looked for; beyond that it was told long ago.
+const MAX_PIECES: usize = 16;
+
+/// Tells the parent how a run ended, when that is news: finished or failed. Pausing, cancelling
+/// and taking back are a person's own doing.
+pub(crate) async fn run_ended(shared: &Shared, pod: &PodName, parent: &PodName, end: &Entry) {
+    if let Some(mail) = of_run(pod, end) {
+        deliver(shared, parent, mail).await;
+    }
+}
+
+/// Tells the parent that its child was stopped, unless it did that itself: then its tool's result
+/// says so.
+pub(crate) async fn stopped(shared: &Shared, pod: &PodName, by: Option<&PodName>) {
+    // The stored row says when it was stopped, which tells this stop from every other one. One that
+    // cannot be read is told at the next start.
+    let Ok(Some(row)) = shared.store.pod(pod).await else { return };
+    let Some(parent) = &row.parent else { return };
+    let mail = of_stop(&row.name, row.session, row.since);
+    if by.is_none_or(|by| by.key() != parent.key()) {
+        return deliver(shared, parent, mail).await;
+    }
+    let id = mail.id.clone();
+    // The row stays as one that was taken, so that the next start does not tell it either. Where
+    // that fails the parent hears it once more.
+    if matches!(shared.store.add_mail(parent, mail).await, Ok(true)) {
+        let _ = shared.store.take_mail(parent, vec![id]).await;
+    }
+}
+
+/// Tells the parent that its child waits for a person.
+pub(crate) async fn asked(shared: &Shared, parent: &PodName, ask: &ApprovalRequest) {
+    deliver(shared, parent, of_ask(ask)).await;
+}
+
+/// The same at the start of a host, for what the last one did not live to tell. Wakes nobody.
+pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, ask: &ApprovalRequest) {
+    put(shared, parent, of_ask(ask)).await;
+}
+
+/// Puts into parents' mail what the last host did not live to put there, and into rows how runs
+/// ended that it did not live to note. Wakes nobody: a start runs nothing.
+pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
+    for row in rows.iter_mut() {
+        let Some(parent) = row.parent.clone() else { continue };
+        if let Some(end) = last_end(shared, row).await {
+            note(shared, row, &end).await;
+            if let Some(mail) = of_run(&row.name, &end) {
+                put(shared, &parent, mail).await;
+            }
+        }
+        if row.wanted == Wanted::Stopped {
+            put(shared, &parent, of_stop(&row.name, row.session, row.since)).await;
+        }
+    }
+}
+
+/// Stores a piece of news. What cannot be stored now is found again at the next start.
+async fn put(shared: &Shared, parent: &PodName, mail: MailboxMessage) {
+    let _ = shared.store.add_mail(parent, mail).await;
+}
+
+/// Notes how a run ended, if its host did not live to do so.
+async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
+    let known = row.last_run.as_ref().map(|run| run.entry);
+    let Some(entry) = end.id.filter(|id| known != Some(*id)) else { return };
+    let (result, error) = match &end.fact {
+        Fact::RunCompleted { result, .. } => (result.clone(), None),
+        Fact::RunErrored { interrupted: false, message } => {
+            ("failed".into(), Some(message.clone()))
+        }
+        Fact::RunErrored { interrupted: true, message } if message == "Cancelled" => {
+            ("cancelled".into(), None)
+        }
+        // One that was cut off has not ended: it can go on.
+        _ => return,
+    };
+    let last = LastRun { entry, result, error, at: end.ts };
+    // Only shown; the log says it, too.
+    let _ = shared.store.set_last_run(&row.name, &last).await;
+    row.last_run = Some(last);
+}
+
+/// Stores a piece of news and hands it to the parent, which takes it up according to its state.
+async fn deliver(shared: &Shared, parent: &PodName, mail: MailboxMessage) {
+    // The fact is kept where it came from: the next start tells what could not be stored.
+    let Ok(true) = shared.store.add_mail(parent, mail.clone()).await else { return };
+    crate::crash_point!("upward-stored");
+    if let Some(handle) = shared.pod(parent) {
+        handle.news(mail).await;
+    }
+}
+
+fn of_run(pod: &PodName, end: &Entry) -> Option<MailboxMessage> {
+    let pod_name = pod.to_string();
+    let event = match &end.fact {
+        Fact::RunCompleted { interrupted: false, .. } => PodEvent::TurnEnded { pod_name },
+        Fact::RunErrored { interrupted: false, message } => {
+            PodEvent::Errored { pod_name, message: message.clone() }
+        }
+        _ => return None,
+    };
+    Some(mail(end.id?.to_string(), &event))
+}
+
+fn of_ask(ask: &ApprovalRequest) -> MailboxMessage {
+    let message = format!("pod `{}` waits for a person: {}", ask.pod, ask.line());
+    let payload = json!({ "message": message });
+    MailboxMessage { id: ask.id.clone(), kind: MailboxKind::Notify, payload, created: now_ms() }
+}
+
+fn of_stop(pod: &PodName, session: SessionId, since: u64) -> MailboxMessage {
+    let event = PodEvent::ShutDown { pod_name: pod.to_string() };
+    mail(format!("stopped:{session}:{since}"), &event)
+}
+
+fn mail(id: String, event: &PodEvent) -> MailboxMessage {
+    // Names and texts always encode.
+    let payload = serde_json::to_value(event).unwrap_or_default();
+    MailboxMessage { id, kind: MailboxKind::PodEvent, payload, created: now_ms() }
+}
+
+/// The end of a Pod's last run, as its log has it; `None` when it is under way or never ran.
+async fn last_end(shared: &Shared, row: &PodRow) -> Option<Entry> {
+    let segment = row.segment?;
+    let files = Files::new(&shared.dirs.data, row.session);
+    let read = move || {
+        let mut before: Option<EntryId> = None;
+        for _ in 0..MAX_PIECES {
+            let page = session::page(&files, segment, None, before, PIECE).ok()?;
+            for line in page.entries.into_iter().rev() {
+                let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
+                match &entry.fact {
+                    Fact::RunCompleted { .. } | Fact::RunErrored { .. } => return Some(*entry),
+                    Fact::Invoke { .. } => return None,
+                    _ => {}
+                }
+            }
+            before = Some(page.before?);
+        }
+        None
+    };
+    tokio::task::spawn_blocking(read).await.ok().flatten()
+}

@@ -1,0 +1,89 @@
+//! How a run ended, for everyone whom that concerns, and what children have to say.
+
+use crate::host::notify_parent;
+use crate::host::pod::Pod;
+use crate::protocol::entry::domain;
+use crate::protocol::{Entry, Fact, LastRun, PodEvent, State};
+use crate::run::End;
+use crate::store::{MailboxKind, MailboxMessage};
+
+/// Whether this entry is the one that ends a run.
+pub(super) fn ends_run(fact: &Fact) -> bool {
+    match fact {
+        Fact::RunCompleted { .. } | Fact::RunErrored { .. } => true,
+        Fact::Extension { domain, .. } => domain == domain::ROLLED_BACK,
+        _ => false,
+    }
+}
+
+/// What waits in the mailbox of a Pod that has just come back, which wakes nobody, and the way on.
+pub(super) fn at_hand(rows: &[MailboxMessage]) -> Option<String> {
+    let mut children: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| row.kind == MailboxKind::PodEvent) {
+        let event = serde_json::from_value::<PodEvent>(row.payload.clone());
+        let child = event.ok().map(|event| format!("`{}`", event.pod_name()));
+        children.extend(child.filter(|child| !children.contains(child)));
+    }
+    let what = if !children.is_empty() {
+        format!("news of {} waits", children.join(" and "))
+    } else if rows.iter().any(|row| row.kind == MailboxKind::Notify) {
+        "a notification waits".into()
+    } else if !rows.is_empty() {
+        "a queued message waits".into()
+    } else {
+        return None;
+    };
+    Some(format!("{what}; :resume takes it up"))
+}
+
+impl Pod {
+    /// Keeps how the run ended and tells the parent. `entry` is the one that ended it, which is
+    /// missing when the log itself failed.
+    pub(super) async fn run_is_over(&mut self, end: &End, entry: Option<Entry>) {
+        let Some((result, error)) = outcome(end) else { return };
+        let failed = || {
+            let message = error.clone().unwrap_or_default();
+            Entry::new(Fact::RunErrored { interrupted: false, message })
+        };
+        let entry = entry.unwrap_or_else(failed);
+        let Some(id) = entry.id else { return };
+        let last = LastRun { entry: id, result: result.into(), error: error.clone(), at: entry.ts };
+        // Only shown, and in the log as well.
+        let _ = self.shared.store.set_last_run(&self.row.name, &last).await;
+        self.row.last_run = Some(last.clone());
+        self.change(|info| {
+            info.last_activity = last.at;
+            info.last_result = Some(last);
+        });
+        if let Some(parent) = self.row.parent.clone() {
+            notify_parent::run_ended(&self.shared, &self.row.name, &parent, &entry).await;
+        }
+    }
+
+    /// News that is in the mailbox already: a running turn takes it before its next request, an
+    /// idle Pod wakes, every other one finds it at its next run.
+    pub(super) async fn news(&mut self, row: MailboxMessage) {
+        if self.must_be_live().is_err() {
+            return;
+        }
+        self.hand_over(row);
+        let state = self.info.borrow().state;
+        if matches!(state, State::Idle | State::Failed) {
+            self.next_of_inbox().await;
+        }
+    }
+}
+
+/// The word for an end and what went wrong; `None` for what was no run.
+fn outcome(end: &End) -> Option<(&'static str, Option<String>)> {
+    match end {
+        End::Finished => Some(("finished", None)),
+        End::Paused => Some(("paused", None)),
+        End::LimitReached => Some(("limit_reached", None)),
+        End::RolledBack => Some(("rolled_back", None)),
+        End::Cancelled => Some(("cancelled", None)),
+        End::Failed(refusal) => Some(("failed", Some(refusal.message.clone()))),
+        // One that was cut off has not ended: it can go on.
+        End::Compacted | End::CutOff => None,
+    }
+}

@@ -1,0 +1,626 @@
+//! Questions to a person, from the call that waits to the answer that lets it go on.
+
+use super::Bench;
+use crate::host::rules;
+use crate::protocol::entry::domain;
+use crate::protocol::method::NewPod;
+use crate::protocol::{
+    ApprovalRequest, Entry, Event, Method, Pattern, PodName, RunResult, SessionId, State, Verdict,
+};
+use crate::store::{Decided, Wanted};
+use serde_json::json;
+
+/// Everything here is asked about by a rule, so that a call does something that can be seen.
+const RULES: &str = r#"
+[[permissions.rule]]
+tool = "Write"
+pattern = "*/never.txt"
+action = "deny"
+
+[[permissions.rule]]
+tool = "Write"
+action = "ask"
+
+[[permissions.rule]]
+tool = "Read"
+action = "ask"
+"#;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "write *"
+[[when.step]]
+text = "I write."
+call = [{ name = "Write", args = { file_path = "{cwd}/{1}.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "both"
+[[when.step]]
+text = "I write both."
+call = [{ name = "Write", args = { file_path = "{cwd}/a.txt", content = "x" } }, { name = "Write", args = { file_path = "{cwd}/b.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "read"
+[[when.step]]
+text = "I read."
+call = [{ name = "Read", args = { file_path = "{cwd}/note.txt" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+any = true
+text = "You said {1}."
+"#;
+
+fn once() -> Verdict {
+    Verdict::Once
+}
+
+impl Bench {
+    /// A Pod whose file tools are asked about.
+    async fn asking() -> (Self, PodName) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("home/config")).unwrap();
+        std::fs::write(root.join("home/config/config.toml"), RULES).unwrap();
+        let bench = Self::at(dir).await;
+        let script = root.join("script.toml");
+        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::write(root.join("w/note.txt"), "hello file\n").unwrap();
+        let pod = bench.new_pod(Some(&script)).await;
+        (bench, pod.name)
+    }
+
+    async fn say(&self, pod: &PodName, text: &str) {
+        self.call(pod, Method::say(text)).await.unwrap();
+    }
+
+    /// The next question that is told.
+    async fn asked(&mut self) -> ApprovalRequest {
+        let asked = self.next(|e| matches!(e, Event::ApprovalRequested { .. })).await;
+        let Event::ApprovalRequested { ask } = asked else { unreachable!() };
+        *ask
+    }
+
+    /// Waits for the end of this Pod's run; others have theirs.
+    async fn ended(&mut self, pod: &PodName) {
+        loop {
+            let line = self.events.recv().await.expect("the host is there");
+            if line.pod.as_ref() == Some(pod) && matches!(line.event, Event::RunEnd { .. }) {
+                return;
+            }
+        }
+    }
+
+    async fn answer(&self, ask: &ApprovalRequest, verdict: Verdict) -> Result<Event, String> {
+        let method = Method::Decide { ask: ask.id.clone(), verdict };
+        self.client.call(None, method).await.map_err(|refusal| refusal.message)
+    }
+
+    fn wrote(&self, name: &str) -> bool {
+        self.root.join("w").join(name).exists()
+    }
+
+    fn questions(&self) -> Vec<ApprovalRequest> {
+        self.host.shared.asks()
+    }
+
+    async fn results(&self, pod: &PodName) -> usize {
+        self.transcript(pod).await.iter().filter(|kind| *kind == "tool_result").count()
+    }
+
+    /// A Pod below another one, live after the next start of the host.
+    async fn child(&self, parent: &PodName, name: &str) -> PodName {
+        let store = &self.host.shared.store;
+        let mut row = store.pod(parent).await.unwrap().unwrap();
+        row.name = PodName::parse(name).unwrap();
+        row.parent = Some(parent.clone());
+        row.session = SessionId::new();
+        (row.segment, row.wanted, row.created) = (None, Wanted::Live, row.created + 1);
+        let name = row.name.clone();
+        store.create_pod(row).await.unwrap();
+        name
+    }
+
+    /// Where a Pod's log lies.
+    async fn files(&self, pod: &PodName) -> (crate::session::Files, crate::protocol::SegmentId) {
+        let view = self.host.shared.pod(pod).unwrap().look().await.unwrap();
+        (view.files, view.segment.unwrap())
+    }
+
+    /// Ends the host, lets something happen to its files, and starts another one.
+    async fn after(self, happens: impl AsyncFnOnce()) -> Self {
+        self.host.end().await;
+        happens().await;
+        Self::at(self._root).await
+    }
+}
+
+#[tokio::test]
+async fn a_question_shows_and_allowing_it_once_runs_that_call_and_no_other() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    assert_eq!((ask.pod.clone(), ask.tool.as_str()), (pod.clone(), "Write"));
+    assert_eq!(ask.action, bench.root.join("w/a.txt").display().to_string());
+    assert!(ask.because.starts_with("the rule `Write: *` in "), "{}", ask.because);
+    let info = bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
+    let Event::Family { asks, .. } = bench.host.shared.whole_family() else { panic!() };
+    assert_eq!(asks, std::slice::from_ref(&ask));
+    assert!(!bench.wrote("a.txt"));
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt"));
+    assert_eq!(bench.questions(), []);
+    bench.say(&pod, "write a").await;
+    assert_ne!(bench.asked().await.id, ask.id);
+}
+
+#[tokio::test]
+async fn a_rule_of_ones_own_is_written_if_it_allows_what_is_asked() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let with = |rule: &str| Verdict::Pod { rule: Some(rule.parse().unwrap()) };
+    let wrong = bench.answer(&ask, with("Write:/elsewhere/*")).await.unwrap_err();
+    assert!(wrong.contains("does not allow what is asked"), "{wrong}");
+    bench.answer(&ask, with("Write:*.txt")).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    bench.say(&pod, "write b").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt") && bench.wrote("b.txt"));
+}
+
+#[tokio::test]
+async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.answer(&ask, Verdict::Pod { rule: None }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    bench.say(&pod, "write a").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.questions(), []);
+    let Event::Policy { rules } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+        panic!()
+    };
+    let own = rules.iter().position(|rule| rule.id.is_some()).expect("the answer's rule");
+    assert_eq!(rules[own].pattern, ask.rule);
+    assert_eq!(rules[own].source, "your answer for w");
+    assert!(rules[..own].iter().any(|rule| rule.source.ends_with("config.toml")));
+    let rule = rules[own].id.unwrap();
+    bench.client.call(None, Method::Revoke { rule }).await.unwrap();
+    bench.say(&pod, "write a").await;
+    bench.asked().await;
+    let again = bench.client.call(None, Method::Revoke { rule }).await.unwrap_err();
+    assert!(again.message.contains(":policy"), "{again}");
+}
+
+#[tokio::test]
+async fn a_denial_is_read_by_the_model_and_so_is_the_rule_that_denies() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.answer(&ask, Verdict::Deny { reason: "not now".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("a.txt"));
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: not now");
+    bench.say(&pod, "write never").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.starts_with("It says: denied by policy: the rule `Write: */never.txt` in "));
+    assert!(!bench.wrote("never.txt"));
+}
+
+#[tokio::test]
+async fn a_second_answer_is_refused() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let (one, two) = tokio::join!(bench.answer(&ask, once()), bench.answer(&ask, once()));
+    let refused: Vec<String> = [one, two].into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused, ["that question was answered or withdrawn already"]);
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.results(&pod).await, 1);
+    let why = Verdict::Withdrawn { why: String::new() };
+    assert!(bench.answer(&ask, why).await.is_err());
+}
+
+#[tokio::test]
+async fn pausing_takes_the_question_back_and_the_call_never_runs() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "both").await;
+    let ask = bench.asked().await;
+    let waits = bench.call(&pod, Method::Resume).await.unwrap_err().message;
+    assert!(waits.contains("waits for you: Write "), "{waits}");
+    bench.call(&pod, Method::Pause).await.unwrap();
+    let told = bench.next(|e| matches!(e, Event::ApprovalDecided { .. })).await;
+    let verdict = Verdict::Withdrawn { why: "the turn was paused".into() };
+    assert_eq!(told, Event::ApprovalDecided { ask: ask.id.clone(), pod: pod.clone(), verdict });
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.questions(), []);
+    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    assert!(bench.answer(&ask, once()).await.is_err());
+    assert_eq!(bench.results(&pod).await, 2, "both calls are closed");
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("a.txt") && !bench.wrote("b.txt"));
+}
+
+#[tokio::test]
+async fn a_question_survives_the_host_and_its_answer_resumes_that_call_once_and_those_behind_it() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "both").await;
+    let ask = bench.asked().await;
+    let mut bench = bench.restarted().await;
+    let info = bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+    let refused = bench.call(&pod, Method::say("x")).await.unwrap_err().message;
+    assert!(refused.contains("answer it first"), "{refused}");
+    assert!(!bench.wrote("a.txt"));
+    bench.answer(&ask, once()).await.unwrap();
+    let next = bench.asked().await;
+    assert!(next.action.ends_with("/b.txt"), "{next:?}");
+    assert!(bench.wrote("a.txt") && !bench.wrote("b.txt"));
+    let mut bench = bench.restarted().await;
+    bench.answer(&next, Verdict::Deny { reason: "one is enough".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("b.txt"));
+    assert_eq!(bench.results(&pod).await, 2);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: one is enough");
+}
+
+#[tokio::test]
+async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let files = bench.files(&pod).await;
+    let mut bench = bench
+        .after(async move || {
+            let (files, segment) = files;
+            let (journal, _) = crate::session::Journal::open(&files, segment).await.unwrap();
+            let payload = json!({ "ask": ask.id, "verdict": Verdict::Once });
+            let answered = Entry::extension(domain::ANSWERED, payload);
+            journal.commit(vec![answered]).await.unwrap();
+            journal.close().await;
+        })
+        .await;
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.questions(), []);
+    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote("a.txt"));
+    assert_eq!(bench.results(&pod).await, 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let store = bench.host.shared.store.clone();
+    let decided = Decided { ask: ask.id.clone(), verdict: once(), rule: None };
+    let mut bench = bench
+        .after(async move || {
+            assert!(store.answer_ask(decided).await.unwrap());
+        })
+        .await;
+    let info = bench.is(&pod, State::Paused).await;
+    assert!(info.why.unwrap().ends_with("is answered; :resume goes on"));
+    assert!(!bench.wrote("a.txt"), "a start runs nothing");
+    assert!(bench.answer(&ask, once()).await.is_err());
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt"));
+    assert_eq!(bench.results(&pod).await, 1);
+}
+
+#[tokio::test]
+async fn a_question_that_only_the_log_holds_is_asked_again() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    let (store, id) = (bench.host.shared.store.clone(), ask.id.clone());
+    let mut bench = bench.after(async move || store.end_asks(vec![id]).await.unwrap()).await;
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.wrote("a.txt"));
+    bench.is(&pod, State::Idle).await;
+}
+
+#[tokio::test]
+async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.answer(&ask, Verdict::Tree { rule: None }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.host.shared.store.policy().await.unwrap().len(), 1);
+    bench.say(&pod, "write b").await;
+    bench.asked().await;
+    let bench = bench.restarted().await;
+    assert_eq!(bench.questions().len(), 1);
+    bench.call(&pod, Method::Stop).await.unwrap();
+    assert_eq!(bench.questions(), []);
+    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    assert_eq!(bench.host.shared.store.policy().await.unwrap(), []);
+    let mut bench = bench;
+    bench.client.call(None, Method::Restore { name: pod.to_string() }).await.unwrap();
+    bench.is(&pod, State::Paused).await;
+    assert_eq!(bench.questions(), []);
+}
+
+#[tokio::test]
+async fn cancelling_a_turn_that_waits_at_rest_drops_it_with_its_question() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    bench.asked().await;
+    let mut bench = bench.restarted().await;
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.questions(), []);
+    bench.say(&pod, "hello").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "You said hello.");
+    let mut bench = bench.restarted().await;
+    bench.is(&pod, State::Idle).await;
+}
+
+#[tokio::test]
+async fn an_answer_for_the_subtree_answers_what_a_child_asks_too_and_will_ask() {
+    let (bench, pod) = Bench::asking().await;
+    let kid = bench.child(&pod, "kid").await;
+    let mut bench = bench.restarted().await;
+    bench.say(&kid, "read").await;
+    let kids = bench.asked().await;
+    assert_eq!(kids.lineage, std::slice::from_ref(&pod));
+    // The parent hears of it, which is a turn of its own.
+    bench.ended(&pod).await;
+    bench.is(&pod, State::Idle).await;
+    bench.say(&pod, "read").await;
+    let own = bench.asked().await;
+    assert_eq!((&own.rule, &own.action), (&kids.rule, &kids.action));
+    bench.answer(&own, Verdict::Tree { rule: None }).await.unwrap();
+    bench.ended(&kid).await;
+    assert_eq!(bench.questions(), []);
+    bench.is(&kid, State::Idle).await;
+    bench.say(&kid, "read").await;
+    bench.ended(&kid).await;
+    assert_eq!(bench.questions(), []);
+    assert!(bench.said(&kid).await.pop().unwrap().contains("It says: "));
+}
+
+#[tokio::test]
+async fn an_answer_for_one_pod_leaves_others_waiting() {
+    let (bench, pod) = Bench::asking().await;
+    let kid = bench.child(&pod, "kid").await;
+    let mut bench = bench.restarted().await;
+    bench.say(&kid, "read").await;
+    let kids = bench.asked().await;
+    bench.ended(&pod).await;
+    bench.is(&pod, State::Idle).await;
+    bench.say(&pod, "read").await;
+    let own = bench.asked().await;
+    bench.answer(&own, Verdict::Pod { rule: None }).await.unwrap();
+    bench.ended(&pod).await;
+    assert_eq!(bench.questions(), [kids]);
+    let rule = Pattern { tool: "Read".into(), pattern: own.action };
+    assert_eq!(own.rule, rule);
+}
+
+#[tokio::test]
+async fn a_child_that_asks_is_news_for_its_parent_once() {
+    let (bench, pod) = Bench::asking().await;
+    let kid = bench.child(&pod, "kid").await;
+    let mut bench = bench.restarted().await;
+    bench.say(&kid, "read").await;
+    let ask = bench.asked().await;
+    bench.ended(&pod).await;
+    let mut bench = bench.restarted().await;
+    bench.is(&kid, State::NeedsYou).await;
+    let page = bench.call(&pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
+    let text = serde_json::to_string(&page.unwrap()).unwrap();
+    let news = format!("pod `kid` waits for a person: {}", ask.line());
+    assert_eq!(text.matches(&format!("\"message\":\"{news}\"")).count(), 1, "{text}");
+    assert_eq!(bench.host.shared.store.mail(&pod).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_rules_of_a_workspace_ask_and_deny_and_are_named() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("w/.yoi")).unwrap();
+    let rules =
+        "[[permissions.rule]]\ntool = \"Write\"\npattern = \"*/b.txt\"\naction = \"deny\"\n";
+    std::fs::write(bench.root.join("w/.yoi/config.toml"), rules).unwrap();
+    bench.say(&pod, "write b").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.contains("the rule `Write: */b.txt` in ") && said.contains(".yoi/config.toml"));
+    let Event::Policy { rules } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+        panic!()
+    };
+    assert!(rules.iter().any(|rule| rule.source.ends_with("w/.yoi/config.toml")));
+}
+
+#[tokio::test]
+async fn a_write_outside_the_scope_asks_for_scope_and_gets_it_with_the_answer() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let ask = bench.asked().await;
+    let target = bench.root.join("else/x.txt");
+    assert_eq!(ask.action, target.display().to_string());
+    let lease = ask.lease.clone().expect("it asks for scope");
+    assert_eq!((lease.target, lease.permission), (target, crate::scope::Permission::Write));
+    assert!(ask.line().ends_with("(outside its scope)"));
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.root.join("else/x.txt").exists());
+    let scope = bench.info(&pod).await.scope;
+    assert!(scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
+}
+
+#[tokio::test]
+async fn changing_what_git_executes_is_asked_about_and_the_answer_opens_it_for_that_call_only() {
+    let (mut bench, pod) = Bench::asking().await;
+    for _ in 0..2 {
+        bench.say(&pod, "write .git/hooks/x").await;
+        let ask = bench.asked().await;
+        assert!(ask.because.ends_with("hooks or the configuration of a git repository"));
+        assert_eq!((ask.rule.tool.as_str(), &ask.lease), ("Write+git", &None));
+        assert!(!bench.wrote(".git/hooks/x.txt"));
+        bench.answer(&ask, once()).await.unwrap();
+        assert_eq!(bench.end().await, RunResult::Finished);
+        assert!(bench.wrote(".git/hooks/x.txt"));
+        std::fs::remove_file(bench.root.join("w/.git/hooks/x.txt")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_no_answer_can_open_is_refused_without_a_question() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write ../../../../../../../../proc/x").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.contains("path is the kernel's own"), "{said}");
+}
+
+#[tokio::test]
+async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes_on() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    let new = NewPod { cwd: bench.root.join("else"), ..NewPod::default() };
+    bench.client.call(None, Method::New(new)).await.unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let ask = bench.asked().await;
+    let refused = bench.answer(&ask, once()).await.unwrap_err();
+    assert!(refused.contains("`else` holds write on "), "{refused}");
+    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+    bench.answer(&ask, Verdict::Deny { reason: String::new() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: a person said no");
+}
+
+#[tokio::test]
+async fn an_answer_that_a_pause_overtakes_is_what_the_log_says_and_the_call_does_not_run() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.is(&pod, State::NeedsYou).await;
+    let decided = Decided { ask: ask.id.clone(), verdict: once(), rule: None };
+    assert!(bench.host.shared.store.answer_ask(decided).await.unwrap());
+    bench.call(&pod, Method::Pause).await.unwrap();
+    bench.is(&pod, State::Paused).await;
+    let (files, segment) = bench.files(&pod).await;
+    let answers = crate::session::records(&files.segment(segment), domain::ANSWERED).unwrap();
+    let said = answers.iter().map(|entry| json!(entry)["payload"]["verdict"]["verdict"].clone());
+    assert_eq!(said.collect::<Vec<_>>(), ["once"]);
+    assert_eq!(bench.results(&pod).await, 1);
+    assert!(!bench.wrote("a.txt"));
+    assert_eq!(bench.questions(), []);
+}
+
+#[tokio::test]
+async fn a_fork_of_a_pod_that_waits_goes_its_way_and_leaves_the_question_alone() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let ask = bench.asked().await;
+    bench.is(&pod, State::NeedsYou).await;
+    let before = (bench.info(&pod).await, bench.transcript(&pod).await);
+    for (fork, order) in [("f", Method::Resume), ("g", Method::say("hello"))] {
+        let fork = PodName::parse(fork).unwrap();
+        bench.call(&pod, Method::Fork { name: Some(fork.clone()), at: None }).await.unwrap();
+        assert_eq!(bench.info(&fork).await.state, State::Paused);
+        bench.call(&fork, order).await.unwrap();
+        loop {
+            let line = bench.events.recv().await.expect("the host is there");
+            assert!(!matches!(line.event, Event::ApprovalDecided { .. }), "{:?}", line.event);
+            if line.pod.as_ref() == Some(&fork) && matches!(line.event, Event::RunEnd { .. }) {
+                break;
+            }
+        }
+        assert_eq!(bench.results(&fork).await, 1, "its copy of the call is closed");
+        assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+        let stored = bench.host.shared.store.asks_of(&pod).await.unwrap();
+        assert_eq!(stored.iter().map(|row| row.verdict.clone()).collect::<Vec<_>>(), [None]);
+    }
+    assert_eq!((bench.info(&pod).await, bench.transcript(&pod).await), before);
+    bench.answer(&ask, once()).await.unwrap();
+    bench.ended(&pod).await;
+    assert!(bench.wrote("a.txt"));
+    assert_eq!(bench.results(&pod).await, 1);
+}
+
+#[tokio::test]
+async fn scope_is_not_given_for_a_question_that_nobody_asks_any_more() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let ask = bench.asked().await;
+    let (shared, orders) = (&bench.host.shared, bench.host.supervisor.clone());
+    let decided = Decided { ask: "another".into(), verdict: once(), rule: None };
+    let lease = ask.lease.clone().unwrap();
+    let refused = rules::extend(orders, pod.clone(), lease, Some(decided)).await.unwrap_err();
+    assert_eq!(refused.message, "that question was answered or withdrawn already");
+    assert_eq!(shared.store.loans().await.unwrap(), []);
+    let scope = bench.info(&pod).await.scope;
+    assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
+    bench.answer(&ask, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 1);
+}
+
+impl Bench {
+    /// The state of a live Pod in the words of the frozen wire: on its socket, in a list, and for
+    /// who wants to restore it.
+    async fn words(&self, pod: &PodName) -> [String; 3] {
+        let handle = self.host.shared.pod(pod).unwrap();
+        let socket = json!(handle.subscribe().await.unwrap().status);
+        let Ok(Event::PodsListed { pods }) = self.call(pod, Method::ListPods).await else {
+            panic!("a list")
+        };
+        let restore = Method::Restore { name: pod.to_string() };
+        let Ok(Event::PodRestored { result }) = self.call(pod, restore).await else {
+            panic!("it is live")
+        };
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or("none").to_owned();
+        [word(&socket), word(&pods[0]["live"]["status"]), word(&result["status"])]
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_an_answer_reads_as_running_everywhere_also_over_a_restart() {
+    let (mut bench, pod) = Bench::asking().await;
+    assert_eq!(bench.words(&pod).await, ["idle"; 3]);
+    bench.say(&pod, "write a").await;
+    bench.asked().await;
+    bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(bench.words(&pod).await, ["running"; 3]);
+    let mut bench = bench.restarted().await;
+    bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(bench.words(&pod).await, ["running"; 3]);
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.words(&pod).await, ["paused"; 3]);
+}
+
+#[tokio::test]
+async fn a_pod_that_waits_for_a_key_reads_as_idle_everywhere() {
+    let mut bench = Bench::new().await;
+    let model = Some("anthropic/claude-x".into());
+    let new = NewPod { cwd: bench.root.join("w"), model, ..NewPod::default() };
+    bench.client.call(None, Method::New(new)).await.unwrap();
+    let pod = PodName::parse("w").unwrap();
+    assert!(bench.call(&pod, Method::say("x")).await.is_err());
+    bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(bench.words(&pod).await, ["idle"; 3]);
+}

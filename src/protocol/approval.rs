@@ -1,0 +1,177 @@
+//! Questions to a person: an action that policy does not decide alone, and the answers to it.
+
+use crate::protocol::name::PodName;
+use crate::scope::Rule;
+use serde::{Deserialize, Serialize};
+
+/// What a Pod asks a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    /// The id of the `yoi.asked` entry in the Pod's log.
+    pub id: String,
+    pub pod: PodName,
+    /// Its ancestors, the root first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lineage: Vec<PodName>,
+    /// The tool call that waits.
+    pub call_id: String,
+    pub tool: String,
+    /// The exact action: the whole command, the path, the name.
+    pub action: String,
+    /// Why it has to be asked, in words: what it needs that its scope or policy does not give.
+    pub because: String,
+    /// What the model said it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The scope the Pod acts under.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<Rule>,
+    /// What an answer that allows adds to that scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Rule>,
+    /// The rule that an answer for the Pod or the subtree writes.
+    pub rule: Pattern,
+    /// Milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+/// Characters of the action in [`ApprovalRequest::line`].
+const MAX_LINE: usize = 80;
+
+impl ApprovalRequest {
+    /// The question in one line: `Bash cargo fetch (network)`.
+    pub fn line(&self) -> String {
+        let first = self.action.lines().next().unwrap_or("");
+        let shown: String = first.chars().take(MAX_LINE).collect();
+        let rest = if shown.len() < self.action.trim_end().len() { "…" } else { "" };
+        let line = format!("{} {shown}{rest}", self.tool);
+        let needs = self.needs().collect::<Vec<_>>().join(", ");
+        match (needs.as_str(), &self.lease) {
+            ("", None) => line,
+            ("", Some(_)) => format!("{line} (outside its scope)"),
+            (needs, _) => format!("{line} ({needs})"),
+        }
+    }
+
+    /// What a command needs beyond its walls, in words.
+    pub fn needs(&self) -> impl Iterator<Item = &str> {
+        self.rule.tool.split('+').skip(1)
+    }
+}
+
+/// What a rule of policy speaks about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pattern {
+    /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that.
+    pub tool: String,
+    /// `*` and `?` over what the call is about: its command, its file, the pattern and the directory
+    /// of its search, the name of its Pod; `\` takes their meaning away.
+    pub pattern: String,
+}
+
+/// A text that is no rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a rule has the form <tool>:<pattern>, such as 'Bash:cargo *'")]
+pub struct NotAPattern;
+
+impl std::str::FromStr for Pattern {
+    type Err = NotAPattern;
+
+    /// As [`Display`](std::fmt::Display) writes it.
+    fn from_str(text: &str) -> Result<Self, NotAPattern> {
+        match text.split_once(':') {
+            Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => {
+                Ok(Self { tool: tool.into(), pattern: pattern.into() })
+            }
+            _ => Err(NotAPattern),
+        }
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    /// As `--allow` takes it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.tool, self.pattern)
+    }
+}
+
+/// An answer. `Pod` and `Tree` write a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// This once.
+    Once,
+    /// From now on, for this Pod.
+    Pod {
+        /// Instead of [`ApprovalRequest::rule`]; it must allow what is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Pattern>,
+    },
+    /// From now on, for this Pod and everything below it.
+    Tree {
+        /// As for the Pod.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Pattern>,
+    },
+    /// No; the model reads the reason.
+    Deny {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Nobody has to answer any more: the Pod was stopped or its turn dropped.
+    Withdrawn { why: String },
+}
+
+/// What policy says about an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// A rule of policy, where it comes from and whom it binds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRule {
+    /// The number by which it is revoked; `None` for one that stands in a file or the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// The Pod it was answered for; `None` binds everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<PodName>,
+    /// Whether it binds what is below that Pod, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree: bool,
+    #[serde(flatten)]
+    pub pattern: Pattern,
+    pub action: Action,
+    /// Where it comes from, in words.
+    pub source: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_one_line_with_what_it_needs() {
+        let mut ask = ApprovalRequest {
+            id: "1".into(),
+            pod: PodName::parse("alice").unwrap(),
+            lineage: vec![],
+            call_id: "c".into(),
+            tool: "Bash".into(),
+            action: "cargo fetch".into(),
+            because: String::new(),
+            reason: None,
+            scope: vec![],
+            lease: None,
+            rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
+            since: 0,
+        };
+        assert_eq!(ask.line(), "Bash cargo fetch (network)");
+        ask.action = "cd x\nmake".into();
+        assert_eq!(ask.line(), "Bash cd x… (network)");
+    }
+}

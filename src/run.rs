@@ -1,0 +1,441 @@
+//! One run: model, tools, model, until the model is done. A run owns the Pod's `SessionState` while it
+//! lasts; it commits to the log first and tells the Pod's actor second, through `RunEvent`.
+
+use crate::llm::{Provider, retry};
+use crate::protocol::entry::domain;
+use crate::protocol::{
+    Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunResult, Segment, SegmentId,
+    SessionId, SystemItem, Trigger, TurnResult,
+};
+use crate::session::{Files, LogError};
+use crate::store::{MailboxMessage, Store};
+use crate::{config::models::Model, protocol::PodName, tools};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub mod approval;
+mod attach;
+mod batch;
+mod commands;
+mod compact;
+pub mod context;
+mod interrupt;
+mod mailbox;
+mod session_state;
+pub mod policy;
+mod prompt;
+mod stream;
+
+pub use approval::ApprovalDecided;
+pub(crate) use batch::label;
+pub use commands::Commands;
+pub use interrupt::Interrupt;
+pub(crate) use interrupt::halted;
+pub use policy::Policy;
+pub use session_state::SessionState;
+
+/// What a run is given and does not change.
+#[derive(Clone)]
+pub struct Setup {
+    pub pod: PodName,
+    pub session: SessionId,
+    pub files: Files,
+    pub store: Store,
+    /// `None`: no model is known, and a message is answered with what is missing.
+    pub model: Option<(Model, Provider)>,
+    pub tools: tools::Context,
+    pub limits: Limits,
+    pub policy: retry::Policy,
+    pub rules: Policy,
+    pub workspace: PathBuf,
+    /// The payload of the `yoi.pod` entry that every segment begins with.
+    pub identity: serde_json::Value,
+    /// Stands in the place of the general instruction in the system prompt.
+    pub instruction: Option<String>,
+    /// What the Pod holds at this moment: lending changes it in the middle of a run.
+    pub scope: ScopeNow,
+    /// Where a command that starts is made known.
+    pub commands: Commands,
+    /// What other live Pods write now.
+    pub others: OthersNow,
+}
+
+/// Looks up a scope.
+pub type ScopeNow = Arc<dyn Fn() -> crate::scope::Scope + Send + Sync>;
+/// Looks up paths.
+pub type OthersNow = Arc<dyn Fn() -> Vec<std::path::PathBuf> + Send + Sync>;
+
+/// A message to a Pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    pub segments: Vec<Segment>,
+    /// The Pod that sent it; `None` is a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<PodName>,
+}
+
+impl Input {
+    /// As a row of the mailbox holds it.
+    pub fn payload(&self) -> serde_json::Value {
+        // Texts and a name always encode.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What a row of the mailbox holds; earlier rows are the segments alone.
+    pub fn read(payload: serde_json::Value) -> Option<Self> {
+        if payload.is_array() {
+            let segments = serde_json::from_value(payload).ok()?;
+            return Some(Self { segments, from: None });
+        }
+        serde_json::from_value(payload).ok()
+    }
+}
+
+/// The numbers that bound a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Model requests in one run.
+    pub max_turns: u32,
+    /// The part of the context window at which the history is compacted.
+    pub compact_at: f64,
+    /// How many tokens of the newest history a compaction keeps verbatim.
+    pub keep_tokens: u64,
+    pub pruning: context::Pruning,
+}
+
+/// Why a run begins.
+pub enum Start {
+    /// A person's or a parent's message; the sender learns the entry once it is durable.
+    User { input: Input, taken: Option<String>, accepted: Option<Accepted> },
+    /// Notifications or child events that wait in the mailbox.
+    MailboxMessage,
+    /// Go on with what was interrupted.
+    Resume { accepted: Option<Accepted> },
+    /// A person answered what an earlier run asked: go on with the call that waited.
+    ApprovalDecided { answered: ApprovalDecided, accepted: Option<Accepted> },
+    /// Only compact.
+    Compact { accepted: Option<Accepted> },
+}
+
+/// Published once what was asked for is durable, with its entry if it has one.
+pub type Accepted = oneshot::Sender<Result<Option<EntryId>, Refusal>>;
+
+/// How a run reaches the Pod's actor and is reached by it.
+pub struct Ports {
+    /// Waits when it is full: a slow actor slows the stream down, nothing is lost.
+    pub out: mpsc::Sender<RunEvent>,
+    pub halt: watch::Receiver<Interrupt>,
+    /// Rows that arrived while the run is under way. When it is full they stay in the store and
+    /// wake the Pod afterwards.
+    pub mail: mpsc::Receiver<MailboxMessage>,
+    /// Answers to what the run asked.
+    pub answers: mpsc::Receiver<ApprovalDecided>,
+}
+
+/// What a run tells the Pod's actor, in order.
+#[derive(Debug)]
+pub enum RunEvent {
+    Event(Event),
+    /// These entries are durable; the segment is this long now.
+    Committed {
+        entries: Vec<Entry>,
+        end: u64,
+    },
+    /// The run writes to another segment from here on.
+    Rotated {
+        segment: SegmentId,
+        end: u64,
+    },
+    /// The run waits for a person.
+    ApprovalRequested(Box<crate::protocol::ApprovalRequest>),
+    /// It waits no more.
+    ApprovalDecided(ApprovalDecided),
+    /// What it does now, in one line.
+    Doing(String),
+    /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
+    Context {
+        tokens: u64,
+        cost: Option<f64>,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum End {
+    Finished,
+    Paused,
+    LimitReached,
+    /// Nothing had come of it: the input was taken back.
+    RolledBack,
+    Cancelled,
+    Compacted,
+    /// It did not end by itself and was ended; its log says so when it is opened next.
+    CutOff,
+    /// The provider, a tool or the log failed; the text says which.
+    Failed(Refusal),
+}
+
+/// Why a step of a run did not go on.
+pub(crate) enum Stopped {
+    Halted,
+    Failed(Refusal),
+}
+
+impl From<LogError> for Stopped {
+    fn from(error: LogError) -> Self {
+        Self::Failed(Refusal::internal(error.to_string()))
+    }
+}
+
+/// A run under way.
+pub(crate) struct Run {
+    pub(crate) setup: Setup,
+    pub(crate) mind: SessionState,
+    pub(crate) ports: Ports,
+    /// The first entry of a run that a person's input began, from which it is taken back when
+    /// nothing came of it.
+    first: Option<(EntryId, Vec<Segment>)>,
+    /// Why this run began; `None` while it only compacts.
+    pub(crate) trigger: Option<Trigger>,
+    /// Whether a model said or a tool did anything yet, or mail was taken that is told only once.
+    pub(crate) acted: bool,
+    requests: u32,
+}
+
+/// Runs until the model is done or something stops it. The mind comes back with what it learned,
+/// or not at all when its log failed and must be opened and checked anew.
+pub async fn run(
+    setup: Setup,
+    mind: Option<SessionState>,
+    segment: Option<SegmentId>,
+    start: Start,
+    ports: Ports,
+) -> (Option<SessionState>, End) {
+    let mut start = start;
+    let opened = match mind {
+        Some(mind) => Ok(mind),
+        None => session_state::open(&setup, segment, &ports.out).await,
+    };
+    let mind = match opened {
+        Ok(mind) => mind,
+        Err(refusal) => {
+            start.refuse(&refusal);
+            return (None, End::Failed(refusal));
+        }
+    };
+    let mut run = Run { setup, mind, ports, first: None, trigger: None, acted: false, requests: 0 };
+    let end = run.all(start).await;
+    let healthy = !matches!(&end, End::Failed(r) if r.code == ErrorCode::Internal);
+    (healthy.then_some(run.mind), end)
+}
+
+impl Start {
+    /// The run cannot begin; whoever waits for it learns why.
+    pub fn refused(mut self, refusal: &Refusal) {
+        self.refuse(refusal);
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        let (Self::User { accepted, .. }
+        | Self::Resume { accepted }
+        | Self::ApprovalDecided { accepted, .. }
+        | Self::Compact { accepted }) = self
+        else {
+            return;
+        };
+        if let Some(accepted) = accepted.take() {
+            // The asker may have gone.
+            let _ = accepted.send(Err(refusal.clone()));
+        }
+    }
+}
+
+impl Run {
+    async fn all(&mut self, start: Start) -> End {
+        let outcome = match start {
+            Start::Compact { accepted } => return self.compact_now(accepted).await,
+            Start::User { taken: Some(row), accepted, .. } if self.has_taken(&row) => {
+                self.taken(Some(row)).await;
+                answer(accepted, None);
+                return End::Finished;
+            }
+            start => self.begin(start).await,
+        };
+        let outcome = match outcome {
+            Ok(()) => self.turns().await,
+            Err(stopped) => Err(stopped),
+        };
+        match outcome {
+            Ok(end) => self.close(end).await,
+            Err(Stopped::Halted) => self.halted().await,
+            Err(Stopped::Failed(refusal)) => self.failed(refusal).await,
+        }
+    }
+
+    /// Commits why this run begins.
+    async fn begin(&mut self, start: Start) -> Result<(), Stopped> {
+        let fresh = matches!(start, Start::User { .. });
+        self.trigger = Some(Trigger::UserSend);
+        if let Start::ApprovalDecided { answered, accepted } = start {
+            return self.go_on_with(answered, accepted).await;
+        }
+        self.withdraw().await?;
+        self.close_open_calls(fresh).await?;
+        match start {
+            Start::User { input: Input { segments, from }, taken, accepted } => {
+                let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
+                let first = invoke.id.map(|id| (id, segments.clone()));
+                self.first = first.filter(|_| from.is_none());
+                let fact = Fact::UserInput { segments: segments.clone(), taken, from };
+                let input = Entry::new(fact);
+                let (id, row) = (input.id, taken_id(&input));
+                crate::crash_point!("input-received");
+                self.commit(vec![invoke, input]).await?;
+                crate::crash_point!("input-committed");
+                self.taken(row).await;
+                answer(accepted, id);
+                crate::run::attach::references(self, &segments).await
+            }
+            Start::MailboxMessage => self.commit_invoke_for_mail().await,
+            Start::Resume { accepted } => {
+                self.commit(vec![Entry::extension(domain::RESUMED, json!({}))]).await?;
+                crate::crash_point!("resume-committed");
+                answer(accepted, None);
+                self.ask_to_go_on().await
+            }
+            Start::ApprovalDecided { .. } | Start::Compact { .. } => Ok(()),
+        }
+    }
+
+    /// A model is never asked to complete its own words without being told to.
+    async fn ask_to_go_on(&mut self) -> Result<(), Stopped> {
+        let last = self.mind.state.history.last().map(|kept| &kept.item);
+        if !matches!(last, Some(Item::Message { role: Role::Assistant, .. })) {
+            return Ok(());
+        }
+        let item = SystemItem::Interrupt { body: prompt::RESUMED.into() };
+        self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
+    }
+
+    /// Calls that nothing answered get the word that they were interrupted: they never run again.
+    pub(crate) async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
+        let interrupted = self.mind.state.interrupted;
+        let cut = self.mind.state.cut_at.is_some();
+        let open = std::mem::take(&mut self.mind.state.open_calls);
+        let mut entries: Vec<Entry> = open
+            .iter()
+            .map(|(id, _)| {
+                let item = if cut { context::cut_off(id) } else { context::interrupted(id) };
+                Entry::new(Fact::ToolResult { item, files: Vec::new() })
+            })
+            .collect();
+        if fresh && interrupted {
+            let body = prompt::INTERRUPTED.to_owned();
+            entries.push(Entry::new(Fact::SystemItem {
+                item: SystemItem::Interrupt { body },
+                taken: None,
+            }));
+        }
+        self.mind.state.interrupted = false;
+        if entries.is_empty() { Ok(()) } else { self.commit(entries).await }
+    }
+
+    /// Asks and acts until the model has nothing more to do.
+    async fn turns(&mut self) -> Result<End, Stopped> {
+        loop {
+            self.drain_mail().await?;
+            if self.requests >= self.setup.limits.max_turns {
+                return Ok(End::LimitReached);
+            }
+            self.compact_when_full().await?;
+            self.requests += 1;
+            let turn = self.mind.state.turn_count;
+            self.publish(Event::TurnStart { turn }).await;
+            let calls = self.ask().await?;
+            self.mind.state.turn_count = turn + 1;
+            self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
+            if !calls.is_empty() {
+                self.call_tools(calls).await?;
+            } else if !self.drain_mail().await? {
+                return Ok(End::Finished);
+            }
+        }
+    }
+
+    /// Makes entries durable, then tells.
+    pub(crate) async fn commit(&mut self, entries: Vec<Entry>) -> Result<(), Stopped> {
+        let end = self.mind.journal.commit(entries.clone()).await?;
+        for entry in &entries {
+            self.mind.state.apply(entry);
+        }
+        self.send(RunEvent::Committed { entries, end }).await;
+        Ok(())
+    }
+
+    pub(crate) async fn publish(&self, event: Event) {
+        self.send(RunEvent::Event(event)).await;
+    }
+
+    pub(crate) async fn doing(&self, what: impl Into<String>) {
+        self.send(RunEvent::Doing(what.into())).await;
+    }
+
+    pub(crate) async fn send(&self, out: RunEvent) {
+        // An actor that is gone has nobody to tell; the run is ended by its handle.
+        let _ = self.ports.out.send(out).await;
+    }
+
+    /// How many tokens the next request takes.
+    pub(crate) fn tokens(&self) -> u64 {
+        context::tokens(&self.mind.system, &self.mind.state.history, self.mind.state.usage)
+    }
+
+    async fn close(&mut self, end: End) -> End {
+        let result = if matches!(end, End::LimitReached) { "limit_reached" } else { "finished" };
+        let entries = vec![
+            Entry::new(Fact::TurnEnd { turn_count: self.mind.state.turn_count }),
+            Entry::new(Fact::RunCompleted { interrupted: false, result: result.into() }),
+        ];
+        crate::crash_point!("run-ending");
+        match self.commit(entries).await {
+            Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
+            Ok(()) | Err(Stopped::Halted) => {}
+        }
+        crate::crash_point!("run-ended");
+        let result = match end {
+            End::LimitReached => RunResult::LimitReached,
+            _ => RunResult::Finished,
+        };
+        self.publish(Event::RunEnd { result }).await;
+        end
+    }
+
+    async fn failed(&mut self, refusal: Refusal) -> End {
+        let fact = Fact::RunErrored { interrupted: false, message: refusal.message.clone() };
+        let turn_count = self.mind.state.turn_count;
+        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
+        if refusal.code != ErrorCode::Internal {
+            // When the log fails now, the first failure is still the one to report.
+            let _ = self.commit(entries).await;
+        }
+        self.publish(refusal.clone().into()).await;
+        End::Failed(refusal)
+    }
+}
+
+fn taken_id(entry: &Entry) -> Option<String> {
+    match &entry.fact {
+        Fact::UserInput { taken, .. } => taken.clone(),
+        _ => None,
+    }
+}
+
+pub(crate) fn answer(accepted: Option<Accepted>, entry: Option<EntryId>) {
+    if let Some(accepted) = accepted {
+        // The asker may have gone.
+        let _ = accepted.send(Ok(entry));
+    }
+}

@@ -1,0 +1,202 @@
+//! Asking a person: the open call waits, the question and its answer are in the log before anyone
+//! hears of them, and a call starts only when its answer is there.
+
+use crate::protocol::entry::domain;
+use crate::protocol::{ApprovalRequest, Entry, Item, Refusal, Verdict, now_ms};
+use crate::run::batch::{Call, Planned, Say};
+use crate::run::policy::{Decision, Question};
+use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, halted};
+use serde_json::json;
+
+/// An answer on its way to the run that waits for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalDecided {
+    /// The id of the question.
+    pub ask: String,
+    pub verdict: Verdict,
+}
+
+impl Run {
+    /// Puts the question and waits for its answer, or until the run is halted: then the question
+    /// is withdrawn, unless the host ends; it is asked on by the next one.
+    pub(crate) async fn ask_person(
+        &mut self,
+        call: &Call,
+        question: &Question,
+    ) -> Result<Option<Verdict>, Stopped> {
+        let ask = self.put(call, question).await?;
+        let verdict = match self.answer_to(&ask.id).await {
+            Some(verdict) => verdict,
+            None if *self.ports.halt.borrow() == Interrupt::Leave => return Ok(None),
+            None => return self.take_back(&ask.id, self.why_withdrawn()).await.map(Some),
+        };
+        self.settle(&ask.id, &verdict, Vec::new()).await?;
+        Ok(Some(verdict))
+    }
+
+    /// Withdraws a question. The log says what a person answered meanwhile; the call does not run
+    /// either way.
+    async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
+        let withdrawn = Verdict::Withdrawn { why: why.into() };
+        let counts = self.setup.store.withdraw_ask(id, withdrawn.clone()).await;
+        let counts = counts.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
+        self.settle(id, &counts, Vec::new()).await?;
+        Ok(withdrawn)
+    }
+
+    fn why_withdrawn(&self) -> &'static str {
+        match *self.ports.halt.borrow() {
+            Interrupt::Cancel => "the turn was cancelled",
+            Interrupt::Stop => "the pod was stopped",
+            Interrupt::Go | Interrupt::Pause | Interrupt::Leave => "the turn was paused",
+        }
+    }
+
+    /// The question in the log, then in the store, then told.
+    async fn put(&mut self, call: &Call, question: &Question) -> Result<ApprovalRequest, Stopped> {
+        let mut entry = Entry::extension(domain::ASKED, json!({}));
+        let id = entry.id.map(|id| id.to_string()).unwrap_or_default();
+        let ask = ApprovalRequest {
+            id,
+            pod: self.setup.pod.clone(),
+            lineage: self.setup.rules.kin.lineage(),
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            action: question.action.clone(),
+            because: question.because.clone(),
+            reason: question.reason.clone(),
+            scope: (self.setup.scope)().allow,
+            lease: question.grant.lease.clone(),
+            rule: question.rule.clone(),
+            since: now_ms(),
+        };
+        if let crate::protocol::Fact::Extension { payload, .. } = &mut entry.fact {
+            *payload = serde_json::to_value(&ask).unwrap_or_default();
+        }
+        self.commit(vec![entry]).await?;
+        crate::crash_point!("ask-committed");
+        let stored = self.setup.store.add_ask(ask.clone()).await;
+        stored.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
+        crate::crash_point!("ask-stored");
+        self.send(RunEvent::ApprovalRequested(Box::new(ask.clone()))).await;
+        Ok(ask)
+    }
+
+    /// The answer to this question; `None` when the run is halted first.
+    async fn answer_to(&mut self, id: &str) -> Option<Verdict> {
+        let mut halt = self.ports.halt.clone();
+        loop {
+            tokio::select! {
+                biased;
+                () = halted(&mut halt) => return None,
+                answer = self.ports.answers.recv() => match answer {
+                    Some(ApprovalDecided { ask, verdict }) if ask == id => return Some(verdict),
+                    // One that came too late for its own question.
+                    Some(_) => {}
+                    None => {
+                        // The actor is gone, and with it everyone who could be told.
+                        halted(&mut halt).await;
+                        return None;
+                    }
+                },
+            }
+        }
+    }
+
+    /// The answer in the log, then out of the store, then told. `before` is committed with it.
+    async fn settle(
+        &mut self,
+        id: &str,
+        verdict: &Verdict,
+        before: Vec<Entry>,
+    ) -> Result<(), Stopped> {
+        let mut entries = before;
+        entries.push(answer_entry(id, verdict));
+        self.commit(entries).await?;
+        crate::crash_point!("answer-committed");
+        self.forget(id, verdict).await;
+        Ok(())
+    }
+
+    async fn forget(&mut self, id: &str, verdict: &Verdict) {
+        // The log has the answer: where this fails the row is dropped at the next start.
+        let _ = self.setup.store.end_asks(vec![id.to_owned()]).await;
+        let answered = ApprovalDecided { ask: id.to_owned(), verdict: verdict.clone() };
+        self.send(RunEvent::ApprovalDecided(answered)).await;
+    }
+
+    /// Withdraws the question that an interrupted run left, when it goes on without its answer. One
+    /// that came with another Pod's history is that Pod's.
+    pub(crate) async fn withdraw(&mut self) -> Result<(), Stopped> {
+        let own = |ask: &&ApprovalRequest| ask.pod.key() == self.setup.pod.key();
+        let Some(ask) = self.mind.state.question().filter(own).cloned() else { return Ok(()) };
+        self.take_back(&ask.id, "the turn went on without an answer").await.map(drop)
+    }
+
+    /// Goes on where an earlier run asked: the call that waited, then those behind it, none of
+    /// which has started.
+    pub(crate) async fn go_on_with(
+        &mut self,
+        ApprovalDecided { ask: id, verdict }: ApprovalDecided,
+        accepted: Option<Accepted>,
+    ) -> Result<(), Stopped> {
+        let resumed = Entry::extension(domain::RESUMED, json!({}));
+        let Some(ask) = self.mind.state.question().filter(|ask| ask.id == id).cloned() else {
+            // The log has an answer to it already: the call is not run twice.
+            self.forget(&id, &verdict).await;
+            self.close_open_calls(false).await?;
+            self.commit(vec![resumed]).await?;
+            crate::run::answer(accepted, None);
+            return Ok(());
+        };
+        self.settle(&ask.id, &verdict, vec![resumed]).await?;
+        crate::run::answer(accepted, None);
+        let mut calls = self.open_calls();
+        let behind = calls.iter().position(|call| call.id == ask.call_id).map(|at| at + 1);
+        let later = calls.split_off(behind.unwrap_or(calls.len()));
+        let Some(asked) = calls.pop() else { return self.call_tools(later).await };
+        for call in &calls {
+            self.close_call(call).await?;
+        }
+        let mut plan = vec![Planned { call: asked, say: Say::Person(verdict) }];
+        plan.extend(self.plan(later).await);
+        self.acted = true;
+        self.carry_out(plan).await
+    }
+
+    /// The calls of the last reply that have no result, in call order.
+    fn open_calls(&self) -> Vec<Call> {
+        let open = &self.mind.state.open_calls;
+        let is_open = |id: &str| open.iter().any(|(open, _)| open == id);
+        let calls = self.mind.state.history.iter().filter_map(|kept| match &kept.item {
+            Item::ToolCall { call_id, name, arguments } if is_open(call_id) => {
+                Some(Call { id: call_id.clone(), name: name.clone(), arguments: arguments.clone() })
+            }
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    /// What a call that was asked about gets, now that it may start.
+    pub(crate) async fn granted(&self, call: &Call) -> Decision {
+        let decision = self.decide(std::slice::from_ref(call)).await.pop();
+        match decision {
+            Some(Decision::Ask(question)) => Decision::Allow(question.grant),
+            Some(decided) => decided,
+            None => Decision::Deny("not started: it could not be looked at again".into()),
+        }
+    }
+}
+
+/// What the log says of an answer.
+pub fn answer_entry(id: &str, verdict: &Verdict) -> Entry {
+    Entry::extension(domain::ANSWERED, json!({ "ask": id, "verdict": verdict }))
+}
+
+/// What the model reads of a call that a person denied.
+pub(crate) fn denial(reason: &str) -> String {
+    match reason.trim() {
+        "" => "denied: a person said no".into(),
+        reason => format!("denied: {reason}"),
+    }
+}

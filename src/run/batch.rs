@@ -1,0 +1,306 @@
+//! The tool calls of one reply: in groups that may run together, each result committed when its
+//! call ends. What policy says of each is known before the first starts; one that a person is
+//! asked about goes alone, and so does one that is refused.
+
+use crate::protocol::{Entry, Event, Fact, Item, Verdict};
+use crate::run::approval::denial;
+use crate::run::policy::{Decision, Grant, Question, telling};
+use crate::run::{Interrupt, Run, RunEvent, Stopped, context, halted};
+use crate::tools::{self, Done, Lane};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// A tool call of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}
+
+/// A call and what is known of it before it starts.
+pub(crate) struct Planned {
+    pub(crate) call: Call,
+    pub(crate) say: Say,
+}
+
+/// Who has spoken about a call.
+pub(crate) enum Say {
+    Policy(Decision),
+    Person(Verdict),
+}
+
+/// A call that may start, with what it gets.
+struct Allowed<'a> {
+    call: &'a Call,
+    grant: Grant,
+}
+
+/// Live output that waits to be told; when it is full output is only seen in the result.
+const LIVE: usize = 64;
+
+impl Run {
+    /// Runs all calls of a reply. When the run is halted, what was not done is closed as
+    /// interrupted, so no call is ever open; but the end of the host leaves one that a person was
+    /// asked about, and those behind it, as they are.
+    pub(crate) async fn call_tools(&mut self, calls: Vec<Call>) -> Result<(), Stopped> {
+        self.acted = true;
+        let plan = self.plan(calls).await;
+        self.carry_out(plan).await
+    }
+
+    pub(crate) async fn plan(&self, calls: Vec<Call>) -> Vec<Planned> {
+        let decisions = self.decide(&calls).await;
+        let planned = |(call, decision)| Planned { call, say: Say::Policy(decision) };
+        calls.into_iter().zip(decisions).map(planned).collect()
+    }
+
+    pub(crate) async fn carry_out(&mut self, plan: Vec<Planned>) -> Result<(), Stopped> {
+        let mut rest = plan.as_slice();
+        while !rest.is_empty() {
+            let (group, later) = rest.split_at(together(rest));
+            self.group(group).await?;
+            if *self.ports.halt.borrow() != Interrupt::Go {
+                let asks = self.mind.state.question().is_some();
+                for planned in later.iter().filter(|_| !asks) {
+                    self.close_call(&planned.call).await?;
+                }
+                return Err(Stopped::Halted);
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn close_call(&mut self, call: &Call) -> Result<(), Stopped> {
+        let item = context::interrupted(&call.id);
+        self.conclude(item, Vec::new()).await
+    }
+
+    async fn group(&mut self, group: &[Planned]) -> Result<(), Stopped> {
+        match group {
+            [Planned { call, say: Say::Person(verdict) }] => self.answered(call, verdict).await,
+            [Planned { call, say: Say::Policy(Decision::Deny(why)) }] => {
+                self.refuse(call, why.clone()).await
+            }
+            [Planned { call, say: Say::Policy(Decision::Ask(_)) }] => self.ask_anew(call).await,
+            group => {
+                let allowed = group.iter().filter_map(|planned| match &planned.say {
+                    Say::Policy(Decision::Allow(grant)) => {
+                        Some(Allowed { call: &planned.call, grant: grant.clone() })
+                    }
+                    Say::Policy(_) | Say::Person(_) => None,
+                });
+                self.allowed(allowed.collect()).await
+            }
+        }
+    }
+
+    /// A person is asked only if nobody has answered for good since the reply came.
+    async fn ask_anew(&mut self, call: &Call) -> Result<(), Stopped> {
+        match self.decide(std::slice::from_ref(call)).await.pop() {
+            Some(Decision::Ask(question)) => self.asked(call, &question).await,
+            Some(Decision::Allow(grant)) => self.allowed(vec![Allowed { call, grant }]).await,
+            Some(Decision::Deny(why)) => self.refuse(call, why).await,
+            None => self.close_call(call).await,
+        }
+    }
+
+    async fn asked(&mut self, call: &Call, question: &Question) -> Result<(), Stopped> {
+        match self.ask_person(call, question).await? {
+            Some(verdict) => self.answered(call, &verdict).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn answered(&mut self, call: &Call, verdict: &Verdict) -> Result<(), Stopped> {
+        match verdict {
+            Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
+                match self.granted(call).await {
+                    Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
+                    Decision::Deny(why) => self.refuse(call, why).await,
+                    Decision::Ask(_) => self.close_call(call).await,
+                }
+            }
+            Verdict::Deny { reason } => self.refuse(call, denial(reason)).await,
+            Verdict::Withdrawn { .. } => self.close_call(call).await,
+        }
+    }
+
+    /// The result of a call that does not start.
+    async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
+        self.conclude(context::refused(&call.id, why), Vec::new()).await
+    }
+
+    /// Runs calls that may; what their scope lacks is added to it first.
+    async fn allowed(&mut self, calls: Vec<Allowed<'_>>) -> Result<(), Stopped> {
+        if let [Allowed { call, grant: Grant { lease: Some(rule), .. } }] = calls.as_slice() {
+            let extended = self.setup.rules.kin.extend(rule.clone()).await;
+            if let Err(refusal) = extended {
+                return self.refuse(call, format!("denied: {}", refusal.message)).await;
+            }
+        }
+        self.call_group(&calls).await
+    }
+
+    /// What calls may use as of now.
+    pub(crate) fn context(&self) -> tools::Context {
+        tools::Context {
+            scope: (self.setup.scope)(),
+            others: (self.setup.others)(),
+            read: self.mind.state.files.clone(),
+            tasks: self.mind.tasks.clone(),
+            ..self.setup.tools.clone()
+        }
+    }
+
+    async fn call_group(&mut self, group: &[Allowed<'_>]) -> Result<(), Stopped> {
+        let Some(Allowed { call: first, .. }) = group.first() else { return Ok(()) };
+        let cancel = CancellationToken::new();
+        let shells = group.iter().filter(|allowed| allowed.call.name == "Bash");
+        let _commands: Vec<_> = shells
+            .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
+            .map(|what| self.setup.commands.begin(what))
+            .collect();
+        let contexts: Vec<tools::Context> = group
+            .iter()
+            .map(|allowed| tools::Context { needs: allowed.grant.needs.clone(), ..self.context() })
+            .collect();
+        let (live, mut shown) = mpsc::channel::<(String, String)>(LIVE);
+        self.doing(label(&first.name, &first.arguments)).await;
+        crate::crash_point!("tool-starting");
+        let calls = group.iter().zip(&contexts);
+        let mut running: FuturesUnordered<_> =
+            calls.map(|(allowed, ctx)| one(allowed.call, ctx, &cancel, live.clone())).collect();
+        let mut halt = self.ports.halt.clone();
+        loop {
+            tokio::select! {
+                biased;
+                Some((id, text)) = shown.recv() => {
+                    self.publish(Event::ToolOutput { id, text }).await;
+                }
+                done = running.next() => match done {
+                    Some((call, done)) => self.concluded(call, done).await?,
+                    None => return Ok(()),
+                },
+                () = halted(&mut halt), if !cancel.is_cancelled() => cancel.cancel(),
+            }
+        }
+    }
+
+    async fn concluded(&mut self, call: &Call, done: Done) -> Result<(), Stopped> {
+        if let Some(tasks) = done.tasks {
+            self.mind.tasks = tasks;
+        }
+        let output = done.output;
+        let item = Item::ToolResult {
+            call_id: call.id.clone(),
+            summary: output.summary,
+            content: output.content,
+            is_error: output.is_error,
+            images: output.images,
+        };
+        self.conclude(item, output.files).await?;
+        self.keep_place(output.read).await;
+        Ok(())
+    }
+
+    /// What was read of another Pod counts as read once the log holds it; a crash in between shows
+    /// it once more and loses nothing.
+    async fn keep_place(&self, read: Option<tools::Reading>) {
+        let Some(tools::Reading { pod, upto }) = read else { return };
+        // Where this fails the same text is read again.
+        let _ = self.setup.store.set_cursor(&self.setup.pod, &pod, upto).await;
+    }
+
+    async fn conclude(
+        &mut self,
+        item: Item,
+        files: Vec<crate::protocol::FileMark>,
+    ) -> Result<(), Stopped> {
+        crate::crash_point!("tool-ended");
+        self.commit(vec![Entry::new(Fact::ToolResult { item: item.clone(), files })]).await?;
+        crate::crash_point!("tool-result-committed");
+        let Item::ToolResult { call_id, summary, content, is_error, .. } = item else {
+            return Ok(());
+        };
+        let event = Event::ToolResult { id: call_id, summary, output: content, is_error };
+        self.send(RunEvent::Event(event)).await;
+        Ok(())
+    }
+}
+
+async fn one<'a>(
+    call: &'a Call,
+    ctx: &tools::Context,
+    cancel: &CancellationToken,
+    live: mpsc::Sender<(String, String)>,
+) -> (&'a Call, Done) {
+    let mut show = |text: String| {
+        // Only what is shown live is lost when the screen lags; the result holds everything.
+        let _ = live.try_send((call.id.clone(), text));
+    };
+    (call, tools::run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
+}
+
+/// How many of the next calls may run together: looks with looks, commands with commands; what
+/// changes something goes alone, in the order asked for, and so does what policy does not simply
+/// let pass.
+fn together(calls: &[Planned]) -> usize {
+    let lane = |planned: &Planned| match &planned.say {
+        Say::Policy(Decision::Allow(Grant { lease: None, .. })) => {
+            Some(tools::find(&planned.call.name).map_or(Lane::Look, |tool| tool.lane))
+        }
+        Say::Policy(_) | Say::Person(_) => None,
+    };
+    let first = calls.first().and_then(lane);
+    match first {
+        Some(Lane::Look | Lane::Shell) => calls.iter().take_while(|c| lane(c) == first).count(),
+        Some(Lane::Change | Lane::Note | Lane::Pods) | None => 1,
+    }
+}
+
+/// What a call does, in one line: the tool and what it is about, else the subject of its task.
+pub(crate) fn label(name: &str, arguments: &str) -> String {
+    let parsed: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let mut keys = telling(name).iter().chain(&["subject"]);
+    let telling = keys.find_map(|key| parsed.get(key)?.as_str());
+    let line = telling.unwrap_or("").lines().next().unwrap_or("");
+    let short: String = line.chars().take(120).collect();
+    format!("{name} {short}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(name: &str, decision: Decision) -> Planned {
+        let call = Call { id: "1".into(), name: name.into(), arguments: "{}".into() };
+        Planned { call, say: Say::Policy(decision) }
+    }
+
+    #[test]
+    fn looks_run_together_and_changes_one_by_one() {
+        let allowed = |name: &&str| planned(name, Decision::Allow(Grant::default()));
+        let of = |names: &[&str]| together(&names.iter().map(allowed).collect::<Vec<_>>());
+        assert_eq!(of(&["Read", "Grep", "Write", "Read"]), 2);
+        assert_eq!(of(&["Write", "Write"]), 1);
+        assert_eq!(of(&["Bash", "Bash", "Edit"]), 2);
+        assert_eq!(of(&["Bash", "Read"]), 1);
+    }
+
+    #[test]
+    fn what_does_not_simply_pass_goes_alone() {
+        let allow = || planned("Read", Decision::Allow(Grant::default()));
+        let deny = || planned("Read", Decision::Deny("no".into()));
+        assert_eq!(together(&[allow(), allow(), deny(), allow()]), 2);
+        assert_eq!(together(&[deny(), deny(), allow()]), 1);
+    }
+
+    #[test]
+    fn a_label_names_the_tool_and_what_it_is_about() {
+        assert_eq!(label("Bash", r#"{"command":"cargo test\nls"}"#), "Bash cargo test");
+        assert_eq!(label("TaskList", "not json"), "TaskList");
+    }
+}

@@ -1,0 +1,209 @@
+//! Compaction: the history is handed over in the model's own words to a new segment. The old
+//! segment stays, so a rewind can go back behind it.
+
+use crate::llm::{Delta, Failure, Input, Request, Stop};
+use crate::protocol::entry::Kept;
+use crate::protocol::{Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin};
+use crate::run::{
+    Accepted, End, Run, RunEvent, Stopped, answer, context, halted, prompt, session_state,
+};
+use futures_util::StreamExt as _;
+
+impl Run {
+    /// Compacts when the next request would take too much of the window. A failure is told and the
+    /// run goes on as it is.
+    pub(crate) async fn compact_when_full(&mut self) -> Result<(), Stopped> {
+        let Some((model, _)) = &self.setup.model else { return Ok(()) };
+        #[allow(clippy::cast_precision_loss)]
+        let full = self.tokens() as f64 >= model.window as f64 * self.setup.limits.compact_at;
+        if model.window == 0 || !full || self.mind.compacted {
+            return Ok(());
+        }
+        match self.compact().await {
+            Ok(()) => Ok(()),
+            Err(Stopped::Halted) => Err(Stopped::Halted),
+            Err(Stopped::Failed(refusal)) if refusal.code == ErrorCode::Internal => {
+                Err(Stopped::Failed(refusal))
+            }
+            Err(Stopped::Failed(refusal)) => {
+                self.mind.compacted = true;
+                self.publish(Event::CompactFailed { error: refusal.message }).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// A compaction that was asked for, and nothing else.
+    pub(crate) async fn compact_now(&mut self, accepted: Option<Accepted>) -> End {
+        if self.setup.model.is_none() || self.mind.state.history.is_empty() {
+            let why = if self.setup.model.is_none() {
+                "there is no model to compact with"
+            } else {
+                "there is nothing to compact yet"
+            };
+            let mut start = crate::run::Start::Compact { accepted };
+            start.refuse(&Refusal::invalid(why));
+            return End::Compacted;
+        }
+        answer(accepted, None);
+        match self.compact().await {
+            Ok(()) => {}
+            Err(Stopped::Halted) => {
+                self.publish(Event::CompactFailed { error: "cancelled".into() }).await;
+            }
+            Err(Stopped::Failed(refusal)) => {
+                self.publish(Event::CompactFailed { error: refusal.message.clone() }).await;
+                if refusal.code == ErrorCode::Internal {
+                    return End::Failed(refusal);
+                }
+            }
+        }
+        End::Compacted
+    }
+
+    async fn compact(&mut self) -> Result<(), Stopped> {
+        self.publish(Event::CompactStart).await;
+        self.doing("compacting").await;
+        let summary = self.handover().await?;
+        let mut history =
+            vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", prompt::COMPACTED)))];
+        history.extend(self.mind.tasks.snapshot().into_iter().map(kept));
+        let tail = tail(&self.mind.state.history, self.setup.limits.keep_tokens);
+        history.extend_from_slice(tail);
+        let (turn_count, cost) = (self.mind.state.turn_count, self.mind.state.cost);
+        let start = session_state::Start {
+            system: self.mind.system.clone(),
+            history,
+            compacted_from: Some(SegmentOrigin {
+                segment_id: self.mind.segment,
+                at_turn_index: turn_count,
+            }),
+            under_way: self.trigger,
+        };
+        let session = self.mind.state.session_id;
+        if let Some(cost) = cost {
+            self.setup.identity[session_state::COST] = cost.into();
+        }
+        crate::crash_point!("compact-summarised");
+        let mut next = session_state::begin(&self.setup, session, start, &self.ports.out)
+            .await
+            .map_err(Stopped::Failed)?;
+        next.compacted = true;
+        // A row may be handed over once more after its entry fell behind the compaction.
+        next.state.taken.clone_from(&self.mind.state.taken);
+        crate::crash_point!("compact-switched");
+        std::mem::replace(&mut self.mind, next).close().await;
+        crate::crash_point!("compact-closed");
+        // The count goes on where it was, also for who reads only the new segment.
+        self.commit(vec![Entry::new(Fact::TurnEnd { turn_count })]).await?;
+        self.publish(Event::CompactDone { new_segment_id: self.mind.segment }).await;
+        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        Ok(())
+    }
+
+    /// Asks the model for the handover text.
+    async fn handover(&mut self) -> Result<String, Stopped> {
+        let Some((_, provider)) = self.setup.model.clone() else {
+            return Err(failed("there is no model to compact with"));
+        };
+        let mut input = context::input(&self.mind.state.history, self.setup.limits.pruning);
+        let item = Item::message(Role::User, prompt::COMPACTION);
+        input.push(Input { item, origin: None, native: None });
+        let request = Request {
+            system: self.mind.system.clone(),
+            input,
+            tools: Vec::new(),
+            config: self.mind.state.config.clone(),
+            cache_key: self.mind.segment.to_string(),
+            blobs: self.setup.files.blobs(),
+        };
+        let mut halt = self.ports.halt.clone();
+        let text = tokio::select! {
+            biased;
+            () = halted(&mut halt) => return Err(Stopped::Halted),
+            text = collect(&provider, &request) => text,
+        };
+        match text {
+            Ok(text) if text.trim().is_empty() => Err(failed("the model gave no summary")),
+            Ok(text) => Ok(text),
+            Err(failure) => Err(failed(&failure.to_string())),
+        }
+    }
+}
+
+fn failed(why: &str) -> Stopped {
+    Stopped::Failed(Refusal::new(ErrorCode::ProviderError, format!("cannot compact: {why}")))
+}
+
+async fn collect(provider: &crate::llm::Provider, request: &Request) -> Result<String, Failure> {
+    let mut deltas = provider.open(request).await?;
+    let mut text = String::new();
+    while let Some(delta) = deltas.next().await {
+        match delta? {
+            Delta::Text(piece) => text.push_str(&piece),
+            Delta::End(Stop::EndTurn | Stop::MaxTokens | Stop::Other(_)) => return Ok(text),
+            Delta::End(Stop::Refusal(why)) => {
+                return Err(Failure::Unusable(format!("the model declined: {why}")));
+            }
+            Delta::End(Stop::ToolUse)
+            | Delta::ThinkingStart
+            | Delta::Thinking(_)
+            | Delta::ToolCallStart { .. }
+            | Delta::ToolCallArgs { .. }
+            | Delta::Block { .. }
+            | Delta::Usage(_)
+            | Delta::Unknown(_) => {}
+        }
+    }
+    Err(Failure::Cut("the answer ended before the provider said so".into()))
+}
+
+fn kept(item: Item) -> Kept {
+    Kept { id: None, origin: None, native: None, item }
+}
+
+/// The newest part of the history that fits into `tokens` and begins where a reply or a message
+/// begins, so that no call is parted from its result.
+fn tail(history: &[Kept], tokens: u64) -> &[Kept] {
+    let mut from = history.len();
+    let mut sum = 0;
+    for (at, kept) in history.iter().enumerate().rev() {
+        sum += context::tokens("", std::slice::from_ref(kept), None);
+        if sum > tokens {
+            break;
+        }
+        let after_call = at > 0
+            && matches!(history[at - 1].item, Item::ToolCall { .. } | Item::Reasoning { .. });
+        if !matches!(kept.item, Item::ToolResult { .. }) && !after_call {
+            from = at;
+        }
+    }
+    &history[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_never_parted_from_its_result() {
+        let call = |id: &str| {
+            kept(Item::ToolCall { call_id: id.into(), name: "Read".into(), arguments: "{}".into() })
+        };
+        let result = |id: &str| {
+            kept(Item::ToolResult {
+                call_id: id.into(),
+                summary: "x".repeat(40),
+                content: None,
+                is_error: false,
+                images: vec![],
+            })
+        };
+        let say = || kept(Item::message(Role::User, "y".repeat(40)));
+        let history = [say(), call("a"), call("b"), result("a"), result("b"), say()];
+        assert_eq!(tail(&history, 10), &history[5..]);
+        assert_eq!(tail(&history, 25), &history[5..]);
+        assert_eq!(tail(&history, 36), &history[1..]);
+        assert_eq!(tail(&history, 1000), &history[..]);
+    }
+}

@@ -1,0 +1,76 @@
+//! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
+
+use crate::protocol::entry::domain;
+use crate::protocol::{Entry, EntryId, Event, Fact, RunResult, Segment};
+use crate::run::{End, Run, Stopped};
+use serde_json::json;
+use tokio::sync::watch;
+
+/// What the Pod's actor wants of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    Go,
+    Pause,
+    Cancel,
+    /// As `Pause`, because the Pod is stopped: what it was told stays told.
+    Stop,
+    /// As `Stop`, for the end of the host: what a person was asked stays asked, too.
+    Leave,
+}
+
+impl Interrupt {
+    /// Whether a person wanted just this turn to halt, and can be given the input back.
+    fn is_a_persons(self) -> bool {
+        match self {
+            Self::Pause | Self::Cancel => true,
+            Self::Go | Self::Stop | Self::Leave => false,
+        }
+    }
+}
+
+impl Run {
+    /// The run was interrupted. A person's input of which nothing had come is taken back when a
+    /// person did it; every other one is kept.
+    pub(super) async fn halted(&mut self) -> End {
+        crate::crash_point!("halt-received");
+        let halt = *self.ports.halt.borrow();
+        let cancel = halt == Interrupt::Cancel;
+        let first = self.first.take();
+        if let Some((from, input)) = first.filter(|_| halt.is_a_persons() && !self.acted) {
+            return self.roll_back(from, input).await;
+        }
+        let fact = if cancel {
+            Fact::RunErrored { interrupted: true, message: "Cancelled".into() }
+        } else {
+            Fact::RunCompleted { interrupted: true, result: "paused".into() }
+        };
+        let turn_count = self.mind.state.turn_count;
+        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
+        if let Err(Stopped::Failed(refusal)) = self.commit(entries).await {
+            return self.failed(refusal).await;
+        }
+        crate::crash_point!("halt-committed");
+        let result = if cancel { RunResult::Cancelled } else { RunResult::Paused };
+        self.publish(Event::RunEnd { result }).await;
+        if cancel { End::Cancelled } else { End::Paused }
+    }
+
+    /// The entry holds the input, too, for the screen on which it is then written again.
+    async fn roll_back(&mut self, from: EntryId, input: Vec<Segment>) -> End {
+        let back = json!({ "from": from, "input": input });
+        let entry = Entry::extension(domain::ROLLED_BACK, back);
+        if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
+            return self.failed(refusal).await;
+        }
+        crate::crash_point!("halt-committed");
+        self.mind.state.interrupted = false;
+        self.publish(Event::RunEnd { result: RunResult::RolledBack }).await;
+        End::RolledBack
+    }
+}
+
+/// Resolves when the run is to halt, or when nobody owns it any more.
+pub(crate) async fn halted(halt: &mut watch::Receiver<Interrupt>) {
+    // The value is read anew by who acts on it; an error means that the actor is gone.
+    let _ = halt.wait_for(|halt| *halt != Interrupt::Go).await;
+}

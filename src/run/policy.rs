@@ -1,0 +1,494 @@
+//! What policy says of a call before it starts: it may, a person is asked, or it is refused.
+
+use crate::config::policy::{Rules, Said, Subject, exactly};
+use crate::protocol::{Action, ApprovalRequest, Pattern, PodName, Refusal};
+use crate::run::Run;
+use crate::run::batch::Call;
+use crate::sandbox::Need;
+use crate::scope::{Permission, Rule};
+use crate::store::StoredRule;
+use crate::tools::{self, Lane, Touch};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The arguments that say what a call is about, where its tool is none of ours.
+const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
+/// Bytes of an action that a person is asked about: it is shown whole or not asked about at all.
+const MAX_ACTION: usize = 16 * 1024;
+
+/// What a run knows of policy.
+#[derive(Clone)]
+pub struct Policy {
+    pub rules: Arc<Rules>,
+    pub kin: Arc<dyn FamilyView>,
+    pub walls: Walls,
+}
+
+/// Whether commands are kept inside the scope here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walls {
+    Stand,
+    /// Every command is asked about.
+    Missing,
+}
+
+/// What only the host knows: who belongs to whom, and who else holds what.
+pub trait FamilyView: Send + Sync {
+    /// The Pod's ancestors, the root first.
+    fn lineage(&self) -> Vec<PodName>;
+    /// Whether a Pod of this name is a peer of this one.
+    fn is_peer(&self, name: &str) -> bool;
+    /// Adds a rule to the Pod's lease. When it resolves, the run's scope has it.
+    fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
+}
+
+/// What is done with a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Decision {
+    Allow(Grant),
+    Ask(Box<Question>),
+    /// With what the model reads.
+    Deny(String),
+}
+
+/// What a call gets beyond the scope.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Grant {
+    pub(crate) needs: Vec<Need>,
+    pub(crate) lease: Option<Rule>,
+}
+
+/// What a person is asked about a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Question {
+    pub(crate) action: String,
+    pub(crate) because: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) rule: Pattern,
+    pub(crate) grant: Grant,
+}
+
+/// What a call wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Claim {
+    subject: Subject,
+    grant: Grant,
+    /// Why it is asked about where no rule speaks.
+    because: Option<String>,
+    reason: Option<String>,
+}
+
+impl Run {
+    /// Decides about each call, none of which has started.
+    pub(crate) async fn decide(&self, calls: &[Call]) -> Vec<Decision> {
+        let ctx = Arc::new(self.context());
+        let touch = move |call: &Call| tools::touched(&call.name, &call.arguments, &ctx);
+        let looked = look(calls, touch).await;
+        let answers = self.answers().await;
+        let policy = &self.setup.rules;
+        let decide = |(call, looked): (&Call, Looked)| match looked {
+            Ok(Some(Touch { closed: Some(why), .. })) => Decision::Deny(why),
+            Ok(touch) => judge(&policy.rules, &answers, claim(call, touch, policy)),
+            Err(why) => Decision::Deny(why),
+        };
+        calls.iter().zip(looked).map(decide).collect()
+    }
+
+    /// The answers given for good that bind this Pod: its own, then those of its ancestors for
+    /// everything below them, the nearest first; of each the newest first.
+    async fn answers(&self) -> Vec<(Pattern, Action)> {
+        // Without them more is asked, and nothing is let pass.
+        let stored = self.setup.store.policy().await.unwrap_or_default();
+        in_force(&self.setup.pod, &self.setup.rules.kin.lineage(), stored)
+            .into_iter()
+            .map(|rule| (rule.pattern, rule.action))
+            .collect()
+    }
+}
+
+/// What a call is about, or why that could not be found out.
+type Looked = Result<Option<Touch>, String>;
+
+/// Looks at each call by itself: one that brings the program to a fault takes no other with it.
+async fn look(
+    calls: &[Call],
+    touch: impl Fn(&Call) -> Option<Touch> + Clone + Send + 'static,
+) -> Vec<Looked> {
+    let looking = calls.iter().cloned().map(|call| {
+        let touch = touch.clone();
+        tokio::task::spawn_blocking(move || touch(&call))
+    });
+    let fault = |_| "not started: a fault in the program kept it from being looked at".to_owned();
+    let looked = futures_util::future::join_all(looking).await;
+    looked.into_iter().map(|touch| touch.map_err(fault)).collect()
+}
+
+/// The stored rules that bind a Pod, in the order in which they count.
+pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> Vec<StoredRule> {
+    let near: Vec<String> = lineage.iter().rev().map(PodName::key).collect();
+    let place = |rule: &StoredRule| {
+        if rule.pod.key() == pod.key() {
+            return Some(0);
+        }
+        let above = near.iter().position(|key| *key == rule.pod.key());
+        above.filter(|_| rule.tree).map(|above| above + 1)
+    };
+    let mut binding: Vec<(usize, StoredRule)> =
+        stored.into_iter().filter_map(|rule| Some((place(&rule)?, rule))).collect();
+    binding.sort_by_key(|(place, _)| *place);
+    binding.into_iter().map(|(_, rule)| rule).collect()
+}
+
+/// The call that a question is about, as policy sees it.
+pub fn subject_of(ask: &ApprovalRequest) -> Subject {
+    let word = |need: Need| ask.needs().any(|word| word == need.word()).then(|| need.word());
+    let needs = Need::ALL.into_iter().filter_map(word).collect();
+    Subject { tool: ask.tool.clone(), needs, texts: vec![ask.action.clone()] }
+}
+
+fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
+    let needs = match &touch {
+        Some(touch) => touch.needs.clone(),
+        None if call.name == "Bash" => needs(&arguments),
+        None => Vec::new(),
+    };
+    let mut texts: Vec<String> = telling(&call.name).iter().filter_map(|key| text(key)).collect();
+    texts.extend(touch.as_ref().map(|touch| touch.path.display().to_string()));
+    let lease = touch.and_then(|touch| touch.lacks);
+    let peer = call.name == "RestorePod" && text("name").is_some_and(|n| policy.kin.is_peer(&n));
+    let because = because(call, &needs, lease.as_ref(), policy)
+        .or_else(|| peer.then(|| "a peer, not a pod of its own".into()));
+    let words = needs.iter().map(|need| need.word()).collect();
+    let reason = text("reason").filter(|reason| !reason.trim().is_empty());
+    let subject = Subject { tool: call.name.clone(), needs: words, texts };
+    Claim { subject, grant: Grant { needs, lease }, because, reason }
+}
+
+/// The arguments that say what a call of this tool is about. Whatever else a call has in it, no
+/// rule looks there, and nothing in it keeps a rule from looking here.
+pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
+    let Some(found) = tools::find(tool) else { return TELLING };
+    match (found.lane, found.name) {
+        (Lane::Shell, _) => &["command"],
+        (_, "Grep" | "Glob") => &["pattern", "path"],
+        (_, "Read" | "Write" | "Edit") => &["file_path"],
+        (Lane::Pods, _) => &["name"],
+        // The Pod's own tasks.
+        (Lane::Look | Lane::Change | Lane::Note, _) => &[],
+    }
+}
+
+/// What a command says it needs; what is no need is refused by the tool itself.
+fn needs(arguments: &Value) -> Vec<Need> {
+    let named = arguments.get("needs").and_then(Value::as_array);
+    let mut needs: Vec<Need> = named
+        .into_iter()
+        .flatten()
+        .filter_map(|need| serde_json::from_value(need.clone()).ok())
+        .collect();
+    needs.sort();
+    needs.dedup();
+    needs
+}
+
+/// Why the program itself asks about a call.
+fn because(call: &Call, needs: &[Need], lease: Option<&Rule>, policy: &Policy) -> Option<String> {
+    if !needs.is_empty() {
+        let wants = if call.name == "Bash" { wants } else { file_wants };
+        return Some(needs.iter().map(|need| wants(*need)).collect::<Vec<_>>().join("; "));
+    }
+    if let Some(Rule { permission, .. }) = lease {
+        let verb = if *permission == Permission::Write { "write" } else { "read" };
+        return Some(format!("outside its scope: it may not {verb} there"));
+    }
+    let open = call.name == "Bash" && policy.walls == Walls::Missing;
+    open.then(|| "commands are not confined on this machine".into())
+}
+
+fn wants(need: Need) -> &'static str {
+    match need {
+        Need::Network => "it wants the network",
+        Need::Git => "it wants to change hooks or the configuration of a git repository",
+        Need::Outside => "it wants files outside its scope and the sockets of other programs",
+    }
+}
+
+fn file_wants(need: Need) -> &'static str {
+    match need {
+        Need::Outside => "it wants to change a directory of programs, one on PATH",
+        Need::Git | Need::Network => wants(need),
+    }
+}
+
+/// The decision, from the rules and what the call wants. Pure.
+fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
+    let tool = &claim.subject.tool;
+    match rules.said(&claim.subject, answers) {
+        Said::Allow => Decision::Allow(claim.grant),
+        Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
+        Said::Ask(rule) => ask(format!("{rule} asks"), claim),
+        Said::Nothing(default) => {
+            // What is about nothing but the Pod itself needs no policy.
+            let default = default.filter(|_| !claim.subject.texts.is_empty());
+            let stands = || format!("`[permissions] default` in {}", rules.user_file);
+            match (default, claim.because.clone()) {
+                (Some(Action::Deny), _) => denied(&format!("{} denies {tool}", stands())),
+                (Some(Action::Ask) | None, Some(because)) => ask(because, claim),
+                (Some(Action::Ask), None) => ask(format!("{} asks", stands()), claim),
+                (Some(Action::Allow), _) | (None, None) => Decision::Allow(claim.grant),
+            }
+        }
+    }
+}
+
+fn denied(why: &str) -> Decision {
+    Decision::Deny(format!("denied by policy: {why}"))
+}
+
+fn ask(because: String, claim: Claim) -> Decision {
+    let Claim { subject, grant, because: own, reason } = claim;
+    let because = match own {
+        Some(own) if own != because => format!("{because}; {own}"),
+        _ => because,
+    };
+    let rule = exactly(&subject);
+    let action = subject.texts.into_iter().next_back().unwrap_or_default();
+    if action.len() > MAX_ACTION {
+        return denied(&format!(
+            "this would have to be asked about ({because}), and nobody can judge {} KiB at a \
+             glance; put it into a script file and run that",
+            action.len().div_ceil(1024)
+        ));
+    }
+    Decision::Ask(Box::new(Question { action, because, reason, rule, grant }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::policy::{FileRule, Permissions};
+    use std::path::PathBuf;
+
+    struct Alone;
+
+    impl FamilyView for Alone {
+        fn lineage(&self) -> Vec<PodName> {
+            Vec::new()
+        }
+        fn is_peer(&self, name: &str) -> bool {
+            name == "peer"
+        }
+        fn extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    fn policy(walls: Walls) -> Policy {
+        Policy { rules: Arc::default(), kin: Arc::new(Alone), walls }
+    }
+
+    fn of(name: &str, arguments: &str, touch: Option<Touch>, walls: Walls) -> Decision {
+        let call = Call { id: "c".into(), name: name.into(), arguments: arguments.into() };
+        let policy = policy(walls);
+        judge(&policy.rules, &[], claim(&call, touch, &policy))
+    }
+
+    fn outside(permission: Permission) -> Option<Touch> {
+        let path = PathBuf::from("/else/where");
+        let lacks = Some(Rule { target: path.clone(), permission, recursive: false });
+        Some(Touch { path, lacks, ..Touch::default() })
+    }
+
+    fn guarded(path: &str, need: Need) -> Option<Touch> {
+        Some(Touch { path: path.into(), needs: vec![need], ..Touch::default() })
+    }
+
+    /// `allow`, `deny`, or why a person is asked and the rule an answer would write.
+    fn word(decision: &Decision) -> String {
+        match decision {
+            Decision::Allow(_) => "allow".into(),
+            Decision::Deny(_) => "deny".into(),
+            Decision::Ask(question) => format!("{} [{}]", question.because, question.rule),
+        }
+    }
+
+    #[test]
+    fn without_rules_only_what_leaves_the_scope_or_is_somebody_elses_is_asked_about() {
+        let inside = || Some(Touch { path: "/w/x".into(), ..Touch::default() });
+        let network = r#"{"command":"cargo fetch","needs":["network"],"reason":"crates"}"#;
+        let table = [
+            ("Read", r#"{"file_path":"/w/x"}"#, inside(), "allow"),
+            (
+                "Read",
+                r#"{"file_path":"/else/where"}"#,
+                outside(Permission::Read),
+                "outside its scope: it may not read there [Read:/else/where]",
+            ),
+            (
+                "Write",
+                r#"{"file_path":"/else/../else/where"}"#,
+                outside(Permission::Write),
+                "outside its scope: it may not write there [Write:/else/where]",
+            ),
+            (
+                "Write",
+                r#"{"file_path":"/w/.git/config"}"#,
+                guarded("/w/.git/config", Need::Git),
+                "it wants to change hooks or the configuration of a git repository [Write+git:/w/.git/config]",
+            ),
+            (
+                "Edit",
+                r#"{"file_path":"/w/bin/x"}"#,
+                guarded("/w/bin/x", Need::Outside),
+                "it wants to change a directory of programs, one on PATH [Edit+outside:/w/bin/x]",
+            ),
+            ("Bash", r#"{"command":"cargo test"}"#, None, "allow"),
+            ("Bash", network, None, "it wants the network [Bash+network:cargo fetch]"),
+            (
+                "Bash",
+                r#"{"command":"rm *","needs":["outside","git","outside"]}"#,
+                None,
+                "it wants to change hooks or the configuration of a git repository; it wants files outside its scope and the sockets of other programs [Bash+git+outside:rm \\*]",
+            ),
+            ("RestorePod", r#"{"name":"kid"}"#, None, "allow"),
+            (
+                "RestorePod",
+                r#"{"name":"peer"}"#,
+                None,
+                "a peer, not a pod of its own [RestorePod:peer]",
+            ),
+            ("SendToPeerPod", r#"{"name":"peer","message":"x"}"#, None, "allow"),
+            ("SpawnPod", r#"{"name":"kid","task":"x"}"#, None, "allow"),
+            ("TaskList", "", None, "allow"),
+            ("NoSuchTool", "not json", None, "allow"),
+        ];
+        for (tool, arguments, touch, expected) in table {
+            assert_eq!(word(&of(tool, arguments, touch, Walls::Stand)), expected, "{tool}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_cannot_be_looked_at_is_answered_and_takes_no_other_with_it() {
+        let call = |id: &str| Call { id: id.into(), name: "Read".into(), arguments: "{}".into() };
+        let touch = |call: &Call| {
+            assert!(call.id != "b", "the second call brings it to a fault");
+            Some(Touch { path: call.id.clone().into(), ..Touch::default() })
+        };
+        let looked = look(&[call("a"), call("b"), call("c")], touch).await;
+        let seen = |id: &str| Ok(Some(Touch { path: id.into(), ..Touch::default() }));
+        assert_eq!((&looked[0], &looked[2]), (&seen("a"), &seen("c")));
+        let why = looked[1].as_ref().unwrap_err();
+        assert_eq!(why, "not started: a fault in the program kept it from being looked at");
+    }
+
+    #[test]
+    fn without_walls_every_command_is_asked_about() {
+        let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
+        assert_eq!(word(&decision), "commands are not confined on this machine [Bash:ls]");
+    }
+
+    #[test]
+    fn an_argument_that_a_tool_does_not_have_hides_nothing_from_policy() {
+        let decoys = [
+            ("RestorePod", r#"{"command":"x","file_path":"/w","name":"peer"}"#, "RestorePod:peer"),
+            ("Bash", r#"{"name":"x","command":"ls"}"#, "Bash:ls"),
+        ];
+        for (tool, arguments, rule) in decoys {
+            let asked = word(&of(tool, arguments, None, Walls::Missing));
+            assert!(asked.ends_with(&format!("[{rule}]")), "{asked}");
+        }
+        let deny = |tool: &str, pattern: &str| {
+            let (tool, pattern) = (tool.into(), pattern.into());
+            let rule = FileRule { tool, pattern, action: Action::Deny };
+            let user = Permissions { default: None, rule: vec![rule] };
+            Rules { user, ..Rules::default() }
+        };
+        let evading = [
+            ("SendToPeerPod", "bob", r#"{"command":"x","path":"y","name":"bob","message":"z"}"#),
+            ("Write", "/w/no", r#"{"command":"x","file_path":"/w/no","content":"z"}"#),
+            ("Grep", "/w/no*", r#"{"command":"x","pattern":"a","path":"/w/no/b"}"#),
+            ("Grep", "key*", r#"{"pattern":"key=","path":"/w"}"#),
+            ("SpawnPod", "kid", r#"{"query":"x","url":"y","name":"kid","task":"z"}"#),
+        ];
+        for (tool, pattern, arguments) in evading {
+            let call = Call { id: "c".into(), name: tool.into(), arguments: arguments.into() };
+            let claim = claim(&call, None, &policy(Walls::Stand));
+            let decided = judge(&deny(tool, pattern), &[], claim);
+            assert!(matches!(decided, Decision::Deny(_)), "{tool} {arguments}: {decided:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_about_is_asked_about_whole_or_refused() {
+        let bash = |command: &str| {
+            let arguments = serde_json::json!({ "command": command, "needs": ["network"] });
+            of("Bash", &arguments.to_string(), None, Walls::Stand)
+        };
+        let longest = "x".repeat(MAX_ACTION);
+        let Decision::Ask(question) = bash(&longest) else { panic!("it is asked about") };
+        assert_eq!((question.action.len(), question.rule.pattern), (MAX_ACTION, longest.clone()));
+        let Decision::Deny(why) = bash(&format!("{longest}; rm x")) else {
+            panic!("it is refused")
+        };
+        assert!(why.ends_with("17 KiB at a glance; put it into a script file and run that"));
+        let plain = serde_json::json!({ "command": format!("{longest}; rm x") }).to_string();
+        assert_eq!(word(&of("Bash", &plain, None, Walls::Stand)), "allow");
+    }
+
+    #[test]
+    fn what_a_rule_allows_gets_what_it_needs() {
+        let rule = FileRule { tool: "*".into(), pattern: "*".into(), action: Action::Allow };
+        let user = Permissions { default: None, rule: vec![rule] };
+        let rules = Rules { user, ..Rules::default() };
+        let call = Call {
+            id: "c".into(),
+            name: "Bash".into(),
+            arguments: r#"{"command":"x","needs":["network"]}"#.into(),
+        };
+        let claim = claim(&call, None, &policy(Walls::Stand));
+        let grant = Grant { needs: vec![Need::Network], lease: None };
+        assert_eq!(judge(&rules, &[], claim), Decision::Allow(grant));
+    }
+
+    #[test]
+    fn a_default_stands_in_for_the_programs_own_but_not_for_what_is_only_the_pods() {
+        let decide = |action: Action, tool: &str, arguments: &str| {
+            let user = Permissions { default: Some(action), rule: vec![] };
+            let rules = Rules { user, user_file: "config.toml".into(), ..Rules::default() };
+            let call = Call { id: "c".into(), name: tool.into(), arguments: arguments.into() };
+            judge(&rules, &[], claim(&call, None, &policy(Walls::Stand)))
+        };
+        let ls = r#"{"command":"ls"}"#;
+        let asked = "`[permissions] default` in config.toml asks [Bash:ls]";
+        assert_eq!(word(&decide(Action::Ask, "Bash", ls)), asked);
+        let stands = denied("`[permissions] default` in config.toml denies Bash");
+        assert_eq!(decide(Action::Deny, "Bash", ls), stands);
+        let network = r#"{"command":"x","needs":["network"]}"#;
+        assert_eq!(word(&decide(Action::Allow, "Bash", network)), "allow");
+        assert_eq!(word(&decide(Action::Deny, "TaskList", "{}")), "allow");
+    }
+
+    #[test]
+    fn a_pods_own_answers_come_before_those_for_the_subtrees_it_is_in() {
+        let name = |name: &str| PodName::parse(name).unwrap();
+        let rule = |id: u64, pod: &str, tree: bool| StoredRule {
+            id,
+            pod: name(pod),
+            tree,
+            pattern: Pattern { tool: "Bash".into(), pattern: "x".into() },
+            action: Action::Allow,
+        };
+        let stored = vec![
+            rule(6, "root", true),
+            rule(5, "mid", true),
+            rule(4, "mid", false),
+            rule(3, "kid", false),
+            rule(2, "other", true),
+        ];
+        let binding = in_force(&name("kid"), &[name("root"), name("mid")], stored);
+        assert_eq!(binding.iter().map(|rule| rule.id).collect::<Vec<_>>(), [3, 5, 6]);
+    }
+}

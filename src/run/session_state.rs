@@ -1,0 +1,172 @@
+//! What a Pod knows while it runs: its open log and the fold of it.
+
+use crate::protocol::entry::domain;
+use crate::protocol::{
+    AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
+};
+use crate::run::{RunEvent, Setup, prompt};
+use crate::session::{Journal, Replay, replay};
+use crate::tools::tasks::Tasks;
+use tokio::sync::mpsc;
+
+/// What a Pod cost in the segments before this one, in its `yoi.pod` record.
+pub(crate) const COST: &str = "cost";
+
+/// An open log and what it says.
+pub struct SessionState {
+    pub(crate) journal: Journal,
+    pub(crate) segment: SegmentId,
+    pub(crate) system: String,
+    pub(crate) state: Replay,
+    pub(crate) tasks: Tasks,
+    /// Set by a compaction until a request was made: another one now would not help.
+    pub(crate) compacted: bool,
+}
+
+impl SessionState {
+    /// Whether the history holds this mailbox row.
+    pub fn has_taken(&self, row: &str) -> bool {
+        self.state.taken.contains(row)
+    }
+
+    /// Ends the log's writer; everything committed is on disk already.
+    pub async fn close(self) {
+        self.journal.close().await;
+    }
+}
+
+/// Opens the Pod's segment, or begins its first one.
+pub(crate) async fn open(
+    setup: &Setup,
+    segment: Option<SegmentId>,
+    out: &mpsc::Sender<RunEvent>,
+) -> Result<SessionState, Refusal> {
+    match segment {
+        Some(segment) => reopen(setup, segment, out).await,
+        None => first(setup, out).await,
+    }
+}
+
+async fn reopen(
+    setup: &Setup,
+    segment: SegmentId,
+    out: &mpsc::Sender<RunEvent>,
+) -> Result<SessionState, Refusal> {
+    let (journal, opened) = Journal::open(&setup.files, segment).await.map_err(internal)?;
+    let mut state = fold(setup, segment).await?;
+    let mut end = opened.end;
+    if changed(state.pod.as_ref(), &setup.identity) {
+        let entry = Entry::extension(domain::POD, setup.identity.clone());
+        end = journal.commit(vec![entry.clone()]).await.map_err(internal)?;
+        state.apply(&entry);
+    }
+    // Everything up to here is durable and may be shown.
+    let _ = out.send(RunEvent::Rotated { segment, end }).await;
+    let taken: Vec<String> = state.taken.iter().cloned().collect();
+    // Rows whose id the log holds were delivered; the mark was lost with the last host.
+    let _ = setup.store.take_mail(&setup.pod, taken).await;
+    let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
+    let system = state.system_prompt.clone().unwrap_or_default();
+    Ok(SessionState {
+        journal,
+        segment,
+        system,
+        tasks: Tasks::replay(&items),
+        state,
+        compacted: false,
+    })
+}
+
+async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionState, Refusal> {
+    let facts = prompt::Facts {
+        pod: setup.pod.as_str(),
+        cwd: &setup.tools.cwd,
+        workspace: &setup.workspace,
+        scope: setup.tools.scope.summary(),
+        instruction: setup.instruction.as_deref(),
+    };
+    let (system, complaints) = prompt::system(&facts);
+    for complaint in complaints {
+        let event = crate::run::attach::alert(AlertSource::AgentsMd, complaint);
+        let _ = out.send(RunEvent::Event(event)).await;
+    }
+    let start = Start { system, history: Vec::new(), compacted_from: None, under_way: None };
+    begin(setup, setup.session, start, out).await
+}
+
+/// How a new segment begins.
+pub(crate) struct Start {
+    pub(crate) system: String,
+    pub(crate) history: Vec<crate::protocol::entry::Kept>,
+    pub(crate) compacted_from: Option<SegmentOrigin>,
+    /// Set when a run goes on in the new segment: a host that dies now cut that run off.
+    pub(crate) under_way: Option<Trigger>,
+}
+
+/// Creates a segment, makes it the Pod's, and tells. The store is told before anything is said in
+/// it, so a crash in between leaves at most an empty segment that nobody on_run_event of.
+pub(crate) async fn begin(
+    setup: &Setup,
+    session_id: SessionId,
+    start: Start,
+    out: &mpsc::Sender<RunEvent>,
+) -> Result<SessionState, Refusal> {
+    let segment = SegmentId::new();
+    let config = RequestConfig {
+        max_tokens: setup.model.as_ref().map(|(model, _)| model.max_output),
+        ..RequestConfig::default()
+    };
+    let entries = vec![
+        Entry::new(Fact::SegmentStart {
+            session_id,
+            system_prompt: Some(start.system.clone()),
+            config,
+            history: start.history,
+            forked_from: None,
+            compacted_from: start.compacted_from,
+        }),
+        Entry::extension(domain::POD, setup.identity.clone()),
+    ];
+    let mut written = entries.clone();
+    // Clients on_run_event of this run when it began; only the log needs to hear it again.
+    written.extend(start.under_way.map(|trigger| Entry::new(Fact::Invoke { trigger })));
+    let created = Journal::create(&setup.files, segment, written).await;
+    let (journal, end) = created.map_err(internal)?;
+    crate::crash_point!("segment-created");
+    setup.store.set_segment(&setup.pod, Some(segment)).await.map_err(internal)?;
+    crate::crash_point!("segment-stored");
+    let state = fold(setup, segment).await?;
+    let _ = out.send(RunEvent::Rotated { segment, end }).await;
+    let _ = out.send(RunEvent::Committed { entries, end }).await;
+    let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
+    let tasks = Tasks::replay(&items);
+    Ok(SessionState { journal, segment, system: start.system, state, tasks, compacted: false })
+}
+
+fn internal(error: impl ToString) -> Refusal {
+    Refusal::internal(error.to_string())
+}
+
+async fn fold(setup: &Setup, segment: SegmentId) -> Result<Replay, Refusal> {
+    let path = setup.files.segment(segment);
+    let state = tokio::task::spawn_blocking(move || replay(&path, None)).await;
+    let mut state = state.map_err(internal)?.map_err(internal)?;
+    let earlier = state.pod.as_ref().and_then(|pod| pod.get(COST)?.as_f64());
+    if let Some(earlier) = earlier {
+        *state.cost.get_or_insert_default() += earlier;
+    }
+    Ok(state)
+}
+
+/// Whether the log's record of the Pod is another one than the store's; what the Pod cost in
+/// earlier segments is no part of it.
+fn changed(recorded: Option<&serde_json::Value>, identity: &serde_json::Value) -> bool {
+    let mut recorded = recorded.cloned().unwrap_or_default();
+    let mut identity = identity.clone();
+    for value in [&mut recorded, &mut identity] {
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove(COST);
+        }
+    }
+    recorded != identity
+}

@@ -1,0 +1,412 @@
+//! One model call: the request, its retries and continuations, and the stream of its answer.
+
+use crate::llm::{Delta, Deltas, Failure, Request, Stop, Usage};
+use crate::protocol::item::{Content, Item, Role};
+use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
+use crate::run::batch::Call;
+use crate::run::{Run, RunEvent, Stopped, context, halted, prompt};
+use crate::session::Partial;
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use std::time::Instant;
+
+/// How often an answer that broke in the middle is gone on with.
+const MAX_CONTINUATIONS: u32 = 3;
+
+/// What came of one request.
+enum Reply {
+    Done(Vec<Call>),
+    Halted,
+    /// `shown`: something of the answer had arrived.
+    Broken {
+        failure: Failure,
+        shown: bool,
+    },
+}
+
+/// An answer that is being received.
+#[derive(Default)]
+struct Answer {
+    /// The open block as far as it arrived.
+    text: String,
+    thinking: String,
+    /// Complete blocks that wait for the end: tool calls count only in a complete answer, and what
+    /// follows them keeps its place.
+    held: Vec<(Item, Option<Value>)>,
+    usage: Usage,
+    shown: bool,
+    said: bool,
+}
+
+impl Run {
+    /// Asks the model once and commits what it says; the tool calls it wants.
+    pub(crate) async fn ask(&mut self) -> Result<Vec<Call>, Stopped> {
+        let llm_call = self.mind.state.turn_count;
+        self.publish(Event::LlmCallStart { llm_call }).await;
+        let (started, mut failed, mut continued) = (Instant::now(), 0, 0);
+        loop {
+            match self.request().await? {
+                Reply::Done(calls) => {
+                    self.mind.compacted = false;
+                    return Ok(calls);
+                }
+                Reply::Halted => return Err(Stopped::Halted),
+                Reply::Broken { failure, shown: true } if failure.retryable() => {
+                    continued += 1;
+                    if continued > MAX_CONTINUATIONS {
+                        return Err(provider_error(&failure));
+                    }
+                    self.go_on(llm_call, continued, &failure).await?;
+                }
+                Reply::Broken { failure, .. } => {
+                    failed += 1;
+                    self.back_off(llm_call, failed, started, &failure).await?;
+                }
+            }
+        }
+    }
+
+    async fn go_on(&mut self, llm_call: u64, attempt: u32, why: &Failure) -> Result<(), Stopped> {
+        let item = SystemItem::Interrupt { body: prompt::GO_ON.into() };
+        self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
+        let reason = why.to_string();
+        self.doing(format!("stream broke, going on {attempt}/{MAX_CONTINUATIONS}")).await;
+        let max_attempts = MAX_CONTINUATIONS;
+        self.publish(Event::LlmContinuation { llm_call, attempt, max_attempts, reason }).await;
+        Ok(())
+    }
+
+    /// Waits before the next attempt, or fails when there is none.
+    async fn back_off(
+        &mut self,
+        llm_call: u64,
+        failed_attempt: u32,
+        started: Instant,
+        failure: &Failure,
+    ) -> Result<(), Stopped> {
+        let policy = &self.setup.policy;
+        let random = random();
+        let Some(wait) = policy.wait(failed_attempt, started.elapsed(), failure, random) else {
+            return Err(provider_error(failure));
+        };
+        let max_attempts = policy.attempts;
+        let status = match failure {
+            Failure::Status { status, .. } => Some(*status),
+            _ => None,
+        };
+        let millis = |d: std::time::Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        let doing = match limited_until(failure, &jiff::Zoned::now()) {
+            Some(limited) => {
+                format!("{limited}, then attempt {}/{max_attempts}", failed_attempt + 1)
+            }
+            None => format!("retrying {failed_attempt}/{max_attempts}: {failure}"),
+        };
+        self.doing(doing).await;
+        self.publish(Event::LlmRetry {
+            llm_call,
+            failed_attempt,
+            max_attempts,
+            wait_ms: millis(wait),
+            elapsed_ms: millis(started.elapsed()),
+            status,
+            error: failure.to_string(),
+        })
+        .await;
+        let mut halt = self.ports.halt.clone();
+        tokio::select! {
+            () = tokio::time::sleep(wait) => Ok(()),
+            () = halted(&mut halt) => Err(Stopped::Halted),
+        }
+    }
+
+    async fn request(&mut self) -> Result<Reply, Stopped> {
+        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        let mut halt = self.ports.halt.clone();
+        let opened = tokio::select! {
+            biased;
+            () = halted(&mut halt) => return Ok(Reply::Halted),
+            opened = self.open() => opened,
+        };
+        let mut deltas = match opened {
+            Ok(deltas) => deltas,
+            Err(failure) => return Ok(Reply::Broken { failure, shown: false }),
+        };
+        self.doing("thinking").await;
+        let asked = self.mind.state.history.len() as u64;
+        let mut answer = Answer::default();
+        let failure = loop {
+            let delta = tokio::select! {
+                biased;
+                () = halted(&mut halt) => {
+                    self.keep_partial(answer).await?;
+                    return Ok(Reply::Halted);
+                }
+                delta = deltas.next() => delta,
+            };
+            match delta {
+                Some(Ok(Delta::End(stop))) => return self.end(answer, asked, stop).await,
+                Some(Ok(delta)) => self.receive(&mut answer, delta).await?,
+                Some(Err(failure)) => break failure,
+                None => break Failure::Cut("the answer ended before the provider said so".into()),
+            }
+        };
+        let shown = answer.shown;
+        self.keep_partial(answer).await?;
+        Ok(Reply::Broken { failure, shown })
+    }
+
+    async fn open(&self) -> Result<Deltas, Failure> {
+        let Some((_, provider)) = &self.setup.model else { return Ok(without_a_model()) };
+        let request = Request {
+            system: self.mind.system.clone(),
+            input: context::input(&self.mind.state.history, self.setup.limits.pruning),
+            tools: crate::tools::specs(),
+            config: self.mind.state.config.clone(),
+            cache_key: self.mind.segment.to_string(),
+            blobs: self.setup.files.blobs(),
+        };
+        provider.open(&request).await
+    }
+
+    async fn receive(&mut self, answer: &mut Answer, delta: Delta) -> Result<(), Stopped> {
+        answer.shown |= !matches!(delta, Delta::Usage(_) | Delta::Unknown(_));
+        self.acted |= answer.shown;
+        match delta {
+            Delta::Text(text) => {
+                self.mind.journal.stream(Partial::Text, &text);
+                answer.text.push_str(&text);
+                self.publish(Event::TextDelta { text }).await;
+            }
+            Delta::ThinkingStart => self.publish(Event::ThinkingStart).await,
+            Delta::Thinking(text) => {
+                self.mind.journal.stream(Partial::Thinking, &text);
+                answer.thinking.push_str(&text);
+                self.publish(Event::ThinkingDelta { text }).await;
+            }
+            Delta::ToolCallStart { id, name } => {
+                self.publish(Event::ToolCallStart { id, name }).await
+            }
+            Delta::ToolCallArgs { id, json } => {
+                self.publish(Event::ToolCallArgsDelta { id, json }).await;
+            }
+            Delta::Block { item, native } => self.block(answer, item, native).await?,
+            Delta::Usage(usage) => answer.usage = merged(answer.usage, usage),
+            Delta::Unknown(_) | Delta::End(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A complete block is committed at once, unless it must wait for the whole answer.
+    async fn block(
+        &mut self,
+        answer: &mut Answer,
+        item: Item,
+        native: Option<Value>,
+    ) -> Result<(), Stopped> {
+        match &item {
+            Item::Reasoning { .. } => answer.thinking.clear(),
+            Item::Message { .. } => answer.text.clear(),
+            Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Unknown(_) => {}
+        }
+        if matches!(item, Item::ToolCall { .. }) || !answer.held.is_empty() {
+            answer.held.push((item, native));
+            return Ok(());
+        }
+        crate::crash_point!("block-received");
+        let done = done(&item);
+        answer.said |= matches!(item, Item::Message { .. });
+        let entry = self.said(item, native, false);
+        self.commit(vec![entry]).await?;
+        self.mind.journal.stream_done();
+        crate::crash_point!("block-committed");
+        if let Some(event) = done {
+            self.publish(event).await;
+        }
+        Ok(())
+    }
+
+    fn said(&self, item: Item, native: Option<Value>, partial: bool) -> Entry {
+        let origin = match &self.setup.model {
+            Some((_, provider)) => provider.origin(),
+            None => Origin {
+                wire: context::NO_MODEL.into(),
+                provider: String::new(),
+                model: String::new(),
+            },
+        };
+        Entry::new(Fact::AssistantItem { item, origin: Some(origin), native, partial })
+    }
+
+    /// The answer is complete: what was held is committed together with what it cost.
+    async fn end(&mut self, mut answer: Answer, asked: u64, stop: Stop) -> Result<Reply, Stopped> {
+        if let (Stop::Refusal(refusal), false) = (&stop, answer.said) {
+            let refusal = if refusal.is_empty() { "the model declined" } else { refusal };
+            let content = vec![Content::Refusal { refusal: refusal.to_owned() }];
+            answer.held.push((Item::Message { role: Role::Assistant, content }, None));
+        }
+        let calls: Vec<Call> = answer.held.iter().filter_map(|(item, _)| call(item)).collect();
+        let events: Vec<Event> = answer.held.iter().filter_map(|(item, _)| done(item)).collect();
+        let mut entries: Vec<Entry> = Vec::with_capacity(answer.held.len() + 1);
+        for (item, native) in std::mem::take(&mut answer.held) {
+            entries.push(self.said(item, native, false));
+        }
+        entries.extend(self.cost(answer.usage, asked));
+        crate::crash_point!("reply-received");
+        if !entries.is_empty() {
+            self.commit(entries).await?;
+        }
+        self.mind.journal.stream_done();
+        crate::crash_point!("reply-committed");
+        for event in events {
+            self.publish(event).await;
+        }
+        self.tell_usage(answer.usage).await;
+        let llm_call = self.mind.state.turn_count;
+        self.publish(Event::LlmCallEnd { llm_call }).await;
+        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        Ok(Reply::Done(calls))
+    }
+
+    async fn tell_usage(&self, usage: Usage) {
+        if usage == Usage::default() {
+            return;
+        }
+        self.publish(Event::Usage {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            cache_read_input_tokens: usage.cache_read,
+        })
+        .await;
+    }
+
+    /// The entry of what a request took; none when the provider said nothing.
+    fn cost(&self, usage: Usage, asked: u64) -> Option<Entry> {
+        let input = usage.input?;
+        let (read, write) = (usage.cache_read.unwrap_or(0), usage.cache_write.unwrap_or(0));
+        let output = usage.output.unwrap_or(0);
+        let price = self.setup.model.as_ref().and_then(|(model, _)| model.price.as_ref());
+        Some(Entry::new(Fact::LlmUsage {
+            history_len: asked,
+            input_total_tokens: input,
+            cache_read_tokens: read,
+            cache_write_tokens: write,
+            output_tokens: output,
+            cost: price.map(|p| p.cost(input.saturating_sub(read + write), output, read, write)),
+        }))
+    }
+
+    /// What arrived of a broken answer stays in the history; unfinished tool calls do not.
+    async fn keep_partial(&mut self, answer: Answer) -> Result<(), Stopped> {
+        let mut entries: Vec<Entry> = Vec::new();
+        if !answer.thinking.is_empty() {
+            let item = Item::Reasoning {
+                text: answer.thinking,
+                summary: Vec::new(),
+                encrypted_content: None,
+                signature: None,
+            };
+            entries.push(self.said(item, None, true));
+        }
+        for (item, native) in answer.held {
+            if !matches!(item, Item::ToolCall { .. }) {
+                entries.push(self.said(item, native, false));
+            }
+        }
+        if !answer.text.is_empty() {
+            let item = Item::message(Role::Assistant, answer.text);
+            entries.push(self.said(item, None, true));
+        }
+        self.tell_usage(answer.usage).await;
+        if !entries.is_empty() {
+            self.commit(entries).await?;
+        }
+        self.mind.journal.stream_done();
+        Ok(())
+    }
+}
+
+/// The answer to a message when no model is known.
+fn without_a_model() -> Deltas {
+    let text = prompt::NO_MODEL.trim().to_owned();
+    let item = Item::message(Role::Assistant, text.clone());
+    let deltas =
+        [Delta::Text(text), Delta::Block { item, native: None }, Delta::End(Stop::EndTurn)];
+    Box::pin(futures_util::stream::iter(deltas.map(Ok)))
+}
+
+fn call(item: &Item) -> Option<Call> {
+    let Item::ToolCall { call_id, name, arguments } = item else { return None };
+    Some(Call { id: call_id.clone(), name: name.clone(), arguments: arguments.clone() })
+}
+
+/// The event that says a block is complete.
+fn done(item: &Item) -> Option<Event> {
+    match item {
+        Item::Message { .. } => item.text().map(|text| Event::TextDone { text }),
+        Item::Reasoning { text, summary, .. } => {
+            let text = if text.is_empty() { summary.join("\n\n") } else { text.clone() };
+            Some(Event::ThinkingDone { text })
+        }
+        Item::ToolCall { call_id, name, arguments } => Some(Event::ToolCallDone {
+            id: call_id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        }),
+        Item::ToolResult { .. } | Item::Unknown(_) => None,
+    }
+}
+
+/// Evenly between 0 and 1: the low bits of a UUIDv7 are random.
+fn random() -> f64 {
+    let low = uuid::Uuid::now_v7().as_u64_pair().1;
+    f64::from(u32::try_from(low & 0xffff_ffff).unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+fn merged(old: Usage, new: Usage) -> Usage {
+    Usage {
+        input: new.input.or(old.input),
+        output: new.output.or(old.output),
+        cache_read: new.cache_read.or(old.cache_read),
+        cache_write: new.cache_write.or(old.cache_write),
+        reasoning: new.reasoning.or(old.reasoning),
+    }
+}
+
+fn provider_error(failure: &Failure) -> Stopped {
+    let text = match limited_until(failure, &jiff::Zoned::now()) {
+        Some(limited) => format!("{failure} ({limited})"),
+        None => failure.to_string(),
+    };
+    Stopped::Failed(Refusal::new(ErrorCode::ProviderError, text))
+}
+
+/// When a provider that had too many requests answers again, if it said so: `rate limited until
+/// 12:40:05`, with the date when that is another day.
+fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
+    let Failure::Status { status: 429, retry_after: Some(wait), .. } = failure else {
+        return None;
+    };
+    let until = now.checked_add(*wait).ok()?;
+    let format = if until.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    Some(format!("rate limited until {}", until.strftime(format)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_provider_that_says_when_it_answers_again_is_quoted_with_the_time() {
+        let now: jiff::Zoned = "2026-11-22T12:39:00+01:00[Europe/Berlin]".parse().unwrap();
+        let limited = |status: u16, seconds: Option<u64>| {
+            let retry_after = seconds.map(Duration::from_secs);
+            limited_until(&Failure::Status { status, retry_after, message: String::new() }, &now)
+        };
+        assert_eq!(limited(429, Some(65)).as_deref(), Some("rate limited until 12:40:05"));
+        let tomorrow = limited(429, Some(24 * 3600));
+        assert_eq!(tomorrow.as_deref(), Some("rate limited until 2026-11-23 12:39"));
+        assert_eq!(limited(429, None), None);
+        assert_eq!(limited(503, Some(5)), None);
+    }
+}

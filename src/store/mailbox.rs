@@ -1,0 +1,139 @@
+//! What waits to enter a Pod's history: each piece once, known by its id for ever.
+
+use crate::protocol::name::PodName;
+use crate::store::lane::Failure;
+use crate::store::pods::signed;
+use crate::store::{Store, StoreError};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
+
+/// A piece of mail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MailboxMessage {
+    /// Unique for its receiver.
+    pub id: String,
+    pub kind: MailboxKind,
+    pub payload: Value,
+    /// Milliseconds since the Unix epoch.
+    pub created: u64,
+}
+
+/// What a piece of mail becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailboxKind {
+    /// A user turn.
+    Input,
+    /// Background text.
+    Notify,
+    /// News of a child.
+    PodEvent,
+}
+
+impl Store {
+    /// Puts mail into a Pod's box; what has been there already, taken or not, changes nothing.
+    /// Returns whether it is new.
+    pub async fn add_mail(&self, pod: &PodName, mail: MailboxMessage) -> Result<bool, StoreError> {
+        let pod = pod.clone();
+        self.writer.run("write to", move |db| add(db, &pod, &mail)).await
+    }
+
+    /// What waits in a Pod's box, in the order it came. MailboxMessage that cannot be read is left out.
+    pub async fn mail(&self, pod: &PodName) -> Result<Vec<MailboxMessage>, StoreError> {
+        let key = pod.key();
+        let read = move |db: &Connection| {
+            let sql = "SELECT id, kind, payload, created FROM mail
+                WHERE pod = ?1 AND taken = 0 ORDER BY place";
+            let mut statement = db.prepare(sql)?;
+            let rows = statement.query_map([key], |row| Ok(read(row)))?;
+            Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Changes mail that still waits. Returns whether it does.
+    pub async fn edit_mail(
+        &self,
+        pod: &PodName,
+        id: &str,
+        payload: &Value,
+    ) -> Result<bool, StoreError> {
+        let (key, id, payload) = (pod.key(), id.to_owned(), payload.to_string());
+        let edit = move |db: &Connection| {
+            let sql = "UPDATE mail SET payload = ?3 WHERE pod = ?1 AND id = ?2 AND taken = 0";
+            Ok(db.execute(sql, params![key, id, payload])? > 0)
+        };
+        self.writer.run("write to", edit).await
+    }
+
+    /// Marks mail as taken: its ids are in the log. Ids that are unknown or taken change nothing.
+    pub async fn take_mail(&self, pod: &PodName, ids: Vec<String>) -> Result<(), StoreError> {
+        let key = pod.key();
+        let take = move |db: &Connection| {
+            for id in &ids {
+                end(db, &key, id)?;
+            }
+            Ok(())
+        };
+        self.writer.run("write to", take).await
+    }
+
+    /// Takes mail out of the box for good. Returns whether it waited there.
+    pub async fn drop_mail(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
+        let (key, id) = (pod.key(), id.to_owned());
+        self.writer.run("write to", move |db| Ok(end(db, &key, &id)?)).await
+    }
+}
+
+fn add(db: &Connection, pod: &PodName, mail: &MailboxMessage) -> Result<bool, Failure> {
+    let sql = "SELECT 1 FROM pods WHERE key = ?1";
+    if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
+        return Err(StoreError::NoSuchPod(pod.clone()).into());
+    }
+    let sql = "INSERT INTO mail (pod, id, kind, payload, created) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT (pod, id) DO NOTHING";
+    let payload = mail.payload.to_string();
+    let rows =
+        db.execute(sql, params![pod.key(), mail.id, mail.kind, payload, signed(mail.created)])?;
+    Ok(rows > 0)
+}
+
+/// The row stays, so that its id is not accepted again; its content goes.
+fn end(db: &Connection, key: &str, id: &str) -> rusqlite::Result<bool> {
+    let sql = "UPDATE mail SET taken = 1, payload = 'null'
+        WHERE pod = ?1 AND id = ?2 AND taken = 0";
+    Ok(db.execute(sql, [key, id])? > 0)
+}
+
+fn read(row: &Row<'_>) -> Option<MailboxMessage> {
+    let payload: String = row.get("payload").ok()?;
+    let created: i64 = row.get("created").ok()?;
+    Some(MailboxMessage {
+        id: row.get("id").ok()?,
+        kind: row.get("kind").ok()?,
+        payload: serde_json::from_str(&payload).ok()?,
+        created: u64::try_from(created).ok()?,
+    })
+}
+
+impl ToSql for MailboxKind {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Input => "input",
+            Self::Notify => "notify",
+            Self::PodEvent => "pod_event",
+        }
+        .into())
+    }
+}
+
+impl FromSql for MailboxKind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "input" => Ok(Self::Input),
+            "notify" => Ok(Self::Notify),
+            "pod_event" => Ok(Self::PodEvent),
+            other => Err(FromSqlError::Other(format!("`{other}` is no kind of mail").into())),
+        }
+    }
+}

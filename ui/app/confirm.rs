@@ -1,0 +1,244 @@
+//! Questions that stand over the composer: Enter does it, Esc does not.
+
+use crate::app::inbox::{Questions, Reach};
+use crate::app::{App, Asked, Effect, Overlay};
+use crate::command::done::step_line;
+use crate::command::{Breadth, Verb};
+use crate::keys::{Action, Binding, Context, pressed};
+use crate::notice::Kind;
+use crate::pane::actionbar::Hint;
+use crate::pane::composer::Message;
+use crate::pane::inbox;
+use crate::view::question_rows;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use yoi::protocol::{Method, PlanStep, PodName, RewindTarget};
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Confirm {
+    /// A message looks like a verb.
+    Offered {
+        line: String,
+    },
+    /// The first message on a model nobody chose.
+    FirstMessage {
+        pod: PodName,
+        model: String,
+        sends: String,
+        message: Message,
+    },
+    /// Pods work while the screen is left.
+    Leave {
+        working: Vec<PodName>,
+    },
+    Rewind {
+        pod: PodName,
+        target: Box<RewindTarget>,
+        warning: String,
+    },
+    /// Verbs for Pods that have to be named first.
+    Several {
+        what: String,
+        enter: &'static str,
+        verbs: Vec<Verb>,
+    },
+    /// Bringing Pods back does more, or less, than one would think.
+    Restore {
+        pods: Vec<PodName>,
+        breadth: Breadth,
+        steps: Vec<PlanStep>,
+    },
+    /// A rule is about to be written, shown since then.
+    Rule {
+        questions: Questions,
+        reach: Reach,
+        since: u64,
+    },
+}
+
+/// How far a question that is longer than the screen has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    rows: Vec<String>,
+    top: usize,
+    /// Rows that were in view without a gap from the first.
+    seen: usize,
+}
+
+impl Read {
+    /// The first row in view of these.
+    pub fn top(&self, rows: &[String]) -> usize {
+        if self.rows == rows { self.top } else { 0 }
+    }
+
+    /// How many rows were never in view where there is room for so many.
+    pub fn unread(&self, rows: &[String], room: usize) -> usize {
+        let seen = if self.rows == rows { self.seen } else { 0 };
+        rows.len() - seen.max(inbox::in_view(rows.len(), room + 1))
+    }
+
+    fn turn(&mut self, rows: Vec<String>, room: usize, pages: Pages) {
+        let top = self.top(&rows);
+        let shown = inbox::in_view(rows.len() - top, room + 1);
+        let seen = rows.len() - self.unread(&rows, room);
+        let top = match pages {
+            Pages::Back => top.saturating_sub(shown.max(1)),
+            Pages::On => (top + shown).min(rows.len().saturating_sub(room)),
+        };
+        let seen = seen.max(top + inbox::in_view(rows.len() - top, room + 1));
+        *self = Self { rows, top, seen };
+    }
+}
+
+/// Which way a page is turned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    Back,
+    On,
+}
+
+impl Confirm {
+    /// The question.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Offered { line } => format!("`:{line}` is a verb"),
+            Self::FirstMessage { sends, .. } => sends.clone(),
+            Self::Leave { working } => match working.as_slice() {
+                [one] => format!("{one} is working"),
+                more => format!("{} Pods are working", more.len()),
+            },
+            Self::Rewind { target, warning, .. } => {
+                format!("go back to before “{}”? {warning}", target.preview)
+            }
+            Self::Several { what, .. } => what.clone(),
+            Self::Restore { steps, .. } => {
+                let lines = steps.iter().map(|step| step_line(step, false));
+                lines.collect::<Vec<_>>().join("\n")
+            }
+            Self::Rule { questions, reach, .. } => questions.sentence(*reach),
+        }
+    }
+
+    /// The keys that answer it.
+    pub fn answers(&self) -> Vec<Hint> {
+        let enter = match self {
+            Self::Offered { .. } => "run it",
+            Self::FirstMessage { .. } => "send",
+            Self::Leave { .. } => "leave it running",
+            Self::Rewind { .. } => "rewind",
+            Self::Several { enter, .. } => enter,
+            Self::Restore { .. } => "do that",
+            Self::Rule { .. } => "allow and write the rule",
+        };
+        let mut answers = vec![Hint::new("Enter", enter)];
+        match self {
+            Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
+            Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
+            Self::FirstMessage { .. }
+            | Self::Rewind { .. }
+            | Self::Several { .. }
+            | Self::Restore { .. }
+            | Self::Rule { .. } => {}
+        }
+        let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
+        answers.push(Hint::new("Esc", back));
+        answers
+    }
+}
+
+impl App {
+    /// A key while something is asked.
+    pub(super) fn ask_key(&mut self, ask: Confirm, key: KeyEvent) -> Vec<Effect> {
+        let bound = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let letter = match key.code {
+            KeyCode::Char(c) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(c),
+            _ => None,
+        };
+        let turned = match self.keymap.get(Context::Everywhere, pressed(key)) {
+            Some(Binding::Do(Action::PageUp)) => Some(Pages::Back),
+            Some(Binding::Do(Action::PageDown)) => Some(Pages::On),
+            _ => None,
+        };
+        if let Some(pages) = turned {
+            return self.turn_page(ask, pages);
+        }
+        match (bound, letter) {
+            (Some(Binding::Do(Action::Choose)), _) => self.answer_enter(ask),
+            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => self.answer_back(ask),
+            (_, Some(letter)) => self.answer_letter(ask, letter),
+            _ => {
+                self.overlay = Some(Overlay::Confirm(ask));
+                Vec::new()
+            }
+        }
+    }
+
+    fn turn_page(&mut self, ask: Confirm, pages: Pages) -> Vec<Effect> {
+        let (rows, room) = question_rows(self, &ask.text());
+        self.read.turn(rows, room, pages);
+        let ask = match ask {
+            Confirm::Rule { questions, reach, .. } => {
+                Confirm::Rule { questions, reach, since: self.now }
+            }
+            other => other,
+        };
+        self.overlay = Some(Overlay::Confirm(ask));
+        Vec::new()
+    }
+
+    fn answer_enter(&mut self, ask: Confirm) -> Vec<Effect> {
+        match ask {
+            Confirm::Offered { line } => {
+                self.composer.clear();
+                self.run_line(&line)
+            }
+            Confirm::FirstMessage { pod, model, message, .. } => {
+                // Sending takes the model as chosen.
+                let asked = Asked::ChosenFor(pod.clone(), message);
+                let method = Method::SetModel { model };
+                vec![Effect::Call { pod: Some(pod), method, asked }]
+            }
+            Confirm::Leave { .. } => self.leave_now(),
+            Confirm::Rewind { pod, target, .. } => self.rewind_to(&pod, &target),
+            Confirm::Several { verbs, .. } => self.order(&verbs),
+            Confirm::Restore { pods, breadth, .. } => self.restore_now(pods, breadth),
+            Confirm::Rule { questions, reach, since } => self.confirm_rule(questions, reach, since),
+        }
+    }
+
+    fn answer_letter(&mut self, ask: Confirm, letter: char) -> Vec<Effect> {
+        match (ask, letter) {
+            (Confirm::Offered { .. }, 's') => self.send_draft(),
+            (Confirm::Leave { working }, 'p') => {
+                let pause = |pod: PodName| Effect::Call {
+                    pod: Some(pod),
+                    method: Method::Pause,
+                    asked: Asked::Silently,
+                };
+                let mut effects: Vec<Effect> = working.into_iter().map(pause).collect();
+                effects.extend(self.leave_now());
+                effects
+            }
+            (ask, _) => {
+                self.overlay = Some(Overlay::Confirm(ask));
+                Vec::new()
+            }
+        }
+    }
+
+    fn answer_back(&mut self, ask: Confirm) -> Vec<Effect> {
+        self.closed();
+        match ask {
+            Confirm::FirstMessage { pod, message, .. } => {
+                self.composer.give_back(Some(&pod), &message);
+                self.say(Kind::Told, "nothing was sent · :model chooses another model")
+            }
+            Confirm::Offered { .. }
+            | Confirm::Leave { .. }
+            | Confirm::Rewind { .. }
+            | Confirm::Several { .. }
+            | Confirm::Restore { .. }
+            | Confirm::Rule { .. } => Vec::new(),
+        }
+    }
+}

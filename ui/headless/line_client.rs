@@ -1,0 +1,480 @@
+//! A conversation with a host: orders and their replies, while the events that arrive meanwhile
+//! are shown and noted.
+
+use crate::app::family::Family;
+use crate::headless::approvals::{Inbox, Meeting};
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::print::Printer;
+use crate::headless::run_tracker::{Begun, End, RunTracker};
+use crate::headless::signal::Signals;
+use crate::pane::why;
+use crate::start::{self, Opening};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use yoi::client::{Client, Events};
+use yoi::host::{Host, HostError, HostLockError};
+use yoi::protocol::event::Line;
+use yoi::protocol::{
+    ApprovalRequest, Entry, Event, Method, Outgoing, PeerEdge, PodInfo, PodName, State, Verdict,
+};
+
+mod rest;
+
+pub use rest::Whose;
+
+/// How much of a transcript is read again after events were missed, in bytes.
+const TAIL: u64 = 256 * 1024;
+/// How often the running host is looked for again after another process was faster.
+const TRIES: u32 = 5;
+/// How often it is looked whether the other clients of a host in this process have left.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a turn may take to be paused when a signal ends the program.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Which host to talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The running one; without one, this process is the host until the talk is over.
+    AttachOrBeTheHost,
+    /// The running one; without one, a new one in the background.
+    AttachOrStart,
+}
+
+/// Whose events are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    Nobody,
+    One(PodName),
+    /// All for programs; for people, those of this Pod.
+    All(Option<PodName>),
+}
+
+/// A connection with everything that was heard on it.
+pub struct LineClient {
+    client: Client,
+    events: Events,
+    signals: Signals,
+    pub printer: Printer,
+    pub view: View,
+    pub inbox: Inbox,
+    /// Whether the family was told once.
+    told: bool,
+    pods: BTreeMap<PodName, Known>,
+    peers: Vec<PeerEdge>,
+    /// Pods of which events were missed.
+    stale: BTreeSet<PodName>,
+    /// Set when this process is the host.
+    host: Option<Host>,
+}
+
+struct Known {
+    info: PodInfo,
+    marks: RunTracker,
+}
+
+impl LineClient {
+    /// Connects and learns which Pods there are.
+    pub async fn open(opening: &Opening, printer: Printer, reach: Reach) -> Result<Self, Failure> {
+        let signals = Signals::listen()
+            .map_err(|e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}")))?;
+        let (client, events, host) = connect(opening, reach).await?;
+        let mut talk = Self {
+            client,
+            events,
+            signals,
+            printer,
+            view: View::Nobody,
+            inbox: Inbox::default(),
+            told: false,
+            pods: BTreeMap::new(),
+            peers: Vec::new(),
+            stale: BTreeSet::new(),
+            host,
+        };
+        talk.watch().await?;
+        Ok(talk)
+    }
+
+    /// Subscribes, and waits until the family was told.
+    async fn watch(&mut self) -> Result<(), Failure> {
+        self.call(None, Method::Watch).await?;
+        while !self.told {
+            let outgoing = self.receive().await?;
+            self.take(outgoing);
+        }
+        Ok(())
+    }
+
+    /// Every Pod there is.
+    pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
+        self.pods.values().map(|known| &known.info)
+    }
+
+    /// What is known of a Pod; names are compared ignoring case.
+    pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
+        let found = self.pods().find(|info| info.name.key() == name.key());
+        found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
+    }
+
+    /// Everything that is known of a Pod and its state, a line for each thing.
+    pub fn explain(&self, name: &PodName) -> Result<String, Failure> {
+        let info = self.find(name)?;
+        let mut family = Family::default();
+        let asks = self.inbox.open().to_vec();
+        family.replace(self.pods().cloned().collect(), self.peers.clone(), asks);
+        let zone = jiff::tz::TimeZone::system();
+        let known = why::Known { family: &family, now: yoi::protocol::now_ms(), zone: &zone };
+        let lines = known.explain(info).into_iter();
+        let lines = lines.map(|(label, text)| format!("{label:<0$}{text}", why::LABEL));
+        Ok(lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Gives an order and waits for its reply. When it returns, everything that the host said
+    /// before the reply is shown and noted.
+    pub async fn call(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
+        let about = pod.cloned().or_else(|| about(&method));
+        let reply = self.exchange(pod, method).await?;
+        if self.view != View::Nobody {
+            self.printer.reply(about.as_ref(), &reply);
+        }
+        if let Event::Created { info } = &reply {
+            self.know((**info).clone());
+        }
+        Ok(reply)
+    }
+
+    /// The same without showing the reply.
+    async fn exchange(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
+        let (client, pod) = (self.client.clone(), pod.cloned());
+        let mut reply = Box::pin(async move { client.call(pod.as_ref(), method).await });
+        let reply = loop {
+            tokio::select! {
+                reply = &mut reply => break reply,
+                outgoing = self.events.recv() => match outgoing {
+                    Some(outgoing) => self.take(outgoing),
+                    None => break reply.await,
+                },
+                number = self.signals.asked() => return Err(interrupted(number)),
+            }
+        };
+        while let Ok(outgoing) = self.events.try_recv() {
+            self.take(outgoing);
+        }
+        Ok(reply?)
+    }
+
+    /// Waits until the host says something, and notes it.
+    pub async fn step(&mut self) -> Result<(), Failure> {
+        let outgoing = self.receive().await?;
+        self.take(outgoing);
+        self.refresh().await
+    }
+
+    /// Reads again what was missed.
+    async fn refresh(&mut self) -> Result<(), Failure> {
+        while let Some(name) = self.stale.pop_first() {
+            let method = Method::Page { before: None, max_bytes: TAIL };
+            let Event::Page { entries, .. } = self.call(Some(&name), method).await? else {
+                continue;
+            };
+            let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
+            if self.shown(&name) {
+                self.printer.catch_up(entries.iter());
+            }
+            if let Some(known) = self.pods.get_mut(&name) {
+                known.marks.reread(entries.iter());
+            }
+        }
+        self.meet().await
+    }
+
+    /// Meets every question that has come.
+    async fn meet(&mut self) -> Result<(), Failure> {
+        while let Some((ask, meeting)) = self.inbox.next() {
+            match meeting {
+                Meeting::Wait { note } => self.printer.note(&note),
+                Meeting::Answer { verdict, note } => {
+                    self.printer.note(&note);
+                    self.answer_or_deny(&ask, verdict).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A question whose answer is refused, because what it wants cannot be given, is denied with
+    /// that sentence.
+    async fn answer_or_deny(
+        &mut self,
+        ask: &ApprovalRequest,
+        verdict: Verdict,
+    ) -> Result<(), Failure> {
+        let refused = match self.answer(ask, verdict).await {
+            Ok(()) => return Ok(()),
+            Err(Failure { exit: Exit::Signal(number), message }) => {
+                return Err(Failure::new(Exit::Signal(number), message));
+            }
+            Err(refused) => refused.message,
+        };
+        let deny = Verdict::Deny { reason: refused.clone() };
+        if self.answer(ask, deny).await.is_ok() {
+            let note = format!("denied: {}: {refused}", ask.line());
+            self.printer.note(&note);
+            self.inbox.deny(&note);
+        }
+        // Where this is refused, too, somebody else has answered.
+        Ok(())
+    }
+
+    /// Answers a question.
+    pub async fn answer(&mut self, ask: &ApprovalRequest, verdict: Verdict) -> Result<(), Failure> {
+        let method = Method::Decide { ask: ask.id.clone(), verdict };
+        self.call(None, method).await.map(drop)
+    }
+
+    async fn receive(&mut self) -> Result<Outgoing, Failure> {
+        tokio::select! {
+            outgoing = self.events.recv() => {
+                outgoing.ok_or_else(|| Failure::new(Exit::Failed, "the connection to the host ended"))
+            }
+            number = self.signals.asked() => Err(interrupted(number)),
+        }
+    }
+
+    fn take(&mut self, outgoing: Outgoing) {
+        self.show(&outgoing);
+        self.inbox.note(&outgoing.event);
+        let Outgoing { pod, event, .. } = outgoing;
+        match event {
+            Event::Family { pods, peers, .. } => {
+                self.peers = peers;
+                self.family(pods);
+            }
+            Event::Peered { source, peer } => self.peers.push(PeerEdge::new(source, peer)),
+            Event::Unpeered { source, peer } => {
+                let edge = PeerEdge::new(source, peer);
+                self.peers.retain(|known| *known != edge);
+            }
+            Event::PodChanged { info } => self.know(*info),
+            Event::PodRemoved { name } => {
+                self.pods.remove(&name);
+                self.peers.retain(|edge| edge.other(&name).is_none());
+            }
+            Event::Lagged => self.missed(),
+            event => {
+                if let Some(known) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
+                    known.marks.note(&event);
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, outgoing: &Outgoing) {
+        let of = outgoing.pod.as_ref();
+        match &self.view {
+            View::Nobody => {}
+            View::One(name) if of == Some(name) => self.printer.event(outgoing),
+            View::One(_) => {}
+            View::All(current) if of.is_some() && of == current.as_ref() => {
+                self.printer.event(outgoing);
+            }
+            View::All(_) => self.printer.aside(outgoing),
+        }
+    }
+
+    fn shown(&self, name: &PodName) -> bool {
+        match &self.view {
+            View::Nobody => false,
+            View::One(shown) => shown == name,
+            View::All(current) => current.as_ref() == Some(name),
+        }
+    }
+
+    fn family(&mut self, pods: Vec<PodInfo>) {
+        self.told = true;
+        self.pods.retain(|name, _| pods.iter().any(|info| info.name == *name));
+        for info in pods {
+            self.know(info);
+        }
+    }
+
+    /// Events were missed: what matters of them is read from the transcripts.
+    fn missed(&mut self) {
+        let heard = self.pods.iter().filter(|(_, known)| !known.marks.is_empty());
+        self.stale.extend(heard.map(|(name, _)| name.clone()));
+        if let View::One(name) | View::All(Some(name)) = &self.view {
+            self.stale.insert(name.clone());
+        }
+    }
+
+    fn know(&mut self, info: PodInfo) {
+        if !is_busy(info.state) {
+            self.inbox.rested(&info.name);
+        }
+        match self.pods.get_mut(&info.name) {
+            Some(known) => known.info = info,
+            None => {
+                let marks = RunTracker::default();
+                self.pods.insert(info.name.clone(), Known { info, marks });
+            }
+        }
+    }
+
+    /// How the run of an input ended, once it has.
+    pub fn end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
+        self.pods.get(pod)?.marks.end_of(begun)
+    }
+
+    /// How the last run that was seen ended.
+    pub fn last_end(&self, pod: &PodName) -> Option<&End> {
+        self.pods.get(pod)?.marks.last_end()
+    }
+
+    /// Waits for `future` while events are noted; a signal ends the wait.
+    pub async fn while_listening<T>(
+        &mut self,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        let mut future = std::pin::pin!(future);
+        loop {
+            tokio::select! {
+                value = &mut future => return Ok(value),
+                outgoing = self.receive() => {
+                    let outgoing = outgoing?;
+                    self.take(outgoing);
+                }
+            }
+            self.refresh().await?;
+        }
+    }
+
+    /// Interrupts a Pod after a signal. It is asked once and not waited for longer than a pause
+    /// may take.
+    pub async fn interrupt(&mut self, pod: &PodName, then: &[Method]) {
+        for method in then {
+            let call = self.client.call(Some(pod), method.clone());
+            // The host may be ending too; there is nothing left to do about a refusal.
+            let _ = tokio::time::timeout(PAUSE, call).await;
+        }
+    }
+
+    /// Ends the conversation and says whether something was refused during it. A host that is this
+    /// process ends with it, once no Pod is at work and nobody else is attached; after a signal at
+    /// once.
+    pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
+        let Some(host) = self.host.take() else {
+            self.printer.finish();
+            return self.inbox.outcome();
+        };
+        let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
+        let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
+        self.printer.finish();
+        let ended = waited.and(self.inbox.outcome());
+        drop(self);
+        host.end().await;
+        ended
+    }
+
+    /// Waits as long as a Pod is at work or another client is attached to the host in this process.
+    async fn while_others_work(&mut self, host: &Host) -> Result<(), Failure> {
+        loop {
+            self.while_others_are_attached(host).await?;
+            tokio::select! {
+                done = self.until_done(Whose::Everybody) => done?,
+                () = host.ended() => return Ok(()),
+            }
+            if host.others(1) == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn while_others_are_attached(&mut self, host: &Host) -> Result<(), Failure> {
+        let mut look = tokio::time::interval(LOOK);
+        while host.others(1) > 0 {
+            tokio::select! {
+                _ = look.tick() => {}
+                outgoing = self.receive() => {
+                    let outgoing = outgoing?;
+                    self.take(outgoing);
+                }
+                () = host.ended() => return Ok(()),
+            }
+            self.refresh().await?;
+        }
+        Ok(())
+    }
+}
+
+async fn connect(
+    opening: &Opening,
+    reach: Reach,
+) -> Result<(Client, Events, Option<Host>), Failure> {
+    if reach == Reach::AttachOrStart {
+        let (client, events) = start::attach_or_start(opening).await?;
+        return Ok((client, events, None));
+    }
+    let mut tries = TRIES;
+    loop {
+        if let Some((client, events)) = start::attach(opening).await? {
+            return Ok((client, events, None));
+        }
+        match start::inside(opening).await {
+            Ok((host, client, events)) => return Ok((client, events, Some(host))),
+            Err(error) if tries > 0 && is_taken(&error) => tries -= 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Another process became the host in the meantime.
+fn is_taken(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(HostError::HostLock(HostLockError::Taken { .. })))
+}
+
+/// The Pod that an order to the host is about.
+fn about(method: &Method) -> Option<PodName> {
+    match method {
+        Method::Restore { name } => PodName::parse(name).ok(),
+        Method::New(new) => new.name.clone(),
+        _ => None,
+    }
+}
+
+fn entry_of(line: Line) -> Option<Entry> {
+    match line {
+        Line::Whole(entry) | Line::Cut { entry, .. } => Some(*entry),
+        Line::Damaged { .. } => None,
+    }
+}
+
+fn interrupted(number: u8) -> Failure {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        _ => "SIGTERM",
+    };
+    Failure::new(Exit::Signal(number), format!("ended by {name}"))
+}
+
+/// Whether a Pod in this state has a turn under way or a question open.
+fn is_busy(state: State) -> bool {
+    match state {
+        State::Running | State::NeedsYou => true,
+        State::Paused | State::Idle | State::Stopped | State::Failed | State::Unknown => false,
+    }
+}
+
+/// Why a Pod cannot get further without a person, when that is so.
+pub fn stuck(info: &PodInfo) -> Option<Failure> {
+    let why = |otherwise: &str| info.why.clone().unwrap_or_else(|| otherwise.to_owned());
+    match info.state {
+        State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),
+        State::NeedsYou => Some(Failure::new(Exit::Refused, why("it needs an answer"))),
+        State::Stopped => Some(Failure::new(
+            Exit::StoppedShort,
+            format!("{0} was stopped: `yoi restore {0}` brings it back", info.name),
+        )),
+        State::Running | State::Paused | State::Idle | State::Unknown => None,
+    }
+}
