@@ -16,21 +16,38 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+/// Approval requests of all Pods, the decisions on them, and the rules that decisions leave behind.
 mod approvals;
+/// Which requests a Pod may make, and of which other Pods.
 mod authority;
+/// One connection to the host socket.
 mod host_connection;
+/// Requests that the tools of Pods make of the host.
 mod pod_api;
+/// The sockets: created, replaced, removed.
 mod listener;
+/// What one Pod is to another: itself, a descendant, a peer or a stranger.
 mod relations;
+/// Lists of Pods, and completions of file names.
 mod listing;
+/// The texts that a Pod's model wrote, read from its log.
 mod output;
+/// The lock on the data directory.
 mod host_lock;
+/// One Pod: the actor that owns it, and the handle by which others reach it.
 mod pod;
+/// One connection to a Pod's own socket.
 mod pod_connection;
+/// What a run has to know of its host: the policy and the Pod's relations.
 mod rules;
+/// The family: which Pods there are, which are live, and who holds which lease.
 mod supervisor;
+/// Events of one Pod on their way to screens and to readers of its socket.
 mod events;
+/// Child events: what a parent is told of its children, each once.
 mod notify_parent;
+/// The verbs: how each request is carried out.
+mod verb;
 #[cfg(test)]
 mod tests;
 

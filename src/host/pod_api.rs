@@ -2,7 +2,7 @@
 //! name.
 
 use crate::client::pod_api::Request;
-use crate::host::host_connection::carry_out;
+use crate::host::verb::carry_out;
 use crate::host::{Shared, authority, supervisor};
 use crate::protocol::Refusal;
 use tokio::sync::mpsc;
