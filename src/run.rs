@@ -395,34 +395,42 @@ impl Run {
 
     async fn close(&mut self, end: End) -> End {
         let result = if matches!(end, End::LimitReached) { "limit_reached" } else { "finished" };
-        let entries = vec![
-            Entry::new(Fact::TurnEnd { turn_count: self.mind.state.turn_count }),
-            Entry::new(Fact::RunCompleted { interrupted: false, result: result.into() }),
-        ];
+        let fact = Fact::RunCompleted { interrupted: false, result: result.into() };
         crate::crash_point!("run-ending");
-        match self.commit(entries).await {
+        let entry = match self.commit_end(fact).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
-            Ok(()) | Err(Stopped::Halted) => {}
-        }
+            Err(Stopped::Halted) => None,
+            Ok(entry) => entry,
+        };
         crate::crash_point!("run-ended");
         let result = match end {
             End::LimitReached => RunResult::LimitReached,
             _ => RunResult::Finished,
         };
-        self.publish(Event::RunEnd { result }).await;
+        self.publish(Event::RunEnd { result, entry }).await;
         end
     }
 
     async fn failed(&mut self, refusal: Refusal) -> End {
         let fact = Fact::RunErrored { interrupted: false, message: refusal.message.clone() };
-        let turn_count = self.mind.state.turn_count;
-        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
-        if refusal.code != ErrorCode::Internal {
+        let entry = if refusal.code == ErrorCode::Internal {
+            None
+        } else {
             // When the log fails now, the first failure is still the one to report.
-            let _ = self.commit(entries).await;
-        }
+            self.commit_end(fact).await.unwrap_or_default()
+        };
         self.publish(refusal.clone().into()).await;
+        self.publish(Event::RunEnd { result: RunResult::Failed, entry }).await;
         End::Failed(refusal)
+    }
+
+    /// Commits the entry that ends the run, behind the count of its turns, and returns its id.
+    async fn commit_end(&mut self, fact: Fact) -> Result<Option<EntryId>, Stopped> {
+        let turn_count = self.mind.state.turn_count;
+        let end = Entry::new(fact);
+        let id = end.id;
+        self.commit(vec![Entry::new(Fact::TurnEnd { turn_count }), end]).await?;
+        Ok(id)
     }
 }
 

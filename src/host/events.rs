@@ -2,7 +2,7 @@
 //! the blocks that are still being streamed.
 
 use crate::protocol::frame::encode_event;
-use crate::protocol::{Alert, Entry, Event, Fact, InFlight, Item, PodName, RunResult};
+use crate::protocol::{Alert, Entry, ErrorCode, Event, Fact, InFlight, Item, PodName, RunResult};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use tokio::sync::broadcast;
@@ -18,17 +18,31 @@ const OUTPUT: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
     pub(crate) line: Bytes,
-    pub(crate) audience: Audience,
+    pub(crate) classic: Classic,
 }
 
-/// Who may receive an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Audience {
-    Everyone,
-    /// Connections that use request ids.
-    Extended,
-    /// As above; a classic connection gets the words the predecessor had for a cancelled run.
-    Cancelled,
+/// What a classic connection receives of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Classic {
+    Same,
+    /// This line in its place.
+    Line(Bytes),
+    Nothing,
+}
+
+impl Classic {
+    fn of(event: &Event) -> Self {
+        let line = |event: &Event| Self::Line(Bytes::from(encode_event(None, None, None, event)));
+        match event {
+            Event::RunEnd { result: RunResult::Failed, .. } => Self::Nothing,
+            Event::RunEnd { result: RunResult::Cancelled, .. } => {
+                line(&Event::Error { code: ErrorCode::Internal, message: "Cancelled".into() })
+            }
+            Event::RunEnd { result, .. } => line(&Event::RunEnd { result: *result, entry: None }),
+            event if event.is_classic() => Self::Same,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// The publisher of one Pod.
@@ -72,15 +86,13 @@ impl Publisher {
             self.readers = None;
             return;
         }
-        let audience = match event {
-            Event::Entry { .. } => return,
-            Event::RunEnd { result: RunResult::Cancelled } => Audience::Cancelled,
-            event if event.is_classic() => Audience::Everyone,
-            _ => Audience::Extended,
-        };
+        if matches!(event, Event::Entry { .. }) {
+            return;
+        }
+        let classic = Classic::of(event);
         let line = Bytes::from(encode_event(None, None, None, event));
         // The receivers counted above may have gone since.
-        let _ = readers.send(Published { line, audience });
+        let _ = readers.send(Published { line, classic });
         if matches!(event, Event::Stopped) {
             // Nothing follows: the connections end when they have written this.
             self.readers = None;

@@ -1,11 +1,11 @@
 //! One connection to a Pod's own socket: alerts, one snapshot, live events; orders once the
 //! snapshot is written. A reader that falls behind gets another snapshot.
 
-use crate::host::events::{Audience, Published};
+use crate::host::events::{Classic, Published};
 use crate::host::host_connection::{too_long, write};
 use crate::host::pod::{Handle, Subscription, View};
 use crate::protocol::frame::{Lines, encode_event};
-use crate::protocol::{ErrorCode, Event, Frame, Incoming, MAX_LINE, Refusal};
+use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Refusal};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
@@ -93,14 +93,11 @@ async fn follow<R: tokio::io::AsyncRead + Unpin>(
 
 /// What this connection is told of an event.
 fn translate(told: Published, extended: bool) -> Option<Bytes> {
-    match told.audience {
-        Audience::Everyone => Some(told.line),
-        Audience::Extended => extended.then_some(told.line),
-        Audience::Cancelled if extended => Some(told.line),
-        Audience::Cancelled => {
-            let event = Event::Error { code: ErrorCode::Internal, message: "Cancelled".into() };
-            Some(Bytes::from(encode_event(None, None, None, &event)))
-        }
+    match told.classic {
+        _ if extended => Some(told.line),
+        Classic::Same => Some(told.line),
+        Classic::Line(line) => Some(line),
+        Classic::Nothing => None,
     }
 }
 

@@ -123,7 +123,7 @@ async fn without_a_model_a_message_is_answered_with_what_is_missing() {
     };
     assert!(text.contains("ANTHROPIC_API_KEY") && text.contains(":tour"), "{text}");
     let end = bench.next(run_end).await;
-    assert_eq!(end, Event::RunEnd { result: RunResult::Finished });
+    assert!(matches!(end, Event::RunEnd { result: RunResult::Finished, .. }), "{end:?}");
     let kinds = bench.transcript(&pod.name).await;
     let expected = [
         "segment_start",
@@ -208,6 +208,12 @@ text = "Never said."
 fault = { hang = 0, times = 9 }
 
 [[when]]
+says = "stuck"
+[[when.step]]
+text = "Half an answer."
+fault = { hang = 6, times = 9 }
+
+[[when]]
 says = "late"
 [[when.step]]
 text = "Here I am."
@@ -265,7 +271,7 @@ impl Bench {
     }
 
     async fn end(&mut self) -> RunResult {
-        let Event::RunEnd { result } = self.next(run_end).await else { unreachable!() };
+        let Event::RunEnd { result, .. } = self.next(run_end).await else { unreachable!() };
         result
     }
 

@@ -98,6 +98,9 @@ pub enum Event {
     },
     RunEnd {
         result: RunResult,
+        /// The entry that ended the run; missing when its log failed. No classic client gets it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<EntryId>,
     },
     Error {
         code: ErrorCode,
@@ -365,6 +368,8 @@ pub enum RunResult {
     RolledBack,
     /// Never sent to a classic client: it gets the error "Cancelled" instead.
     Cancelled,
+    /// Follows the `error` that says why. Never sent to a classic client: it gets that error only.
+    Failed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -44,14 +44,14 @@ impl Run {
         } else {
             Fact::RunCompleted { interrupted: true, result: "paused".into() }
         };
-        let turn_count = self.mind.state.turn_count;
-        let entries = vec![Entry::new(Fact::TurnEnd { turn_count }), Entry::new(fact)];
-        if let Err(Stopped::Failed(refusal)) = self.commit(entries).await {
-            return self.failed(refusal).await;
-        }
+        let entry = match self.commit_end(fact).await {
+            Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
+            Err(Stopped::Halted) => None,
+            Ok(entry) => entry,
+        };
         crate::crash_point!("halt-committed");
         let result = if cancel { RunResult::Cancelled } else { RunResult::Paused };
-        self.publish(Event::RunEnd { result }).await;
+        self.publish(Event::RunEnd { result, entry }).await;
         if cancel { End::Cancelled } else { End::Paused }
     }
 
@@ -59,12 +59,13 @@ impl Run {
     async fn roll_back(&mut self, from: EntryId, input: Vec<Segment>) -> End {
         let back = json!({ "from": from, "input": input });
         let entry = Entry::extension(domain::ROLLED_BACK, back);
+        let id = entry.id;
         if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
             return self.failed(refusal).await;
         }
         crate::crash_point!("halt-committed");
         self.mind.state.interrupted = false;
-        self.publish(Event::RunEnd { result: RunResult::RolledBack }).await;
+        self.publish(Event::RunEnd { result: RunResult::RolledBack, entry: id }).await;
         End::RolledBack
     }
 }

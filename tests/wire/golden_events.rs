@@ -158,7 +158,7 @@ fn classic() -> Vec<(Event, String)> {
             r#"{"event":"usage","data":{"input_tokens":10,"output_tokens":null}}"#,
         ),
         (
-            Event::RunEnd { result: RunResult::Finished },
+            Event::RunEnd { result: RunResult::Finished, entry: None },
             r#"{"event":"run_end","data":{"result":"finished"}}"#,
         ),
         (
@@ -588,6 +588,7 @@ fn the_enumerations_have_the_words_of_the_protocol() {
         (RunResult::LimitReached, "limit_reached"),
         (RunResult::RolledBack, "rolled_back"),
         (RunResult::Cancelled, "cancelled"),
+        (RunResult::Failed, "failed"),
     ] {
         golden(&result, &format!("\"{word}\""));
     }

@@ -55,6 +55,7 @@ impl From<RunResult> for Exit {
     fn from(result: RunResult) -> Self {
         match result {
             RunResult::Finished => Self::Finished,
+            RunResult::Failed => Self::Failed,
             RunResult::Paused
             | RunResult::LimitReached
             | RunResult::RolledBack

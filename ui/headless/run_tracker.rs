@@ -73,7 +73,9 @@ impl RunTracker {
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::Entry { entry } => self.note_entry(entry),
-            Event::RunEnd { result } => {
+            // The error before it said why.
+            Event::RunEnd { result: RunResult::Failed, .. } => {}
+            Event::RunEnd { result, .. } => {
                 self.seen.push(Mark::End(End { exit: (*result).into(), why: said(*result) }));
             }
             Event::Error { code, message } => self.seen.push(Mark::End(failed(*code, message))),
@@ -141,6 +143,7 @@ fn said(result: RunResult) -> Option<String> {
         }
         RunResult::RolledBack => "the turn was taken back before anything came of it",
         RunResult::Cancelled => "the turn was cancelled",
+        RunResult::Failed => "the turn failed",
     };
     Some(why.to_owned())
 }
@@ -168,12 +171,12 @@ mod tests {
         let (first, second) = (input(), input());
         let mut marks = RunTracker::default();
         marks.note(&entry(&first));
-        marks.note(&Event::RunEnd { result: RunResult::Paused });
+        marks.note(&Event::RunEnd { result: RunResult::Paused, entry: None });
         marks.note(&entry(&second));
         let id = |entry: &Entry| Begun::Entry(entry.id.expect("a new entry has an id"));
         assert_eq!(marks.end_of(&id(&first)).map(|end| end.exit), Some(Exit::StoppedShort));
         assert_eq!(marks.end_of(&id(&second)), None);
-        marks.note(&Event::RunEnd { result: RunResult::Finished });
+        marks.note(&Event::RunEnd { result: RunResult::Finished, entry: None });
         assert_eq!(marks.end_of(&id(&second)).map(|end| end.exit), Some(Exit::Finished));
     }
 
@@ -182,11 +185,11 @@ mod tests {
         let taken =
             Entry::new(Fact::UserInput { segments: vec![], taken: Some("q1".into()), from: None });
         let mut marks = RunTracker::default();
-        marks.note(&Event::RunEnd { result: RunResult::Finished });
+        marks.note(&Event::RunEnd { result: RunResult::Finished, entry: None });
         let queued = Begun::Queued("q1".into());
         assert_eq!(marks.end_of(&queued), None);
         marks.note(&entry(&taken));
-        marks.note(&Event::RunEnd { result: RunResult::LimitReached });
+        marks.note(&Event::RunEnd { result: RunResult::LimitReached, entry: None });
         assert_eq!(marks.end_of(&queued).map(|end| end.exit), Some(Exit::StoppedShort));
     }
 

@@ -1,10 +1,11 @@
 //! One Pod and its turn: what is refused when, what an input becomes, and what is left of a turn
 //! that did not go to its end.
 
-use crate::host::tests::Bench;
+use crate::host::tests::{Bench, run_end};
+use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
 use crate::protocol::{
-    ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment, State, SystemItem,
+    Entry, ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment, State, SystemItem,
 };
 
 const ATTACHED_AT_MOST: usize = 256 * 1024;
@@ -22,24 +23,29 @@ fn file(path: &str) -> Segment {
 }
 
 impl Bench {
-    /// Every fact of the transcript, also those that a page shortens.
+    /// Every fact of the transcript.
     async fn facts(&self, pod: &PodName) -> Vec<Fact> {
+        self.whole_entries(pod).await.into_iter().map(|entry| entry.fact).collect()
+    }
+
+    /// Every entry of the transcript, also those that a page shortens.
+    async fn whole_entries(&self, pod: &PodName) -> Vec<Entry> {
         let page = self.call(pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
         let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
-        let mut facts = Vec::new();
+        let mut whole = Vec::new();
         for line in entries {
-            facts.push(match line {
-                Line::Whole(entry) => entry.fact,
+            whole.push(match line {
+                Line::Whole(entry) => *entry,
                 Line::Cut { entry, .. } => {
                     let fetch = Method::Fetch { entry: entry.id.unwrap() };
                     let fetched = self.call(pod, fetch).await;
                     let Ok(Event::Fetched { entry }) = fetched else { panic!("{fetched:?}") };
-                    entry.fact
+                    *entry
                 }
                 other => panic!("{other:?}"),
             });
         }
-        facts
+        whole
     }
 
     /// What the Pod was told, as its history holds it.
@@ -104,6 +110,37 @@ async fn a_request_that_failed_is_in_the_log_as_an_error_of_its_run() {
         panic!()
     };
     assert_eq!(message, why);
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_names_the_entry_that_ended_it() {
+    let (mut bench, pod) = Bench::scripted().await;
+    for (says, how, ends) in [
+        ("hello", None, RunResult::Finished),
+        ("stuck", Some(Method::Pause), RunResult::Paused),
+        ("stuck", Some(Method::Cancel), RunResult::Cancelled),
+        ("wait", Some(Method::Cancel), RunResult::RolledBack),
+        ("fail", None, RunResult::Failed),
+    ] {
+        bench.call(&pod, Method::say(says)).await.unwrap();
+        if let Some(how) = how {
+            let begun = match ends {
+                RunResult::RolledBack => |e: &Event| matches!(e, Event::LlmCallStart { .. }),
+                _ => |e: &Event| matches!(e, Event::TextDelta { .. }),
+            };
+            bench.next(begun).await;
+            bench.call(&pod, how).await.unwrap();
+        }
+        let Event::RunEnd { result, entry } = bench.next(run_end).await else { unreachable!() };
+        assert_eq!(result, ends);
+        let last =
+            bench.whole_entries(&pod).await.into_iter().rev().find(|entry| match &entry.fact {
+                Fact::RunCompleted { .. } | Fact::RunErrored { .. } => true,
+                Fact::Extension { domain, .. } => domain == domain::ROLLED_BACK,
+                _ => false,
+            });
+        assert_eq!(entry, last.expect("an entry that ends a run").id, "{ends:?}");
+    }
 }
 
 #[tokio::test]

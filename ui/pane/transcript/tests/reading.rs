@@ -249,7 +249,7 @@ fn perform(bench: &mut Bench, act: Act) {
         Act::Size(width, height) => bench.size = (width, height),
         Act::Say(text) => bench.commit(said(&text)),
         Act::Delta(text) => bench.event(&delta(&text)),
-        Act::End => bench.event(&Event::RunEnd { result: RunResult::Finished }),
+        Act::End => bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None }),
         Act::Serve => drop(bench.serve()),
         Act::Find(needle) => bench.transcript.find(&needle),
         Act::Lag => bench.event(&Event::Lagged),
@@ -272,7 +272,7 @@ proptest! {
         }
         bench.size = (50, 12);
         bench.transcript.set_detail(Detail::Normal);
-        bench.event(&Event::RunEnd { result: RunResult::Finished });
+        bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
         bench.commit(said("the very end"));
         bench.transcript.scroll(Scroll::Tail);
         bench.settle();

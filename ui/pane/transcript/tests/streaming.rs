@@ -58,7 +58,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     ");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 8000));
     bench.commit(result(7500, "a", "exit status 0", Some("all"), false));
-    bench.event(&Event::RunEnd { result: RunResult::Finished });
+    bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
     assert_eq!(bench.transcript.wakes_at(bench.now), None);
     let screen = bench.screen();
     assert!(screen.contains("▸ Bash  cargo test                    ok  2.5s"), "{screen}");
@@ -74,7 +74,7 @@ fn what_was_not_committed_goes_when_the_run_ends() {
         *partial = true;
     }
     bench.commit(partial);
-    bench.event(&Event::RunEnd { result: RunResult::Paused });
+    bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None });
     let screen = bench.screen();
     assert!(screen.contains("half a\n   (cut off here)"), "{screen}");
     assert!(!screen.contains("Bash"), "{screen}");
