@@ -7,6 +7,8 @@
 
 /// Points at which tests let the program die; nothing in the program that is shipped.
 pub mod crash;
+/// Text that a terminal can show and that hides nothing: the one door for text of others.
+pub mod text;
 /// The few ways files are written: replace and append, every error with its path.
 pub mod disk;
 /// Which paths a Pod may read and write.

@@ -1,0 +1,156 @@
+//! Text that a terminal can show and that hides nothing. Names, files, tools, models, providers and
+//! peers write text that may hold escape sequences and characters that a person cannot see; what
+//! goes to a screen, a terminal, a notice or a log passes one of the doors of [`SafeText`] first.
+
+mod door;
+mod hidden;
+#[cfg(test)]
+mod tests;
+
+use door::{Door, Return};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+/// Stands at the end of each row of a spelled text that a real line break follows.
+const LINE_BREAK: char = '⏎';
+
+/// Text without escape sequences, control characters (newline and tab stay in some forms) and
+/// characters that hide or reorder others. Its constructors are the only way to make one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SafeText<'a>(Cow<'a, str>);
+
+impl<'a> SafeText<'a> {
+    /// Text of several lines: newlines and tabs stay, escape sequences and hidden characters are
+    /// removed, every other kind of line end becomes a newline.
+    pub fn lines(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::through(text.into(), Return::EndsLine)
+    }
+
+    /// The output of a command: as [`SafeText::lines`], but a carriage return starts its line over
+    /// and a backspace takes a character back, so that a progress line shows its last state.
+    pub fn output(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::through(text.into(), Return::StartsOver)
+    }
+
+    fn through(text: Cow<'a, str>, lone_return: Return) -> Self {
+        if door::is_safe(&text) {
+            return Self(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        Door::new(lone_return).push(&text, &mut out);
+        Self(Cow::Owned(out))
+    }
+
+    /// One line that loses nothing: newlines, tabs and everything else that a terminal would not
+    /// show are spelled: `\n`, `\t`, `\x1b`, `\u{202e}`.
+    pub fn spelled(text: impl Into<Cow<'a, str>>) -> Self {
+        let text = text.into();
+        if !text.chars().any(hidden::is_spelled) {
+            return Self(text);
+        }
+        let mut out = String::with_capacity(text.len() + 8);
+        for c in text.chars() {
+            hidden::spell(c, &mut out);
+        }
+        Self(Cow::Owned(out))
+    }
+
+    /// The rows of a text that a person has to judge: as [`SafeText::spelled`], but each line of
+    /// the text is a row. A row that a line break follows ends in `⏎`.
+    pub fn spelled_rows(text: &str) -> Vec<SafeText<'static>> {
+        let mut rows: Vec<String> = text
+            .split('\n')
+            .map(|line| SafeText::spelled(line).into_string() + &LINE_BREAK.to_string())
+            .collect();
+        if let Some(last) = rows.last_mut() {
+            last.pop();
+        }
+        rows.into_iter().map(|row| SafeText(Cow::Owned(row))).collect()
+    }
+
+    /// An encoded JSON value in which each character that [`SafeText::spelled`] would spell stands
+    /// as its `\u` escape. It decodes to the same value.
+    pub fn json(encoded: impl Into<Cow<'a, str>>) -> Self {
+        let encoded = encoded.into();
+        if !encoded.chars().any(hidden::is_hidden_in_json) {
+            return Self(encoded);
+        }
+        let mut out = String::with_capacity(encoded.len() + 16);
+        for c in encoded.chars() {
+            hidden::escape_for_json(c, &mut out);
+        }
+        Self(Cow::Owned(out))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn into_string(self) -> String {
+        self.0.into_owned()
+    }
+
+    /// The same text, independent of what it was made from.
+    pub fn into_owned(self) -> SafeText<'static> {
+        SafeText(Cow::Owned(self.into_string()))
+    }
+}
+
+/// [`SafeText::lines`] for a text that arrives in pieces: a piece may end anywhere, inside an
+/// escape sequence too, and the pieces together are what the whole text would have become.
+#[derive(Clone, Debug)]
+pub struct SafeStream(Door);
+
+impl Default for SafeStream {
+    fn default() -> Self {
+        Self(Door::new(Return::EndsLine))
+    }
+}
+
+impl SafeStream {
+    /// The safe form of the next piece.
+    pub fn push(&mut self, piece: &str) -> SafeText<'static> {
+        let mut out = String::with_capacity(piece.len());
+        self.0.push(piece, &mut out);
+        SafeText(Cow::Owned(out))
+    }
+}
+
+impl Deref for SafeText<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SafeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl AsRef<str> for SafeText<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> From<SafeText<'a>> for Cow<'a, str> {
+    fn from(text: SafeText<'a>) -> Self {
+        text.0
+    }
+}
+
+impl From<SafeText<'_>> for String {
+    fn from(text: SafeText<'_>) -> Self {
+        text.into_string()
+    }
+}
+
+impl PartialEq<&str> for SafeText<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}

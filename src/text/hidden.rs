@@ -1,0 +1,72 @@
+//! Which characters a terminal acts on or does not show, and how they are spelled.
+
+use std::fmt::Write as _;
+
+/// Whether a character is removed from text of several lines wherever it stands.
+pub fn is_removed(c: char) -> bool {
+    c.is_control() || is_separator(c) || (is_invisible(c) && !is_joiner(c) && !is_variation(c))
+}
+
+/// Line and paragraph separators: some terminals break the line at them.
+pub fn is_separator(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Joiners shape the characters around them: emoji of families, Persian and Indic words.
+pub fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+/// Selects one of several forms of the character before it.
+pub fn is_variation(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Characters that take part in the text but leave no mark on the screen: the default ignorable
+/// characters of Unicode with bidi controls and tags among them, and interlinear annotations.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether the spelled form writes a character as an escape.
+pub fn is_spelled(c: char) -> bool {
+    !matches!(c, ' '..='~') && (c.is_control() || is_separator(c) || is_invisible(c))
+}
+
+/// Appends a character as the spelled form shows it.
+pub fn spell(c: char, out: &mut String) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\t' => out.push_str("\\t"),
+        '\r' => out.push_str("\\r"),
+        // Writing into a string cannot fail.
+        c if c.is_ascii_control() => drop(write!(out, "\\x{:02x}", u32::from(c))),
+        c if is_spelled(c) => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
+        c => out.push(c),
+    }
+}
+
+/// Whether a character of encoded JSON has to be replaced. Newlines and tabs between its values
+/// stay.
+pub fn is_hidden_in_json(c: char) -> bool {
+    !matches!(c, '\n' | '\t') && is_spelled(c)
+}
+
+/// Appends a character of encoded JSON, as its `\u` escapes if it is hidden.
+pub fn escape_for_json(c: char, out: &mut String) {
+    match c {
+        // Strings in JSON hold no bare carriage return, so this one is a blank between two values.
+        '\r' => return out.push(' '),
+        c if !is_hidden_in_json(c) => return out.push(c),
+        _ => {}
+    }
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        // Writing into a string cannot fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
+}

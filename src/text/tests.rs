@@ -1,0 +1,180 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Pieces of text that a terminal acts on or that hide something.
+pub const HOSTILE: [&str; 44] = [
+    "\u{1b}[2K",
+    "\u{1b}[31m",
+    "\u{1b}]0;title\u{7}",
+    "\u{1b}]52;c;Zm9v\u{1b}\\",
+    "\u{1b}(B",
+    "\u{1b}c",
+    "\u{1b}",
+    "\u{1b}[",
+    "\u{1b}]8;;http://x",
+    "\u{1b}P",
+    "\u{9b}1;2H",
+    "\u{9d}0;t\u{9c}",
+    "\u{90}q",
+    "\u{85}",
+    "\u{84}",
+    "\r",
+    "\r\n",
+    "\n",
+    "\t",
+    "\u{8}",
+    "\u{7}",
+    "\0",
+    "\u{7f}",
+    "\u{18}",
+    "\u{e}",
+    "\u{c}",
+    "\u{b}",
+    "\u{202e}",
+    "\u{202a}",
+    "\u{2066}",
+    "\u{2069}",
+    "\u{200f}",
+    "\u{200b}",
+    "\u{200d}",
+    "\u{fe0f}",
+    "\u{feff}",
+    "\u{ad}",
+    "\u{2028}",
+    "\u{2029}",
+    "\u{e0041}",
+    "\u{e0101}",
+    "\u{3164}",
+    "\u{fff9}",
+    "\u{061c}",
+];
+
+fn any_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        prop::sample::select(HOSTILE.to_vec()).prop_map(str::to_owned),
+        prop::sample::select(vec!["a", "B7", " ", "日本", "é", "👩‍💻", "❤️", "می‌خواهم", "\\", ";"])
+            .prop_map(str::to_owned),
+        any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+/// Whether a terminal shows a character, or it is a mark that shapes one that is shown.
+fn is_shown(c: char) -> bool {
+    matches!(c, '\n' | '\t') || !hidden::is_removed(c)
+}
+
+#[test]
+fn escape_sequences_leave_only_the_text_around_them() {
+    let text = "\u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{9b}2Jend\u{1b}(B";
+    assert_eq!(SafeText::lines(text), "red link end");
+    assert_eq!(SafeText::output(text), "red link end");
+}
+
+#[test]
+fn an_open_escape_sequence_hides_no_further_line() {
+    assert_eq!(SafeText::lines("a\u{1b}]0;title\nb\u{1b}Pxx\r\nc\u{1b}[12\nd"), "a\nb\nc\nd");
+    assert_eq!(SafeText::lines("\u{1b}]0;x\u{1b}[31mred"), "red");
+}
+
+#[test]
+fn every_line_end_becomes_one_newline() {
+    let text = "one\rtwo\r\nthree\u{2028}four\u{85}five\r\u{1b}[K\nsix";
+    assert_eq!(SafeText::lines(text), "one\ntwo\nthree\nfour\nfive\nsix");
+}
+
+#[test]
+fn the_output_of_a_progress_line_is_its_last_state() {
+    assert_eq!(SafeText::output("10%\r50%\r100%\r\ndone\r\n"), "100%\ndone\n");
+    assert_eq!(SafeText::output("kept\n10%\r\u{1b}[K20%\r"), "kept\n20%");
+    assert_eq!(SafeText::output("abc\u{8}\u{8}x\n\u{8}y"), "ax\ny");
+}
+
+#[test]
+fn marks_that_shape_a_visible_character_stay_and_marks_that_hide_text_go() {
+    for kept in ["👩‍💻", "❤️‍🔥", "می‌خواهم", "葛\u{e0100}", "e\u{301}"] {
+        assert_eq!(SafeText::lines(kept), kept);
+    }
+    assert_eq!(
+        SafeText::lines("a\u{fe01}\u{fe02}\u{fe03}b\u{200d}\u{200d}c"),
+        "a\u{fe01}b\u{200d}c"
+    );
+    assert_eq!(SafeText::lines("x \u{200d}\t\u{fe0f}y\u{e0041}\u{200b}\u{202e}z"), "x \tyz");
+}
+
+#[test]
+fn the_spelled_form_is_one_line_that_shows_every_character() {
+    let text = "rm\u{1b}[2K\r a\u{202e}b\n\tc\u{9b}\u{200b}\u{7f}";
+    let spelled = r"rm\x1b[2K\r a\u{202e}b\n\tc\u{9b}\u{200b}\x7f";
+    assert_eq!(SafeText::spelled(text), spelled);
+    assert_eq!(SafeText::spelled("echo 日本 e\u{301}"), "echo 日本 e\u{301}");
+}
+
+#[test]
+fn the_rows_of_a_spelled_text_show_where_its_lines_end() {
+    let rows = SafeText::spelled_rows("cat <<E\nx\r\nE\n");
+    let rows: Vec<&str> = rows.iter().map(SafeText::as_str).collect();
+    assert_eq!(rows, ["cat <<E⏎", "x\\r⏎", "E⏎", ""]);
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_left(text in any_text()) {
+        for safe in [SafeText::lines(text.as_str()), SafeText::output(text.as_str())] {
+            prop_assert!(safe.chars().all(is_shown), "{safe:?}");
+        }
+        let mut rows = SafeText::spelled_rows(&text);
+        rows.push(SafeText::spelled(text.as_str()).into_owned());
+        for row in rows {
+            prop_assert!(!row.chars().any(hidden::is_spelled), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn safe_text_passes_again_unchanged(text in any_text()) {
+        for form in [SafeText::lines, SafeText::output, SafeText::spelled] {
+            let once: SafeText<'_> = form(Cow::Owned(text.clone()));
+            prop_assert_eq!(form(Cow::Owned(once.clone().into_string())), once);
+        }
+    }
+
+    #[test]
+    fn pieces_give_what_the_whole_text_gives(pieces in prop::collection::vec(any_text(), 0..6)) {
+        let mut stream = SafeStream::default();
+        let joined: String = pieces.iter().map(|piece| stream.push(piece).into_string()).collect();
+        prop_assert_eq!(SafeText::lines(pieces.concat()), joined.as_str());
+    }
+
+    #[test]
+    fn a_text_may_be_cut_at_every_character(text in any_text()) {
+        let mut stream = SafeStream::default();
+        let joined: String =
+            text.chars().map(|c| stream.push(c.encode_utf8(&mut [0; 4])).into_string()).collect();
+        prop_assert_eq!(SafeText::lines(text.as_str()), joined.as_str());
+    }
+
+    #[test]
+    fn visible_text_outside_of_escape_sequences_is_never_lost(text in any_text()) {
+        let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+        let visible = |text: &str| -> String {
+            text.chars().filter(|c| is_shown(*c) && !hidden::is_joiner(*c) && !hidden::is_variation(*c)).collect()
+        };
+        let safe = SafeText::lines(plain.as_str()).replace('\n', "");
+        prop_assert_eq!(visible(&safe), visible(&plain));
+    }
+
+    #[test]
+    fn the_line_behind_a_newline_is_never_lost(text in any_text()) {
+        let whole = text + "\u{1b}]0;x\nlast line";
+        prop_assert!(SafeText::lines(whole.as_str()).ends_with("\nlast line"));
+        prop_assert!(SafeText::output(whole.as_str()).ends_with("\nlast line"));
+    }
+
+    #[test]
+    fn escaped_json_decodes_to_the_same_text_and_hides_nothing(text in any_text()) {
+        let encoded = serde_json::to_string(&text).unwrap();
+        let safe = SafeText::json(encoded);
+        prop_assert!(!safe.chars().any(hidden::is_spelled));
+        prop_assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+    }
+}
