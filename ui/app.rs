@@ -5,8 +5,6 @@ use crate::command::complete::Sources;
 use crate::command::{Defaults, Verb};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
-use crate::palette::Palette;
-use crate::pane::actionbar::Prompt;
 use crate::pane::age;
 use crate::pane::composer::{Composer, Message};
 use crate::pane::glyph::Glyphs;
@@ -33,6 +31,7 @@ mod hint;
 mod host;
 pub mod inbox;
 mod key;
+mod layer;
 mod line;
 mod list;
 mod mouse;
@@ -46,6 +45,7 @@ mod split;
 mod stop;
 
 pub use confirm::{Confirm, Read};
+pub use layer::{Layer, Layers, RequestToken};
 pub use split::Zoom;
 pub use stop::Planning;
 
@@ -93,7 +93,7 @@ pub enum Effect {
     Edit(String),
     LoadTheme(String),
     /// Makes a temporary directory and in it the Pod of the tour.
-    Tour,
+    Tour(RequestToken),
     Mouse(Capture),
     /// Paints everything anew.
     Redraw,
@@ -128,7 +128,7 @@ pub enum Capture {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
     /// A verb; its notice is made from the reply.
-    Verb(Verb, Option<PodName>),
+    Verb(Verb, Option<PodName>, RequestToken),
     /// The subscription.
     Watch,
     Page(PodName),
@@ -137,16 +137,16 @@ pub enum Asked {
     /// A message to a Pod; it is given back when it is refused.
     Send(PodName, Message),
     /// The Pod for the first message.
-    NewFor(Message),
+    NewFor(Message, RequestToken),
     /// The Pod of the tour.
-    NewTour,
+    NewTour(RequestToken),
     /// The model is chosen; then the message can be sent.
     ChosenFor(PodName, Message),
     /// The Pod is back; then the message can be sent.
     ReadyFor(PodName, Message),
     /// Files whose names begin so.
     Files(String),
-    RewindTargets(PodName, Option<usize>),
+    RewindTargets(PodName, Option<usize>, RequestToken),
     /// A queued message is taken out to be edited.
     Unqueue(PodName, Message),
     /// What a restore would do; then it is done, asked about, or only shown.
@@ -172,14 +172,6 @@ pub enum Focus {
     /// The second transcript.
     Beside,
     Inbox,
-}
-
-/// What lies over the panes and gets the keys first.
-#[derive(Debug)]
-pub enum Overlay {
-    Prompt(Prompt),
-    Palette(Palette),
-    Confirm(Confirm),
 }
 
 /// Whether there is a host.
@@ -222,7 +214,7 @@ pub struct App {
     /// Shown, written to, meant by verbs. It never changes by itself.
     pub current: Option<PodName>,
     pub focus: Focus,
-    pub overlay: Option<Overlay>,
+    pub layers: Layers,
     /// The leader key was pressed, and the next key is its second.
     pub leader: bool,
     /// The Pod that the digit to come is for.
@@ -264,6 +256,8 @@ pub struct App {
     batches: HashMap<u64, several::Batch>,
     /// A Pod is being made for a message.
     creating: bool,
+    /// Counts what the person does; a [`RequestToken`] holds the count of its request.
+    moment: u64,
     changed: bool,
 }
 

@@ -19,9 +19,15 @@ pub enum Choice {
     Open(PodName),
     /// Puts this message of the history into the composer: 0 is the newest.
     History(usize),
-    Rewind(Box<RewindTarget>),
-    /// Takes this message out of the queue to edit it.
-    Queued(String),
+    Rewind {
+        pod: PodName,
+        target: Box<RewindTarget>,
+    },
+    /// Takes this message out of the queue of a Pod to edit it.
+    Queued {
+        pod: PodName,
+        id: String,
+    },
     /// Writes this line into the command line.
     Prefill(String),
     /// A row that can only be read.
@@ -59,6 +65,11 @@ impl Palette {
     pub fn new(title: impl Into<String>, rows: Vec<Row>) -> Self {
         let shown = (0..rows.len()).collect();
         Self { title: title.into(), query: Input::default(), rows, shown, selected: 0 }
+    }
+
+    /// What choosing each of the rows does.
+    pub fn choices(&self) -> impl Iterator<Item = &Choice> {
+        self.rows.iter().map(|row| &row.choice)
     }
 
     /// Types into the search.

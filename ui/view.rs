@@ -1,6 +1,6 @@
 //! The one reader of the state: where things stand on the screen, and how they are painted.
 
-use crate::app::{App, Focus, Link, Overlay};
+use crate::app::{App, Focus, Layer, Link};
 use crate::keys::{Action, Context};
 use crate::pane::composer;
 use crate::pane::fit::{columns, cut, wrap};
@@ -54,7 +54,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         plain(frame);
     }
     wide::settle(frame.buffer_mut());
-    let caret = caret.filter(|_| app.focus == Focus::Composer && app.overlay.is_none());
+    let caret = caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty());
     if let Some(position) = above.or(typed).or(caret) {
         frame.set_cursor_position(position);
     }
@@ -299,8 +299,8 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
 }
 
 fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
-    let prompt = match &app.overlay {
-        Some(Overlay::Prompt(prompt)) => Some(prompt),
+    let prompt = match app.layers.top() {
+        Some(Layer::Prompt(prompt)) => Some(prompt),
         _ => None,
     };
     // What the next key does comes before what was said.

@@ -1,6 +1,6 @@
 //! Keys and pastes in the composer.
 
-use crate::app::{App, Asked, Effect, Focus, Link, Overlay};
+use crate::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crate::pane::composer::{Files, Message};
@@ -20,6 +20,7 @@ impl App {
             Action::CommandLine if self.composer.is_empty() => self.open_line(""),
             Action::CommandLine => self.type_in(':'),
             Action::CompleteFile => {
+                self.forget_requests();
                 self.composer.insert('@');
                 self.open_files()
             }
@@ -28,21 +29,26 @@ impl App {
                 self.composer.edit(Action::DeleteNext);
                 self.follow_files()
             }
-            other if self.composer.edit(other) => self.follow_files(),
+            other if self.composer.edit(other) => {
+                self.forget_requests();
+                self.follow_files()
+            }
             other => self.everywhere(other),
         }
     }
 
     fn type_in(&mut self, c: char) -> Vec<Effect> {
+        self.forget_requests();
         self.composer.insert(c);
         self.follow_files()
     }
 
     /// Up in an empty composer takes the last queued message back; else it is a line or history.
     fn composer_up(&mut self) -> Vec<Effect> {
-        let last = self.info().and_then(|info| info.queue.last()).map(|queued| queued.id.clone());
+        let last =
+            self.info().and_then(|info| Some((info.name.clone(), info.queue.last()?.id.clone())));
         match last.filter(|_| self.composer.is_empty()) {
-            Some(id) => self.unqueue(&id),
+            Some((pod, id)) => self.unqueue(&pod, &id),
             None => {
                 self.composer.up();
                 Vec::new()
@@ -52,18 +58,19 @@ impl App {
 
     /// Pasted text is text: it is never a command, and its newlines never run one.
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
-        match self.overlay.take() {
-            Some(Overlay::Prompt(mut prompt)) => {
+        self.forget_requests();
+        match self.layers.pop() {
+            Some(Layer::Prompt(mut prompt)) => {
                 prompt.input.insert(text);
                 prompt.changed(&self.sources());
                 self.prompt_follows(&prompt);
-                self.overlay = Some(Overlay::Prompt(prompt));
+                self.layers.put_back(Layer::Prompt(prompt));
             }
-            Some(Overlay::Palette(mut palette)) => {
+            Some(Layer::List(mut palette)) => {
                 palette.insert(text);
-                self.overlay = Some(Overlay::Palette(palette));
+                self.layers.put_back(Layer::List(palette));
             }
-            Some(ask @ Overlay::Confirm(_)) => self.overlay = Some(ask),
+            Some(layer @ Layer::Confirm(_)) => self.layers.put_back(layer),
             None => {
                 self.leader = false;
                 self.focus = Focus::Composer;

@@ -1,7 +1,7 @@
 //! Questions that stand over the composer: Enter does it, Esc does not.
 
 use crate::app::inbox::{Questions, Reach};
-use crate::app::{App, Asked, Effect, Overlay};
+use crate::app::{App, Asked, Effect, Layer};
 use crate::command::done::step_line;
 use crate::command::{Breadth, Verb};
 use crate::keys::{Action, Binding, Context, pressed};
@@ -119,6 +119,17 @@ impl Confirm {
         }
     }
 
+    /// Whether it means nothing without this Pod.
+    pub fn is_about(&self, name: &PodName) -> bool {
+        match self {
+            Self::Offered { .. } | Self::Leave { .. } => false,
+            Self::FirstMessage { pod, .. } | Self::Rewind { pod, .. } => pod == name,
+            Self::Several { verbs, .. } => verbs.iter().any(|verb| verb.pod() == Some(name)),
+            Self::Restore { pods, .. } => pods.contains(name),
+            Self::Rule { questions, .. } => questions.pods.iter().all(|pod| pod == name),
+        }
+    }
+
     /// The keys that answer it.
     pub fn answers(&self) -> Vec<Hint> {
         let enter = match self {
@@ -167,7 +178,7 @@ impl App {
             (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => self.answer_back(ask),
             (_, Some(letter)) => self.answer_letter(ask, letter),
             _ => {
-                self.overlay = Some(Overlay::Confirm(ask));
+                self.layers.put_back(Layer::Confirm(ask));
                 Vec::new()
             }
         }
@@ -182,7 +193,7 @@ impl App {
             }
             other => other,
         };
-        self.overlay = Some(Overlay::Confirm(ask));
+        self.layers.put_back(Layer::Confirm(ask));
         Vec::new()
     }
 
@@ -220,7 +231,7 @@ impl App {
                 effects
             }
             (ask, _) => {
-                self.overlay = Some(Overlay::Confirm(ask));
+                self.layers.put_back(Layer::Confirm(ask));
                 Vec::new()
             }
         }

@@ -1,6 +1,6 @@
 //! Why a Pod is in its state, over everything else; and what can be done about it now.
 
-use crate::app::{App, Effect, Focus, Overlay};
+use crate::app::{App, Effect, Focus, Layer};
 use crate::command::{Argument, find};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
@@ -38,32 +38,30 @@ impl App {
         let title = format!("{}: {}", info.name, self.setup.glyphs.look(info).word);
         let room = self.sheet_width().saturating_sub(LABEL);
         let known = Known { family: &self.family, now: self.now, zone: self.zone() };
-        let mut lines = Vec::new();
+        let mut found = Vec::new();
         for (label, text) in known.explain(info) {
             for (i, line) in wrap(&text, room).into_iter().enumerate() {
                 let label = if i == 0 { label } else { "" };
-                lines.push(format!("{label:<LABEL$}{line}"));
+                found.push(format!("{label:<LABEL$}{line}"));
             }
         }
-        self.open_lines(&title, lines)
+        self.open_layer(lines(&title, found))
     }
 
     /// Text to be read, over everything else.
     pub(super) fn open_sheet(&mut self, title: &str, paragraphs: &[String]) -> Vec<Effect> {
+        let sheet = self.sheet(title, paragraphs);
+        self.open_layer(sheet)
+    }
+
+    /// The same as a layer that is not open yet.
+    pub(super) fn sheet(&self, title: &str, paragraphs: &[String]) -> Layer {
         let room = self.sheet_width();
-        let lines = paragraphs.iter().flat_map(|text| wrap(text, room)).collect();
-        self.open_lines(title, lines)
+        lines(title, paragraphs.iter().flat_map(|text| wrap(text, room)).collect())
     }
 
     pub(super) fn sheet_width(&self) -> usize {
         usize::from(self.size.0.saturating_sub(4).min(WIDEST)).max(20)
-    }
-
-    fn open_lines(&mut self, title: &str, lines: Vec<String>) -> Vec<Effect> {
-        let row = |text| Row { text, help: String::new(), choice: Choice::Nothing };
-        let rows = lines.into_iter().map(row).collect();
-        self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
-        Vec::new()
     }
 
     /// Every verb that can do something about the row now; choosing one writes it into the command
@@ -116,9 +114,14 @@ impl App {
             choice: Choice::Prefill(line),
         };
         let rows = lines.into_iter().map(row).collect();
-        self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
-        Vec::new()
+        self.open_layer(Layer::List(Palette::new(title, rows)))
     }
+}
+
+/// A list that can only be read.
+fn lines(title: &str, lines: Vec<String>) -> Layer {
+    let row = |text| Row { text, help: String::new(), choice: Choice::Nothing };
+    Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
 }
 
 /// The lines that make sense for a Pod in its state.

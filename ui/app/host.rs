@@ -1,6 +1,7 @@
 //! What comes from the host: events change the state, replies only make notices.
 
-use crate::app::{App, Asked, Effect, Link};
+use crate::app::send::unchosen;
+use crate::app::{App, Asked, Effect, Link, RequestToken};
 use crate::command::{self, Verb};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
@@ -107,6 +108,7 @@ impl App {
     fn pod_removed(&mut self, name: &PodName) -> Vec<Effect> {
         self.changed = true;
         self.family.remove(name);
+        self.close_layers_about(name);
         self.transcripts.remove(name);
         self.opened.remove(name);
         self.forget_the_gone();
@@ -225,7 +227,7 @@ impl App {
     }
 
     pub(super) fn answered(&mut self, asked: Asked, reply: Result<Event, Refusal>) -> Vec<Effect> {
-        if matches!(asked, Asked::NewFor(_)) {
+        if matches!(asked, Asked::NewFor(..)) {
             self.creating = false;
         }
         match reply {
@@ -236,7 +238,7 @@ impl App {
 
     fn granted(&mut self, asked: Asked, reply: Event) -> Vec<Effect> {
         match asked {
-            Asked::Verb(verb, pod) => self.verb_done(&verb, pod.as_ref(), reply),
+            Asked::Verb(verb, pod, token) => self.verb_done(&verb, pod.as_ref(), reply, &token),
             Asked::Plan(planning) => match reply {
                 Event::Plan { steps, .. } => self.planned(planning, steps),
                 _ => Vec::new(),
@@ -254,12 +256,12 @@ impl App {
                 }
                 Vec::new()
             }
-            Asked::NewFor(message) => match reply {
-                Event::Created { info } => self.created_for(*info, message),
+            Asked::NewFor(message, token) => match reply {
+                Event::Created { info } => self.created_for(*info, message, &token),
                 _ => Vec::new(),
             },
-            Asked::NewTour => match reply {
-                Event::Created { info } => self.tour_begins(*info),
+            Asked::NewTour(token) => match reply {
+                Event::Created { info } => self.tour_begins(*info, &token),
                 _ => Vec::new(),
             },
             Asked::ChosenFor(pod, message) => self.restore_and_send(&pod, message),
@@ -270,9 +272,9 @@ impl App {
                 }
                 Vec::new()
             }
-            Asked::RewindTargets(pod, turn) => match reply {
+            Asked::RewindTargets(pod, turn, token) => match reply {
                 Event::RewindTargets { head_entries, targets } => {
-                    self.choose_rewind(&pod, turn, head_entries, targets)
+                    self.choose_rewind(&pod, turn, head_entries, targets, &token)
                 }
                 _ => Vec::new(),
             },
@@ -289,20 +291,33 @@ impl App {
     }
 
     /// A verb was carried out: what is one sentence is a notice, what is a list can be read.
-    fn verb_done(&mut self, verb: &Verb, pod: Option<&PodName>, reply: Event) -> Vec<Effect> {
+    fn verb_done(
+        &mut self,
+        verb: &Verb,
+        pod: Option<&PodName>,
+        reply: Event,
+        token: &RequestToken,
+    ) -> Vec<Effect> {
         if matches!(verb, Verb::Peer(_) | Verb::Stop { .. } | Verb::Restore { .. }) {
             self.tour_step();
         }
         let text = command::done(verb, pod, &reply);
         match reply {
-            Event::Policy { rules } => self.list_policy(&rules),
+            Event::Policy { rules } => self.list_policy(&rules, token),
             Event::Created { info } | Event::Spawned { info, .. } => {
-                self.say(Kind::Done, text);
-                self.created(*info)
+                if self.still_waits(token) {
+                    self.say(Kind::Done, text);
+                    return self.created(*info);
+                }
+                let late = format!("{text} · :open {} goes there", info.name);
+                self.known(*info);
+                self.say(Kind::Done, late)
             }
             _ if text.contains('\n') => {
                 let lines: Vec<String> = text.lines().map(String::from).collect();
-                self.open_sheet("done", &lines)
+                let sheet = self.sheet("done", &lines);
+                let first = lines.first().map_or("", String::as_str);
+                self.open_for_reply(token, sheet, format!("{first} … · the verb again shows it"))
             }
             Event::PeerRegistered { result } => self.say_peered(text, &result.peer),
             Event::Peered { peer, .. } => self.say_peered(text, &peer),
@@ -335,7 +350,7 @@ impl App {
             | Asked::ReadyFor(pod, message) => {
                 self.composer.give_back(Some(&pod), &message);
             }
-            Asked::NewFor(message) => self.composer.give_back(None, &message),
+            Asked::NewFor(message, _) => self.composer.give_back(None, &message),
             Asked::Files(_) => self.composer.files = None,
             Asked::Answer(id) => {
                 self.answering.remove(&id);
@@ -343,7 +358,7 @@ impl App {
             Asked::Verb(..)
             | Asked::Watch
             | Asked::Whole(_)
-            | Asked::NewTour
+            | Asked::NewTour(_)
             | Asked::RewindTargets(..)
             | Asked::Plan(_)
             | Asked::Unqueue(..)
@@ -362,27 +377,58 @@ impl App {
         }
     }
 
-    /// A new Pod is gone to, whether or not its event has come yet.
-    fn created(&mut self, info: PodInfo) -> Vec<Effect> {
-        let name = info.name.clone();
-        if self.family.get(&name).is_none() {
+    /// Notes a new Pod, whether or not its event has come yet.
+    fn known(&mut self, info: PodInfo) {
+        // It was created with this environment.
+        self.opened.insert(info.name.clone());
+        if self.family.get(&info.name).is_none() {
             self.family.set(info);
         }
-        // It was created with this environment.
-        self.opened.insert(name.clone());
+    }
+
+    /// Goes to a new Pod.
+    fn created(&mut self, info: PodInfo) -> Vec<Effect> {
+        let name = info.name.clone();
+        self.known(info);
         self.make_current(&name)
     }
 
-    fn created_for(&mut self, info: PodInfo, message: Message) -> Vec<Effect> {
+    /// The Pod for a message is there. The screen goes to it unless the person went elsewhere.
+    fn created_for(
+        &mut self,
+        info: PodInfo,
+        message: Message,
+        token: &RequestToken,
+    ) -> Vec<Effect> {
         let name = info.name.clone();
-        self.composer.adopt(&name);
-        let mut effects = self.created(info);
-        effects.extend(self.send_to(&name, message));
+        let waits = self.still_waits(token);
+        let mut effects = Vec::new();
+        if self.current.is_none() {
+            self.composer.adopt(&name);
+            effects = self.created(info);
+        } else {
+            self.known(info);
+        }
+        let asks = self.family.get(&name).is_some_and(|info| unchosen(info).is_some());
+        if asks && !waits {
+            self.composer.give_back(Some(&name), &message);
+            let text = format!(
+                "{name} is ready; your message was not sent yet: it waits in its composer or history (Up)"
+            );
+            self.say(Kind::Told, text);
+        } else {
+            effects.extend(self.send_to(&name, message));
+        }
         effects
     }
 
-    fn tour_begins(&mut self, info: PodInfo) -> Vec<Effect> {
+    fn tour_begins(&mut self, info: PodInfo, token: &RequestToken) -> Vec<Effect> {
         let name = info.name.clone();
+        if !self.still_waits(token) {
+            self.known(info);
+            self.tour = Some(crate::app::Tour { pod: name.clone(), next: 0, due: true });
+            return self.say(Kind::Told, format!("the tour is ready: :open {name} begins it"));
+        }
         let mut effects = self.created(info);
         self.tour = Some(crate::app::Tour { pod: name.clone(), next: 1, due: false });
         self.say(Kind::Told, "a script plays the model; everything else is real");

@@ -1,6 +1,6 @@
 //! Answering what waits for a person: only a fresh key on a request that has been looked at does.
 
-use crate::app::{App, Asked, Confirm, Effect, Focus, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Focus, Layer};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
@@ -43,7 +43,7 @@ impl App {
         if self.focus != Focus::Inbox && self.family.asks().is_empty() {
             return;
         }
-        let attention = match (self.focus, &self.overlay) {
+        let attention = match (self.focus, self.layers.top()) {
             (Focus::Inbox, None) if !self.leader => Attention::Here,
             _ => Attention::Elsewhere,
         };
@@ -148,8 +148,8 @@ impl App {
         };
         let text = questions.rule.to_string();
         self.answered_by_line = Some(questions);
-        self.overlay = Some(Overlay::Prompt(Prompt::new(Purpose::Rule, &text, &self.sources())));
-        Vec::new()
+        let prompt = Prompt::new(Purpose::Rule, &text, &self.sources());
+        self.open_layer(Layer::Prompt(prompt))
     }
 
     /// Takes the rule that was written, if it allows what is asked; A and T then write it.
@@ -173,7 +173,7 @@ impl App {
         };
         self.answered_by_line = Some(questions);
         prompt.wrong = Some(wrong);
-        self.overlay = Some(Overlay::Prompt(prompt));
+        self.layers.put_back(Layer::Prompt(prompt));
         Vec::new()
     }
 
@@ -244,8 +244,7 @@ impl App {
 
     fn ask_rule(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
         let since = self.now;
-        self.overlay = Some(Overlay::Confirm(Confirm::Rule { questions, reach, since }));
-        Vec::new()
+        self.open_layer(Layer::Confirm(Confirm::Rule { questions, reach, since }))
     }
 
     /// Enter under a rule: it counts once the rule has been there to be read.
@@ -256,15 +255,15 @@ impl App {
         since: u64,
     ) -> Vec<Effect> {
         if self.now < since.saturating_add(inbox::LOOK) {
-            self.overlay =
-                Some(Overlay::Confirm(Confirm::Rule { questions, reach, since: self.now }));
+            let confirm = Confirm::Rule { questions, reach, since: self.now };
+            self.layers.put_back(Layer::Confirm(confirm));
             return Vec::new();
         }
         let (rows, room) = question_rows(self, &questions.sentence(reach));
         let unread = self.read.unread(&rows, room);
         if unread > 0 {
-            self.overlay =
-                Some(Overlay::Confirm(Confirm::Rule { questions, reach, since: self.now }));
+            let confirm = Confirm::Rule { questions, reach, since: self.now };
+            self.layers.put_back(Layer::Confirm(confirm));
             let text = format!("{}, then Enter", inbox::more_below(unread));
             return self.say(Kind::Told, text);
         }
@@ -306,8 +305,8 @@ impl App {
         let ours = self.answering.remove(id);
         let looking = self.is_about(id);
         if !ours && looking {
-            self.overlay = None;
-            self.answered_by_line = None;
+            let line = self.answered_by_line.take();
+            self.layers.close_if(|layer| is_about(layer, line.as_ref(), id));
         }
         let what = inbox::spelt_out(&ask.line());
         let text = match verdict {
@@ -323,14 +322,20 @@ impl App {
 
     /// Whether what lies on top is about this question.
     fn is_about(&self, id: &str) -> bool {
-        let has = |questions: &Questions| questions.ids.iter().any(|known| known == id);
-        match &self.overlay {
-            Some(Overlay::Confirm(Confirm::Rule { questions, .. })) => has(questions),
-            Some(Overlay::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. })) => {
-                self.answered_by_line.as_ref().is_some_and(has)
-            }
-            _ => false,
+        let line = self.answered_by_line.as_ref();
+        self.layers.top().is_some_and(|layer| is_about(layer, line, id))
+    }
+}
+
+/// Whether a layer is about this question; `line` is what a line for a reason or a rule is about.
+fn is_about(layer: &Layer, line: Option<&Questions>, id: &str) -> bool {
+    let has = |questions: &Questions| questions.ids.iter().any(|known| known == id);
+    match layer {
+        Layer::Confirm(Confirm::Rule { questions, .. }) => has(questions),
+        Layer::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. }) => {
+            line.is_some_and(has)
         }
+        Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a key to what it does: the leader first, then what lies on top, then the pane in focus.
 
-use crate::app::{App, Asked, Capture, Effect, Focus, Link, Overlay};
+use crate::app::{App, Asked, Capture, Effect, Focus, Layer, Link};
 use crate::command::Verb;
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
@@ -28,14 +28,14 @@ impl App {
         if let Some(pod) = self.pinning.take() {
             return self.pin_key(pod, key);
         }
-        match self.overlay.take() {
-            Some(Overlay::Confirm(ask)) if key.kind == KeyEventKind::Repeat => {
-                self.overlay = Some(Overlay::Confirm(ask));
+        match self.layers.pop() {
+            Some(layer @ Layer::Confirm(_)) if key.kind == KeyEventKind::Repeat => {
+                self.layers.put_back(layer);
                 Vec::new()
             }
-            Some(Overlay::Confirm(ask)) => self.ask_key(ask, key),
-            Some(Overlay::Prompt(prompt)) => self.prompt_key(prompt, key),
-            Some(Overlay::Palette(palette)) => self.palette_key(palette, key),
+            Some(Layer::Confirm(ask)) => self.ask_key(ask, key),
+            Some(Layer::Prompt(prompt)) => self.prompt_key(prompt, key),
+            Some(Layer::List(palette)) => self.palette_key(palette, key),
             None => self.pane_key(key),
         }
     }
@@ -73,6 +73,7 @@ impl App {
         self.inbox.distracted(self.now);
         let Some(c) = typed(key) else { return Vec::new() };
         if self.focus == Focus::Composer {
+            self.forget_requests();
             self.composer.insert(c);
             return self.follow_files();
         }
@@ -157,6 +158,7 @@ impl App {
         match action {
             Action::Palette => self.open_palette(),
             Action::Leader => {
+                self.forget_requests();
                 self.leader = true;
                 Vec::new()
             }
@@ -241,7 +243,7 @@ impl App {
             return Vec::new();
         }
         let pod = Some(info.name.clone());
-        let asked = Asked::Verb(Verb::Pause(None), pod.clone());
+        let asked = Asked::Verb(Verb::Pause(None), pod.clone(), self.request_token());
         vec![Effect::Call { pod, method: Method::Pause, asked }]
     }
 

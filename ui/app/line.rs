@@ -1,6 +1,6 @@
 //! Running a line: verbs that are the screen's own, and those that are calls to the host.
 
-use crate::app::{App, Asked, Confirm, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken};
 use crate::command::{self, Call, Verb};
 use crate::notice::Kind;
 use crate::pane::actionbar::{Prompt, Purpose};
@@ -22,8 +22,7 @@ impl App {
         let entry = entry.map_or(String::new(), |entry| entry.to_string());
         let text = text.replace("{pod}", &named).replace("{entry}", &entry);
         let prompt = Prompt::new(Purpose::Verb, &text, &self.sources());
-        self.overlay = Some(Overlay::Prompt(prompt));
-        Vec::new()
+        self.open_layer(Layer::Prompt(prompt))
     }
 
     /// Enter in the command line. A line that cannot be run stays there.
@@ -38,7 +37,7 @@ impl App {
             let sources = self.sources();
             let mut prompt = Prompt::new(Purpose::Verb, &line, &sources);
             prompt.wrong = Some(why);
-            self.overlay = Some(Overlay::Prompt(prompt));
+            self.layers.put_back(Layer::Prompt(prompt));
             return Vec::new();
         }
         self.run_line(&line)
@@ -78,7 +77,7 @@ impl App {
             Verb::Split(pod) => return self.split(pod.as_ref()),
             Verb::Zoom => return self.toggle_zoom(),
             Verb::Notices => return self.list_notices(),
-            Verb::Tour => return vec![Effect::Tour],
+            Verb::Tour => return vec![Effect::Tour(self.request_token())],
             Verb::Redraw => return vec![Effect::Redraw],
             Verb::Keys => return self.list_keys(),
             Verb::Help(about) => return self.list_help(about.as_deref()),
@@ -89,7 +88,8 @@ impl App {
             Ok(Call::Host { pod, method }) => {
                 self.marks_used(&verb);
                 let about = pod.clone().or_else(|| self.selected().cloned());
-                vec![Effect::Call { pod, method, asked: Asked::Verb(verb, about) }]
+                let asked = Asked::Verb(verb, about, self.request_token());
+                vec![Effect::Call { pod, method, asked }]
             }
             Ok(Call::Local) => Vec::new(),
             Err(why) => self.say(Kind::Refused, why),
@@ -108,7 +108,8 @@ impl App {
         let Some(pod) = lender.or(selected).map(|info| info.name.clone()) else {
             return self.say(Kind::Refused, "no Pod is selected");
         };
-        let asked = Asked::Verb(Verb::Reclaim(path.clone()), Some(pod.clone()));
+        let asked =
+            Asked::Verb(Verb::Reclaim(path.clone()), Some(pod.clone()), self.request_token());
         vec![Effect::Call { pod: Some(pod), method: Method::Reclaim { path }, asked }]
     }
 
@@ -134,20 +135,25 @@ impl App {
         let Some(pod) = self.selected().cloned() else {
             return self.say(Kind::Refused, "no Pod is selected");
         };
-        let asked = Asked::RewindTargets(pod.clone(), turn);
+        let asked = Asked::RewindTargets(pod.clone(), turn, self.request_token());
         vec![Effect::Call { pod: Some(pod), method: Method::ListRewindTargets, asked }]
     }
 
     /// Goes back, after asking when something cannot be undone by it.
-    pub(super) fn rewind(&mut self, pod: PodName, target: RewindTarget) -> Vec<Effect> {
+    pub(super) fn rewind(
+        &mut self,
+        pod: PodName,
+        target: RewindTarget,
+        token: &RequestToken,
+    ) -> Vec<Effect> {
         if !target.eligible {
             let why = target.disabled_reason.unwrap_or_else(|| "one cannot go back there".into());
             return self.say(Kind::Refused, why);
         }
         let Some(warning) = target.warning.clone() else { return self.rewind_to(&pod, &target) };
-        self.overlay =
-            Some(Overlay::Confirm(Confirm::Rewind { pod, target: Box::new(target), warning }));
-        Vec::new()
+        let late = format!("not rewound: :rewind {} on {pod} asks again", target.turn_index);
+        let confirm = Confirm::Rewind { pod, target: Box::new(target), warning };
+        self.open_for_reply(token, Layer::Confirm(confirm), late)
     }
 
     pub(super) fn rewind_to(&mut self, pod: &PodName, target: &RewindTarget) -> Vec<Effect> {
@@ -155,7 +161,7 @@ impl App {
             target: target.id,
             expected_head_entries: target.expected_head_entries,
         };
-        let asked = Asked::Verb(Verb::Rewind(None), Some(pod.clone()));
+        let asked = Asked::Verb(Verb::Rewind(None), Some(pod.clone()), self.request_token());
         vec![Effect::Call { pod: Some(pod.clone()), method, asked }]
     }
 
@@ -165,8 +171,7 @@ impl App {
         if working.is_empty() || self.link != crate::app::Link::Up {
             return self.leave_now();
         }
-        self.overlay = Some(Overlay::Confirm(Confirm::Leave { working }));
-        Vec::new()
+        self.open_layer(Layer::Confirm(Confirm::Leave { working }))
     }
 
     pub(super) fn leave_now(&mut self) -> Vec<Effect> {

@@ -1,6 +1,6 @@
 //! The lists that open over the panes: palette, help, keys, notices, history, queue, rewind.
 
-use crate::app::{App, Effect, Overlay};
+use crate::app::{App, Effect, Layer, RequestToken};
 use crate::command::{self, Argument, Needs, TABLE, find};
 use crate::keys::{Binding, CONTEXTS, Context, label};
 use crate::notice::Kind;
@@ -25,8 +25,7 @@ fn read(text: String, help: String) -> Row {
 
 impl App {
     fn open(&mut self, title: &str, rows: Vec<Row>) -> Vec<Effect> {
-        self.overlay = Some(Overlay::Palette(Palette::new(title, rows)));
-        Vec::new()
+        self.open_layer(Layer::List(Palette::new(title, rows)))
     }
 
     /// Every verb and every Pod.
@@ -132,7 +131,8 @@ impl App {
     }
 
     pub(super) fn list_queue(&mut self) -> Vec<Effect> {
-        let queue = self.info().map(|info| info.queue.clone()).unwrap_or_default();
+        let Some(info) = self.info() else { return self.say(Kind::Told, "no Pod is current") };
+        let (pod, queue) = (info.name.clone(), info.queue.clone());
         if queue.is_empty() {
             return self.say(Kind::Told, "the queue is empty");
         }
@@ -141,7 +141,7 @@ impl App {
             .map(|queued| Row {
                 text: flatten(&queued.input).replace('\n', " "),
                 help: String::new(),
-                choice: Choice::Queued(queued.id),
+                choice: Choice::Queued { pod: pod.clone(), id: queued.id },
             })
             .collect();
         self.open("queue: Enter edits", rows)
@@ -154,10 +154,11 @@ impl App {
         turn: Option<usize>,
         head: usize,
         targets: Vec<RewindTarget>,
+        token: &RequestToken,
     ) -> Vec<Effect> {
         if let Some(turn) = turn {
             return match targets.into_iter().find(|target| target.turn_index == turn) {
-                Some(target) => self.rewind(pod.clone(), target),
+                Some(target) => self.rewind(pod.clone(), target, token),
                 None => self.say(Kind::Refused, format!("{pod} has no turn {turn}")),
             };
         }
@@ -174,14 +175,24 @@ impl App {
                     _ => format!("drops {dropped} entries"),
                 };
                 let text = format!("{}  {}", target.turn_index, target.preview.replace('\n', " "));
-                Row { text, help, choice: Choice::Rewind(Box::new(target)) }
+                Row {
+                    text,
+                    help,
+                    choice: Choice::Rewind { pod: pod.clone(), target: Box::new(target) },
+                }
             })
             .collect();
-        self.open("rewind to before", rows)
+        let list = Layer::List(Palette::new("rewind to before", rows));
+        let late = format!("the messages of {pod} are ready: :rewind lists them");
+        self.open_for_reply(token, list, late)
     }
 
     /// Every rule of what Pods may do; one that an answer made can be ended from here.
-    pub(super) fn list_policy(&mut self, rules: &[PolicyRule]) -> Vec<Effect> {
+    pub(super) fn list_policy(
+        &mut self,
+        rules: &[PolicyRule],
+        token: &RequestToken,
+    ) -> Vec<Effect> {
         if rules.is_empty() {
             return self.say(Kind::Told, "no rule is in force");
         }
@@ -194,7 +205,8 @@ impl App {
             },
         };
         let rows = rules.iter().map(row).collect();
-        self.open("policy: the first that fits counts", rows)
+        let list = Layer::List(Palette::new("policy: the first that fits counts", rows));
+        self.open_for_reply(token, list, "the rules are ready: :policy lists them")
     }
 
     /// What choosing a row does.
@@ -212,11 +224,11 @@ impl App {
                 }
                 Vec::new()
             }
-            Choice::Rewind(target) => match self.selected().cloned() {
-                Some(pod) => self.rewind(pod, *target),
-                None => Vec::new(),
-            },
-            Choice::Queued(id) => self.unqueue(&id),
+            Choice::Rewind { pod, target } => {
+                let token = self.request_token();
+                self.rewind(pod, *target, &token)
+            }
+            Choice::Queued { pod, id } => self.unqueue(&pod, &id),
             Choice::Prefill(line) => self.open_line(&line),
             Choice::Nothing => Vec::new(),
         }

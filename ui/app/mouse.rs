@@ -1,6 +1,6 @@
 //! The mouse: a click selects or focuses, the wheel scrolls what is under it. It never answers.
 
-use crate::app::{App, Effect, Focus, Overlay};
+use crate::app::{App, Effect, Focus, Layer};
 use crate::pane::transcript::Scroll;
 use crate::pane::tree::{Place, Resting};
 use crate::view::Areas;
@@ -26,7 +26,7 @@ impl App {
 
     fn click(&mut self, at: Position) -> Vec<Effect> {
         let areas = Areas::of(self);
-        if let Some(Overlay::Palette(palette)) = &mut self.overlay {
+        if let Some(Layer::List(palette)) = self.layers.top_mut() {
             if let Some((_, y)) = inside(areas.popup(palette.height()), at) {
                 let height = usize::from(areas.popup(palette.height()).height);
                 if let Some(row) = usize::from(y).checked_sub(1) {
@@ -35,7 +35,7 @@ impl App {
             }
             return Vec::new();
         }
-        if self.overlay.is_some() {
+        if !self.layers.is_empty() {
             return Vec::new();
         }
         if let Some((_, y)) = areas.tree.and_then(|area| inside(area, at)) {
@@ -89,7 +89,7 @@ impl App {
 
     fn wheel(&mut self, at: Position, way: i32) -> Vec<Effect> {
         let areas = Areas::of(self);
-        if let Some(Overlay::Palette(palette)) = &mut self.overlay {
+        if let Some(Layer::List(palette)) = self.layers.top_mut() {
             let action = if way < 0 { crate::keys::Action::Up } else { crate::keys::Action::Down };
             palette.act(action);
             return Vec::new();

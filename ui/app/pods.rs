@@ -19,6 +19,7 @@ impl App {
             return self.say(Kind::Refused, format!("no Pod named {name}"));
         };
         if self.current.as_ref() != Some(&name) {
+            self.forget_requests();
             self.before = self.current.replace(name.clone());
             if self.other.as_ref() == Some(&name) {
                 // Whoever stood beside the current Pod changes places with it.
@@ -65,6 +66,9 @@ impl App {
     /// Moves the focus; entering the lists puts the tree's cursor on the current Pod.
     pub(super) fn focus(&mut self, focus: Focus) -> Vec<Effect> {
         let lists = [Focus::Tree, Focus::Peers];
+        if focus != self.focus {
+            self.forget_requests();
+        }
         if lists.contains(&focus) {
             self.zoom = Zoom::Off;
         }

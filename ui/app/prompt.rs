@@ -1,7 +1,7 @@
 //! Keys in the lines and lists that lie on top: the command line, a search, a filter, the palette.
 
 use crate::app::key::typed;
-use crate::app::{App, Effect, Focus, Overlay};
+use crate::app::{App, Effect, Focus, Layer};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::palette::{Outcome, Palette};
 use crate::pane::actionbar::{Prompt, Purpose};
@@ -16,8 +16,7 @@ impl App {
             String::new()
         };
         let prompt = Prompt::new(purpose, &text, &self.sources());
-        self.overlay = Some(Overlay::Prompt(prompt));
-        Vec::new()
+        self.open_layer(Layer::Prompt(prompt))
     }
 
     pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
@@ -46,23 +45,24 @@ impl App {
                 self.prompt_follows(&prompt);
             }
         }
-        self.overlay = Some(Overlay::Prompt(prompt));
+        self.layers.put_back(Layer::Prompt(prompt));
         Vec::new()
     }
 
     fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
         let Some(c) = typed(key) else {
-            self.overlay = Some(Overlay::Prompt(prompt));
+            self.layers.put_back(Layer::Prompt(prompt));
             return Vec::new();
         };
         if c == ':' && prompt.purpose == Purpose::Verb && prompt.input.is_empty() {
+            self.forget_requests();
             self.composer.insert(':');
             return self.focus(Focus::Composer);
         }
         prompt.input.insert(c.encode_utf8(&mut [0; 4]));
         prompt.changed(&self.sources());
         self.prompt_follows(&prompt);
-        self.overlay = Some(Overlay::Prompt(prompt));
+        self.layers.put_back(Layer::Prompt(prompt));
         Vec::new()
     }
 
@@ -130,7 +130,7 @@ impl App {
         match outcome {
             Outcome::Chose(choice) => self.chose(choice),
             Outcome::Stays => {
-                self.overlay = Some(Overlay::Palette(palette));
+                self.layers.put_back(Layer::List(palette));
                 Vec::new()
             }
         }

@@ -1,7 +1,7 @@
 //! From a written message to a sent one: the Pod is made, restored or asked about first, and a
 //! message that could not be sent comes back.
 
-use crate::app::{App, Asked, Confirm, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Layer};
 use crate::command;
 use crate::notice::Kind;
 use crate::pane::composer::Message;
@@ -19,8 +19,7 @@ impl App {
         }
         let text = self.composer.draft().message().text;
         if let Some(line) = command::offered(&text) {
-            self.overlay = Some(Overlay::Confirm(Confirm::Offered { line }));
-            return Vec::new();
+            return self.open_layer(Layer::Confirm(Confirm::Offered { line }));
         }
         self.send_draft()
     }
@@ -65,13 +64,14 @@ impl App {
 
     fn create_for(&mut self, message: Message) -> Vec<Effect> {
         self.creating = true;
+        let token = self.request_token();
         let method = Method::New(NewPod {
             cwd: self.setup.cwd.clone(),
             model: self.model.clone(),
             env: self.setup.env.clone(),
             ..NewPod::default()
         });
-        vec![Effect::Call { pod: None, method, asked: Asked::NewFor(message) }]
+        vec![Effect::Call { pod: None, method, asked: Asked::NewFor(message, token) }]
     }
 
     /// Sends a message after everything that must come before it.
@@ -81,9 +81,8 @@ impl App {
         };
         if let Some(sends) = unchosen(info) {
             let (pod, model) = (name.clone(), info.model.clone());
-            self.overlay =
-                Some(Overlay::Confirm(Confirm::FirstMessage { pod, model, sends, message }));
-            return Vec::new();
+            let confirm = Confirm::FirstMessage { pod, model, sends, message };
+            return self.open_layer(Layer::Confirm(confirm));
         }
         self.restore_and_send(name, message)
     }
@@ -118,8 +117,8 @@ impl App {
     }
 
     /// Takes a queued message back into the empty composer.
-    pub(super) fn unqueue(&mut self, id: &str) -> Vec<Effect> {
-        let Some(info) = self.info() else { return Vec::new() };
+    pub(super) fn unqueue(&mut self, pod: &PodName, id: &str) -> Vec<Effect> {
+        let Some(info) = self.family.get(pod) else { return Vec::new() };
         let Some(queued) = info.queue.iter().find(|queued| queued.id == id) else {
             return self.say(Kind::Told, "it was sent already");
         };
@@ -133,6 +132,6 @@ impl App {
 }
 
 /// What a first message would send where, when nobody chose the model.
-fn unchosen(info: &PodInfo) -> Option<String> {
+pub(super) fn unchosen(info: &PodInfo) -> Option<String> {
     if info.model_chosen || info.model.is_empty() { None } else { info.model_sends.clone() }
 }

@@ -1,7 +1,7 @@
 //! Orders for several Pods at once: all are named, one question stands for them, each gets an order
 //! of its own, and what came of it is said together.
 
-use crate::app::{App, Asked, Confirm, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Layer};
 use crate::command::{self, Breadth, Call, Verb};
 use crate::notice::Kind;
 use yoi::protocol::{Event, PodName, State};
@@ -48,8 +48,7 @@ impl App {
         enter: &'static str,
         verbs: Vec<Verb>,
     ) -> Vec<Effect> {
-        self.overlay = Some(Overlay::Confirm(Confirm::Several { what, enter, verbs }));
-        Vec::new()
+        self.open_layer(Layer::Confirm(Confirm::Several { what, enter, verbs }))
     }
 
     /// Names everything below these Pods before it is stopped with them.
@@ -103,9 +102,10 @@ impl App {
             let begun = Batch { verb, waiting, done: Vec::new(), failed: Vec::new() };
             self.batches.insert(batch, begun);
         }
+        let token = self.request_token();
         let effect = |(verb, pod, method): (&Verb, PodName, _)| Effect::Call {
             asked: if alone {
-                Asked::Verb(verb.clone(), Some(pod.clone()))
+                Asked::Verb(verb.clone(), Some(pod.clone()), token.clone())
             } else {
                 Asked::Together(batch, pod.clone())
             },

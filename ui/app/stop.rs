@@ -1,6 +1,6 @@
 //! Stopping Pods after they are named, and bringing them back after it is known what that does.
 
-use crate::app::{App, Asked, Confirm, Effect, Overlay};
+use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken};
 use crate::command::done::step_line;
 use crate::command::{Breadth, Step, Verb};
 use crate::notice::Kind;
@@ -12,6 +12,7 @@ pub struct Planning {
     pub pods: Vec<PodName>,
     pub breadth: Breadth,
     pub step: Step,
+    token: RequestToken,
     /// How many of them have been asked about.
     known: usize,
     steps: Vec<PlanStep>,
@@ -56,7 +57,8 @@ impl App {
         breadth: Breadth,
         step: Step,
     ) -> Vec<Effect> {
-        self.plan_next(Planning { pods, breadth, step, known: 0, steps: Vec::new() })
+        let token = self.request_token();
+        self.plan_next(Planning { pods, breadth, step, token, known: 0, steps: Vec::new() })
     }
 
     fn plan_next(&mut self, planning: Planning) -> Vec<Effect> {
@@ -88,13 +90,16 @@ impl App {
 
     /// The plan is known: it is carried out when there is nothing to know about it.
     fn plan_known(&mut self, planning: Planning) -> Vec<Effect> {
-        let Planning { pods, breadth, step, steps, .. } = planning;
+        let Planning { pods, breadth, step, steps, token, .. } = planning;
         let lines = || steps.iter().map(|step| step_line(step, false)).collect::<Vec<_>>();
         if pods.is_empty() {
             return Vec::new();
         }
         if step == Step::Show {
-            return self.open_sheet("plan: nothing is done yet", &lines());
+            let sheet = self.sheet("plan: nothing is done yet", &lines());
+            let verb = restore_line(&pods, breadth);
+            let late = format!("the plan is ready: {verb} --plan shows it");
+            return self.open_for_reply(&token, sheet, late);
         }
         let impossible = |step: &PlanStep| step.what == Restoring::Impossible;
         if !steps.is_empty() && steps.iter().all(impossible) {
@@ -103,8 +108,10 @@ impl App {
         if pods.len() == 1 && steps.iter().all(is_trivial) {
             return self.restore_now(pods, breadth);
         }
-        self.overlay = Some(Overlay::Confirm(Confirm::Restore { pods, breadth, steps }));
-        Vec::new()
+        let verb = restore_line(&pods, breadth);
+        let late = format!("not restored: {verb} shows what it does and asks");
+        let confirm = Confirm::Restore { pods, breadth, steps };
+        self.open_for_reply(&token, Layer::Confirm(confirm), late)
     }
 
     pub(super) fn restore_now(&mut self, pods: Vec<PodName>, breadth: Breadth) -> Vec<Effect> {
@@ -112,6 +119,13 @@ impl App {
         let verbs: Vec<Verb> = pods.into_iter().map(verb).collect();
         self.order(&verbs)
     }
+}
+
+/// The line that brings these Pods back, as it is typed.
+fn restore_line(pods: &[PodName], breadth: Breadth) -> String {
+    let names = pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(" ");
+    let tree = if breadth == Breadth::Tree { " --tree" } else { "" };
+    format!(":restore {names}{tree}")
 }
 
 /// Whether a Pod comes back with everything it had and nothing that was cut off.

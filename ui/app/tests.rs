@@ -197,8 +197,25 @@ fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
     yoi::protocol::Queued { id: id.into(), input: crate::pane::composer::tests::plain(text) }
 }
 
+/// A message that one can go back to.
+fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindTarget {
+    let segment_id = yoi::protocol::SegmentId::new();
+    yoi::protocol::RewindTarget {
+        id: yoi::protocol::RewindTargetId { segment_id, user_input_entry_index: 3 },
+        expected_head_entries: 12,
+        truncate_entries: 3,
+        turn_index,
+        timestamp_ms: None,
+        preview: preview.into(),
+        eligible: true,
+        disabled_reason: None,
+        warning: None,
+    }
+}
+
 mod family;
 mod keys;
+mod layers;
 mod live;
 mod picked;
 mod sending;

@@ -1,6 +1,6 @@
 //! What the app wishes is done here.
 
-use crate::app::{App, Asked, Effect, Msg};
+use crate::app::{App, Asked, Effect, Msg, RequestToken};
 use crate::notice::Kind;
 use crate::run::input::Input;
 use crate::run::terminal::give_back;
@@ -37,7 +37,7 @@ impl Loop {
             }
             Effect::Edit(text) => return self.edit(text).await.map(Some),
             Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
-            Effect::Tour => return Ok(self.tour()),
+            Effect::Tour(token) => return Ok(self.tour(token)),
             Effect::Mouse(capture) => self.screen.capture_mouse(capture)?,
             Effect::Redraw => self.screen.forget()?,
             Effect::Suspend => self.suspend().await?,
@@ -60,7 +60,7 @@ impl Loop {
     }
 
     /// Makes a directory for the tour and asks for its Pod; a failure is said.
-    fn tour(&self) -> Option<Msg> {
+    fn tour(&self, token: RequestToken) -> Option<Msg> {
         let made = tempfile::Builder::new().prefix("yoi-tour-").tempdir();
         let cwd = match made {
             // The Pod lives on in there when the screen is left.
@@ -77,7 +77,7 @@ impl Loop {
             env: self.app.setup.env.clone(),
             ..NewPod::default()
         };
-        self.call(None, Method::New(new), Asked::NewTour);
+        self.call(None, Method::New(new), Asked::NewTour(token));
         None
     }
 

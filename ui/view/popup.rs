@@ -1,6 +1,6 @@
 //! What lies over the panes: lists, questions, completions.
 
-use crate::app::{App, Confirm, Overlay};
+use crate::app::{App, Confirm, Layer};
 use crate::palette::Palette;
 use crate::pane::actionbar::{self, POPUP, Prompt};
 use crate::pane::composer::Files;
@@ -18,13 +18,13 @@ const LEADER: u16 = 26;
 
 /// Paints what lies on top, and tells where its caret stands.
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
-    match &app.overlay {
-        Some(Overlay::Palette(list)) => Some(palette(app, list, areas, frame)),
-        Some(Overlay::Confirm(ask)) => {
+    match app.layers.top() {
+        Some(Layer::List(list)) => Some(palette(app, list, areas, frame)),
+        Some(Layer::Confirm(ask)) => {
             question(app, ask, areas, frame);
             None
         }
-        Some(Overlay::Prompt(prompt)) => {
+        Some(Layer::Prompt(prompt)) => {
             above_line(app, prompt, areas, frame);
             None
         }

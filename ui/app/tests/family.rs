@@ -184,7 +184,7 @@ fn what_is_answered_elsewhere_goes_and_says_so() {
     bench.wait(400);
     bench.press("A");
     answered(&mut bench, "q", Verdict::Once);
-    assert!(bench.app.overlay.is_none());
+    assert!(bench.app.layers.is_empty());
     assert_eq!(bench.notice(), "tester: allowed once elsewhere · Bash cargo fetch");
     bench.wait(400);
     assert!(answers(&bench.press("enter")).is_empty());
@@ -244,7 +244,7 @@ fn a_rule_that_is_longer_than_the_screen_is_read_to_its_end_before_it_is_written
         bench.press("pagedown");
         bench.wait(400);
         bench.press("A");
-        if bench.app.overlay.is_some() {
+        if !bench.app.layers.is_empty() {
             break;
         }
     }
@@ -398,7 +398,7 @@ fn a_verb_typed_from_the_tree_is_about_its_row() {
     assert_eq!(calls(&bench.press("enter")), [(Some("scout"), &Method::Pause)]);
     bench.press("s");
     assert!(
-        matches!(&bench.app.overlay, Some(Overlay::Prompt(p)) if p.input.text() == "stop scout")
+        matches!(bench.app.layers.top(), Some(Layer::Prompt(p)) if p.input.text() == "stop scout")
     );
 }
 

@@ -39,7 +39,7 @@ fn escape_rests_for_a_moment_after_it_closed_something() {
     let mut bench = alice(State::Running);
     bench.press("ctrl-p");
     assert!(bench.press("esc").is_empty());
-    assert!(bench.app.overlay.is_none());
+    assert!(bench.app.layers.is_empty());
     bench.wait(200);
     assert!(bench.press("esc").is_empty());
     bench.wait(200);
@@ -93,9 +93,9 @@ fn a_colon_opens_the_command_line_only_in_an_empty_composer() {
     assert_eq!(bench.draft(), ":");
     bench.press("ctrl-c");
     bench.press(":");
-    assert!(matches!(bench.app.overlay, Some(Overlay::Prompt(_))));
+    assert!(matches!(bench.app.layers.top(), Some(Layer::Prompt(_))));
     bench.press("backspace");
-    assert!(bench.app.overlay.is_none());
+    assert!(bench.app.layers.is_empty());
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn a_line_that_cannot_be_run_stays_and_says_why() {
 fn tab_goes_round_through_the_completions() {
     let mut bench = alice(State::Idle);
     bench.type_in(":stop ");
-    let text = |bench: &Bench| match &bench.app.overlay {
-        Some(Overlay::Prompt(prompt)) => prompt.input.text().to_owned(),
+    let text = |bench: &Bench| match bench.app.layers.top() {
+        Some(Layer::Prompt(prompt)) => prompt.input.text().to_owned(),
         _ => panic!("the command line is open"),
     };
     bench.press("tab");
@@ -156,7 +156,7 @@ fn keys_that_end_something_only_prefill_the_line() {
     let mut bench = alice(State::Idle);
     bench.press("tab");
     assert!(bench.press("s").is_empty());
-    let Some(Overlay::Prompt(prompt)) = &bench.app.overlay else { panic!("no line") };
+    let Some(Layer::Prompt(prompt)) = bench.app.layers.top() else { panic!("no line") };
     assert_eq!(prompt.input.text(), "stop alice");
 }
 
@@ -336,7 +336,7 @@ fn a_key_of_the_palette_never_runs_what_ends_a_pod() {
     bench.press("ctrl-p");
     bench.type_in(":stop");
     assert!(bench.press("enter").is_empty());
-    assert!(matches!(bench.app.overlay, Some(Overlay::Prompt(_))));
+    assert!(matches!(bench.app.layers.top(), Some(Layer::Prompt(_))));
 }
 
 #[test]
@@ -345,22 +345,8 @@ fn a_rewind_lists_where_one_can_go_back_to() {
     bench.type_in(":rewind");
     let asked = bench.press("enter");
     assert_eq!(calls(&asked), [(Some("alice"), &Method::ListRewindTargets)]);
-    let id = yoi::protocol::RewindTargetId {
-        segment_id: yoi::protocol::SegmentId::new(),
-        user_input_entry_index: 3,
-    };
-    let target = |turn_index, preview: &str| yoi::protocol::RewindTarget {
-        id,
-        expected_head_entries: 12,
-        truncate_entries: 3,
-        turn_index,
-        timestamp_ms: None,
-        preview: preview.into(),
-        eligible: true,
-        disabled_reason: None,
-        warning: None,
-    };
-    let targets = vec![target(1, "fix the tests"), target(2, "now the docs")];
+    let targets = vec![rewind_target(1, "fix the tests"), rewind_target(2, "now the docs")];
+    let id = targets[1].id;
     answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets });
     let screen = bench.screen();
     assert!(screen.contains("2  now the docs") && screen.contains("drops 9 entries"), "{screen}");

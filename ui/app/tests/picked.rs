@@ -41,8 +41,8 @@ fn marks(bench: &Bench) -> Vec<&str> {
 }
 
 fn line(bench: &Bench) -> &str {
-    match &bench.app.overlay {
-        Some(Overlay::Prompt(prompt)) => prompt.input.text(),
+    match bench.app.layers.top() {
+        Some(Layer::Prompt(prompt)) => prompt.input.text(),
         _ => "",
     }
 }

@@ -184,9 +184,10 @@ fn a_named_file_is_completed_by_the_host() {
 fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
     let mut bench = Bench::new(vec![]);
     bench.type_in(":tour");
-    assert!(matches!(bench.press("enter")[..], [Effect::Tour]));
+    let effects = bench.press("enter");
+    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
     let info = Box::new(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
-    let sent = bench.msg(Msg::Answered(Asked::NewTour, Ok(Event::Created { info })));
+    let sent = bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
     let [(Some("tour"), Method::Send { .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
     bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
     bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
@@ -197,10 +198,11 @@ fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
 fn the_tour_waits_while_what_it_tells_of_goes_on_and_while_one_is_elsewhere() {
     let mut bench = Bench::new(vec![pod("other", State::Idle)]);
     bench.type_in(":tour");
-    bench.press("enter");
+    let effects = bench.press("enter");
+    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
     let tour = |state| PodInfo { workspace: "/repo".into(), ..pod("tour", state) };
     let info = Box::new(tour(State::Idle));
-    bench.msg(Msg::Answered(Asked::NewTour, Ok(Event::Created { info })));
+    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
     let parent = PodName::parse("tour").ok();
     bench.told(PodInfo { parent: parent.clone(), ..pod("checker", State::NeedsYou) });
     bench.told(tour(State::Running));

@@ -1,0 +1,159 @@
+use super::*;
+use yoi::protocol::{PlanStep, Restoring};
+
+/// Two Pods, alice is current; the second stopped.
+fn two() -> Bench {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Stopped)]);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench
+}
+
+fn line(bench: &Bench) -> &str {
+    match bench.app.layers.top() {
+        Some(Layer::Prompt(prompt)) => prompt.input.text(),
+        other => panic!("the command line is not on top: {other:?}"),
+    }
+}
+
+fn ask(bench: &mut Bench, line: &str) -> Vec<Effect> {
+    bench.type_in(line);
+    bench.press("enter")
+}
+
+/// A plan that says something, so that it is shown before it is carried out.
+fn plan() -> Event {
+    let name = PodName::parse("bob").expect("a name");
+    let notes = vec!["Bash was cut off and is not repeated".to_owned()];
+    Event::Plan { steps: vec![PlanStep { name, what: Restoring::Paused, notes }], done: false }
+}
+
+fn targets() -> Event {
+    let targets = vec![rewind_target(1, "fix the tests")];
+    Event::RewindTargets { head_entries: 12, targets }
+}
+
+fn rules() -> Event {
+    let rule = yoi::protocol::PolicyRule {
+        id: None,
+        pod: None,
+        tree: false,
+        source: "default".into(),
+        action: yoi::protocol::Action::Allow,
+        pattern: yoi::protocol::Pattern { tool: "Read".into(), pattern: "*".into() },
+    };
+    Event::Policy { rules: vec![rule] }
+}
+
+#[test]
+fn a_reply_never_replaces_the_line_that_is_being_typed() {
+    let replies = [
+        (":policy", rules(), "the rules are ready: :policy lists them"),
+        (":rewind", targets(), "the messages of alice are ready: :rewind lists them"),
+        (":restore bob", plan(), "not restored: :restore bob shows what it does and asks"),
+        (":restore bob --plan", plan(), "the plan is ready: :restore bob --plan shows it"),
+    ];
+    for (verb, reply, notice) in replies {
+        let mut bench = two();
+        let asked = ask(&mut bench, verb);
+        bench.type_in(":send bob wa");
+        answer(&mut bench, asked, reply);
+        assert_eq!(line(&bench), "send bob wa", "{verb}");
+        assert_eq!(bench.notice(), notice);
+        bench.type_in("it");
+        assert_eq!(line(&bench), "send bob wait", "{verb}");
+    }
+}
+
+#[test]
+fn a_reply_opens_its_layer_while_the_person_waits_for_it() {
+    let replies = [
+        (":policy", rules()),
+        (":rewind", targets()),
+        (":restore bob", plan()),
+        (":restore bob --plan", plan()),
+    ];
+    for (verb, reply) in replies {
+        let mut bench = two();
+        let asked = ask(&mut bench, verb);
+        assert!(bench.app.layers.is_empty(), "{verb}");
+        answer(&mut bench, asked, reply);
+        assert!(!bench.app.layers.is_empty(), "{verb}");
+    }
+}
+
+#[test]
+fn a_reply_opens_nothing_while_a_message_is_written() {
+    let mut bench = two();
+    let asked = ask(&mut bench, ":rewind");
+    bench.type_in("one more thing");
+    answer(&mut bench, asked, targets());
+    assert!(bench.app.layers.is_empty());
+    assert_eq!(bench.draft(), "one more thing");
+}
+
+#[test]
+fn a_list_never_opens_over_another_pod() {
+    let mut bench = two();
+    let asked = ask(&mut bench, ":rewind");
+    ask(&mut bench, ":open bob");
+    answer(&mut bench, asked, targets());
+    assert!(bench.app.layers.is_empty());
+    assert_eq!(bench.notice(), "the messages of alice are ready: :rewind lists them");
+}
+
+#[test]
+fn a_list_of_messages_rewinds_the_pod_that_it_was_made_for() {
+    let mut bench = two();
+    let asked = ask(&mut bench, ":rewind");
+    answer(&mut bench, asked, targets());
+    // A late reply to something else makes another Pod the current one.
+    bench.app.current = PodName::parse("bob").ok();
+    let rewound = bench.press("enter");
+    assert!(matches!(calls(&rewound)[..], [(Some("alice"), Method::Rewind { .. })]), "{rewound:?}");
+}
+
+#[test]
+fn a_layer_goes_with_the_pod_that_it_is_about() {
+    let mut bench = two();
+    let asked = ask(&mut bench, ":rewind");
+    answer(&mut bench, asked, targets());
+    bench.host(None, Event::PodRemoved { name: PodName::parse("bob").expect("a name") });
+    assert!(!bench.app.layers.is_empty());
+    bench.host(None, Event::PodRemoved { name: PodName::parse("alice").expect("a name") });
+    assert!(bench.app.layers.is_empty());
+}
+
+#[test]
+fn a_new_pod_that_is_ready_late_does_not_take_the_screen() {
+    let mut bench = two();
+    let asked = ask(&mut bench, ":new carol");
+    bench.type_in("to alice");
+    let info = Box::new(pod("carol", State::Idle));
+    answer(&mut bench, asked, Event::Created { info });
+    assert_eq!(bench.app.current.as_ref().map(PodName::as_str), Some("alice"));
+    assert_eq!(bench.notice(), "carol is ready · :open carol goes there");
+    assert_eq!(bench.draft(), "to alice");
+}
+
+#[test]
+fn consent_for_a_first_message_is_not_asked_while_the_next_one_is_written() {
+    let mut bench = Bench::new(vec![]);
+    bench.type_in("first");
+    let made = bench.press("enter");
+    bench.type_in("second");
+    let info = PodInfo {
+        model_chosen: false,
+        model_sends: Some("This goes to api.example.com".into()),
+        ..pod("repo", State::Idle)
+    };
+    let sent = answer(&mut bench, made, Event::Created { info: Box::new(info) });
+    assert!(calls(&sent).is_empty(), "{sent:?}");
+    assert!(bench.app.layers.is_empty());
+    assert_eq!(bench.draft(), "second");
+    assert!(
+        bench.notice().starts_with("repo is ready; your message was not sent"),
+        "{}",
+        bench.notice()
+    );
+}
