@@ -28,6 +28,7 @@ mod session_state;
 pub mod policy;
 mod prompt;
 mod stream;
+mod usage;
 
 pub use approval::ApprovalDecided;
 pub(crate) use batch::label;

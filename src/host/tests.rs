@@ -13,6 +13,7 @@ mod pods;
 mod family;
 mod histories;
 mod kept;
+mod records;
 mod turn;
 mod unfinished;
 

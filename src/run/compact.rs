@@ -1,12 +1,11 @@
 //! Compaction: the history is handed over in the model's own words to a new segment. The old
 //! segment stays, so a rewind can go back behind it.
 
-use crate::llm::{Delta, Failure, Input, Request, Stop};
+use crate::llm::{Delta, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::Kept;
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin};
-use crate::run::{
-    Accepted, End, Run, RunEvent, Stopped, answer, context, halted, prompt, session_state,
-};
+use crate::run::usage::merged;
+use crate::run::{Accepted, End, Run, Stopped, answer, context, halted, prompt, session_state};
 use futures_util::StreamExt as _;
 
 impl Run {
@@ -97,7 +96,7 @@ impl Run {
         // The count goes on where it was, also for who reads only the new segment.
         self.commit(vec![Entry::new(Fact::TurnEnd { turn_count })]).await?;
         self.publish(Event::CompactDone { new_segment_id: self.mind.segment }).await;
-        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        self.publish_context().await;
         Ok(())
     }
 
@@ -117,16 +116,19 @@ impl Run {
             cache_key: self.mind.segment.to_string(),
             blobs: self.setup.files.blobs(),
         };
-        let mut halt = self.ports.halt.clone();
+        let asked = self.mind.state.history.len() as u64;
+        let (mut halt, mut usage) = (self.ports.halt.clone(), Usage::default());
         let text = tokio::select! {
             biased;
-            () = halted(&mut halt) => return Err(Stopped::Halted),
-            text = collect(&provider, &request) => text,
+            () = halted(&mut halt) => None,
+            text = collect(&provider, &request, &mut usage) => Some(text),
         };
+        self.commit_usage(usage, asked).await?;
         match text {
-            Ok(text) if text.trim().is_empty() => Err(failed("the model gave no summary")),
-            Ok(text) => Ok(text),
-            Err(failure) => Err(failed(&failure.to_string())),
+            None => Err(Stopped::Halted),
+            Some(Ok(text)) if text.trim().is_empty() => Err(failed("the model gave no summary")),
+            Some(Ok(text)) => Ok(text),
+            Some(Err(failure)) => Err(failed(&failure.to_string())),
         }
     }
 }
@@ -135,7 +137,13 @@ fn failed(why: &str) -> Stopped {
     Stopped::Failed(Refusal::new(ErrorCode::ProviderError, format!("cannot compact: {why}")))
 }
 
-async fn collect(provider: &crate::llm::Provider, request: &Request) -> Result<String, Failure> {
+/// The text of an answer. What the provider reports in between is in `usage`, also when the answer
+/// fails or this is dropped.
+async fn collect(
+    provider: &Provider,
+    request: &Request,
+    usage: &mut Usage,
+) -> Result<String, Failure> {
     let mut deltas = provider.open(request).await?;
     let mut text = String::new();
     while let Some(delta) = deltas.next().await {
@@ -145,13 +153,13 @@ async fn collect(provider: &crate::llm::Provider, request: &Request) -> Result<S
             Delta::End(Stop::Refusal(why)) => {
                 return Err(Failure::Unusable(format!("the model declined: {why}")));
             }
+            Delta::Usage(now) => *usage = merged(*usage, now),
             Delta::End(Stop::ToolUse)
             | Delta::ThinkingStart
             | Delta::Thinking(_)
             | Delta::ToolCallStart { .. }
             | Delta::ToolCallArgs { .. }
             | Delta::Block { .. }
-            | Delta::Usage(_)
             | Delta::Unknown(_) => {}
         }
     }

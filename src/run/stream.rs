@@ -4,7 +4,8 @@ use crate::llm::{Delta, Deltas, Failure, Request, Stop, Usage};
 use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
-use crate::run::{Run, RunEvent, Stopped, context, halted, prompt};
+use crate::run::usage::merged;
+use crate::run::{Run, Stopped, context, halted, prompt};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -120,7 +121,7 @@ impl Run {
     }
 
     async fn request(&mut self) -> Result<Reply, Stopped> {
-        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        self.publish_context().await;
         let mut halt = self.ports.halt.clone();
         let opened = tokio::select! {
             biased;
@@ -138,7 +139,7 @@ impl Run {
             let delta = tokio::select! {
                 biased;
                 () = halted(&mut halt) => {
-                    self.keep_partial(answer).await?;
+                    self.keep_partial(answer, asked).await?;
                     return Ok(Reply::Halted);
                 }
                 delta = deltas.next() => delta,
@@ -151,7 +152,7 @@ impl Run {
             }
         };
         let shown = answer.shown;
-        self.keep_partial(answer).await?;
+        self.keep_partial(answer, asked).await?;
         Ok(Reply::Broken { failure, shown })
     }
 
@@ -250,7 +251,7 @@ impl Run {
         for (item, native) in std::mem::take(&mut answer.held) {
             entries.push(self.said(item, native, false));
         }
-        entries.extend(self.cost(answer.usage, asked));
+        entries.extend(self.usage_entry(answer.usage, asked));
         crate::crash_point!("reply-received");
         if !entries.is_empty() {
             self.commit(entries).await?;
@@ -260,43 +261,15 @@ impl Run {
         for event in events {
             self.publish(event).await;
         }
-        self.tell_usage(answer.usage).await;
+        self.publish_usage(answer.usage).await;
         let llm_call = self.mind.state.turn_count;
         self.publish(Event::LlmCallEnd { llm_call }).await;
-        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        self.publish_context().await;
         Ok(Reply::Done(calls))
     }
 
-    async fn tell_usage(&self, usage: Usage) {
-        if usage == Usage::default() {
-            return;
-        }
-        self.publish(Event::Usage {
-            input_tokens: usage.input,
-            output_tokens: usage.output,
-            cache_read_input_tokens: usage.cache_read,
-        })
-        .await;
-    }
-
-    /// The entry of what a request took; none when the provider said nothing.
-    fn cost(&self, usage: Usage, asked: u64) -> Option<Entry> {
-        let input = usage.input?;
-        let (read, write) = (usage.cache_read.unwrap_or(0), usage.cache_write.unwrap_or(0));
-        let output = usage.output.unwrap_or(0);
-        let price = self.setup.model.as_ref().and_then(|(model, _)| model.price.as_ref());
-        Some(Entry::new(Fact::LlmUsage {
-            history_len: asked,
-            input_total_tokens: input,
-            cache_read_tokens: read,
-            cache_write_tokens: write,
-            output_tokens: output,
-            cost: price.map(|p| p.cost(input.saturating_sub(read + write), output, read, write)),
-        }))
-    }
-
     /// What arrived of a broken answer stays in the history; unfinished tool calls do not.
-    async fn keep_partial(&mut self, answer: Answer) -> Result<(), Stopped> {
+    async fn keep_partial(&mut self, answer: Answer, asked: u64) -> Result<(), Stopped> {
         let mut entries: Vec<Entry> = Vec::new();
         if !answer.thinking.is_empty() {
             let item = Item::Reasoning {
@@ -316,11 +289,13 @@ impl Run {
             let item = Item::message(Role::Assistant, answer.text);
             entries.push(self.said(item, None, true));
         }
-        self.tell_usage(answer.usage).await;
+        entries.extend(self.usage_entry(answer.usage, asked));
+        self.publish_usage(answer.usage).await;
         if !entries.is_empty() {
             self.commit(entries).await?;
         }
         self.mind.journal.stream_done();
+        self.publish_context().await;
         Ok(())
     }
 }
@@ -360,16 +335,6 @@ fn done(item: &Item) -> Option<Event> {
 fn random() -> f64 {
     let low = uuid::Uuid::now_v7().as_u64_pair().1;
     f64::from(u32::try_from(low & 0xffff_ffff).unwrap_or(0)) / f64::from(u32::MAX)
-}
-
-fn merged(old: Usage, new: Usage) -> Usage {
-    Usage {
-        input: new.input.or(old.input),
-        output: new.output.or(old.output),
-        cache_read: new.cache_read.or(old.cache_read),
-        cache_write: new.cache_write.or(old.cache_write),
-        reasoning: new.reasoning.or(old.reasoning),
-    }
 }
 
 fn provider_error(failure: &Failure) -> Stopped {

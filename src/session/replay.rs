@@ -103,6 +103,10 @@ impl Replay {
             self.note_taken(&entry.fact);
         }
         if skip.skips(start, entry.as_ref().ok().and_then(|entry| entry.id)) {
+            // What is taken back was paid for all the same.
+            if let Ok(Entry { fact: Fact::LlmUsage { cost, .. }, .. }) = entry {
+                self.add_cost(cost);
+            }
             return;
         }
         match entry {
@@ -180,9 +184,7 @@ impl Replay {
             Fact::ConfigChanged { config } => self.config = config,
             Fact::LlmUsage { history_len, input_total_tokens, cost, .. } => {
                 self.usage = Some((history_len, input_total_tokens));
-                if let Some(cost) = cost {
-                    *self.cost.get_or_insert_default() += cost;
-                }
+                self.add_cost(cost);
             }
             Fact::Extension { domain, payload } => self.extension(&domain, payload),
             Fact::Unknown(_) => {}
@@ -222,6 +224,12 @@ impl Replay {
                 self.asks.retain(|ask| ask.id != id);
             }
             _ => {}
+        }
+    }
+
+    fn add_cost(&mut self, cost: Option<f64>) {
+        if let Some(cost) = cost {
+            *self.cost.get_or_insert_default() += cost;
         }
     }
 

@@ -258,11 +258,11 @@ impl Pod {
             Err(error) => return reply(answer, Err(Refusal::invalid(error))),
         };
         let resolved = Resolved { model: Some(choice.clone()), ..self.resolved.clone() };
-        self.row.config = resolved.value();
-        let (name, config) = (self.row.name.clone(), self.row.config.clone());
-        if let Err(error) = self.shared.store.set_config(&name, &config).await {
+        let config = resolved.value();
+        if let Err(error) = self.shared.store.set_config(&self.row.name, &config).await {
             return reply(answer, Err(Refusal::internal(error.to_string())));
         }
+        self.row.config = config;
         self.change(|info| life::show_model(info, Some(&choice)));
         self.resolved = resolved;
         reply(answer, Ok(done()));

@@ -24,7 +24,7 @@ fn file(path: &str) -> Segment {
 
 impl Bench {
     /// Every fact of the transcript.
-    async fn facts(&self, pod: &PodName) -> Vec<Fact> {
+    pub(super) async fn facts(&self, pod: &PodName) -> Vec<Fact> {
         self.whole_entries(pod).await.into_iter().map(|entry| entry.fact).collect()
     }
 

@@ -104,6 +104,11 @@ pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
         acts.think(&filled(&step.think)?);
     }
     if let Some(fault) = fault {
+        // As providers do that count the input before they answer.
+        if let Some(Usage { input, cache_read, cache_write, .. }) = step.usage {
+            let counted = Usage { input, cache_read, cache_write, ..Usage::default() };
+            acts.say(Delta::Usage(counted));
+        }
         acts.broken(fault, text);
         return Ok(acts.all);
     }

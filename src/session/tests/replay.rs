@@ -303,3 +303,19 @@ proptest! {
         prop_assert_eq!(told, crate::session::tests::bench::without_rolled_back(&entries));
     }
 }
+
+#[test]
+fn a_request_that_was_taken_back_stays_paid() {
+    let (begun, said) = (invoke(), user("never mind"));
+    let paid = Entry::new(Fact::LlmUsage {
+        history_len: 1,
+        input_total_tokens: 70,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+        output_tokens: 0,
+        cost: Some(0.5),
+    });
+    let back = rolled_back(&begun);
+    let replayed = replayed(vec![begun, said, paid, back]);
+    assert_eq!((items(&replayed), replayed.cost), (Vec::new(), Some(0.5)));
+}
