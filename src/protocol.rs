@@ -9,6 +9,7 @@ pub mod frame;
 pub mod item;
 pub mod method;
 pub mod name;
+pub mod piece;
 pub mod reply;
 
 pub use approval::{Action, ApprovalRequest, Pattern, PolicyRule, Verdict};
@@ -22,6 +23,7 @@ pub use frame::{Frame, Incoming, MAX_LINE, Outgoing};
 pub use item::{Content, Item, RequestConfig, Role, flatten};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
+pub use piece::{ByteRange, LineShape, MAX_PIECE, TextSpan};
 pub use reply::{
     Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, Restoring,
     RewindSummary, RewindTarget, RewindTargetId, StoppedPod,

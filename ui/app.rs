@@ -351,7 +351,11 @@ impl App {
         let pod = Some(name.clone());
         if let Some(entry) = transcript.wants_whole() {
             let asked = Asked::Whole(name.clone());
-            effects.push(Effect::Call { pod: pod.clone(), method: Method::Fetch { entry }, asked });
+            effects.push(Effect::Call {
+                pod: pod.clone(),
+                method: Method::Fetch { entry, range: None },
+                asked,
+            });
         }
         if let Some(before) = transcript.wants() {
             transcript.asked();

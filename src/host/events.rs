@@ -3,6 +3,7 @@
 
 use crate::protocol::frame::encode_event;
 use crate::protocol::{Alert, Entry, ErrorCode, Event, Fact, InFlight, Item, PodName, RunResult};
+use crate::session::Cut;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use tokio::sync::broadcast;
@@ -11,6 +12,8 @@ use tokio::sync::broadcast;
 const WAITING: usize = 256;
 /// Alerts that are kept for new clients.
 const ALERTS: usize = 512;
+/// How much of a streaming block a page holds, in bytes.
+const IN_FLIGHT: usize = 64 * 1024;
 /// How much output of a running tool is kept for who comes later, in bytes.
 const OUTPUT: usize = 16 * 1024;
 
@@ -66,6 +69,11 @@ impl Publisher {
         self.readers.get_or_insert_with(|| broadcast::channel(WAITING).0).subscribe()
     }
 
+    /// The streaming blocks for a screen, of long ones the end.
+    pub(crate) fn in_flight_tail(&self) -> Vec<InFlight> {
+        self.in_flight.iter().map(tail).collect()
+    }
+
     /// Tells an event to everyone who listens.
     pub(crate) fn publish(&mut self, event: &Event) {
         self.follow(event);
@@ -106,8 +114,12 @@ impl Publisher {
             if let Some(event) = derived(entry) {
                 self.publish(&event);
             }
-            let entry = crate::session::cut(entry).unwrap_or_else(|| entry.clone());
-            self.publish(&Event::Entry { entry: Box::new(entry) });
+            self.publish(&match crate::session::cut(entry) {
+                Some(Cut { entry, cut_bytes }) => {
+                    Event::Entry { entry: Box::new(entry), cut_bytes: Some(cut_bytes) }
+                }
+                None => Event::Entry { entry: Box::new(entry.clone()), cut_bytes: None },
+            });
         }
     }
 
@@ -138,15 +150,15 @@ impl Publisher {
     fn follow(&mut self, event: &Event) {
         match event {
             Event::TextDelta { text } => match self.in_flight.last_mut() {
-                Some(InFlight::Text { text: all }) => all.push_str(text),
-                _ => self.in_flight.push(InFlight::Text { text: text.clone() }),
+                Some(InFlight::Text { text: all, .. }) => all.push_str(text),
+                _ => self.in_flight.push(InFlight::Text { text: text.clone(), skipped: 0 }),
             },
             Event::ThinkingStart => {
-                self.in_flight.push(InFlight::Thinking { text: String::new() });
+                self.in_flight.push(InFlight::Thinking { text: String::new(), skipped: 0 });
             }
             Event::ThinkingDelta { text } => match self.in_flight.last_mut() {
-                Some(InFlight::Thinking { text: all }) => all.push_str(text),
-                _ => self.in_flight.push(InFlight::Thinking { text: text.clone() }),
+                Some(InFlight::Thinking { text: all, .. }) => all.push_str(text),
+                _ => self.in_flight.push(InFlight::Thinking { text: text.clone(), skipped: 0 }),
             },
             Event::ToolCallStart { id, name } => {
                 let (id, name) = (id.clone(), name.clone());
@@ -183,12 +195,47 @@ impl Publisher {
     }
 }
 
-/// The form of an event for screens, where it is another one: they page through a transcript and
-/// are never sent a whole log.
+/// A streaming block, of a long text its end, of long arguments their beginning.
+fn tail(block: &InFlight) -> InFlight {
+    let end = |text: &str, skipped: u64| {
+        let from = text.ceil_char_boundary(text.len().saturating_sub(IN_FLIGHT));
+        (text[from..].to_owned(), skipped + from as u64)
+    };
+    match block {
+        InFlight::Text { text, skipped } => {
+            let (text, skipped) = end(text, *skipped);
+            InFlight::Text { text, skipped }
+        }
+        InFlight::Thinking { text, skipped } => {
+            let (text, skipped) = end(text, *skipped);
+            InFlight::Thinking { text, skipped }
+        }
+        InFlight::ToolCall { id, name, arguments } => {
+            let arguments = arguments[..arguments.floor_char_boundary(IN_FLIGHT)].to_owned();
+            InFlight::ToolCall { id: id.clone(), name: name.clone(), arguments }
+        }
+        InFlight::Tool { .. } => block.clone(),
+    }
+}
+
+/// The form of an event for screens, where it is another one: they page through a transcript,
+/// fetch what is large in pieces, and are never sent a whole log.
 pub(crate) fn screen(event: &Event) -> Option<Event> {
-    let Event::RewindApplied { input, summary, .. } = event else { return None };
-    let (input, summary) = (input.clone(), summary.clone());
-    Some(Event::RewindApplied { entries: Vec::new(), input, summary })
+    match event {
+        Event::RewindApplied { input, summary, .. } => {
+            let (input, summary) = (input.clone(), summary.clone());
+            Some(Event::RewindApplied { entries: Vec::new(), input, summary })
+        }
+        // What these say stands in a committed entry, too.
+        Event::TextDone { .. }
+        | Event::ThinkingDone { .. }
+        | Event::ToolCallDone { .. }
+        | Event::ToolResult { .. }
+        | Event::UserMessage { .. }
+        | Event::SystemItem { .. }
+        | Event::SegmentRotated { .. } => crate::session::shorten_event(event),
+        _ => None,
+    }
 }
 
 /// The event of the frozen vocabulary that a committed entry means.

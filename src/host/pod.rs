@@ -344,7 +344,8 @@ impl Pod {
                 let _ = answer.send(subscription);
             }
             Order::Look { answer } => {
-                let _ = answer.send(self.view());
+                let _ =
+                    answer.send(View { in_flight: self.publisher.in_flight_tail(), ..self.view() });
             }
             Order::Live { notes, answer } => self.go_live(notes, answer).await,
             Order::Regranted { answer } => {

@@ -97,7 +97,8 @@ async fn of_pod(
             of_host(shared, orders, method).await
         }
         Method::Page { before, max_bytes } => page(&handle, before, max_bytes).await,
-        Method::Fetch { entry } => fetch(&handle, entry).await,
+        Method::Fetch { entry, range: None } => fetch(&handle, entry).await,
+        Method::Fetch { entry, range: Some(range) } => fetch_range(&handle, entry, range).await,
         Method::ReadOutput => crate::host::output::read(shared, by.as_ref(), &name).await,
         method => {
             let event = handle.call_by(by, method).await?;
@@ -131,4 +132,20 @@ async fn fetch(handle: &pod::Handle, entry: crate::protocol::EntryId) -> Result<
     let entry = tokio::task::spawn_blocking(read).await;
     let entry = entry.map_err(|e| Refusal::internal(e.to_string()))?;
     Ok(Event::Fetched { entry: Box::new(entry.map_err(|e| Refusal::invalid(e.to_string()))?) })
+}
+
+async fn fetch_range(
+    handle: &pod::Handle,
+    entry: crate::protocol::EntryId,
+    range: crate::protocol::ByteRange,
+) -> Result<Event, Refusal> {
+    let view = handle.look().await.ok_or_else(|| Refusal::internal("the pod is gone"))?;
+    let none = || Refusal::invalid("that entry is not in this transcript");
+    let segment = view.segment.ok_or_else(none)?;
+    let read = move || crate::session::piece(&view.files, segment, entry, range);
+    let piece = tokio::task::spawn_blocking(read).await;
+    let piece = piece.map_err(|e| Refusal::internal(e.to_string()))?;
+    let crate::session::Piece { entry, start, line, shape } =
+        piece.map_err(|e| Refusal::invalid(e.to_string()))?;
+    Ok(Event::FetchedRange { entry, start, line, shape })
 }

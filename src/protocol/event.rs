@@ -5,6 +5,7 @@ use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
+use crate::protocol::piece::LineShape;
 use crate::protocol::reply::{
     Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, RewindSummary,
     RewindTarget, StoppedPod,
@@ -180,9 +181,12 @@ pub enum Event {
     PodRemoved {
         name: PodName,
     },
-    /// An entry was committed to the log. Over 64 KiB it comes cut: see [`Event::Page`].
+    /// An entry was committed to the log. Over 64 KiB its long strings are shortened, and
+    /// `cut_bytes` is the size of the whole line; `fetch` gives it.
     Entry {
         entry: Box<Entry>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cut_bytes: Option<u64>,
     },
     /// Output of a running command, as it appears; the whole follows as the tool's result.
     ToolOutput {
@@ -197,9 +201,21 @@ pub enum Event {
         in_flight: Vec<InFlight>,
         seq: u64,
     },
-    /// The reply to `fetch`.
+    /// The reply to `fetch` without a range.
     Fetched {
         entry: Box<Entry>,
+    },
+    /// The reply to `fetch` with a range. `start` is the one asked for, or the beginning of the
+    /// character that lies across it; the next piece begins at `start` plus the length of `line`.
+    FetchedRange {
+        /// Names the same entry by its place, so that the next range is found at once.
+        entry: EntryId,
+        start: u64,
+        /// JSON as it stands in the log.
+        line: String,
+        /// Said with the piece that begins at 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shape: Option<LineShape>,
     },
     /// The reply to `new`.
     Created {
@@ -283,6 +299,7 @@ impl Event {
                 | Self::ToolOutput { .. }
                 | Self::Page { .. }
                 | Self::Fetched { .. }
+                | Self::FetchedRange { .. }
                 | Self::Created { .. }
                 | Self::Host { .. }
                 | Self::Peered { .. }
@@ -326,9 +343,14 @@ pub enum Line {
 pub enum InFlight {
     Text {
         text: String,
+        /// Bytes of the block before `text` that are left out.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        skipped: u64,
     },
     Thinking {
         text: String,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        skipped: u64,
     },
     ToolCall {
         id: String,
@@ -341,6 +363,11 @@ pub enum InFlight {
         name: String,
         output: String,
     },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use crate::protocol::approval::Verdict;
 use crate::protocol::name::{EntryId, PodName};
+use crate::protocol::piece::ByteRange;
 use crate::protocol::{CompletionKind, RewindTargetId};
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
@@ -70,9 +71,11 @@ pub enum Method {
         /// How many bytes of log the page may hold; one entry is always given.
         max_bytes: u64,
     },
-    /// One entry whole, however large.
+    /// One entry whole, or a range of its line: an entry may be larger than a line of this protocol.
     Fetch {
         entry: EntryId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        range: Option<ByteRange>,
     },
     /// Create a Pod.
     New(NewPod),

@@ -1,6 +1,7 @@
 //! Entries too long to send along: what tells them apart stays, long texts are shortened.
 
 use crate::protocol::entry::{Entry, Fact};
+use crate::protocol::event::Event;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -13,21 +14,42 @@ const KEEP_ELEMENTS: usize = 16;
 /// Fields that nobody reads on a screen.
 const OPAQUE: [&str; 3] = ["native", "encrypted_content", "signature"];
 
+/// An entry whose line is too long to send along.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cut {
+    /// With its long texts shortened.
+    pub entry: Entry,
+    /// The size of its whole line.
+    pub cut_bytes: u64,
+}
+
 /// The shortened form of an entry whose line is over 64 KiB; `None` for every other.
-pub fn cut(entry: &Entry) -> Option<Entry> {
+pub fn cut(entry: &Entry) -> Option<Cut> {
     let mut line = Counter(0);
     let counted = serde_json::to_writer(&mut line, entry).is_ok();
-    (counted && line.0 > CUT_OVER).then(|| shorten(entry.clone()))
+    let cut_bytes = line.0;
+    (counted && cut_bytes > CUT_OVER).then(|| Cut { entry: shorten(entry.clone()), cut_bytes })
+}
+
+/// The shortened form of an event whose line is over 64 KiB; `None` for every other.
+pub fn shorten_event(event: &Event) -> Option<Event> {
+    let mut line = Counter(0);
+    let counted = serde_json::to_writer(&mut line, event).is_ok();
+    if !counted || line.0 <= CUT_OVER {
+        return None;
+    }
+    let value = shortened(serde_json::to_value(event).ok()?);
+    serde_json::from_value(value).ok()
 }
 
 /// Shortens an entry until its line is at most 64 KiB. Kind, ids and summaries stay.
 pub fn shorten(entry: Entry) -> Entry {
     let (id, ts) = (entry.id, entry.ts);
-    let fact = serde_json::to_value(entry.fact).unwrap_or(Value::Null);
-    Entry { id, ts, fact: shortened(fact) }
+    let fact = shortened(serde_json::to_value(entry.fact).unwrap_or(Value::Null));
+    Entry { id, ts, fact: serde_json::from_value(fact.clone()).unwrap_or(Fact::Unknown(fact)) }
 }
 
-fn shortened(mut fact: Value) -> Fact {
+fn shortened(mut fact: Value) -> Value {
     if let Some(fields) = fact.as_object_mut()
         && fields.get("kind").is_some_and(|kind| kind == "segment_start")
     {
@@ -43,7 +65,7 @@ fn shortened(mut fact: Value) -> Fact {
     if size(&fact) > CUT_OVER - HEAD {
         shorten_lists(&mut fact);
     }
-    serde_json::from_value(fact.clone()).unwrap_or(Fact::Unknown(fact))
+    fact
 }
 
 /// Room for the fields around a fact.
@@ -158,7 +180,7 @@ mod tests {
     #[test]
     fn a_long_result_keeps_its_id_call_and_summary() {
         let long = result("日".repeat(1_000_000));
-        let short = cut(&long).unwrap();
+        let short = cut(&long).unwrap().entry;
         assert!(length(&short) <= CUT_OVER);
         assert_eq!((short.id, short.ts), (long.id, long.ts));
         let Fact::ToolResult { item: Item::ToolResult { call_id, summary, content, .. }, .. } =
@@ -184,7 +206,7 @@ mod tests {
             native: Some(json!({"input": "z".repeat(200_000)})),
             partial: false,
         });
-        let short = cut(&long).unwrap();
+        let short = cut(&long).unwrap().entry;
         assert!(length(&short) <= CUT_OVER);
         let Fact::AssistantItem { item: Item::ToolCall { arguments, .. }, .. } = short.fact else {
             panic!("another kind");
@@ -213,7 +235,7 @@ mod tests {
             partial: false,
         });
         for long in [segment_start, many, numbers, text] {
-            let short = cut(&long).unwrap();
+            let short = cut(&long).unwrap().entry;
             assert!(length(&short) <= CUT_OVER, "{} bytes left", length(&short));
             assert!(!matches!(short.fact, Fact::Unknown(_)));
         }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -69,11 +69,14 @@ impl<'a> Head<'a> {
 
 /// The id of a line. Ours stand at its beginning and are found without reading on.
 pub fn id(line: &[u8]) -> Option<EntryId> {
+    id_at_beginning(line).or_else(|| Head::read(line)?.id)
+}
+
+fn id_at_beginning(line: &[u8]) -> Option<EntryId> {
     const BEFORE: &[u8] = b"{\"id\":\"";
     const UUID: usize = 36;
     let first = line.strip_prefix(BEFORE).and_then(|rest| rest.get(..UUID));
-    let first = first.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-    first.or_else(|| Head::read(line)?.id)
+    first.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
 }
 
 /// One line and where it begins.
@@ -91,6 +94,9 @@ impl Raw {
     }
 }
 
+/// How much of a line is read to find its id, in bytes.
+const HEAD: u64 = 4096;
+
 /// Whole lines from an offset up to another, oldest first. A torn tail is not a line.
 pub struct Forward {
     reader: io::Take<BufReader<File>>,
@@ -99,7 +105,7 @@ pub struct Forward {
 
 impl Forward {
     pub fn new(mut file: File, start: u64, end: u64) -> io::Result<Self> {
-        use io::{Read, Seek};
+        use io::Seek;
         file.seek(io::SeekFrom::Start(start))?;
         let reader = BufReader::with_capacity(1 << 17, file).take(end.saturating_sub(start));
         Ok(Self { reader, at: start })
@@ -115,6 +121,39 @@ impl Forward {
         let start = self.at;
         self.at += read as u64;
         Ok(Some(start))
+    }
+
+    /// Passes over the next line without keeping it; `false` when there is none.
+    pub fn skip_line(&mut self) -> io::Result<bool> {
+        let skipped = self.reader.skip_until(b'\n')?;
+        self.at += skipped as u64;
+        Ok(skipped > 0)
+    }
+
+    /// Where the next line begins.
+    pub fn offset(&self) -> u64 {
+        self.at
+    }
+
+    /// Where the next line begins, and its id. A long line is not held in memory when its id
+    /// stands at its beginning.
+    pub fn next_id(&mut self) -> io::Result<Option<(u64, Option<EntryId>)>> {
+        let mut bytes = Vec::new();
+        let start = self.at;
+        let read = (&mut self.reader).take(HEAD).read_until(b'\n', &mut bytes)?;
+        self.at += read as u64;
+        if bytes.pop_if(|byte| *byte == b'\n').is_none() {
+            let Some(id) = id_at_beginning(&bytes) else {
+                let read = self.reader.read_until(b'\n', &mut bytes)?;
+                self.at += read as u64;
+                let whole = bytes.pop_if(|byte| *byte == b'\n').is_some();
+                return Ok(whole.then(|| (start, id(&bytes))));
+            };
+            let rest = self.reader.skip_until(b'\n')?;
+            self.at += rest as u64;
+            return Ok((rest > 0).then_some((start, Some(id))));
+        }
+        Ok(Some((start, id(&bytes))))
     }
 
     /// The next line, in a buffer of its own.

@@ -3,7 +3,7 @@
 
 use crate::protocol::entry::Fact;
 use crate::protocol::name::{EntryId, SegmentId};
-use crate::session::line::{self, Forward, Raw, first_line};
+use crate::session::line::{self, Forward, first_line};
 use crate::session::{Files, LogError};
 use std::fs::File;
 use std::io;
@@ -27,6 +27,9 @@ pub fn locate(
     end: Option<u64>,
     id: EntryId,
 ) -> Result<LogPosition, LogError> {
+    if let Some(place) = of_place_id(id, &[segment]) {
+        return Ok(place);
+    }
     let chain = chain(files, segment);
     if let Some(place) = of_place_id(id, &chain) {
         return Ok(place);
@@ -74,12 +77,11 @@ fn by_reading(file: &File, end: u64, id: EntryId) -> io::Result<Option<u64>> {
 /// The line with this id among those that begin between two offsets.
 fn scan(file: &File, from: u64, to: u64, end: u64, id: EntryId) -> io::Result<Option<u64>> {
     let mut lines = lines_from(file, from, end)?;
-    let mut bytes = Vec::new();
-    while let Some(start) = lines.next_into(&mut bytes)? {
+    while let Some((start, found)) = lines.next_id()? {
         if start > to {
             break;
         }
-        if line::id(&bytes) == Some(id) {
+        if found == Some(id) {
             return Ok(Some(start));
         }
     }
@@ -90,9 +92,8 @@ fn scan(file: &File, from: u64, to: u64, end: u64, id: EntryId) -> io::Result<Op
 fn first_id(file: &File, from: u64, to: u64) -> io::Result<Option<(u64, EntryId)>> {
     let start = next_line_start(file, from, to)?;
     let mut lines = lines_from(file, start, to)?;
-    let mut bytes = Vec::new();
-    while let Some(start) = lines.next_into(&mut bytes)? {
-        if let Some(id) = line::id(&bytes) {
+    while let Some((start, id)) = lines.next_id()? {
+        if let Some(id) = id {
             return Ok(Some((start, id)));
         }
     }
@@ -102,8 +103,8 @@ fn first_id(file: &File, from: u64, to: u64) -> io::Result<Option<(u64, EntryId)
 /// The beginning of the first line at or behind an offset.
 fn next_line_start(file: &File, from: u64, end: u64) -> io::Result<u64> {
     let Some(before) = from.checked_sub(1) else { return Ok(0) };
-    let rest = lines_from(file, before, end)?.next_line()?;
-    Ok(rest.map_or(end, |rest: Raw| rest.end()))
+    let mut lines = lines_from(file, before, end)?;
+    Ok(if lines.skip_line()? { lines.offset() } else { end })
 }
 
 fn lines_from(file: &File, start: u64, end: u64) -> io::Result<Forward> {

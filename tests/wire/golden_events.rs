@@ -6,10 +6,10 @@ use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Completion, CompletionKind, Entry,
-    ErrorCode, Event, Fact, Greeting, InFlight, LastRun, Lent, PathHolder, Pattern, PeerEdge,
-    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued,
+    ErrorCode, Event, Fact, Greeting, InFlight, LastRun, Lent, LineShape, PathHolder, Pattern,
+    PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued,
     Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, State, StoppedPod,
-    SystemItem, Trigger, TurnResult, Verdict,
+    SystemItem, TextSpan, Trigger, TurnResult, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -233,7 +233,7 @@ fn with_entries() -> Vec<(Event, String)> {
                 entries: vec![entry()],
                 greeting: Box::new(greeting()),
                 status: PodStatus::Idle,
-                in_flight: vec![InFlight::Text { text: "so f".into() }],
+                in_flight: vec![InFlight::Text { text: "so f".into(), skipped: 0 }],
             },
             format!(
                 r#"{{"event":"snapshot","data":{{"entries":[{ENTRY}],"greeting":{{"pod_name":"alpha","cwd":"/w","provider":"anthropic","model":"m","scope_summary":"s","tools":["Bash"],"context_window":200,"context_tokens":3}},"status":"idle","in_flight":[{{"kind":"text","text":"so f"}}]}}}}"#
@@ -362,8 +362,12 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"pod_removed","data":{"name":"alice"}}"#.into(),
         ),
         (
-            Event::Entry { entry: Box::new(entry()) },
+            Event::Entry { entry: Box::new(entry()), cut_bytes: None },
             format!(r#"{{"event":"entry","data":{{"entry":{ENTRY}}}}}"#),
+        ),
+        (
+            Event::Entry { entry: Box::new(entry()), cut_bytes: Some(70_000) },
+            format!(r#"{{"event":"entry","data":{{"entry":{ENTRY},"cut_bytes":70000}}}}"#),
         ),
         (
             Event::ToolOutput { id: "c".into(), text: "o".into() },
@@ -378,6 +382,20 @@ fn ours() -> Vec<(Event, String)> {
         (
             Event::Fetched { entry: Box::new(entry()) },
             format!(r#"{{"event":"fetched","data":{{"entry":{ENTRY}}}}}"#),
+        ),
+        (
+            Event::FetchedRange {
+                entry: ID.parse().unwrap(),
+                start: 0,
+                line: "{\"id\"".into(),
+                shape: Some(LineShape {
+                    total: 70_000,
+                    texts: vec![TextSpan { field: "text".into(), start: 200, end: 69_000 }],
+                }),
+            },
+            format!(
+                r#"{{"event":"fetched_range","data":{{"entry":"{ID}","start":0,"line":"{{\"id\"","shape":{{"total":70000,"texts":[{{"field":"text","start":200,"end":69000}}]}}}}}}"#
+            ),
         ),
         (
             Event::Created { info: Box::new(info()) },
@@ -502,7 +520,7 @@ fn every_event_has_its_line() {
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family PodChanged
-        PodRemoved Entry ToolOutput Page Fetched Created Host Peered Unpeered ApprovalRequested ApprovalDecided Spawned
+        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
     );
 }
@@ -538,8 +556,12 @@ fn what_is_in_flight_has_its_line() {
     every_variant!(
         InFlight,
         vec![
-            (InFlight::Text { text: "t".into() }, r#"{"kind":"text","text":"t"}"#),
-            (InFlight::Thinking { text: "t".into() }, r#"{"kind":"thinking","text":"t"}"#),
+            (InFlight::Text { text: "t".into(), skipped: 0 }, r#"{"kind":"text","text":"t"}"#),
+            (
+                InFlight::Text { text: "t".into(), skipped: 9 },
+                r#"{"kind":"text","text":"t","skipped":9}"#,
+            ),
+            (InFlight::Thinking { text: "t".into(), skipped: 0 }, r#"{"kind":"thinking","text":"t"}"#),
             (
                 InFlight::ToolCall { id: "c".into(), name: "Read".into(), arguments: "{".into() },
                 r#"{"kind":"tool_call","id":"c","name":"Read","arguments":"{"}"#,

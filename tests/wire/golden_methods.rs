@@ -4,7 +4,8 @@ use crate::{every_variant, golden};
 use std::collections::BTreeMap;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{
-    CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment, SpawnPod, Verdict,
+    ByteRange, CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment,
+    SpawnPod, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -80,8 +81,15 @@ fn every_method_has_its_line() {
                 r#"{"method":"page","params":{"before":null,"max_bytes":65536}}"#,
             ),
             (
-                Method::Fetch { entry: entry() },
+                Method::Fetch { entry: entry(), range: None },
                 r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
+            ),
+            (
+                Method::Fetch {
+                    entry: entry(),
+                    range: Some(ByteRange { start: 65_536, bytes: 1_024 }),
+                },
+                r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","range":{"start":65536,"bytes":1024}}}"#,
             ),
             (
                 Method::New(new),

@@ -66,7 +66,7 @@ impl App {
             }
             Event::ApprovalRequested { ask } => self.was_asked(*ask),
             Event::ApprovalDecided { ask, verdict, .. } => self.was_answered(&ask, &verdict),
-            Event::Entry { entry } => self.taken_back(pod.as_ref(), &entry),
+            Event::Entry { entry, .. } => self.taken_back(pod.as_ref(), &entry),
             Event::RunEnd { .. } => {
                 self.interrupted.retain(|other| Some(other) != pod.as_ref());
                 Vec::new()

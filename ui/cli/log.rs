@@ -71,7 +71,7 @@ async fn page(
 
 async fn whole(talk: &mut LineClient, pod: &PodName, entry: Entry) -> Result<Entry, Failure> {
     let Some(id) = entry.id else { return Ok(entry) };
-    match talk.call(Some(pod), Method::Fetch { entry: id }).await? {
+    match talk.call(Some(pod), Method::Fetch { entry: id, range: None }).await? {
         Event::Fetched { entry } => Ok(*entry),
         _ => Ok(entry),
     }

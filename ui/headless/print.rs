@@ -98,7 +98,7 @@ impl Printer {
                 let text = self.answer.stream(text);
                 self.write(text.as_bytes());
             }
-            Event::Entry { entry } => self.committed(entry),
+            Event::Entry { entry, .. } => self.committed(entry),
             event => {
                 if let Some(text) = sentence(event) {
                     self.note(&text);
@@ -242,8 +242,8 @@ mod tests {
         }
         assert_eq!(out.text(), "hello");
         let entry = Box::new(said("hello there"));
-        printer.event(&event(Event::Entry { entry: entry.clone() }));
-        printer.event(&event(Event::Entry { entry }));
+        printer.event(&event(Event::Entry { entry: entry.clone(), cut_bytes: None }));
+        printer.event(&event(Event::Entry { entry, cut_bytes: None }));
         assert_eq!(out.text(), "hello there\n");
         assert_eq!(err.text(), "");
     }
@@ -252,7 +252,7 @@ mod tests {
     fn what_was_missed_is_read_from_the_transcript() {
         let (mut printer, out, _) = printer(Form::Plain);
         let (first, second) = (said("one"), said("two"));
-        printer.event(&event(Event::Entry { entry: Box::new(first.clone()) }));
+        printer.event(&event(Event::Entry { entry: Box::new(first.clone()), cut_bytes: None }));
         printer.catch_up([&first, &second].into_iter());
         assert_eq!(out.text(), "one\ntwo\n");
     }

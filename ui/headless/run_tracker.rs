@@ -72,7 +72,7 @@ impl RunTracker {
     /// Notes what an event says. Events of other Pods must not come here.
     pub fn note(&mut self, event: &Event) {
         match event {
-            Event::Entry { entry } => self.note_entry(entry),
+            Event::Entry { entry, .. } => self.note_entry(entry),
             // The error before it said why.
             Event::RunEnd { result: RunResult::Failed, .. } => {}
             Event::RunEnd { result, .. } => {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn entry(entry: &Entry) -> Event {
-        Event::Entry { entry: Box::new(entry.clone()) }
+        Event::Entry { entry: Box::new(entry.clone()), cut_bytes: None }
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Bench {
             whole.push(match line {
                 Line::Whole(entry) => *entry,
                 Line::Cut { entry, .. } => {
-                    let fetch = Method::Fetch { entry: entry.id.unwrap() };
+                    let fetch = Method::Fetch { entry: entry.id.unwrap(), range: None };
                     let fetched = self.call(pod, fetch).await;
                     let Ok(Event::Fetched { entry }) = fetched else { panic!("{fetched:?}") };
                     *entry

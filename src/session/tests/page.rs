@@ -1,12 +1,13 @@
 use crate::protocol::entry::Entry;
 use crate::protocol::event::Line;
 use crate::protocol::name::{EntryId, SegmentId};
+use crate::protocol::{ByteRange, LineShape};
 use crate::session::cut::CUT_OVER;
 use crate::session::locate::place_id;
 use crate::session::tests::bench::{
     Bench, acts, completed, invoke, lines, notified, play, said, start, user, without_rolled_back,
 };
-use crate::session::{LogError, cut, fetch, page};
+use crate::session::{LogError, cut, fetch, page, piece};
 use proptest::prelude::*;
 
 /// An entry as a page shows it.
@@ -14,7 +15,8 @@ fn shown(entry: &Entry) -> Line {
     match cut(entry) {
         Some(short) => {
             let cut_bytes = lines(std::slice::from_ref(entry)).len() as u64 - 1;
-            Line::Cut { cut_bytes, entry: Box::new(short) }
+            assert_eq!(short.cut_bytes, cut_bytes);
+            Line::Cut { cut_bytes, entry: Box::new(short.entry) }
         }
         None => Line::Whole(Box::new(entry.clone())),
     }
@@ -173,4 +175,48 @@ fn a_long_entry_costs_the_page_what_is_sent_of_it() {
     bench.write(&[bench.start(), said(&"x".repeat(3_000_000)), said("last")]);
     let page = page(&bench.files, bench.segment, None, None, CUT_OVER + 1_000).unwrap();
     assert_eq!(page.entries.len(), 3);
+}
+
+#[test]
+fn an_entry_of_any_size_is_read_whole_in_pieces_and_its_text_is_where_the_shape_says() {
+    let bench = Bench::new();
+    let long = "日本 \"quoted\" \\ and\n\ttabbed 🎈 ".repeat(20_000);
+    let entries = vec![bench.start(), user("before"), said(&long), said("behind")];
+    let content = bench.write(&entries);
+    let whole = serde_json::to_string(&entries[2]).unwrap();
+    for bytes in [1, 1_000, 65_536, u64::MAX] {
+        let (mut id, mut read, mut shape) = (entries[2].id.unwrap(), String::new(), None);
+        while shape.as_ref().is_none_or(|shape: &LineShape| (read.len() as u64) < shape.total) {
+            if bytes == 1 && read.len() > 3_000 {
+                break;
+            }
+            let range = ByteRange { start: read.len() as u64, bytes };
+            let piece = piece(&bench.files, bench.segment, id, range).unwrap();
+            assert_eq!(piece.start, range.start);
+            read.push_str(&piece.line);
+            (id, shape) = (piece.entry, shape.or(piece.shape));
+        }
+        let shape = shape.unwrap();
+        assert_eq!(shape.total, whole.len() as u64);
+        assert!(whole.starts_with(&read) && (bytes == 1 || whole == read));
+        let [span] = shape.texts.as_slice() else { panic!("{shape:?}") };
+        let quoted = &whole[span.start as usize - 1..=span.end as usize];
+        assert_eq!(serde_json::from_str::<String>(quoted).unwrap(), long);
+    }
+    assert!(content.len() > whole.len());
+}
+
+#[test]
+fn a_range_that_begins_inside_a_character_begins_with_all_of_it() {
+    let bench = Bench::new();
+    let entry = said("日本");
+    bench.write(&[bench.start(), entry.clone()]);
+    let line = serde_json::to_string(&entry).unwrap();
+    let at = line.find('本').unwrap() as u64;
+    for inside in 0..3 {
+        let range = ByteRange { start: at + inside, bytes: 5 };
+        let piece = piece(&bench.files, bench.segment, entry.id.unwrap(), range).unwrap();
+        assert_eq!(piece.start, at);
+        assert!(piece.line.starts_with("本\""), "{piece:?}");
+    }
 }

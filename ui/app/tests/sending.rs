@@ -32,7 +32,7 @@ fn a_message_of_which_nothing_came_is_written_again_where_its_turn_was_interrupt
             serde_json::json!({"from": "0198a5d0-0000-7000-8000-000000000000", "input": input});
         let entry =
             yoi::protocol::Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, payload);
-        Event::Entry { entry: Box::new(entry) }
+        Event::Entry { entry: Box::new(entry), cut_bytes: None }
     };
     let mut bench = Bench::new(vec![pod("alice", State::Running)]);
     bench.type_in(":open alice");

@@ -19,7 +19,7 @@ impl Transcript {
             return;
         }
         match event {
-            Event::Entry { entry } => self.committed(entry),
+            Event::Entry { entry, .. } => self.committed(entry),
             Event::TextDelta { text } => self.text(text),
             Event::ThinkingStart => {
                 self.begin(Kind::Thought(Thought::default()));

@@ -178,10 +178,10 @@ impl Transcript {
 
     fn in_flight(&mut self, block: InFlight) {
         let kind = match block {
-            InFlight::Text { text } => {
+            InFlight::Text { text, .. } => {
                 Kind::Said { text: clean::words(&text).into_owned(), partial: false }
             }
-            InFlight::Thinking { text } => Kind::Thought(Thought {
+            InFlight::Thinking { text, .. } => Kind::Thought(Thought {
                 text: clean::words(&text).into_owned(),
                 ..Thought::default()
             }),

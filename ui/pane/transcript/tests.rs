@@ -95,7 +95,7 @@ impl Bench {
     /// Commits an entry and tells of it.
     fn commit(&mut self, entry: Entry) {
         self.log.push(entry.clone());
-        self.event(&Event::Entry { entry: Box::new(entry) });
+        self.event(&Event::Entry { entry: Box::new(entry), cut_bytes: None });
     }
 
     fn buffer(&self) -> Buffer {

@@ -120,7 +120,7 @@ fn events_that_the_page_holds_are_passed_over_and_early_ones_wait_for_it() {
     bench.transcript.apply(Some(5), &delta("after it "));
     let (lines, before) = bench.page(None);
     let text = "lost? in the page ".to_owned();
-    bench.transcript.page(lines, before, vec![InFlight::Text { text }], 4);
+    bench.transcript.page(lines, before, vec![InFlight::Text { text, skipped: 0 }], 4);
     bench.transcript.apply(Some(6), &delta("and on"));
     bench.transcript.apply(Some(6), &delta("twice"));
     assert!(bench.screen().contains("  lost? in the page after it and on\n"));
