@@ -8,6 +8,7 @@ mod hidden;
 mod tests;
 
 use door::{Door, Return};
+use hidden::Sight;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
@@ -42,8 +43,28 @@ impl<'a> SafeText<'a> {
         Self(Cow::Owned(out))
     }
 
-    /// One line that loses nothing: newlines, tabs and everything else that a terminal would not
-    /// show are spelled: `\n`, `\t`, `\x1b`, `\u{202e}`.
+    /// One line for a person to read: newlines, tabs and what a terminal would not show are
+    /// spelled: `\n`, `\x1b`, `\u{202e}`. Joiners that shape a visible character stay.
+    pub fn line(text: impl Into<Cow<'a, str>>) -> Self {
+        let text = text.into();
+        let mut sight = Sight::default();
+        if text.chars().all(|c| !matches!(c, '\n' | '\t') && sight.shows(c)) {
+            return Self(text);
+        }
+        let (mut sight, mut out) = (Sight::default(), String::with_capacity(text.len() + 8));
+        for c in text.chars() {
+            if !matches!(c, '\n' | '\t') && sight.shows(c) {
+                out.push(c);
+            } else {
+                hidden::spell(c, &mut out);
+                sight.interrupt();
+            }
+        }
+        Self(Cow::Owned(out))
+    }
+
+    /// One line for a person to judge, which loses nothing: newlines, tabs and every character that
+    /// leaves no mark of its own on the screen are spelled.
     pub fn spelled(text: impl Into<Cow<'a, str>>) -> Self {
         let text = text.into();
         if !text.chars().any(hidden::is_spelled) {

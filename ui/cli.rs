@@ -31,7 +31,7 @@ pub fn main() -> ExitCode {
     let runtime = match start::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("yoi: cannot start: {error}");
+            crate::console::err(&format!("yoi: cannot start: {error}"));
             return Exit::Failed.into();
         }
     };

@@ -92,7 +92,7 @@ pub async fn close(talk: LineClient, result: Result<(), Failure>) -> Exit {
 /// The last line on standard error, and the code it ends with.
 pub fn say_last(failure: &Failure) -> Exit {
     if !failure.message.is_empty() {
-        eprintln!("yoi: {}", failure.message);
+        crate::console::err(&format!("yoi: {}", failure.message));
     }
     failure.exit
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
+mod console;
 mod theme;
 mod notice;
 mod keys;

@@ -1,6 +1,7 @@
 //! Short news for the action bar: each is shown for a while, and the past ones can be listed.
 
 use std::collections::VecDeque;
+use yoi::text::SafeText;
 
 /// How many past notices are kept.
 const KEPT: usize = 200;
@@ -45,7 +46,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub kind: Kind,
-    pub text: String,
+    pub text: SafeText<'static>,
     /// When it was said; milliseconds since the Unix epoch.
     pub at: u64,
 }
@@ -66,9 +67,10 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Shows `text` from `now` on.
+    /// Shows `text` from `now` on. Names, paths and reasons in it come from others, so it passes the
+    /// door of safe text here, on one line.
     pub fn say(&mut self, kind: Kind, text: impl Into<String>, now: u64) {
-        let notice = Notice { kind, text: text.into(), at: now };
+        let notice = Notice { kind, text: SafeText::line(text.into()), at: now };
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
         self.shown = Some(notice);

@@ -1,6 +1,7 @@
 //! Finding the host of this data directory, or starting one: in the background, so that Pods
 //! outlive the terminal, or inside this process.
 
+use crate::console;
 use anyhow::{Context as _, bail};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
 use yoi::config::dirs::{Dirs, Env};
 use yoi::host::{Host, IdleExit, Options};
+use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
 pub const HOST_ARG: &str = "__host";
@@ -75,7 +77,7 @@ fn start() -> anyhow::Result<()> {
 pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)> {
     let (host, notices) = Host::start(options(opening, IdleExit::Never)).await?;
     for notice in notices {
-        eprintln!("{notice}");
+        console::err(&notice.to_string());
     }
     let (client, events) = host.client().await?;
     Ok((host, client, events))
@@ -141,10 +143,10 @@ async fn background() -> ExitCode {
     answer(READY);
     if let Err(error) = output_to(&log) {
         // Nobody reads it there, but nobody else could either.
-        eprintln!("cannot write {}: {error}", log.display());
+        console::err(&format!("cannot write {}: {error}", log.display()));
     }
     for notice in notices {
-        eprintln!("{notice}");
+        console::err(&notice.to_string());
     }
     let told = until_told(&host).await;
     host.end().await;
@@ -175,7 +177,7 @@ async fn until_told(host: &Host) -> std::io::Result<()> {
 /// Says one line to the starter; one that is gone does not care.
 fn answer(line: &str) -> ExitCode {
     let mut out = std::io::stdout();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{}", SafeText::line(line)).and_then(|()| out.flush());
     ExitCode::FAILURE
 }
 

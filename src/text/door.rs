@@ -1,7 +1,7 @@
 //! The door of text of several lines: a machine over characters that knows where an escape sequence
 //! ends, so that a text can pass in pieces.
 
-use crate::text::hidden::{is_joiner, is_removed, is_variation};
+use crate::text::hidden::Sight;
 
 /// What a carriage return does that no newline follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,31 +28,21 @@ enum State {
     StringEscape,
 }
 
-/// Which marks may follow the character that was let through last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
-    /// A blank, a joiner, or nothing yet: a mark would be invisible.
-    Blank,
-    Visible,
-    /// A variation selector; a joiner may still follow.
-    Variation,
-}
-
 /// Lets text through and removes what a terminal would act on or not show. The pieces pushed in
 /// turn give what the whole text would have given.
 #[derive(Clone, Debug)]
 pub struct Door {
     lone_return: Return,
     state: State,
-    last: Last,
+    sight: Sight,
     /// A carriage return came, and nothing was let through since.
     returned: bool,
 }
 
 /// Whether text of several lines passes unchanged.
 pub fn is_safe(text: &str) -> bool {
-    let mut door = Door::new(Return::EndsLine);
-    text.bytes().all(is_plain) || text.chars().all(|c| door.passes(c))
+    let mut sight = Sight::default();
+    text.bytes().all(is_plain) || text.chars().all(|c| sight.shows(c))
 }
 
 /// The bytes that are safe wherever they stand: printable ASCII, newline and tab.
@@ -62,7 +52,7 @@ fn is_plain(byte: u8) -> bool {
 
 impl Door {
     pub fn new(lone_return: Return) -> Self {
-        Self { lone_return, state: State::Text, last: Last::Blank, returned: false }
+        Self { lone_return, state: State::Text, sight: Sight::default(), returned: false }
     }
 
     /// Appends the safe form of a piece to `out`, which holds the lines before it as far as a
@@ -74,7 +64,7 @@ impl Door {
             if run > 0 {
                 self.before_visible(out);
                 out.push_str(&rest[..run]);
-                self.last = Last::of(rest.as_bytes()[run - 1].into());
+                self.sight.shows(rest.as_bytes()[run - 1].into());
                 rest = &rest[run..];
             } else {
                 self.character(c, out);
@@ -139,23 +129,9 @@ impl Door {
                 self.returned = false;
                 self.end_line(out);
             }
-            c if self.passes(c) => self.visible(c, out),
+            c if self.sight.shows(c) => self.visible(c, out),
             _ => {}
         }
-    }
-
-    /// Whether a character may be let through behind the one before it, which it then is itself.
-    fn passes(&mut self, c: char) -> bool {
-        let (passes, next) = match c {
-            '\n' | '\t' => (true, Last::Blank),
-            c if is_variation(c) => (self.last == Last::Visible, Last::Variation),
-            c if is_joiner(c) => (self.last != Last::Blank, Last::Blank),
-            c => (!is_removed(c), Last::of(c)),
-        };
-        if passes {
-            self.last = next;
-        }
-        passes
     }
 
     fn visible(&mut self, c: char, out: &mut String) {
@@ -172,28 +148,22 @@ impl Door {
 
     fn end_line(&mut self, out: &mut String) {
         out.push('\n');
-        self.last = Last::Blank;
+        self.sight.interrupt();
     }
 
     fn carriage_return(&mut self, out: &mut String) {
         if self.lone_return == Return::EndsLine {
             self.end_line(out);
         }
-        self.last = Last::Blank;
+        self.sight.interrupt();
         self.returned = true;
     }
 
     fn backspace(&mut self, out: &mut String) {
         if self.lone_return == Return::StartsOver && !out.ends_with('\n') {
             out.pop();
-            self.last = Last::Blank;
+            self.sight.interrupt();
         }
-    }
-}
-
-impl Last {
-    fn of(c: char) -> Self {
-        if c.is_whitespace() { Self::Blank } else { Self::Visible }
     }
 }
 

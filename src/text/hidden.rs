@@ -2,6 +2,44 @@
 
 use std::fmt::Write as _;
 
+/// Which marks may follow the character before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Last {
+    /// A blank, a joiner, or nothing yet: a mark would be invisible.
+    #[default]
+    Blank,
+    Visible,
+    /// A variation selector; a joiner may still follow.
+    Variation,
+}
+
+/// Decides character by character what a person can see: joiners and variation selectors shape the
+/// visible character before them, and hide something wherever else they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sight(Last);
+
+impl Sight {
+    /// Whether a character can be seen behind those that were shown so far; if so, it is shown.
+    pub fn shows(&mut self, c: char) -> bool {
+        let (shown, next) = match c {
+            '\n' | '\t' => (true, Last::Blank),
+            c if is_variation(c) => (self.0 == Last::Visible, Last::Variation),
+            c if is_joiner(c) => (self.0 != Last::Blank, Last::Blank),
+            c if c.is_whitespace() => (!is_removed(c), Last::Blank),
+            c => (!is_removed(c), Last::Visible),
+        };
+        if shown {
+            self.0 = next;
+        }
+        shown
+    }
+
+    /// The character before the next one is none of those that were shown.
+    pub fn interrupt(&mut self) {
+        self.0 = Last::Blank;
+    }
+}
+
 /// Whether a character is removed from text of several lines wherever it stands.
 pub fn is_removed(c: char) -> bool {
     c.is_control() || is_separator(c) || (is_invisible(c) && !is_joiner(c) && !is_variation(c))

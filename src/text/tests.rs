@@ -111,6 +111,14 @@ fn the_spelled_form_is_one_line_that_shows_every_character() {
 }
 
 #[test]
+fn a_line_spells_what_is_hidden_and_keeps_what_is_written() {
+    assert_eq!(
+        SafeText::line("👩‍💻 می‌خواهم\n\u{200d}a\u{1b}[2Kb\u{202e}"),
+        "👩‍💻 می‌خواهم\\n\\u{200d}a\\x1b[2Kb\\u{202e}"
+    );
+}
+
+#[test]
 fn the_rows_of_a_spelled_text_show_where_its_lines_end() {
     let rows = SafeText::spelled_rows("cat <<E\nx\r\nE\n");
     let rows: Vec<&str> = rows.iter().map(SafeText::as_str).collect();
@@ -123,6 +131,8 @@ proptest! {
         for safe in [SafeText::lines(text.as_str()), SafeText::output(text.as_str())] {
             prop_assert!(safe.chars().all(is_shown), "{safe:?}");
         }
+        let line = SafeText::line(text.as_str());
+        prop_assert!(line.chars().all(|c| !matches!(c, '\n' | '\t') && is_shown(c)), "{line:?}");
         let mut rows = SafeText::spelled_rows(&text);
         rows.push(SafeText::spelled(text.as_str()).into_owned());
         for row in rows {
@@ -132,7 +142,7 @@ proptest! {
 
     #[test]
     fn safe_text_passes_again_unchanged(text in any_text()) {
-        for form in [SafeText::lines, SafeText::output, SafeText::spelled] {
+        for form in [SafeText::lines, SafeText::output, SafeText::line, SafeText::spelled] {
             let once: SafeText<'_> = form(Cow::Owned(text.clone()));
             prop_assert_eq!(form(Cow::Owned(once.clone().into_string())), once);
         }

@@ -12,6 +12,7 @@ use crate::pane::inbox;
 use crate::view::question_rows;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use yoi::protocol::{Method, PlanStep, PodName, RewindTarget};
+use yoi::text::SafeText;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +109,10 @@ impl Confirm {
                 more => format!("{} Pods are working", more.len()),
             },
             Self::Rewind { target, warning, .. } => {
-                format!("go back to before “{}”? {warning}", target.preview)
+                format!(
+                    "go back to before “{}”? {warning}",
+                    SafeText::line(target.preview.as_str())
+                )
             }
             Self::Several { what, .. } => what.clone(),
             Self::Restore { steps, .. } => {

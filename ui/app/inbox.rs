@@ -10,6 +10,7 @@ use crate::view::{Areas, question_rows};
 use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
+use yoi::text::SafeText;
 
 /// Why a rule of one's own is not taken.
 const WRONG_RULE: &str =
@@ -308,7 +309,7 @@ impl App {
             let line = self.answered_by_line.take();
             self.layers.close_if(|layer| is_about(layer, line.as_ref(), id));
         }
-        let what = inbox::spelt_out(&ask.line());
+        let what = SafeText::spelled(ask.line());
         let text = match verdict {
             Verdict::Withdrawn { why } => format!("{} asks no more: {why}", ask.pod),
             verdict if ours => format!("{}: {} · {what}", ask.pod, inbox::verdict_words(verdict)),

@@ -1,10 +1,12 @@
 //! Single orders from the shell: list, send, stop, restore, remove, and the host itself.
 
+use crate::console;
 use crate::headless::{Exit, Failure, Form, LineClient, Printer, Reach, close};
 use crate::start::{self, Opening};
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
+use yoi::text::SafeText;
 
 async fn talk(opening: &Opening, reach: Reach) -> Result<LineClient, Failure> {
     LineClient::open(opening, Printer::new(Form::Plain), reach).await
@@ -25,12 +27,13 @@ pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
     if json {
         for info in &pods {
             let line = serde_json::to_string(info);
-            println!("{}", line.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?);
+            let line = line.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+            console::out(&SafeText::json(line));
         }
     } else if pods.is_empty() {
         eprintln!("no pods yet: `yoi`, or `yoi -p <message>`, makes one");
     } else {
-        print!("{}", table(&pods, yoi::protocol::now_ms()));
+        console::out(table(&pods, yoi::protocol::now_ms()).trim_end());
     }
     done(talk, Ok(())).await
 }
@@ -51,6 +54,7 @@ fn table(pods: &[PodInfo], now: u64) -> String {
         ]
     });
     let head = ["POD", "STATE", "SINCE", "MODEL", "DIRECTORY"].map(str::to_owned);
+    let rows = rows.map(|row| row.map(|cell| SafeText::line(cell).into_string()));
     aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }
 
@@ -212,7 +216,7 @@ async fn remove_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure>
 /// `yoi host`: what runs for this data directory.
 pub async fn host(opening: &Opening) -> Result<(), Failure> {
     let Some((client, mut events)) = start::attach(opening).await? else {
-        println!("no host runs for {}", opening.dirs.data.display());
+        console::out(&format!("no host runs for {}", opening.dirs.data.display()));
         return Ok(());
     };
     let reply = client.call(None, Method::HostStatus);
@@ -221,8 +225,9 @@ pub async fn host(opening: &Opening) -> Result<(), Failure> {
         () = async { while events.recv().await.is_some() {} } => return Err(ended()),
     };
     if let Event::Host { version, pid, data_dir, runtime_dir } = reply {
-        println!("version    {version}\nprocess    {pid}");
-        println!("data       {}\nsockets    {}", data_dir.display(), runtime_dir.display());
+        let (data, sockets) = (data_dir.display(), runtime_dir.display());
+        console::out(&format!("version    {version}\nprocess    {pid}"));
+        console::out(&format!("data       {data}\nsockets    {sockets}"));
     }
     Ok(())
 }
@@ -230,7 +235,7 @@ pub async fn host(opening: &Opening) -> Result<(), Failure> {
 /// `yoi host stop`: ends the host; its live Pods are live again at the next start.
 pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
     let Some((client, mut events)) = start::attach(opening).await? else {
-        eprintln!("no host runs for {}", opening.dirs.data.display());
+        console::err(&format!("no host runs for {}", opening.dirs.data.display()));
         return Ok(());
     };
     client.call(None, Method::Stop).await?;

@@ -127,7 +127,7 @@ fn left(reason: ExitReason) -> Result<(), Failure> {
     match reason {
         ExitReason::Quit { farewell } => {
             for sentence in farewell {
-                eprintln!("{sentence}");
+                crate::console::err(&sentence);
             }
             Ok(())
         }

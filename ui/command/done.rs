@@ -7,6 +7,7 @@ use yoi::protocol::{
     Action, Event, PathHolder, PlanStep, PodInfo, PodName, PolicyRule, Restoring, State, StoppedPod,
 };
 use yoi::scope::Permission;
+use yoi::text::SafeText;
 
 /// The sentence for a verb that was carried out on `pod`; one line for each thing that is listed.
 pub fn done(verb: &Verb, pod: Option<&PodName>, reply: &Event) -> String {
@@ -190,7 +191,7 @@ pub fn step_line(step: &PlanStep, done: bool) -> String {
         (Restoring::Impossible, _) => "cannot come back",
     };
     let notes: String = step.notes.iter().map(|note| format!(" · {note}")).collect();
-    format!("{} {will}{notes}", step.name)
+    SafeText::line(format!("{} {will}{notes}", step.name)).into_string()
 }
 
 fn held(holders: &[PathHolder]) -> String {

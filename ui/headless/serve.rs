@@ -15,7 +15,7 @@ pub async fn serve(opening: &Opening) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Failed, message));
     }
     let (host, client, mut events) = start::inside(opening).await?;
-    eprintln!("yoi: serving on {}", opening.dirs.host_socket().display());
+    crate::console::err(&format!("yoi: serving on {}", opening.dirs.host_socket().display()));
     let number = loop {
         tokio::select! {
             number = signals.asked() => break Some(number),

@@ -2,6 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
+use yoi::text::SafeText;
 
 /// Columns that `text` takes on screen.
 pub fn width(text: &str) -> usize {
@@ -13,11 +14,11 @@ pub fn columns(text: &str) -> u16 {
     u16::try_from(width(text)).unwrap_or(u16::MAX)
 }
 
-/// `text` on one line, at most `max` columns wide; what was cut off is marked by `…`.
+/// `text` on one safe line, at most `max` columns wide; what was cut off is marked by `…`.
 pub fn cut(text: &str, max: usize) -> String {
-    let text = flat(text);
+    let text = SafeText::line(text);
     if width(&text) <= max {
-        return text;
+        return text.into_string();
     }
     if max == 0 {
         return String::new();
@@ -51,7 +52,7 @@ pub fn right(text: &str, columns: usize) -> String {
     filled
 }
 
-/// Words wrapped to lines of at most `columns`; longer words are broken.
+/// The safe form of words wrapped to lines of at most `columns`; longer words are broken.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -66,7 +67,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 fn push_word(lines: &mut Vec<String>, line: &mut String, word: &str, columns: usize) {
-    let word = flat(word);
+    let word = SafeText::line(word);
     if !line.is_empty() && width(line) + 1 + width(&word) > columns {
         lines.push(std::mem::take(line));
     }
@@ -79,11 +80,6 @@ fn push_word(lines: &mut Vec<String>, line: &mut String, word: &str, columns: us
         }
         line.push_str(cluster);
     }
-}
-
-/// Control characters would move the cursor: they become spaces.
-fn flat(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -106,6 +106,7 @@ impl Glyphs {
                 '×' => plain.push('x'),
                 '⇄' => plain.push('='),
                 '▲' => plain.push('!'),
+                '⏎' => plain.push('$'),
                 c => plain.push(c),
             }
         }

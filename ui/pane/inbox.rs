@@ -2,7 +2,6 @@
 //! and only once what they answer has been looked at.
 
 use crate::app::family::Family;
-use std::fmt::Write as _;
 use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, Verdict};
 
 mod draw;
@@ -219,25 +218,6 @@ impl Inbox {
         let looked = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
         looked && now >= self.since.saturating_add(LOOK)
     }
-}
-
-/// Text as it is, to the last character: what a terminal would not show is spelt out, and so
-/// cannot hide in a command that a person is to allow.
-pub fn spelt_out(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        let hidden = unicode_width::UnicodeWidthChar::width(c).is_none_or(|width| width == 0);
-        match c {
-            '\n' => plain.push('\n'),
-            '\t' => plain.push_str("    "),
-            c if hidden || ('\u{202a}'..='\u{202e}').contains(&c) => {
-                // Writing into a string cannot fail.
-                let _ = write!(plain, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => plain.push(c),
-        }
-    }
-    plain
 }
 
 /// A verdict as the past tense of what was done.

@@ -4,10 +4,10 @@
 use crate::app::family::Family;
 use crate::pane::age::{clock, elapsed};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::spelt_out;
 use crate::pane::{scope, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, PodName, State};
+use yoi::text::SafeText;
 
 /// The columns of what a line is about.
 pub const LABEL: usize = 12;
@@ -29,7 +29,7 @@ impl Known<'_> {
         let mut lines = vec![("state", state), ("because", because(info))];
         lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
         for ask in self.family.asks().iter().filter(|ask| ask.pod == info.name) {
-            let what = spelt_out(&ask.line());
+            let what = SafeText::spelled(ask.line());
             lines.push(("asks you", format!("{what} · {} · {}", ask.because, ago(ask.since))));
         }
         let heard = match info.last_activity {

@@ -12,7 +12,7 @@ use crossterm::terminal::{
 use crossterm::{cursor, execute, queue};
 use ratatui::Frame;
 use ratatui::backend::{Backend, CrosstermBackend};
-use std::io::{self, BufWriter, Stdout, Write as _};
+use std::io::{self, BufWriter, Stdout};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -152,7 +152,7 @@ pub fn give_back() {
     let _ = disable_raw_mode();
     let late = LATE.lock().map(|mut late| std::mem::take(&mut *late)).unwrap_or_default();
     for text in late {
-        let _ = writeln!(io::stderr(), "{text}");
+        crate::console::err(&text);
     }
 }
 

@@ -84,7 +84,8 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
         plain_sheet(app, inner, frame);
         let top = Rect { y: 0, height: 1, ..inner };
         plain_sheet(app, top, frame);
-        let title = Line::styled(format!(" {}", list.title), app.theme.accent);
+        let text = cut(&list.title, usize::from(top.width).saturating_sub(1));
+        let title = Line::styled(format!(" {text}"), app.theme.accent);
         frame.buffer_mut().set_line(top.x, top.y, &title, top.width);
     }
     list.render(inner, frame.buffer_mut(), &app.theme, app.setup.glyphs)

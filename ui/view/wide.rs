@@ -1,8 +1,9 @@
-//! Wide characters, at the end of a frame: none reaches under what was painted over its second half,
-//! and the cell it covers is written again once it is gone.
+//! The cells of a finished frame: none hides a character, no wide character reaches under what was
+//! painted over its second half, and the cell it covers is written again once it is gone.
 
-use ratatui::buffer::{Buffer, CellWidth};
+use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::style::Modifier;
+use yoi::text::SafeText;
 
 /// Goes over every cell of a frame that is otherwise done.
 pub fn settle(buffer: &mut Buffer) {
@@ -10,6 +11,7 @@ pub fn settle(buffer: &mut Buffer) {
     for y in area.top()..area.bottom() {
         let mut x = area.left();
         while x < area.right() {
+            make_safe(&mut buffer[(x, y)]);
             let end = x.saturating_add(buffer[(x, y)].symbol().cell_width().max(1));
             let covered = x + 1..end;
             if end > area.right() || covered.clone().any(|x| buffer[(x, y)].symbol() != " ") {
@@ -23,6 +25,17 @@ pub fn settle(buffer: &mut Buffer) {
             }
             x = end;
         }
+    }
+}
+
+/// Text passes the door of safe text before it is painted; what did not is caught here.
+fn make_safe(cell: &mut Cell) {
+    if cell.symbol().is_ascii() && !cell.symbol().contains(|c: char| c.is_control()) {
+        return;
+    }
+    let safe = SafeText::line(cell.symbol());
+    if safe != cell.symbol() {
+        cell.set_symbol("?");
     }
 }
 
@@ -46,6 +59,17 @@ mod tests {
         let (before, after) = (painted(&[(0, "日本")]), painted(&[(0, "a b")]));
         let written: Vec<u16> = before.diff(&after).iter().map(|(x, _, _)| *x).collect();
         assert_eq!(written, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_cell_that_would_hide_a_character_shows_that_there_is_one() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 5, 1));
+        for (x, symbol) in ["a\u{202e}", "\u{1b}[2K", "é", "👩‍💻"].into_iter().enumerate() {
+            buffer[(u16::try_from(x).unwrap(), 0)].set_symbol(symbol);
+        }
+        settle(&mut buffer);
+        let symbols: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        assert_eq!(symbols, ["?", "?", "é", "👩‍💻", " "]);
     }
 
     #[test]

@@ -238,9 +238,9 @@ fn what_is_below_the_pane_is_seen_before_it_is_allowed() {
 #[test]
 fn a_rule_that_is_longer_than_the_screen_is_read_to_its_end_before_it_is_written() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", &script(60));
+    asks(&mut bench, "q", "tester", &script(240));
     bench.press("ctrl-n");
-    for _ in 0..30 {
+    for _ in 0..120 {
         bench.press("pagedown");
         bench.wait(400);
         bench.press("A");

@@ -4,12 +4,13 @@ use crate::app::family::Family;
 use crate::pane::age::elapsed;
 use crate::pane::fit::{cut, pad, right, width, wrap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items, spelt_out};
+use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yoi::protocol::{ApprovalRequest, Pattern};
+use yoi::text::SafeText;
 
 /// Rows of the action that are shown before all of it is asked for.
 const BRIEF: usize = 3;
@@ -135,7 +136,7 @@ impl View<'_> {
         let room = columns.saturating_sub(width(shape) + AGE + 1);
         let who = self.glyphs.plain(&cut(&who, room / 2));
         let rest = room.saturating_sub(width(&who) + 2);
-        let what = self.glyphs.plain(&pad(&spelt_out(&what.replace('\n', " ")), rest));
+        let what = self.glyphs.plain(&pad(&SafeText::spelled(what), rest));
         Line::from(vec![
             Span::styled(shape, self.theme.needs),
             Span::styled(who, self.theme.agent),
@@ -172,9 +173,9 @@ impl View<'_> {
 
     fn facts(&self, item: &Item<'_>, ask: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
-        let mut facts = vec![("because", spelt_out(&ask.because))];
+        let mut facts = vec![("because", spelled(&ask.because))];
         facts.extend(ask.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
-        facts.extend(ask.reason.iter().map(|reason| ("for", spelt_out(reason))));
+        facts.extend(ask.reason.iter().map(|reason| ("for", spelled(reason))));
         if whole || item.asks().len() > 1 {
             facts.push(("asked by", askers(item.asks())));
         }
@@ -238,12 +239,18 @@ fn who(asks: &[&ApprovalRequest]) -> String {
 }
 
 fn brief(asks: &[&ApprovalRequest]) -> String {
-    asks.first().map_or(String::new(), |ask| spelt_out(&ask.line()))
+    asks.first().map_or(String::new(), |ask| spelled(&ask.line()))
 }
 
-/// The exact action, wrapped.
+/// The exact action, wrapped: every character that would be hidden is spelled, and a row that a
+/// line break of the action follows ends in a sign for it.
 fn action(ask: &ApprovalRequest, columns: usize) -> Vec<String> {
-    wrap(&spelt_out(&ask.action), columns.saturating_sub(4).max(1))
+    let rows = SafeText::spelled_rows(&ask.action);
+    rows.iter().flat_map(|row| wrap(row, columns.saturating_sub(4).max(1))).collect()
+}
+
+fn spelled(text: &str) -> String {
+    SafeText::spelled(text).into_string()
 }
 
 /// Every Pod that asks, with its ancestors.
@@ -257,5 +264,5 @@ fn askers(asks: &[&ApprovalRequest]) -> String {
 
 /// A rule as a person reads it.
 pub fn rule_words(rule: &Pattern) -> String {
-    spelt_out(&format!("{}: {}", rule.tool, rule.pattern))
+    SafeText::spelled(format!("{}: {}", rule.tool, rule.pattern)).into_string()
 }

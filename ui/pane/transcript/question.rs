@@ -1,10 +1,11 @@
 //! A question to a person as the transcript shows it: that the Pod waits, and later what came of it.
 
-use crate::pane::inbox::{spelt_out, verdict_words};
+use crate::pane::inbox::verdict_words;
 use crate::theme::Role;
 use serde::Deserialize as _;
 use serde_json::Value;
 use yoi::protocol::{ApprovalRequest, Verdict};
+use yoi::text::SafeText;
 
 /// What was asked, and the answer once there is one.
 pub struct Question {
@@ -18,7 +19,7 @@ impl Question {
     /// Reads what was asked; `None` when it is not a question as known here.
     pub fn asked(payload: &Value) -> Option<Self> {
         let ask = ApprovalRequest::deserialize(payload).ok()?;
-        Some(Self { line: spelt_out(&ask.line()), id: ask.id, verdict: None })
+        Some(Self { line: SafeText::spelled(ask.line()).into_string(), id: ask.id, verdict: None })
     }
 
     /// The sentence that stands in the transcript, and how it looks.
