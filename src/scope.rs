@@ -66,7 +66,7 @@ impl Rule {
     }
 
     /// The paths both rules speak about, as one rule at the deeper target; `None` if there are none.
-    fn shared(&self, other: &Rule) -> Option<Rule> {
+    pub(crate) fn shared(&self, other: &Rule) -> Option<Rule> {
         if !self.overlaps(other) {
             return None;
         }
@@ -185,7 +185,7 @@ impl Scope {
         text.trim_end().into()
     }
 
-    fn writable(&self) -> impl Iterator<Item = &Rule> {
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Rule> {
         self.allow.iter().filter(|rule| rule.permission == Permission::Write)
     }
 

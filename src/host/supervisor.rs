@@ -181,15 +181,19 @@ pub(crate) async fn bring_back(
     for row in &rows {
         book.add(row.name.key(), holder(row));
     }
-    for loan in shared.store.loans().await? {
-        book.add_loan(loan);
+    for (id, lease) in shared.store.leases().await? {
+        book.load_lease(id, lease);
     }
+    // What was read is stored already.
+    book.commit();
     unfinished::clear(shared, &mut rows, &mut book).await?;
     shared.peers.send_replace(Arc::new(shared.store.peers().await?));
     crate::host::notify_parent::catch_up(shared, &mut rows).await;
     crate::crash_point!("news-caught-up");
     if book.mend() {
-        shared.store.change_family(whole(&book)).await?;
+        let leases = book.changes();
+        shared.store.change_family(Change { leases, ..Change::default() }).await?;
+        book.commit();
     }
     let supervisor = Supervisor {
         shared: shared.clone(),
@@ -214,19 +218,13 @@ pub(crate) async fn bring_back(
     Ok(supervisor)
 }
 
-/// Everything the book holds, for the store.
-fn whole(book: &LeaseTable) -> Change {
-    let gaps = book.holders().map(|(key, holder)| (key.clone(), holder.gaps.clone())).collect();
-    Change { loans: book.loans().to_vec(), gaps, ..Change::default() }
-}
-
 /// A row as the book knows it.
 fn holder(row: &PodRow) -> Holder {
     Holder {
         parent: row.parent.as_ref().map(PodName::key),
         wanted: row.scope.clone(),
         live: row.wanted == Wanted::Live,
-        gaps: row.gaps.clone(),
+        restrictions: row.restrictions.clone(),
         created: row.created,
     }
 }
@@ -323,13 +321,14 @@ impl Supervisor {
 
     /// Puts the book's next page into force: in the store first, in one transaction with `change`,
     /// then for every Pod whose scope it changes.
-    async fn commit_leases(&mut self, next: LeaseTable, mut change: Change) -> Result<(), Refusal> {
-        change.loans = next.loans().to_vec();
-        let moved = |(key, holder): &(&String, &Holder)| {
-            self.book.holder(key).is_none_or(|before| before.gaps != holder.gaps)
-        };
-        let gaps = next.holders().filter(moved).map(|(key, h)| (key.clone(), h.gaps.clone()));
-        change.gaps = gaps.collect();
+    async fn commit_leases(
+        &mut self,
+        mut next: LeaseTable,
+        mut change: Change,
+    ) -> Result<(), Refusal> {
+        change.leases = next.changes();
+        let affected: Vec<String> = next.affected().cloned().collect();
+        next.commit();
         let stored = self.shared.store.change_family(change).await;
         stored.map_err(|error| match error {
             // The store alone knows the names of records that cannot be read.
@@ -338,7 +337,7 @@ impl Supervisor {
             error => internal(error),
         })?;
         self.book = next;
-        self.regrant().await;
+        self.regrant(&affected).await;
         Ok(())
     }
 
@@ -376,7 +375,7 @@ impl Supervisor {
     fn narrow(&self, next: &LeaseTable) -> Vec<(Handle, Rule)> {
         let members = self.shared.members.borrow().clone();
         let mut narrowed = Vec::new();
-        for (key, handle) in members.0.iter() {
+        for (key, handle) in next.affected().filter_map(|key| members.0.get_key_value(key)) {
             if !next.holder(key).is_some_and(|holder| holder.live) {
                 continue;
             }
@@ -400,9 +399,9 @@ impl Supervisor {
 
     /// Tells every Pod what it holds now, where that changed. Its tools know at once; when this
     /// returns every screen was told, too.
-    async fn regrant(&self) {
+    async fn regrant(&self, affected: &[String]) {
         let members = self.shared.members.borrow().clone();
-        for (key, handle) in members.0.iter() {
+        for (key, handle) in affected.iter().filter_map(|key| members.0.get_key_value(key)) {
             let granted = self.granted(key);
             let changed = handle.granted.send_if_modified(|held| {
                 let differs = *held != granted;

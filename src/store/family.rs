@@ -3,7 +3,7 @@
 
 use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
-use crate::scope::lease::{Gaps, Lease, LeaseKind};
+use crate::scope::lease::{Changes, Lease, LeaseKind};
 use crate::store::approvals::answer;
 use crate::store::lane::Failure;
 use crate::store::pods::{delete, existing, insert, json, signed};
@@ -22,10 +22,8 @@ pub struct Change {
     pub remove: Option<PodName>,
     /// A person's answer that this is the outcome of; refused when nobody waits for it any more.
     pub answer: Option<Decided>,
-    /// Everything that is lent afterwards, by the keys of Pods.
-    pub loans: Vec<Lease>,
-    /// Where Pods read only afterwards, by their keys.
-    pub gaps: Vec<(String, Gaps)>,
+    /// What is lent, or not any more, and where Pods read only.
+    pub leases: Changes,
 }
 
 impl Store {
@@ -34,16 +32,18 @@ impl Store {
         self.writer.run("write to", move |db| apply(db, &change)).await
     }
 
-    /// Everything that is lent. A row that cannot be read lends nothing.
-    pub async fn loans(&self) -> Result<Vec<Lease>, StoreError> {
+    /// Everything that is lent, each under its number. A row that cannot be read lends nothing.
+    pub async fn leases(&self) -> Result<Vec<(u64, Lease)>, StoreError> {
         let read = |db: &Connection| {
-            let sql = "SELECT lender, borrower, rule, kind FROM loans ORDER BY place";
+            let sql = "SELECT place, lender, borrower, rule, kind FROM loans ORDER BY place";
             let mut statement = db.prepare(sql)?;
             let rows = statement.query_map([], |row| {
                 let rule: String = row.get("rule")?;
                 let (lender, borrower) = (row.get("lender")?, row.get("borrower")?);
                 let (rule, kind) = (serde_json::from_str(&rule).ok(), row.get("kind")?);
-                Ok(rule.map(|rule| Lease { lender, borrower, rule, kind }))
+                let id: i64 = row.get("place")?;
+                let id = u64::try_from(id).ok();
+                Ok(id.zip(rule).map(|(id, rule)| (id, Lease { lender, borrower, rule, kind })))
             })?;
             Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         };
@@ -73,15 +73,26 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     {
         return Err(StoreError::NotAsked.into());
     }
-    db.execute("DELETE FROM loans", [])?;
-    let sql = "INSERT INTO loans (lender, borrower, rule, kind) VALUES (?1, ?2, ?3, ?4)";
-    let mut statement = db.prepare_cached(sql)?;
-    for loan in &change.loans {
-        statement.execute(params![loan.lender, loan.borrower, json(&loan.rule), loan.kind])?;
+    write(db, &change.leases)
+}
+
+/// Only the rows that differ are written.
+fn write(db: &Connection, changes: &Changes) -> Result<(), Failure> {
+    let mut end = db.prepare_cached("DELETE FROM loans WHERE place = ?1")?;
+    let sql = "INSERT OR REPLACE INTO loans (place, lender, borrower, rule, kind)
+        VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut put = db.prepare_cached(sql)?;
+    for (id, lease) in &changes.leases {
+        match lease {
+            None => end.execute([signed(*id)])?,
+            Some(Lease { lender, borrower, rule, kind }) => {
+                put.execute(params![signed(*id), lender, borrower, json(rule), kind])?
+            }
+        };
     }
-    let mut statement = db.prepare_cached("UPDATE pods SET gaps = ?2 WHERE key = ?1")?;
-    for (key, gaps) in &change.gaps {
-        statement.execute(params![key, json(gaps)])?;
+    let mut restrict = db.prepare_cached("UPDATE pods SET gaps = ?2 WHERE key = ?1")?;
+    for (key, restrictions) in &changes.restrictions {
+        restrict.execute(params![key, json(restrictions)])?;
     }
     Ok(())
 }
@@ -101,7 +112,7 @@ impl FromSql for LeaseKind {
         match value.as_str()? {
             "born" => Ok(Self::Born),
             "lent" => Ok(Self::Lent),
-            other => Err(FromSqlError::Other(format!("`{other}` is no kind of loan").into())),
+            other => Err(FromSqlError::Other(format!("`{other}` is no kind of lease").into())),
         }
     }
 }

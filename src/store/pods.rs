@@ -4,7 +4,7 @@ use crate::protocol::LastRun;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
-use crate::scope::lease::Gaps;
+use crate::scope::lease::Restrictions;
 use crate::store::discards::mark;
 use crate::store::lane::Failure;
 use crate::store::{Store, StoreError};
@@ -43,7 +43,7 @@ pub struct PodRow {
     /// The part of its environment that outlives the host.
     pub env: BTreeMap<String, String>,
     /// Where it reads although it asked for write.
-    pub gaps: Gaps,
+    pub restrictions: Restrictions,
     /// How its last run ended.
     pub last_run: Option<LastRun>,
 }
@@ -212,7 +212,7 @@ pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
             signed(row.since),
             row.seen,
             row.last,
-            json(&row.gaps),
+            json(&row.restrictions),
             row.last_run.as_ref().map(json),
         ],
     );
@@ -250,7 +250,7 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         since: time(row, "since")?,
         seen: column(row, "seen")?,
         last: column(row, "last")?,
-        gaps: decoded(row, "gaps")?,
+        restrictions: decoded(row, "gaps")?,
         last_run: last_run(row)?,
     })
 }

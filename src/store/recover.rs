@@ -4,7 +4,7 @@ use crate::protocol::entry::{Fact, domain};
 use crate::protocol::name::{PodName, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
-use crate::scope::lease::Gaps;
+use crate::scope::lease::Restrictions;
 use crate::session::{Files, records};
 use crate::store::{PodRow, Wanted};
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ fn row(data: &Path, session: SessionId) -> Option<PodRow> {
         seen: true,
         last: None,
         env: record.env,
-        gaps: Gaps::default(),
+        restrictions: Restrictions::default(),
         last_run: None,
     })
 }

@@ -2,7 +2,7 @@ use crate::protocol::entry::{Entry, domain};
 use crate::protocol::name::EntryId;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::{Action, ApprovalRequest, Pattern, PeerEdge, Verdict};
-use crate::scope::lease::{Gaps, Lease, LeaseKind};
+use crate::scope::lease::{Changes, Lease, LeaseKind, Restrictions};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::open::open;
@@ -40,7 +40,10 @@ fn pod(text: &str) -> PodRow {
         seen: true,
         last: Some("Read a.txt".into()),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
-        gaps: Gaps { capped: vec![Rule::new("/w/x", Permission::Write)], ..Gaps::default() },
+        restrictions: Restrictions {
+            capped: vec![Rule::new("/w/x", Permission::Write)],
+            ..Restrictions::default()
+        },
         last_run: None,
     }
 }
@@ -236,10 +239,11 @@ async fn a_change_whose_answer_comes_too_late_changes_nothing() {
     let kind = LeaseKind::Lent;
     let loan = Lease { lender: "a".into(), borrower: "a".into(), rule, kind };
     let answer = Some(Decided { ask: "1".into(), verdict: Verdict::Once, rule: None });
-    let change = Change { answer, loans: vec![loan], ..Change::default() };
+    let leases = Changes { leases: vec![(1, Some(loan))], ..Changes::default() };
+    let change = Change { answer, leases, ..Change::default() };
     let error = store.change_family(change).await.unwrap_err();
     assert!(matches!(error, StoreError::NotAsked), "{error}");
-    assert_eq!(store.loans().await.unwrap(), []);
+    assert_eq!(store.leases().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -445,7 +449,7 @@ async fn a_lost_database_is_made_again_from_the_logs() {
     // What others held when it was live is in no log.
     let expected: BTreeMap<_, _> = expected
         .into_iter()
-        .map(|(name, row)| (name, PodRow { gaps: Gaps::default(), ..row }))
+        .map(|(name, row)| (name, PodRow { restrictions: Restrictions::default(), ..row }))
         .collect();
     assert_eq!(told, expected);
 }
@@ -480,16 +484,17 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
         kind: LeaseKind::Born,
     };
     let kid = PodRow { parent: Some(name("alice")), ..pod("kid") };
-    let change = Change { create: Some(kid), loans: vec![loan.clone()], ..Change::default() };
+    let leases = Changes { leases: vec![(1, Some(loan.clone()))], ..Changes::default() };
+    let change = Change { create: Some(kid), leases, ..Change::default() };
     let bad = Change { wanted: vec![(name("ghost"), Wanted::Live)], ..change.clone() };
     assert!(matches!(store.change_family(bad).await, Err(StoreError::NoSuchPod(_))));
     assert!(store.pod(&name("kid")).await.unwrap().is_none());
-    assert!(store.loans().await.unwrap().is_empty());
+    assert!(store.leases().await.unwrap().is_empty());
     store.change_family(change).await.unwrap();
-    assert_eq!(store.loans().await.unwrap(), [loan]);
+    assert_eq!(store.leases().await.unwrap(), [(1, loan)]);
     let gone = Change { remove: Some(name("kid")), ..Change::default() };
     store.change_family(gone).await.unwrap();
-    assert!(store.loans().await.unwrap().is_empty());
+    assert!(store.leases().await.unwrap().is_empty());
 }
 
 /// What alice asks.

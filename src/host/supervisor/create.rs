@@ -11,7 +11,7 @@ use crate::host::supervisor::canonical::canonical;
 use crate::host::supervisor::{Supervisor, holder, insert, taken};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodName, Refusal, SessionId, now_ms};
-use crate::scope::lease::{Gaps, Holder};
+use crate::scope::lease::{Holder, Restrictions};
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{Change, PodRow, Wanted};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Plan {
             seen: true,
             last: None,
             env: crate::sandbox::short_env(&self.env),
-            gaps: Gaps::default(),
+            restrictions: Restrictions::default(),
             last_run: None,
         }
     }

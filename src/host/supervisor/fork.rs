@@ -6,7 +6,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     Entry, EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
 };
-use crate::scope::lease::Gaps;
+use crate::scope::lease::Restrictions;
 use crate::session::Files;
 use crate::store::PodRow;
 
@@ -35,7 +35,7 @@ impl Supervisor {
             created: now,
             since: now,
             seen: true,
-            gaps: Gaps::default(),
+            restrictions: Restrictions::default(),
             last_run: None,
             ..row.clone()
         };

@@ -67,11 +67,10 @@ impl Supervisor {
         for (key, holder) in self.book.holders().filter(|(_, holder)| holder.live) {
             let held = self.book.held(key).permission(&path);
             let (Some(permission), Some(pod)) = (held, self.name_of(key)) else { continue };
-            let loan = self.book.loans().iter().find(|loan| {
-                loan.borrower == *key
-                    && loan.rule.permission >= permission
-                    && loan.rule.covers(&path)
-            });
+            let loan = self
+                .book
+                .borrowed_by(key)
+                .find(|loan| loan.rule.permission >= permission && loan.rule.covers(&path));
             let lender = loan.and_then(|loan| self.name_of(&loan.lender));
             holders.push((holder.created, PathHolder { pod, permission, lender }));
         }

@@ -12,19 +12,19 @@ impl Supervisor {
         let mut notes = Vec::new();
         let writes = holder.wanted.allow.iter().filter(|own| own.permission == Permission::Write);
         let whole = |rule: &Rule| {
-            holder.gaps.forgone.iter().any(|gap| gap.rule == *rule && gap.region.contains(rule))
+            holder.restrictions.blocked.iter().any(|b| b.rule == *rule && b.region.contains(rule))
         };
         let part = if writes.clone().all(whole) { "reads only" } else { "reads there only" };
-        for gap in &holder.gaps.forgone {
-            let path = gap.region.target.display();
-            let Some(other) = book.writer_of(&gap.region, key) else { continue };
+        for blocked in &holder.restrictions.blocked {
+            let path = blocked.region.target.display();
+            let Some(other) = book.writer_of(&blocked.region, key) else { continue };
             let other = self.name_of(&other).map_or(other, |name| name.to_string());
             notes.push(format!(
                 "{part}: {other} holds write on {path}; :stop {other} frees it, \
                  :lend {other} {name} {path} shares it, --cwd works elsewhere"
             ));
         }
-        for rule in &holder.gaps.capped {
+        for rule in &holder.restrictions.capped {
             let path = rule.target.display();
             notes.push(format!("reads {path} only: its parent does not lend that"));
         }

@@ -2,7 +2,6 @@
 //! left of it.
 
 use crate::disk::{self, DiskError};
-use crate::host::supervisor::whole;
 use crate::host::{Shared, listener};
 use crate::protocol::{PodName, SessionId};
 use crate::scope::lease::LeaseTable;
@@ -44,8 +43,10 @@ async fn has_task(shared: &Shared, session: SessionId) -> bool {
 
 async fn remove(shared: &Shared, pod: &PodName, book: &mut LeaseTable) -> Result<(), StoreError> {
     book.remove(&pod.key());
-    let remove = Some(pod.clone());
-    shared.store.change_family(Change { remove, ..whole(book) }).await
+    let (remove, leases) = (Some(pod.clone()), book.changes());
+    shared.store.change_family(Change { remove, leases, ..Change::default() }).await?;
+    book.commit();
+    Ok(())
 }
 
 /// Deletes the files of a session that is nobody's, then the mark that says so.

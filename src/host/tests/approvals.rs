@@ -572,12 +572,12 @@ async fn scope_is_not_given_for_a_question_that_nobody_asks_any_more() {
     let lease = ask.lease.clone().unwrap();
     let refused = rules::extend(orders, pod.clone(), lease, Some(decided)).await.unwrap_err();
     assert_eq!(refused.message, "that question was answered or withdrawn already");
-    assert_eq!(shared.store.loans().await.unwrap(), []);
+    assert_eq!(shared.store.leases().await.unwrap(), []);
     let scope = bench.info(&pod).await.scope;
     assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
     bench.answer(&ask, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
-    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 1);
+    assert_eq!(bench.host.shared.store.leases().await.unwrap().len(), 1);
 }
 
 impl Bench {

@@ -148,7 +148,7 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
     assert!(refusal(cwd).await.contains("not readable under the scope"));
     let names = |family: Vec<PodInfo>| family.into_iter().map(|i| i.name).collect::<Vec<_>>();
     assert_eq!(names(bench.host.shared.family()), names(before));
-    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 1);
+    assert_eq!(bench.host.shared.store.leases().await.unwrap().len(), 1);
     assert!(!bench.root.join("home/run/x").exists());
 }
 
@@ -167,7 +167,7 @@ async fn a_child_whose_first_message_fails_is_undone_with_its_error() {
     assert!(bench.host.shared.pod(&name("other")).is_none());
     assert!(bench.host.shared.store.pod(&name("other")).await.unwrap().is_none());
     assert_eq!(bench.writers("b/x"), ["p"]);
-    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 0);
+    assert_eq!(bench.host.shared.store.leases().await.unwrap().len(), 0);
 }
 
 #[tokio::test]

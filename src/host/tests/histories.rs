@@ -227,7 +227,8 @@ impl Life<'_> {
         let store = &self.shared().store;
         let rows = store.pods().await.map_err(|e| e.to_string())?;
         let rows: Vec<PodRow> = rows.into_iter().map(Result::unwrap).collect();
-        let loans = store.loans().await.map_err(|e| e.to_string())?;
+        let leases = store.leases().await.map_err(|e| e.to_string())?;
+        let leases: Vec<Lease> = leases.into_iter().map(|(_, lease)| lease).collect();
         let family = self.shared().family();
         let mut holding = Vec::new();
         for row in &rows {
@@ -243,7 +244,7 @@ impl Life<'_> {
                 continue;
             }
             let told = Scope { allow: info.scope.clone(), deny: info.deny.clone() };
-            let stored = held(row, &loans);
+            let stored = held(row, &leases);
             for path in PLACES.map(|place| self.place(place).join("x")) {
                 if told.permission(&path) != stored.permission(&path) {
                     return Err(format!(
@@ -260,9 +261,9 @@ impl Life<'_> {
         if let Some(two) = two_writers(&holding) {
             return Err(two);
         }
-        for loan in &loans {
-            if !holding.iter().any(|(name, _)| name.key() == loan.borrower) {
-                return Err(format!("{} is not live and has a loan", loan.borrower));
+        for lease in &leases {
+            if !holding.iter().any(|(name, _)| name.key() == lease.borrower) {
+                return Err(format!("{} is not live and has a lease", lease.borrower));
             }
         }
         let waits =
@@ -318,31 +319,32 @@ fn say(dice: &mut Dice) -> Method {
     Method::Send { input: vec![Segment::Text { content }], queue: dice.below(2) == 0 }
 }
 
-/// What a Pod holds by the rows of the store, reckoned without the program's own book.
-fn held(row: &PodRow, loans: &[Lease]) -> Scope {
+/// What a Pod holds by the rows of the store, reckoned without the program's own table.
+fn held(row: &PodRow, leases: &[Lease]) -> Scope {
     let key = row.name.key();
     let mut allow = row.scope.allow.clone();
-    for loan in loans.iter().filter(|loan| loan.borrower == key) {
-        if !allow.contains(&loan.rule) {
-            allow.push(loan.rule.clone());
+    for lease in leases.iter().filter(|lease| lease.borrower == key) {
+        if !allow.contains(&lease.rule) {
+            allow.push(lease.rule.clone());
         }
     }
     let mut deny = row.scope.deny.clone();
-    let lent = |loan: &&Lease| loan.lender == key && loan.borrower != key;
+    let lent = |lease: &&Lease| lease.lender == key && lease.borrower != key;
     deny.extend(
-        loans
+        leases
             .iter()
             .filter(lent)
             .filter(|l| l.rule.permission == Permission::Write)
             .map(|l| l.rule.clone()),
     );
-    let mut reads: Vec<Rule> = row.gaps.capped.clone();
-    for gap in &row.gaps.forgone {
-        let whole = gap.region.recursive && gap.rule.target.starts_with(&gap.region.target);
+    let mut reads: Vec<Rule> = row.restrictions.capped.clone();
+    for blocked in &row.restrictions.blocked {
+        let (rule, region) = (&blocked.rule, &blocked.region);
+        let whole = region.recursive && rule.target.starts_with(&region.target);
         if whole {
-            reads.push(gap.rule.clone());
+            reads.push(rule.clone());
         } else {
-            deny.push(gap.region.clone());
+            deny.push(region.clone());
         }
     }
     for rule in &mut allow {

@@ -187,7 +187,7 @@ async fn a_child_whose_record_is_damaged_keeps_nothing_of_its_parents_scope() {
     let bench = bench.damaged_while_away(damage).await;
     assert_eq!(bench.writers("a/x"), ["p"]);
     assert_eq!(bench.writers("a/deep/x"), ["sub"], "who is below it keeps its own");
-    assert!(bench.host.shared.store.loans().await.unwrap().is_empty());
+    assert!(bench.host.shared.store.leases().await.unwrap().is_empty());
     let bench = bench.restarted().await;
     assert_eq!(bench.writers("a/deep/x"), ["sub"]);
 }
@@ -201,7 +201,7 @@ async fn a_loan_whose_record_is_damaged_gives_nobody_a_second_writer() {
     let damage = |root: &std::path::Path| sql(root, "UPDATE loans SET rule = 'not JSON'");
     let bench = bench.damaged_while_away(damage).await;
     assert_eq!(bench.holding(), before);
-    assert_eq!(bench.host.shared.store.loans().await.unwrap().len(), 2);
+    assert_eq!(bench.host.shared.store.leases().await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn a_spawn_whose_socket_cannot_be_made_is_taken_back() {
     let refused = bench.spawn("p", "kid", "a").await.unwrap_err().message;
     assert!(refused.starts_with("could not start pod `kid`: cannot listen on "), "{refused}");
     assert!(bench.host.shared.pod(&name("kid")).is_none());
-    assert!(bench.host.shared.store.loans().await.unwrap().is_empty());
+    assert!(bench.host.shared.store.leases().await.unwrap().is_empty());
     assert_eq!(bench.writers("a/x"), ["p"]);
 }
 

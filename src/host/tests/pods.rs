@@ -110,7 +110,7 @@ fn row(root: &Path, pod: &str, parent: Option<&str>, wanted: Wanted) -> PodRow {
         seen: true,
         last: None,
         env: Default::default(),
-        gaps: Default::default(),
+        restrictions: Default::default(),
         last_run: None,
     }
 }

@@ -41,7 +41,7 @@ async fn a_child_that_was_never_told_its_task_is_gone_after_a_start_with_all_tha
     let bench = bench.restarted().await;
     assert!(bench.host.shared.pod(&name("kid")).is_none());
     assert_eq!(bench.host.shared.store.pod(&name("kid")).await.unwrap(), None);
-    assert_eq!(bench.host.shared.store.loans().await.unwrap(), []);
+    assert_eq!(bench.host.shared.store.leases().await.unwrap(), []);
     assert_eq!(bench.writers("a/x"), ["p"]);
     assert!(!files.dir().exists());
     assert!(!bench.root.join("home/run/kid").exists());

@@ -1,6 +1,6 @@
-//! A book whose records do not add up is written anew from what every holder was made with.
+//! A table whose records do not add up is written anew from what every holder was made with.
 
-use crate::scope::lease::{Lease, LeaseKind, LeaseTable};
+use crate::scope::lease::{Holder, Lease, LeaseKind, LeaseTable};
 
 impl LeaseTable {
     /// Lends everything anew when a record is missing: to those that are live, first the ones whose
@@ -10,19 +10,23 @@ impl LeaseTable {
         if self.fault().is_none() && !self.has_strays() {
             return false;
         }
-        let mut live: Vec<String> = self.live().cloned().collect();
-        live.sort_by_key(|key| (!self.is_orphan(key), self.holders[key].created));
-        let loans = std::mem::take(&mut self.loans);
-        for holder in self.holders.values_mut() {
-            holder.live = false;
+        let mut live: Vec<(bool, u64, String)> = Vec::new();
+        for (key, holder) in self.holders().filter(|(_, holder)| holder.live) {
+            live.push((!self.is_orphan(holder), holder.created, key.clone()));
         }
-        for key in live {
+        live.sort();
+        let lent: Vec<Lease> = self.take_leases();
+        let lent = lent.into_iter().filter(|lease| lease.kind == LeaseKind::Lent);
+        for (_, _, key) in &live {
+            if let Some(holder) = self.holder(key).cloned() {
+                self.set_holder(key, Some(Holder { live: false, ..holder }));
+            }
+        }
+        for (_, _, key) in live {
             self.go_live(&key);
         }
-        for Lease { lender, borrower, rule, .. } in
-            loans.into_iter().filter(|loan| loan.kind == LeaseKind::Lent)
-        {
-            // What cannot be lent any more is back with who lent it.
+        for Lease { lender, borrower, rule, .. } in lent {
+            // What cannot be lent any more is back with its lender.
             let _ = if lender == borrower {
                 self.extend(&borrower, &rule)
             } else {
@@ -32,15 +36,14 @@ impl LeaseTable {
         true
     }
 
-    /// Whether it has a parent that the book does not know.
-    fn is_orphan(&self, key: &str) -> bool {
-        let parent = self.holders[key].parent.as_ref();
-        parent.is_some_and(|parent| !self.holders.contains_key(parent))
+    /// Whether it has a parent that the table does not know.
+    fn is_orphan(&self, holder: &Holder) -> bool {
+        holder.parent.as_ref().is_some_and(|parent| self.holder(parent).is_none())
     }
 
-    /// Whether somebody lends whom the book does not know.
+    /// Whether a lease has a lender that the table does not know.
     fn has_strays(&self) -> bool {
-        self.loans.iter().any(|loan| !self.holders.contains_key(&loan.lender))
+        self.leases().any(|lease| self.holder(&lease.lender).is_none())
     }
 }
 
@@ -54,41 +57,42 @@ mod tests {
     }
 
     /// p writes /w and lent /w/a to its child and /w/b, as a person wished, to z.
-    fn book() -> LeaseTable {
-        let mut book = LeaseTable::default();
+    fn table() -> LeaseTable {
+        let mut table = LeaseTable::default();
         for (n, (key, parent, at)) in
             [("p", None, "/w"), ("kid", Some("p"), "/w/a"), ("z", None, "/z")].iter().enumerate()
         {
             let wanted = Scope::new(vec![write(at)]);
             let parent = parent.map(str::to_owned);
             let created = n as u64;
-            book.add(*key, Holder { parent, wanted, created, ..Holder::default() });
-            book.go_live(key);
+            table.add(*key, Holder { parent, wanted, created, ..Holder::default() });
+            table.go_live(key);
         }
-        book.lend("p", "z", write("/w/b")).unwrap();
-        book
+        table.lend("p", "z", write("/w/b")).unwrap();
+        table
     }
 
     #[test]
-    fn a_book_that_adds_up_is_left_alone() {
-        let mut whole = book();
+    fn a_table_that_adds_up_is_left_alone() {
+        let mut whole = table();
         assert!(!whole.mend());
-        assert_eq!(whole, book());
+        assert_eq!(whole, table());
     }
 
     #[test]
-    fn a_lost_record_of_a_loan_is_written_anew() {
-        let mut torn = book();
-        torn.loans.remove(0);
+    fn a_lost_record_of_a_lease_is_written_anew() {
+        let mut torn = table();
+        let first = torn.lease_ids()[0];
+        torn.set_lease(first, None);
         assert!(torn.fault().is_some());
         assert!(torn.mend());
-        assert_eq!(torn, book());
+        assert_eq!(torn, table());
     }
 
     #[test]
-    fn what_was_lent_to_nobody_is_the_lenders_again() {
-        let mut torn = book();
-        torn.holders.remove("kid");
+    fn what_was_lent_to_a_lost_pod_is_the_lenders_again() {
+        let mut torn = table();
+        torn.set_holder("kid", None);
         assert!(torn.mend());
         assert_eq!(torn.fault(), None);
         assert!(torn.held("p").covers(&write("/w/a")));
@@ -96,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn who_lost_its_parent_keeps_what_it_had() {
-        let mut torn = book();
+    fn a_pod_whose_parent_is_lost_keeps_what_it_had() {
+        let mut torn = table();
         let wanted = Scope::new(vec![write("/w/a/b")]);
         let parent = Some("kid".to_owned());
         torn.add("sub", Holder { parent, wanted, created: 9, ..Holder::default() });
         torn.go_live("sub");
-        torn.holders.remove("kid");
+        torn.set_holder("kid", None);
         assert!(torn.mend());
         assert_eq!(torn.fault(), None);
         assert!(torn.held("sub").covers(&write("/w/a/b")));
@@ -111,16 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn a_loan_of_somebody_unknown_is_forgotten() {
-        let mut torn = book();
+    fn a_lease_of_an_unknown_lender_is_forgotten() {
+        let mut torn = table();
         let stray = Lease {
             lender: "ghost".into(),
             borrower: "kid".into(),
             rule: write("/g"),
             kind: LeaseKind::Born,
         };
-        torn.add_loan(stray);
+        torn.load_lease(99, stray);
         assert!(torn.mend());
-        assert_eq!(torn, book());
+        assert_eq!(torn, table());
     }
 }

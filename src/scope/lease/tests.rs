@@ -1,6 +1,9 @@
-//! The book after all that may happen to a family.
+//! The table after all that may happen to a family.
 
-use crate::scope::lease::{Holder, LeaseTable, NotLent};
+mod reference;
+
+use crate::scope::lease::tests::reference::Slow;
+use crate::scope::lease::{Holder, Lease, LeaseTable, NotLent};
 use crate::scope::{Permission, Rule, Scope};
 use proptest::prelude::*;
 use std::path::Path;
@@ -16,143 +19,145 @@ fn holder(parent: Option<&str>, allow: Vec<Rule>, created: u64) -> Holder {
 
 /// g wants /w and is live; p, its child, has /w/p; c, the child of p, has /w/p/c.
 fn family() -> LeaseTable {
-    let mut book = LeaseTable::default();
-    book.add("g", holder(None, vec![write("/w")], 1));
-    book.add("p", holder(Some("g"), vec![write("/w/p")], 2));
-    book.add("c", holder(Some("p"), vec![write("/w/p/c")], 3));
+    let mut table = LeaseTable::default();
+    table.add("g", holder(None, vec![write("/w")], 1));
+    table.add("p", holder(Some("g"), vec![write("/w/p")], 2));
+    table.add("c", holder(Some("p"), vec![write("/w/p/c")], 3));
     for key in ["g", "p", "c"] {
-        book.go_live(key);
-        assert_eq!(book.fault(), None);
+        table.go_live(key);
+        assert_eq!(table.fault(), None);
     }
-    book
+    table
 }
 
-fn writes(book: &LeaseTable, path: &str) -> Vec<String> {
+fn writes(table: &LeaseTable, path: &str) -> Vec<String> {
     let held =
-        |key: &&String| book.held(key).permission(Path::new(path)) == Some(Permission::Write);
-    book.live().filter(held).cloned().collect()
+        |key: &&String| table.held(key).permission(Path::new(path)) == Some(Permission::Write);
+    table.holders().map(|(key, _)| key).filter(held).cloned().collect()
 }
 
 #[test]
 fn what_is_lent_is_gone_from_the_lender_until_it_returns() {
-    let mut book = family();
-    assert_eq!(writes(&book, "/w/x"), ["g"]);
-    assert_eq!(writes(&book, "/w/p/x"), ["p"]);
-    assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
-    assert_eq!(book.held("g").permission(Path::new("/w/p/x")), Some(Permission::Read));
-    let back = book.stop("c");
+    let mut table = family();
+    assert_eq!(writes(&table, "/w/x"), ["g"]);
+    assert_eq!(writes(&table, "/w/p/x"), ["p"]);
+    assert_eq!(writes(&table, "/w/p/c/x"), ["c"]);
+    assert_eq!(table.held("g").permission(Path::new("/w/p/x")), Some(Permission::Read));
+    let back = table.stop("c");
     assert_eq!(back.len(), 1);
-    assert_eq!(writes(&book, "/w/p/c/x"), ["p"]);
+    assert_eq!(writes(&table, "/w/p/c/x"), ["p"]);
 }
 
 #[test]
 fn a_grandchild_keeps_what_it_has_when_its_parent_stops_and_comes_back() {
-    let mut book = family();
-    book.stop("p");
-    assert_eq!(writes(&book, "/w/p/x"), ["g"]);
-    assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
-    assert_eq!(book.lent_by("g").map(|l| l.borrower.as_str()).collect::<Vec<_>>(), ["c"]);
-    book.go_live("p");
-    assert_eq!(writes(&book, "/w/p/x"), ["p"]);
-    assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
+    let mut table = family();
+    table.stop("p");
+    assert_eq!(writes(&table, "/w/p/x"), ["g"]);
+    assert_eq!(writes(&table, "/w/p/c/x"), ["c"]);
+    assert_eq!(table.lent_by("g").map(|l| l.borrower.as_str()).collect::<Vec<_>>(), ["c"]);
+    table.go_live("p");
+    assert_eq!(writes(&table, "/w/p/x"), ["p"]);
+    assert_eq!(writes(&table, "/w/p/c/x"), ["c"]);
     let mut before = family();
-    before.loans.reverse();
-    assert_eq!(book, before);
+    let mut leases: Vec<Lease> = before.take_leases();
+    leases.reverse();
+    let now: Vec<Lease> = table.leases().cloned().collect();
+    assert_eq!(now, leases);
 }
 
 #[test]
-fn who_comes_later_reads_and_writes_once_the_first_is_gone() {
-    let mut book = family();
-    book.add("z", holder(None, vec![write("/w")], 9));
-    book.go_live("z");
-    assert!(writes(&book, "/w/x") == ["g"] && writes(&book, "/w/p/x") == ["p"]);
+fn a_later_pod_reads_and_writes_once_the_first_one_is_gone() {
+    let mut table = family();
+    table.add("z", holder(None, vec![write("/w")], 9));
+    table.go_live("z");
+    assert!(writes(&table, "/w/x") == ["g"] && writes(&table, "/w/p/x") == ["p"]);
     for key in ["g", "p", "c"] {
-        book.stop(key);
+        table.stop(key);
     }
-    assert_eq!(writes(&book, "/w/p/c/x"), ["z"]);
-    book.go_live("c");
-    assert_eq!(writes(&book, "/w/p/c/x"), ["z"]);
-    assert_eq!(book.fault(), None);
+    assert_eq!(writes(&table, "/w/p/c/x"), ["z"]);
+    table.go_live("c");
+    assert_eq!(writes(&table, "/w/p/c/x"), ["z"]);
+    assert_eq!(table.fault(), None);
 }
 
 #[test]
 fn a_rule_that_is_not_free_is_refused_with_the_reason() {
-    let book = family();
-    assert_eq!(book.may_lend("g", &write("/w/a")), Ok(()));
-    assert_eq!(book.may_lend("g", &write("/x")), Err(NotLent::Outside));
+    let table = family();
+    assert_eq!(table.may_lend("g", &write("/w/a")), Ok(()));
+    assert_eq!(table.may_lend("g", &write("/x")), Err(NotLent::Outside));
     let lent = |has: &str| Err(NotLent::LentTo { to: "p".into(), has: has.into() });
-    assert_eq!(book.may_lend("g", &write("/w/p/d")), lent("p"));
-    assert_eq!(book.may_lend("g", &write("/w/p/c/d")), lent("c"));
-    assert_eq!(book.may_lend("g", &Rule::new("/w/p", Permission::Read)), Ok(()));
+    assert_eq!(table.may_lend("g", &write("/w/p/d")), lent("p"));
+    assert_eq!(table.may_lend("g", &write("/w/p/c/d")), lent("c"));
+    assert_eq!(table.may_lend("g", &Rule::new("/w/p", Permission::Read)), Ok(()));
 }
 
 #[test]
-fn a_loan_of_a_person_ends_with_a_reclaim_and_the_borrower_reads_again() {
-    let mut book = family();
-    book.add("z", holder(None, vec![write("/z")], 9));
-    book.go_live("z");
-    book.lend("g", "z", write("/w/a")).unwrap();
-    assert_eq!(writes(&book, "/w/a/x"), ["z"]);
-    let back = book.reclaim("g", &write("/w/a/deep"));
+fn a_lease_of_a_person_ends_with_a_reclaim_and_the_borrower_reads_again() {
+    let mut table = family();
+    table.add("z", holder(None, vec![write("/z")], 9));
+    table.go_live("z");
+    table.lend("g", "z", write("/w/a")).unwrap();
+    assert_eq!(writes(&table, "/w/a/x"), ["z"]);
+    let back = table.reclaim("g", &write("/w/a/deep"));
     assert_eq!(back.len(), 1);
-    assert_eq!(writes(&book, "/w/a/x"), ["g"]);
-    let back = book.reclaim("g", &write("/w/p"));
+    assert_eq!(writes(&table, "/w/a/x"), ["g"]);
+    let back = table.reclaim("g", &write("/w/p"));
     assert_eq!(back[0].borrower, "p");
-    assert_eq!(writes(&book, "/w/p/x"), ["g"]);
-    assert_eq!(writes(&book, "/w/p/c/x"), ["c"]);
-    book.stop("g");
-    assert_eq!(writes(&book, "/w/p/x"), [""; 0], "nobody gave it back");
-    book.go_live("g");
-    assert_eq!(writes(&book, "/w/p/x"), ["g"]);
-    let mut lent = book.clone();
+    assert_eq!(writes(&table, "/w/p/x"), ["g"]);
+    assert_eq!(writes(&table, "/w/p/c/x"), ["c"]);
+    table.stop("g");
+    assert_eq!(writes(&table, "/w/p/x"), [""; 0], "nobody gave it back");
+    table.go_live("g");
+    assert_eq!(writes(&table, "/w/p/x"), ["g"]);
+    let mut lent = table.clone();
     lent.stop("c");
     lent.lend("g", "p", write("/w/p")).unwrap();
     assert_eq!(writes(&lent, "/w/p/x"), ["p"]);
-    book.stop("p");
-    book.go_live("p");
-    assert_eq!(writes(&book, "/w/p/x"), ["p"]);
+    table.stop("p");
+    table.go_live("p");
+    assert_eq!(writes(&table, "/w/p/x"), ["p"]);
 }
 
 #[test]
-fn who_has_all_of_a_path_holds_it_though_a_part_is_lent_on() {
-    let mut book = family();
-    book.add("z", holder(None, vec![write("/w")], 9));
-    book.go_live("z");
-    assert_eq!(book.writer_of(&write("/w"), "z").as_deref(), Some("g"));
-    assert_eq!(book.writer_of(&write("/w/p/c/x"), "z").as_deref(), Some("c"));
+fn the_pod_that_has_all_of_a_path_holds_it_though_a_part_is_lent_on() {
+    let mut table = family();
+    table.add("z", holder(None, vec![write("/w")], 9));
+    table.go_live("z");
+    assert_eq!(table.writer_of(&write("/w"), "z").as_deref(), Some("g"));
+    assert_eq!(table.writer_of(&write("/w/p/c/x"), "z").as_deref(), Some("c"));
 }
 
 #[test]
 fn a_part_of_what_the_borrower_reads_as_a_whole_is_refused_and_the_whole_is_lent() {
-    let mut book = LeaseTable::default();
-    book.add("f", holder(None, vec![write("/w/a")], 1));
-    book.add("e", holder(None, vec![write("/w")], 2));
-    book.go_live("f");
-    book.go_live("e");
-    let before = book.clone();
-    let part = book.lend("f", "e", write("/w/a/deep"));
+    let mut table = LeaseTable::default();
+    table.add("f", holder(None, vec![write("/w/a")], 1));
+    table.add("e", holder(None, vec![write("/w")], 2));
+    table.go_live("f");
+    table.go_live("e");
+    let before = table.clone();
+    let part = table.lend("f", "e", write("/w/a/deep"));
     assert_eq!(part, Err(NotLent::PartOf(write("/w/a"))));
-    assert_eq!(book.extend("e", &write("/w/a/deep")), Err(NotLent::HeldBy("f".into())));
-    assert_eq!(book, before);
-    book.lend("f", "e", write("/w/a")).unwrap();
-    assert_eq!(writes(&book, "/w/a/deep"), ["e"]);
+    assert_eq!(table.extend("e", &write("/w/a/deep")), Err(NotLent::HeldBy("f".into())));
+    assert_eq!(table, before);
+    table.lend("f", "e", write("/w/a")).unwrap();
+    assert_eq!(writes(&table, "/w/a/deep"), ["e"]);
 }
 
 #[test]
 fn what_a_person_allows_a_child_passes_through_its_parents_and_ends_with_it() {
-    let mut book = family();
-    book.extend("c", &write("/out")).unwrap();
-    assert_eq!(writes(&book, "/out/x"), ["c"]);
-    book.stop("c");
-    assert_eq!(writes(&book, "/out/x"), ["p"]);
-    book.add("z", holder(None, vec![write("/z")], 9));
-    book.go_live("z");
-    assert_eq!(book.extend("c", &write("/z/a")), Err(NotLent::NotLive("c".into())));
-    assert_eq!(book.extend("p", &write("/z/a")), Err(NotLent::HeldBy("z".into())));
+    let mut table = family();
+    table.extend("c", &write("/out")).unwrap();
+    assert_eq!(writes(&table, "/out/x"), ["c"]);
+    table.stop("c");
+    assert_eq!(writes(&table, "/out/x"), ["p"]);
+    table.add("z", holder(None, vec![write("/z")], 9));
+    table.go_live("z");
+    assert_eq!(table.extend("c", &write("/z/a")), Err(NotLent::NotLive("c".into())));
+    assert_eq!(table.extend("p", &write("/z/a")), Err(NotLent::HeldBy("z".into())));
     for key in ["p", "g"] {
-        book.stop(key);
+        table.stop(key);
     }
-    assert!(book.loans().is_empty());
+    assert!(table.leases().next().is_none());
 }
 
 #[derive(Clone, Debug)]
@@ -164,6 +169,8 @@ enum Step {
     Reclaim(usize, usize),
     Remove(usize),
     Extend(usize, usize),
+    StopAll(usize),
+    LiveAll(usize),
 }
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -178,78 +185,194 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Lend(a, b, c)),
         2 => (name.clone(), path.clone()).prop_map(|(a, b)| Step::Reclaim(a, b)),
         2 => (name.clone(), path).prop_map(|(a, b)| Step::Extend(a, b)),
-        1 => name.prop_map(Step::Remove),
+        1 => name.clone().prop_map(Step::Remove),
+        1 => name.clone().prop_map(Step::StopAll),
+        1 => name.prop_map(Step::LiveAll),
     ]
 }
 
-fn apply(book: &mut LeaseTable, step: &Step, n: u64) {
+fn apply(table: &mut LeaseTable, step: &Step, n: u64) {
     match *step {
         Step::Spawn(parent, child, path) => {
             let (parent, child, rule) = (NAMES[parent], NAMES[child], write(PATHS[path]));
-            if book.holder(child).is_some() {
+            if table.holder(child).is_some() {
                 return;
             }
-            if book.holder(parent).is_none() {
-                book.add(child, holder(None, vec![rule], n));
-            } else if book.may_lend(parent, &rule).is_ok() {
-                let wanted = book.child_scope(parent, vec![rule]);
+            if table.holder(parent).is_none() {
+                table.add(child, holder(None, vec![rule], n));
+            } else if table.may_lend(parent, &rule).is_ok() {
+                let wanted = table.child_scope(parent, vec![rule]);
                 let parent = Some(parent.to_owned());
-                book.add(child, Holder { parent, wanted, created: n, ..Holder::default() });
+                table.add(child, Holder { parent, wanted, created: n, ..Holder::default() });
             } else {
                 return;
             }
-            book.go_live(child);
+            table.go_live(child);
         }
-        Step::Live(name) => book.go_live(NAMES[name]),
-        Step::Stop(name) => drop(book.stop(NAMES[name])),
+        Step::Live(name) => table.go_live(NAMES[name]),
+        Step::Stop(name) => drop(table.stop(NAMES[name])),
         Step::Lend(from, to, path) if from != to => {
-            if book.lend(NAMES[from], NAMES[to], write(PATHS[path])).is_ok() {
-                assert!(book.held(NAMES[to]).covers(&write(PATHS[path])));
+            if table.lend(NAMES[from], NAMES[to], write(PATHS[path])).is_ok() {
+                assert!(table.held(NAMES[to]).covers(&write(PATHS[path])));
             }
         }
         Step::Lend(..) => {}
-        Step::Reclaim(owner, path) => drop(book.reclaim(NAMES[owner], &write(PATHS[path]))),
-        Step::Remove(name) => book.remove(NAMES[name]),
+        Step::Reclaim(owner, path) => drop(table.reclaim(NAMES[owner], &write(PATHS[path]))),
+        Step::Remove(name) => table.remove(NAMES[name]),
+        Step::StopAll(top) => drop(table.stop_all(&with_all_below(table, NAMES[top]))),
+        Step::LiveAll(top) => {
+            let mut keys = with_all_below(table, NAMES[top]);
+            keys.retain(|key| table.holder(key).is_some());
+            keys.reverse();
+            table.go_live_all(&keys);
+        }
         Step::Extend(name, path) => {
-            if book.extend(NAMES[name], &write(PATHS[path])).is_ok() {
-                assert!(book.held(NAMES[name]).covers(&write(PATHS[path])));
+            if table.extend(NAMES[name], &write(PATHS[path])).is_ok() {
+                assert!(table.held(NAMES[name]).covers(&write(PATHS[path])));
             }
         }
     }
 }
 
+/// A Pod with everything below it, children before parents.
+fn with_all_below(table: &LeaseTable, top: &str) -> Vec<String> {
+    let mut keys = vec![top.to_owned()];
+    keys.extend(table.below(top));
+    keys.reverse();
+    keys
+}
+
+/// The same step by the simple rules.
+fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
+    match *step {
+        Step::Spawn(parent, child, path) => {
+            let (parent, child, rule) = (NAMES[parent], NAMES[child], write(PATHS[path]));
+            if slow.holders.contains_key(child) {
+                return;
+            }
+            if !slow.holders.contains_key(parent) {
+                slow.holders.insert(child.into(), holder(None, vec![rule], n));
+            } else if slow.may_lend(parent, &rule).is_ok() {
+                let wanted = slow.child_scope(parent, vec![rule]);
+                let parent = Some(parent.to_owned());
+                let child_of = Holder { parent, wanted, created: n, ..Holder::default() };
+                slow.holders.insert(child.into(), child_of);
+            } else {
+                return;
+            }
+            slow.go_live_all(&[child.to_owned()]);
+        }
+        Step::Live(name) => slow.go_live_all(&[NAMES[name].to_owned()]),
+        Step::Stop(name) => drop(slow.stop_all(&[NAMES[name].to_owned()])),
+        Step::Lend(from, to, path) if from != to => {
+            // What is refused changes nothing, here as there.
+            let _ = slow.lend(NAMES[from], NAMES[to], write(PATHS[path]));
+        }
+        Step::Lend(..) => {}
+        Step::Reclaim(owner, path) => drop(slow.reclaim(NAMES[owner], &write(PATHS[path]))),
+        Step::Remove(name) => slow.remove(NAMES[name]),
+        Step::Extend(name, path) => drop(slow.extend(NAMES[name], &write(PATHS[path]))),
+        Step::StopAll(top) => drop(slow.stop_all(&with_all_below(table, NAMES[top]))),
+        Step::LiveAll(top) => {
+            let mut keys = with_all_below(table, NAMES[top]);
+            keys.retain(|key| slow.holders.contains_key(key));
+            keys.reverse();
+            slow.go_live_all(&keys);
+        }
+    }
+}
+
+fn same(table: &LeaseTable, slow: &Slow) -> Result<(), String> {
+    let holders: std::collections::BTreeMap<_, _> =
+        table.holders().map(|(key, holder)| (key.clone(), holder.clone())).collect();
+    let leases: Vec<Lease> = table.leases().cloned().collect();
+    if holders != slow.holders || leases != slow.leases {
+        return Err(format!("{holders:#?}\n{leases:#?}\nshould be\n{slow:#?}"));
+    }
+    let other = |key: &&String| table.held(key) != slow.held(key);
+    slow.holders.keys().find(other).map_or(Ok(()), |key| Err(format!("{key} holds another scope")))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn after_any_sequence_nobody_writes_beside_another_and_the_loans_add_up(
+    fn the_table_comes_to_what_looking_at_everything_comes_to(
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let mut book = LeaseTable::default();
+        let (mut table, mut slow) = (LeaseTable::default(), Slow::default());
         for (n, step) in steps.iter().enumerate() {
-            apply(&mut book, step, n as u64);
-            prop_assert_eq!(book.fault(), None, "after {:?}", step);
+            apply_slowly(&mut slow, &table, step, n as u64);
+            apply(&mut table, step, n as u64);
+            prop_assert_eq!(same(&table, &slow), Ok(()), "after {:?}", step);
+        }
+    }
+
+    #[test]
+    fn what_is_rolled_back_leaves_the_table_as_it_was_and_changes_say_what_differs(
+        before in prop::collection::vec(step(), 1..20),
+        tried in prop::collection::vec(step(), 1..10),
+    ) {
+        let mut table = LeaseTable::default();
+        for (n, step) in before.iter().enumerate() {
+            apply(&mut table, step, n as u64);
+        }
+        table.commit();
+        let (at, whole) = (table.savepoint(), table.clone());
+        for (n, step) in tried.iter().enumerate() {
+            apply(&mut table, step, 100 + n as u64);
+        }
+        let changes = table.changes();
+        let mut stored: std::collections::BTreeMap<u64, Lease> =
+            whole.lease_ids().into_iter().zip(whole.leases().cloned()).collect();
+        for (id, lease) in changes.leases {
+            match lease {
+                Some(lease) => drop(stored.insert(id, lease)),
+                None => drop(stored.remove(&id)),
+            }
+        }
+        prop_assert!(stored.values().eq(table.leases()));
+        table.roll_back(at);
+        prop_assert_eq!(&table, &whole);
+        prop_assert_eq!(table.changes(), crate::scope::lease::Changes::default());
+        for (n, step) in tried.iter().enumerate() {
+            let mut again = whole.clone();
+            apply(&mut again, step, 200 + n as u64);
+            let mut rolled = table.clone();
+            apply(&mut rolled, step, 200 + n as u64);
+            prop_assert_eq!(again, rolled);
+        }
+    }
+
+    #[test]
+    fn after_any_sequence_no_two_pods_write_one_path_and_the_leases_add_up(
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        let mut table = LeaseTable::default();
+        for (n, step) in steps.iter().enumerate() {
+            apply(&mut table, step, n as u64);
+            prop_assert_eq!(table.fault(), None, "after {:?}", step);
             for path in PATHS {
-                let holds = |key: &str| book.held(key).permission(Path::new(path)) == Some(Permission::Write);
-                for loan in book.loans() {
-                    let covered = loan.rule.covers(Path::new(path));
-                    let beyond = loan.lender == loan.borrower;
-                    prop_assert!(beyond || !(covered && holds(&loan.lender)), "lent and kept: {:?}", loan);
+                let holds = |key: &str| table.held(key).permission(Path::new(path)) == Some(Permission::Write);
+                for lease in table.leases() {
+                    let covered = lease.rule.covers(Path::new(path));
+                    let beyond = lease.lender == lease.borrower;
+                    prop_assert!(beyond || !(covered && holds(&lease.lender)), "lent and kept: {:?}", lease);
                 }
             }
         }
         // When all but the roots let go, a path a root wants is written by somebody.
-        let children: Vec<String> = book.holders().filter(|(_, h)| h.parent.is_some()).map(|(k, _)| k.clone()).collect();
+        let children: Vec<String> = table.holders().filter(|(_, h)| h.parent.is_some()).map(|(k, _)| k.clone()).collect();
         for child in children {
-            book.stop(&child);
+            table.stop(&child);
         }
-        for loan in book.loans().to_vec() {
-            book.reclaim(&loan.lender, &loan.rule);
+        for lease in table.leases().cloned().collect::<Vec<_>>() {
+            table.reclaim(&lease.lender, &lease.rule);
         }
-        prop_assert!(book.loans().iter().all(|loan| loan.lender == loan.borrower));
+        prop_assert!(table.leases().all(|lease| lease.lender == lease.borrower));
         for path in PATHS.map(Path::new) {
-            let wanted = book.holders().any(|(_, h)| h.live && h.gaps.capped.is_empty() && h.wanted.permission(path) == Some(Permission::Write));
-            let written = book.live().any(|key| book.held(key).permission(path) == Some(Permission::Write));
-            prop_assert!(!wanted || written, "lost: {:?} in {:?}", path, book);
+            let wanted = table.holders().any(|(_, h)| h.live && h.restrictions.capped.is_empty() && h.wanted.permission(path) == Some(Permission::Write));
+            let written = table.holders().any(|(key, _)| table.held(key).permission(path) == Some(Permission::Write));
+            prop_assert!(!wanted || written, "lost: {:?} in {:?}", path, table);
         }
     }
 }

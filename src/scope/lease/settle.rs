@@ -1,0 +1,199 @@
+//! Settling: where two live Pods want to write one path, which of them does. Only holders that a
+//! change can concern are looked at, in the order in which looking at all of them would.
+
+use crate::scope::lease::table::Undo;
+use crate::scope::lease::{Blocked, Holder, LeaseTable};
+use crate::scope::{Permission, Rule};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// More regions than these are no cheaper than everything.
+const MANY_REGIONS: usize = 256;
+
+/// Which part of a holder's restrictions may be out of date.
+#[derive(Clone, Debug)]
+pub enum Stale {
+    Whole,
+    /// What overlaps one of these.
+    Regions(Vec<Rule>),
+}
+
+/// What of a holder is held against what others write.
+#[derive(Clone, Copy, Debug)]
+pub enum Side {
+    /// Where it would write if no other Pod did.
+    Claims,
+    /// Where it writes.
+    Writes,
+}
+
+impl LeaseTable {
+    pub(super) fn mark_whole(&mut self, key: &str) {
+        self.stale.insert(key.to_owned(), Stale::Whole);
+        self.newly_stale.push(key.to_owned());
+        self.affect(key);
+    }
+
+    /// Something changed for this holder at a region.
+    pub(super) fn mark(&mut self, key: &str, region: &Rule) {
+        let stale = self.stale.entry(key.to_owned()).or_insert(Stale::Regions(Vec::new()));
+        if let Stale::Regions(regions) = stale {
+            if !regions.contains(region) {
+                regions.push(region.clone());
+            }
+            if regions.len() > MANY_REGIONS {
+                *stale = Stale::Whole;
+            }
+        }
+        self.newly_stale.push(key.to_owned());
+        self.affect(key);
+    }
+
+    /// Something changed for every other holder that wants to write at a region.
+    pub(super) fn mark_around(&mut self, region: &Rule, but: &str) {
+        let keys = self.claims.around(&region.target);
+        let others: Vec<String> = keys.into_iter().filter(|key| *key != but).cloned().collect();
+        for key in others {
+            self.mark(&key, region);
+        }
+    }
+
+    /// Finds out where a holder that has just become live may write; the others are concerned by
+    /// that alone.
+    pub(super) fn look_around(&mut self, key: &str) {
+        self.mark_whole(key);
+        self.look(key);
+        for rule in self.writes(key) {
+            self.mark_around(&rule, key);
+        }
+    }
+
+    /// Looks anew at the restrictions of every holder that a change concerns. Those in `first` may
+    /// have gained something and go first, then the oldest: the others then see what was taken, and
+    /// no Pod ever writes where another one does.
+    pub(super) fn settle(&mut self, first: &[String]) {
+        let ranks: BTreeMap<&String, usize> =
+            first.iter().enumerate().rev().map(|(rank, key)| (key, rank)).collect();
+        let turn = |key: &String, holder: &Holder| {
+            let rank = ranks.get(key).copied().unwrap_or(first.len());
+            (rank, holder.created, key.clone())
+        };
+        self.newly_stale = self.stale.keys().cloned().collect();
+        let (mut queue, mut now) = (BTreeSet::new(), None);
+        loop {
+            for key in std::mem::take(&mut self.newly_stale) {
+                match self.holder(&key).filter(|holder| holder.live) {
+                    // One whose turn is over is looked at when the table is settled next.
+                    Some(holder) => {
+                        let turn = Some(turn(&key, holder));
+                        if turn > now {
+                            queue.insert(turn);
+                        }
+                    }
+                    None => drop(self.stale.remove(&key)),
+                }
+            }
+            let Some(next) = queue.pop_first() else { return };
+            if let Some((_, _, key)) = &next {
+                self.look(key);
+            }
+            now = next;
+        }
+    }
+
+    /// Looks anew at the stale part of a holder's restrictions.
+    fn look(&mut self, key: &str) {
+        let Some(stale) = self.stale.remove(key) else { return };
+        let Some(mut holder) = self.holder(key).cloned() else { return };
+        let before = std::mem::take(&mut holder.restrictions.blocked);
+        let regions = match &stale {
+            Stale::Whole => None,
+            Stale::Regions(regions) => Some(regions.as_slice()),
+        };
+        self.remember(Undo::Stale(key.to_owned(), stale.clone()));
+        let after = self.blocked(key, &before, regions);
+        if after == before {
+            return;
+        }
+        let changed: Vec<Rule> = before
+            .iter()
+            .filter(|old| !after.contains(old))
+            .chain(after.iter().filter(|new| !before.contains(new)))
+            .map(|b| if b.is_whole() { b.rule.clone() } else { b.region.clone() })
+            .collect();
+        holder.restrictions.blocked = after;
+        self.set_holder(key, Some(holder));
+        for region in changed {
+            self.mark_around(&region, key);
+        }
+    }
+
+    /// Where others write that this one would; outside of `regions` as before.
+    fn blocked(&self, key: &str, before: &[Blocked], regions: Option<&[Rule]>) -> Vec<Blocked> {
+        let concerned =
+            |region: &Rule| regions.is_none_or(|all| all.iter().any(|one| one.overlaps(region)));
+        let claimed = self.claimed(key);
+        let kept = before.iter().filter(|b| !concerned(&b.region) && claimed.contains(&b.rule));
+        let mut found: Vec<Blocked> = kept.cloned().collect();
+        for rule in &claimed {
+            for (_, region) in self.conflicts(key, rule, Side::Claims, regions) {
+                if concerned(&region) {
+                    found.push(Blocked { rule: rule.clone(), region });
+                }
+            }
+        }
+        found.sort_by(|a, b| place(a).cmp(&place(b)));
+        found.dedup();
+        found
+    }
+
+    /// Where other Pods write below a rule by which this one would. Only near `regions`, if given.
+    pub(super) fn conflicts(
+        &self,
+        key: &str,
+        rule: &Rule,
+        side: Side,
+        regions: Option<&[Rule]>,
+    ) -> Vec<(String, Rule)> {
+        let mut found = Vec::new();
+        for other in self.near(rule, regions).into_iter().filter(|other| *other != key) {
+            for theirs in self.writes(other) {
+                let Some(region) = rule.shared(&theirs) else { continue };
+                let hidden = match side {
+                    Side::Claims => self.claim_hides(key, &region),
+                    Side::Writes => self.hides(key, &region),
+                };
+                if !hidden && !self.hides(other, &region) {
+                    found.push((other.clone(), region));
+                }
+            }
+        }
+        found
+    }
+
+    fn near(&self, rule: &Rule, regions: Option<&[Rule]>) -> BTreeSet<&String> {
+        match regions {
+            None => self.writers.around(&rule.target),
+            Some(regions) => {
+                let near = regions.iter().filter(|region| region.overlaps(rule));
+                near.flat_map(|region| self.writers.around(&region.target)).collect()
+            }
+        }
+    }
+
+    /// The Pods that write something that this rule speaks about, by key.
+    pub(super) fn writers_at(&self, rule: &Rule, but: impl Fn(&str) -> bool) -> Vec<String> {
+        let rule = Rule { permission: Permission::Write, ..rule.clone() };
+        let others = self.writers.around(&rule.target).into_iter().filter(|key| !but(key));
+        let writes = |key: &&String| {
+            let regions = self.writes(key).into_iter().filter_map(|own| rule.shared(&own));
+            regions.into_iter().any(|region| !self.hides(key, &region))
+        };
+        others.filter(writes).cloned().collect()
+    }
+}
+
+/// Restrictions stand in the order of their paths.
+fn place(blocked: &Blocked) -> (&std::path::Path, bool, &std::path::Path, bool) {
+    let Blocked { rule, region } = blocked;
+    (&rule.target, rule.recursive, &region.target, region.recursive)
+}

@@ -1,0 +1,337 @@
+//! The same rules as simply as they can be written: every lease in one list, everything looked at
+//! anew after each change. The table has to come to the same at any moment.
+
+use crate::scope::lease::{
+    Blocked, Holder, Lease, LeaseKind, NotLent, Restrictions, reads, refuses,
+};
+use crate::scope::{Permission, Rule, Scope};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default)]
+pub struct Slow {
+    pub holders: BTreeMap<String, Holder>,
+    pub leases: Vec<Lease>,
+}
+
+impl Slow {
+    pub fn lent_by<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Lease> {
+        self.leases.iter().filter(move |lease| lease.lender == key && lease.borrower != key)
+    }
+
+    pub fn held(&self, key: &str) -> Scope {
+        let Some(holder) = self.holders.get(key).filter(|holder| holder.live) else {
+            return Scope::default();
+        };
+        let mut scope = self.claim(key, holder);
+        for b in &holder.restrictions.blocked {
+            if b.region.contains(&b.rule) {
+                reads(&mut scope, &b.rule);
+            } else {
+                scope.deny.push(b.region.clone());
+            }
+        }
+        scope
+    }
+
+    pub fn may_lend(&self, lender: &str, rule: &Rule) -> Result<(), NotLent> {
+        let Some(holder) = self.holders.get(lender).filter(|holder| holder.live) else {
+            return Err(NotLent::NotLive(lender.into()));
+        };
+        let held = self.held(lender);
+        if !held.allow.iter().any(|own| own.permission >= rule.permission && own.contains(rule)) {
+            let wanted = |b: &Blocked| b.rule.contains(rule);
+            if holder.restrictions.blocked.iter().any(wanted)
+                && let Some(other) = self.writer_of(rule, lender)
+            {
+                return Err(NotLent::HeldBy(other));
+            }
+            return Err(NotLent::Outside);
+        }
+        if let Some(deny) = held.deny.iter().find(|deny| refuses(deny, rule)) {
+            if let Some(lease) = self.lent_by(lender).find(|lease| lease.rule.overlaps(deny)) {
+                let (to, has) = (lease.borrower.clone(), self.keeper(lease, rule));
+                return Err(NotLent::LentTo { to, has });
+            }
+            if holder.restrictions.blocked.iter().any(|b| b.region == *deny)
+                && let Some(other) = self.writer_of(deny, lender)
+            {
+                return Err(NotLent::HeldBy(other));
+            }
+            return Err(NotLent::Denied(deny.clone()));
+        }
+        Ok(())
+    }
+
+    fn keeper(&self, lease: &Lease, rule: &Rule) -> String {
+        let mut at = lease.borrower.clone();
+        // A path can be lent in a circle; more steps than leases lead nowhere new.
+        for _ in &self.leases {
+            let on =
+                |on: &&Lease| on.rule.permission == Permission::Write && on.rule.contains(rule);
+            let Some(on) = self.lent_by(&at).find(on) else { break };
+            at = on.borrower.clone();
+        }
+        at
+    }
+
+    pub fn child_scope(&self, parent: &str, rules: Vec<Rule>) -> Scope {
+        let deny = self.holders.get(parent).map(|holder| holder.wanted.deny.clone());
+        let deny = deny.unwrap_or_default();
+        Scope { allow: rules, deny }
+    }
+
+    pub fn go_live_all(&mut self, keys: &[String]) {
+        for key in keys {
+            self.enter(key);
+        }
+        self.settle(keys);
+    }
+
+    fn enter(&mut self, key: &str) {
+        let Some(holder) = self.holders.get_mut(key).filter(|holder| !holder.live) else { return };
+        holder.live = true;
+        holder.restrictions = Restrictions::default();
+        let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
+        let capped = self.beyond(parent.as_deref(), &wanted);
+        self.restrictions(key).capped = capped;
+        self.rehome();
+        if let Some(lender) = self.live_ancestor(key) {
+            for rule in wanted.allow {
+                if rule.permission == Permission::Write && self.is_disputed(key, &lender, &rule) {
+                    continue;
+                }
+                let kind = LeaseKind::Born;
+                let (lender, borrower) = (lender.clone(), key.to_owned());
+                self.leases.push(Lease { lender, borrower, rule, kind });
+            }
+        }
+        let blocked = self.blocked(key, &self.all_held());
+        self.restrictions(key).blocked = blocked;
+    }
+
+    pub fn stop_all(&mut self, keys: &[String]) -> Vec<Vec<Lease>> {
+        let mut returned = Vec::new();
+        for key in keys {
+            let live = self.holders.get_mut(key).filter(|holder| holder.live);
+            let Some(holder) = live else {
+                returned.push(Vec::new());
+                continue;
+            };
+            holder.live = false;
+            holder.restrictions = Restrictions::default();
+            let all = std::mem::take(&mut self.leases).into_iter();
+            let (back, rest) = all.partition::<Vec<_>, _>(|lease| lease.borrower == *key);
+            self.leases = rest;
+            returned.push(back);
+        }
+        self.rehome();
+        let first: Vec<String> = returned.iter().flatten().map(|l| l.lender.clone()).collect();
+        self.settle(&first);
+        returned
+    }
+
+    pub fn remove(&mut self, key: &str) {
+        self.stop_all(&[key.to_owned()]);
+        self.holders.remove(key);
+        self.leases.retain(|lease| lease.lender != key);
+        for holder in self.holders.values_mut() {
+            if holder.parent.as_deref() == Some(key) {
+                holder.parent = None;
+            }
+        }
+        self.settle(&[]);
+    }
+
+    pub fn lend(&mut self, from: &str, to: &str, rule: Rule) -> Result<(), NotLent> {
+        if !self.holders.get(to).is_some_and(|holder| holder.live) {
+            return Err(NotLent::NotLive(to.into()));
+        }
+        self.may_lend(from, &rule)?;
+        let before = self.clone();
+        // What was taken back from the borrower is given again.
+        self.restrictions(to).capped.retain(|own| !rule.contains(own));
+        let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
+        self.leases.push(Lease { lender, borrower, rule: rule.clone(), kind });
+        self.settle(&[to.to_owned()]);
+        self.must_hold(to, &rule).inspect_err(|_| *self = before)
+    }
+
+    fn must_hold(&self, key: &str, rule: &Rule) -> Result<(), NotLent> {
+        if self.held(key).covers(rule) {
+            return Ok(());
+        }
+        let gaps = self.holders.get(key).map(|holder| holder.restrictions.blocked.as_slice());
+        let around = gaps.unwrap_or_default().iter().find(|b| b.region.overlaps(rule));
+        let denied = |key: &str| self.held(key).deny.into_iter().find(|deny| deny.overlaps(rule));
+        let region = around.map(|b| b.region.clone()).or_else(|| denied(key));
+        Err(region.map_or(NotLent::Outside, NotLent::PartOf))
+    }
+
+    pub fn extend(&mut self, key: &str, rule: &Rule) -> Result<(), NotLent> {
+        let mut chain = vec![key.to_owned()];
+        while let Some(above) = self.live_ancestor(&chain[0]) {
+            chain.insert(0, above);
+        }
+        if !self.holders.get(key).is_some_and(|holder| holder.live) {
+            return Err(NotLent::NotLive(key.into()));
+        }
+        let wish = Scope::new(vec![rule.clone()]);
+        let writes = |other: &&String| !wish.write_conflicts(&self.held(other)).is_empty();
+        let other = self.live().filter(|other| !chain.contains(other)).find(writes).cloned();
+        if let Some(other) = other {
+            return Err(NotLent::HeldBy(other));
+        }
+        let has = chain.iter().rposition(|key| self.held(key).covers(rule));
+        let (from, before) = (has.unwrap_or(0), self.clone());
+        if has.is_none() {
+            let (lender, borrower) = (chain[0].clone(), chain[0].clone());
+            let (rule, kind) = (rule.clone(), LeaseKind::Lent);
+            self.leases.push(Lease { lender, borrower, rule, kind });
+            self.settle(&chain[..1]);
+        }
+        let mut given = self.must_hold(&chain[from], rule);
+        for pair in chain[from..].windows(2) {
+            given = given.and_then(|()| self.lend(&pair[0], &pair[1], rule.clone()));
+        }
+        given.inspect_err(|_| *self = before)
+    }
+
+    pub fn reclaimable(&self, owner: &str, region: &Rule) -> Vec<Lease> {
+        self.lent_by(owner).filter(|lease| lease.rule.overlaps(region)).cloned().collect()
+    }
+
+    pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Lease> {
+        let back = self.reclaimable(owner, region);
+        self.leases.retain(|lease| !back.contains(lease));
+        for lease in back.iter().filter(|lease| lease.rule.permission == Permission::Write) {
+            let capped = &mut self.restrictions(&lease.borrower).capped;
+            if !capped.contains(&lease.rule) {
+                capped.push(lease.rule.clone());
+            }
+        }
+        self.settle(&[owner.to_owned()]);
+        back
+    }
+
+    pub fn writer_of(&self, rule: &Rule, but: &str) -> Option<String> {
+        let scope = Scope::new(vec![Rule { permission: Permission::Write, ..rule.clone() }]);
+        let others = self.live().filter(|key| key.as_str() != but);
+        let writers: Vec<(&String, Scope)> = others
+            .map(|key| (key, self.held(key)))
+            .filter(|(_, held)| !scope.write_conflicts(held).is_empty())
+            .collect();
+        let has_all = |(_, held): &&(&String, Scope)| {
+            held.allow.iter().any(|own| own.permission == Permission::Write && own.contains(rule))
+        };
+        writers.iter().find(has_all).or(writers.first()).map(|(key, _)| (*key).clone())
+    }
+
+    pub fn live_ancestor(&self, key: &str) -> Option<String> {
+        let mut at = self.holders.get(key)?.parent.clone();
+        while let Some(parent) = at {
+            let holder = self.holders.get(&parent)?;
+            if holder.live {
+                return Some(parent);
+            }
+            at = holder.parent.clone();
+        }
+        None
+    }
+
+    fn live(&self) -> impl Iterator<Item = &String> {
+        self.holders.iter().filter(|(_, holder)| holder.live).map(|(key, _)| key)
+    }
+
+    fn restrictions(&mut self, key: &str) -> &mut Restrictions {
+        &mut self.holders.entry(key.to_owned()).or_default().restrictions
+    }
+
+    fn claim(&self, key: &str, holder: &Holder) -> Scope {
+        let mut scope = holder.wanted.clone();
+        for lease in self.leases.iter().filter(|lease| lease.borrower == key) {
+            if !scope.allow.contains(&lease.rule) {
+                scope.allow.push(lease.rule.clone());
+            }
+        }
+        let writes = |lease: &&Lease| lease.rule.permission == Permission::Write;
+        scope.deny.extend(self.lent_by(key).filter(writes).map(|lease| lease.rule.clone()));
+        for rule in &holder.restrictions.capped {
+            reads(&mut scope, rule);
+        }
+        scope
+    }
+
+    fn beyond(&self, parent: Option<&str>, wanted: &Scope) -> Vec<Rule> {
+        let Some((key, parent)) = parent.and_then(|key| Some((key, self.holders.get(key)?))) else {
+            return Vec::new();
+        };
+        let borrowed = self.leases.iter().filter(|lease| lease.borrower == key).map(|l| &l.rule);
+        let given: Vec<&Rule> = parent.wanted.allow.iter().chain(borrowed).collect();
+        let covered = |rule: &Rule| {
+            given.iter().any(|own| own.permission >= rule.permission && own.contains(rule))
+        };
+        let writes = wanted.allow.iter().filter(|rule| rule.permission == Permission::Write);
+        writes.filter(|rule| !covered(rule)).cloned().collect()
+    }
+
+    fn is_disputed(&self, key: &str, lender: &str, rule: &Rule) -> bool {
+        let Some(holder) = self.holders.get(key) else { return false };
+        let mut claim = self.claim(key, holder);
+        claim.allow = vec![rule.clone()];
+        let mut others = self.live().filter(|other| *other != key && *other != lender);
+        others.any(|other| !claim.write_conflicts(&self.held(other)).is_empty())
+    }
+
+    fn rehome(&mut self) {
+        for n in 0..self.leases.len() {
+            if self.leases[n].kind == LeaseKind::Lent {
+                continue;
+            }
+            let borrower = self.leases[n].borrower.clone();
+            let parent = self.holders.get(&borrower).and_then(|holder| holder.parent.clone());
+            if let Some(lender) = self.live_ancestor(&borrower).or(parent) {
+                self.leases[n].lender = lender;
+            }
+        }
+    }
+
+    fn settle(&mut self, first: &[String]) {
+        let mut order: Vec<String> = self.live().cloned().collect();
+        order.sort_by_key(|key| {
+            let rank = first.iter().position(|name| name == key).unwrap_or(first.len());
+            (rank, self.holders.get(key).map_or(0, |holder| holder.created), key.clone())
+        });
+        let mut held = self.all_held();
+        for key in order {
+            let blocked = self.blocked(&key, &held);
+            self.restrictions(&key).blocked = blocked;
+            held.insert(key.clone(), self.held(&key));
+        }
+    }
+
+    fn all_held(&self) -> BTreeMap<String, Scope> {
+        self.live().map(|key| (key.clone(), self.held(key))).collect()
+    }
+
+    fn blocked(&self, key: &str, held: &BTreeMap<String, Scope>) -> Vec<Blocked> {
+        let Some(holder) = self.holders.get(key) else { return Vec::new() };
+        let claim = self.claim(key, holder);
+        let others = held.iter().filter(|(other, _)| *other != key).map(|(_, held)| held);
+        let mut found = Vec::new();
+        for rule in claim.allow.iter().filter(|rule| rule.permission == Permission::Write) {
+            let one = Scope { allow: vec![rule.clone()], deny: claim.deny.clone() };
+            for region in others.clone().flat_map(|held| one.write_overlaps(held)) {
+                let blocked = Blocked { rule: rule.clone(), region };
+                if !found.contains(&blocked) {
+                    found.push(blocked);
+                }
+            }
+        }
+        found.sort_by(|a: &Blocked, b: &Blocked| {
+            let place = |b: &Blocked| (b.rule.target.clone(), b.rule.recursive);
+            let region = |b: &Blocked| (b.region.target.clone(), b.region.recursive);
+            place(a).cmp(&place(b)).then(region(a).cmp(&region(b)))
+        });
+        found
+    }
+}
