@@ -2,8 +2,9 @@
 
 use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
 use crate::start::{self, Opening};
+use crate::verb::{self, Dialogue, Verb};
 use args::{Args, Ask, Command, HostOrder};
-use clap::Parser as _;
+use clap::{ArgMatches, FromArgMatches as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use yoi::config::Dirs;
@@ -12,6 +13,7 @@ mod args;
 mod auth;
 mod doctor;
 mod log;
+mod man;
 mod orders;
 mod prompt;
 mod screen;
@@ -27,7 +29,7 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     yoi::llm::install_crypto();
-    let args = Args::parse();
+    let request = Wanted::read(&args::command().get_matches());
     let runtime = match start::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -35,13 +37,69 @@ pub fn main() -> ExitCode {
             return Exit::Failed.into();
         }
     };
-    let exit = runtime.block_on(start_with(args));
+    let exit = runtime.block_on(start_with(request));
     // A thread may still wait for the standard input, which need not ever end.
     runtime.shutdown_background();
     exit.into()
 }
 
-async fn start_with(args: Args) -> Exit {
+/// What the command line asks for.
+enum Wanted {
+    Program(Box<Args>),
+    Verb(&'static Verb, ArgMatches),
+}
+
+impl Wanted {
+    /// Ends the program with the usage where the command line is wrong.
+    fn read(matches: &ArgMatches) -> Self {
+        match matches.subcommand().and_then(|(name, own)| Some((verb::find(name)?, own))) {
+            Some((verb, own)) => Self::Verb(verb, own.clone()),
+            None => match Args::from_arg_matches(matches) {
+                Ok(args) => Self::Program(Box::new(args)),
+                Err(error) => error.exit(),
+            },
+        }
+    }
+}
+
+async fn start_with(wanted: Wanted) -> Exit {
+    let result = match wanted {
+        Wanted::Program(args) => return program(*args).await,
+        Wanted::Verb(verb, matches) => one_verb(verb, &matches).await,
+    };
+    match result {
+        Ok(()) => Exit::Finished,
+        Err(failure) => headless::say_last(&failure),
+    }
+}
+
+/// `yoi <verb>`.
+async fn one_verb(verb: &Verb, matches: &ArgMatches) -> Result<(), Failure> {
+    let opening = opening(None)?;
+    let Some(dialogue) = dialogue(verb, matches).await? else { return Ok(()) };
+    let work = Work {
+        pod: matches.get_one(verb::SELECTED).cloned(),
+        yes: matches.get_flag(verb::YES),
+        ..Work::in_directory(opening.cwd.clone())
+    };
+    headless::one_verb(&opening, work, verb, dialogue).await
+}
+
+/// The dialogue of a verb of the shell; none when it is done already.
+async fn dialogue(verb: &Verb, matches: &ArgMatches) -> Result<Option<Box<dyn Dialogue>>, Failure> {
+    let wrong = |error: clap::Error| Failure::usage(error.to_string());
+    if verb.name != "send" {
+        return verb.begin(matches).map(Some).map_err(wrong);
+    }
+    let send = verb::send::Send::from_arg_matches(matches).map_err(wrong)?;
+    let input = prompt::joined(&send.text)?;
+    match matches.get_one::<PathBuf>(args::SOCKET) {
+        None => Ok(Some(Box::new(send.with(input)))),
+        Some(socket) => orders::send_to_socket(socket, &send.pod, input).await.map(|()| None),
+    }
+}
+
+async fn program(args: Args) -> Exit {
     let opening = match opening(args.cwd.as_deref()) {
         Ok(opening) => opening,
         Err(failure) => return headless::say_last(&failure),
@@ -110,6 +168,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         form,
         unanswered,
         allow: args.allow,
+        yes: args.yes,
     };
     headless::run(opening, work).await
 }
@@ -118,22 +177,21 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
     match command {
         Command::Ls { json } => orders::list(opening, json).await,
         Command::Log { pod, json } => log::log(opening, &pod, json).await,
-        Command::Send { pod, text, socket: Some(socket) } => {
-            orders::send_to_socket(&socket, &pod, prompt::joined(&text)?).await
-        }
-        Command::Send { pod, text, socket: None } => {
-            orders::send(opening, &pod, prompt::joined(&text)?).await
-        }
-        Command::Stop { pod: Some(pod), .. } => orders::stop(opening, &pod).await,
-        Command::Stop { pod: None, .. } => orders::stop_all(opening).await,
-        Command::Restore { pod } => orders::restore(opening, &pod).await,
-        Command::Rm { pod } => orders::remove(opening, &pod).await,
         Command::Host { order: None } => orders::host(opening).await,
         Command::Host { order: Some(HostOrder::Stop) } => orders::stop_host(opening).await,
         Command::Doctor => doctor::doctor(opening).await,
         Command::Auth { provider: None, .. } => auth::list(opening),
         Command::Auth { provider: Some(provider), remove: true } => {
             auth::remove(opening, &provider)
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut args::command(), "yoi", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man => {
+            let failed = |e: std::io::Error| Failure::new(Exit::Failed, e.to_string());
+            print!("{}", man::page().map_err(failed)?);
+            Ok(())
         }
         Command::Auth { provider: Some(provider), remove: false } => auth::set(opening, &provider),
     }

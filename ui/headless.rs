@@ -2,6 +2,7 @@
 //! a host that only serves.
 
 use crate::start::Opening;
+use crate::verb::{Dialogue, Runs, Verb, Way};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use yoi::protocol::{Pattern, PodName, Segment};
@@ -38,6 +39,25 @@ pub struct Work {
     pub unanswered: Unanswered,
     /// What is let pass that would otherwise be asked about.
     pub allow: Vec<Pattern>,
+    /// Every confirmation of a verb is given.
+    pub yes: bool,
+}
+
+impl Work {
+    /// Nothing yet, here.
+    pub fn in_directory(cwd: PathBuf) -> Self {
+        Self {
+            verbs: Vec::new(),
+            prompt: None,
+            pod: None,
+            model: None,
+            cwd,
+            form: Form::Plain,
+            unanswered: Unanswered::Wait,
+            allow: Vec::new(),
+            yes: false,
+        }
+    }
 }
 
 /// What happens to a question that nobody is there to answer.
@@ -62,6 +82,31 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
     close(talk, result).await
 }
 
+/// `yoi <verb>`: carries out one verb for the Pod of `work`. Work that it begins goes on in the host.
+pub async fn one_verb(
+    opening: &Opening,
+    work: Work,
+    verb: &Verb,
+    dialogue: Box<dyn Dialogue>,
+) -> Result<(), Failure> {
+    let reach = match verb.runs {
+        Runs::Nothing => Reach::AttachOrBeTheHost,
+        Runs::InTheBackground => Reach::AttachOrStart,
+    };
+    let mut talk = LineClient::open(opening, Printer::new(work.form), reach).await?;
+    let mut runner = line_runner::LineRunner::new(opening, &work);
+    let result = match work.pod.as_ref().map(|pod| talk.find(pod).map(|info| info.name.clone())) {
+        Some(Err(failure)) => Err(failure),
+        Some(Ok(pod)) => runner.drive_for(&mut talk, pod, dialogue).await,
+        None => runner.drive(&mut talk, dialogue, Way::Shell).await.map(drop),
+    };
+    match close(talk, result).await {
+        Exit::Finished => Ok(()),
+        // The sentence was said.
+        exit => Err(Failure::new(exit, String::new())),
+    }
+}
+
 /// Whoever types lines into a terminal is there to answer.
 fn somebody_types(work: &Work) -> Unanswered {
     let lines = work.prompt.is_none() && work.verbs.is_empty();
@@ -71,7 +116,7 @@ fn somebody_types(work: &Work) -> Unanswered {
 async fn perform(talk: &mut LineClient, opening: &Opening, work: &Work) -> Result<(), Failure> {
     let mut runner = line_runner::LineRunner::new(opening, work);
     for line in &work.verbs {
-        runner.carry_out(talk, line).await?;
+        runner.carry_out(talk, line, Way::Command).await?;
     }
     match &work.prompt {
         Some(input) => once::once(talk, opening, work, input.clone()).await,

@@ -7,6 +7,7 @@ mod theme;
 mod notice;
 mod keys;
 mod command;
+mod verb;
 mod pane;
 mod palette;
 mod app;

@@ -64,7 +64,7 @@ fn no_such_pod_is_5() {
         &["--pod", "nobody", "-p", "hi"] as &[&str],
         &["log", "nobody"],
         &["stop", "nobody"],
-        &["rm", "nobody"],
+        &["rm", "nobody", "--yes"],
     ] {
         let done = bench.yoi(args);
         assert_eq!(done.code, Some(5), "{args:?}: {done:?}");

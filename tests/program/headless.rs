@@ -174,7 +174,7 @@ fn a_pod_that_cannot_come_back_is_refused_by_the_order_and_by_the_verb() {
     }
     let plan = bench.yoi(&["-c", "restore g --plan"]);
     assert_eq!(plan.code, Some(0), "{plan:?}");
-    assert!(plan.err.contains("g cannot come back · its directory"), "{plan:?}");
+    assert!(plan.out.contains("g cannot come back · its directory"), "{plan:?}");
 }
 
 #[test]
@@ -210,6 +210,63 @@ fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
     assert_eq!(bench.yoi(&["restore", "a"]).code, Some(0));
     assert_eq!(bench.pod("a").expect("the pod")["state"], "idle");
     assert_eq!(bench.yoi(&["stop", "--all"]).code, Some(0));
-    assert_eq!(bench.yoi(&["rm", "a"]).code, Some(0));
+    assert_eq!(bench.yoi(&["rm", "a", "--yes"]).code, Some(0));
     assert!(bench.pod("a").is_none());
+}
+
+#[test]
+fn a_verb_that_asks_is_not_carried_out_without_a_terminal_and_yes() {
+    let bench = Bench::new();
+    bench.yoi(&[
+        "--model",
+        &bench.model(),
+        "-c",
+        "new a",
+        "-c",
+        "send a greet you",
+        "-c",
+        "stop a",
+    ]);
+    for args in [&["-c", ":rm a"] as &[&str], &["rm", "a"]] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(3), "{args:?}: {done:?}");
+        assert!(done.err.contains("delete a and its transcript for good?"), "{args:?}: {done:?}");
+        assert!(done.last_words().contains("--yes"), "{args:?}: {done:?}");
+    }
+    let piped = bench.yoi_reading(&["--no-ui"], ":rm a\ny\n");
+    assert_eq!(piped.code, Some(3), "{piped:?}");
+    assert!(bench.pod("a").is_some(), "a pod is not deleted unasked");
+    bench.yoi(&["restore", "a"]);
+    let rewound = bench.yoi(&["--pod", "a", "-c", ":rewind 1"]);
+    assert_eq!(rewound.code, Some(3), "the run changed a file: {rewound:?}");
+    assert_eq!(bench.yoi(&["--pod", "a", "--yes", "-c", ":rewind 1"]).code, Some(0));
+    assert_eq!(bench.yoi(&["stop", "a"]).code, Some(0));
+    assert_eq!(bench.yoi(&["--yes", "-c", ":rm a"]).code, Some(0));
+    assert!(bench.pod("a").is_none());
+}
+
+#[test]
+fn a_family_is_stopped_and_restored_from_the_shell_after_it_was_named() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "new b"]);
+    let done = bench.yoi(&["stop", "a", "b"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("stop a, b?"), "{done:?}");
+    let done = bench.yoi(&["stop", "--all", "--yes"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains("stopped a, b · `yoi restore a b` brings them back"), "{done:?}");
+    let done = bench.yoi(&["restore", "a", "b"]);
+    assert_eq!((done.code, bench.pod("b").expect("b")["state"].as_str()), (Some(0), Some("idle")));
+}
+
+#[test]
+fn help_of_one_verb_is_as_long_in_every_way() {
+    let bench = Bench::new();
+    let long = bench.yoi(&["-c", ":help peer"]);
+    assert!(long.out.contains("A peer edge gives nothing else"), "{long:?}");
+    assert_eq!(bench.yoi(&["-c", ":peer --help"]).out, long.out);
+    assert_eq!(bench.yoi_reading(&["--no-ui"], ":help peer\n").out, long.out);
+    let shell = bench.yoi(&["peer", "--help"]);
+    let joined = shell.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("A peer edge gives nothing else"), "{shell:?}");
 }

@@ -1,6 +1,7 @@
 //! What can stand on the command line.
 
-use clap::{Parser, Subcommand, ValueEnum};
+use crate::verb::{self, Way};
+use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use yoi::protocol::{Pattern, PodName};
 
@@ -53,6 +54,9 @@ pub struct Args {
     /// One event a line on standard output, as JSON
     #[arg(long)]
     pub json: bool,
+    /// Give every confirmation that a verb of -c or --no-ui asks for
+    #[arg(long)]
+    pub yes: bool,
     /// Let a tool pass that would otherwise be asked about; can be given several times
     #[arg(long, value_name = "TOOL:PATTERN")]
     pub allow: Vec<Pattern>,
@@ -95,29 +99,6 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send a message to a pod; it is queued when the pod is busy
-    Send {
-        pod: PodName,
-        /// The message; `-` reads it from standard input
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-        text: Vec<String>,
-        /// The pod's own socket, also one of another program that speaks the pod protocol; stands
-        /// before the pod
-        #[arg(long, value_name = "PATH")]
-        socket: Option<PathBuf>,
-    },
-    /// Stop a pod; `yoi restore` brings it back
-    Stop {
-        #[arg(required_unless_present = "all")]
-        pod: Option<PodName>,
-        /// Stop every pod
-        #[arg(long, conflicts_with = "pod")]
-        all: bool,
-    },
-    /// Bring a stopped pod back; nothing is run or sent again
-    Restore { pod: PodName },
-    /// Delete a stopped pod and its transcript
-    Rm { pod: PodName },
     /// Show the host that runs, or end it; its pods are live again at the next start
     Host {
         #[command(subcommand)]
@@ -132,6 +113,30 @@ pub enum Command {
         #[arg(long, requires = "provider")]
         remove: bool,
     },
+    /// Print the completions of a shell
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page, for `man -l -`
+    Man,
+}
+
+/// The whole command line: the arguments, and a subcommand for every verb of the shell.
+pub fn command() -> clap::Command {
+    let verbs = verb::reached(Way::Shell).map(|verb| match verb.name {
+        "send" => verb.subcommand().arg(socket()),
+        _ => verb.subcommand(),
+    });
+    Args::command().subcommands(verbs)
+}
+
+/// The option of `yoi send` for Pods of other programs.
+pub const SOCKET: &str = "socket";
+
+fn socket() -> Arg {
+    let socket = Arg::new(SOCKET).long("socket").value_name("PATH");
+    socket.value_parser(clap::value_parser!(PathBuf)).help(
+        "The pod's own socket, also one of another program that speaks the pod protocol; stands before \
+         the pod",
+    )
 }
 
 /// What can be asked of the host.
@@ -144,28 +149,56 @@ pub enum HostOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+    use clap::FromArgMatches as _;
+    use clap::error::ErrorKind;
 
-    fn read(words: &str) -> Result<Args, clap::error::ErrorKind> {
+    fn matches(words: &str) -> Result<clap::ArgMatches, ErrorKind> {
         let words = std::iter::once("yoi").chain(words.split_whitespace());
-        Args::try_parse_from(words).map_err(|e| e.kind())
+        command().try_get_matches_from(words).map_err(|e| e.kind())
+    }
+
+    fn read(words: &str) -> Result<Args, ErrorKind> {
+        Args::from_arg_matches(&matches(words)?).map_err(|e| e.kind())
     }
 
     #[test]
     fn the_definition_holds_together() {
-        Args::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
     fn a_bare_word_is_no_pod() {
-        assert_eq!(read("alice").err(), Some(clap::error::ErrorKind::InvalidSubcommand));
+        assert_eq!(read("alice").err(), Some(ErrorKind::InvalidSubcommand));
     }
 
     #[test]
-    fn stop_wants_a_pod_or_all() {
-        assert!(read("stop").is_err());
-        assert!(read("stop alice --all").is_err());
-        assert!(read("stop alice").is_ok() && read("stop --all").is_ok());
+    fn a_verb_is_a_subcommand_with_all_its_options() {
+        assert!(matches("stop alice bob --tree --yes").is_ok() && matches("stop --all").is_ok());
+        assert_eq!(matches("stop alice --all").err(), Some(ErrorKind::ArgumentConflict));
+        assert!(matches("peer bob --pod alice").is_ok() && matches("restore a --plan").is_ok());
+        assert_eq!(matches("theme day").err(), Some(ErrorKind::InvalidSubcommand));
+    }
+
+    #[test]
+    fn every_verb_of_the_shell_is_in_the_help_the_completions_and_the_manual_page() {
+        let mut completions = Vec::new();
+        clap_complete::generate(
+            clap_complete::Shell::Bash,
+            &mut command(),
+            "yoi",
+            &mut completions,
+        );
+        let completions = String::from_utf8(completions).expect("text");
+        let (help, man) =
+            (command().render_help().to_string(), crate::cli::man::page().expect("a page"));
+        for verb in verb::reached(Way::Shell) {
+            assert!(help.contains(&format!("  {}  ", verb.name)), "{}: {help}", verb.name);
+            assert!(completions.contains(&format!("yoi__subcmd__{}", verb.name)), "{}", verb.name);
+        }
+        for verb in verb::LIST {
+            assert!(man.contains(&format!(":{}", verb.name)), "{}", verb.name);
+        }
+        assert!(completions.contains("--tree") && man.contains("EXIT"), "{man}");
     }
 
     #[test]

@@ -96,35 +96,6 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// `yoi send`: done when the host has recorded it; the turn goes on in the background.
-pub async fn send(opening: &Opening, pod: &PodName, input: Vec<Segment>) -> Result<(), Failure> {
-    let mut talk = talk(opening, Reach::AttachOrStart).await?;
-    let result = say(&mut talk, opening, pod, input).await;
-    done(talk, result).await
-}
-
-async fn say(
-    talk: &mut LineClient,
-    opening: &Opening,
-    pod: &PodName,
-    input: Vec<Segment>,
-) -> Result<(), Failure> {
-    let info = talk.find(pod)?.clone();
-    if info.state == State::Stopped {
-        let message = format!("{pod} is stopped: `yoi restore {pod}` brings it back");
-        return Err(Failure::new(Exit::Failed, message));
-    }
-    talk.call(Some(&info.name), Method::Open { env: opening.env.clone() }).await?;
-    let reply = talk.call(Some(&info.name), Method::Send { input, queue: true }).await?;
-    match reply {
-        Event::Accepted { queued: Some(_), .. } => {
-            talk.printer.note(&format!("queued for {pod}: it is sent when the turn ends"));
-        }
-        _ => talk.printer.note(&format!("sent to {pod}")),
-    }
-    Ok(())
-}
-
 /// `yoi send --socket`: over the Pod's own socket, whichever program it belongs to.
 pub async fn send_to_socket(
     socket: &Path,
@@ -140,76 +111,6 @@ pub async fn send_to_socket(
     }
     there.send(input).await.map_err(failed)?;
     eprintln!("sent to {pod}");
-    Ok(())
-}
-
-/// `yoi stop <pod>`.
-pub async fn stop(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
-    let mut talk = talk(opening, Reach::AttachOrBeTheHost).await?;
-    let result = stop_one(&mut talk, pod).await;
-    done(talk, result).await
-}
-
-async fn stop_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
-    let name = talk.find(pod)?.name.clone();
-    if talk.find(pod)?.state == State::Stopped {
-        talk.printer.note(&format!("{name} is stopped already"));
-        return Ok(());
-    }
-    talk.call(Some(&name), Method::Stop).await?;
-    talk.printer.note(&format!("stopped {name}: `yoi restore {name}` brings it back"));
-    Ok(())
-}
-
-/// `yoi stop --all`: every Pod; the first failure is the result, and none keeps the others alive.
-pub async fn stop_all(opening: &Opening) -> Result<(), Failure> {
-    let mut talk = talk(opening, Reach::AttachOrBeTheHost).await?;
-    let live = |info: &&PodInfo| info.state != State::Stopped;
-    let names: Vec<PodName> = talk.pods().filter(live).map(|info| info.name.clone()).collect();
-    if names.is_empty() {
-        talk.printer.note("every pod is stopped already");
-    }
-    let mut result = Ok(());
-    for name in &names {
-        let stopped = stop_one(&mut talk, name).await;
-        result = result.and(stopped);
-    }
-    done(talk, result).await
-}
-
-/// `yoi restore <pod>`: live again in the host, and nothing is run.
-pub async fn restore(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
-    let mut talk = talk(opening, Reach::AttachOrStart).await?;
-    let result = restore_one(&mut talk, pod).await;
-    done(talk, result).await
-}
-
-async fn restore_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
-    let name = talk.find(pod)?.name.clone();
-    let Event::PodRestored { result } =
-        talk.call(None, Method::Restore { name: name.to_string() }).await?
-    else {
-        return Err(Failure::new(Exit::Failed, "the host did not say what it restored"));
-    };
-    let live = result.get("action").and_then(|a| a.as_str()) == Some("already_live");
-    talk.printer.note(&match live {
-        true => format!("{name} is live already"),
-        false => format!("{name} is back; nothing was run or sent again"),
-    });
-    Ok(())
-}
-
-/// `yoi rm <pod>`.
-pub async fn remove(opening: &Opening, pod: &PodName) -> Result<(), Failure> {
-    let mut talk = talk(opening, Reach::AttachOrBeTheHost).await?;
-    let result = remove_one(&mut talk, pod).await;
-    done(talk, result).await
-}
-
-async fn remove_one(talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
-    let name = talk.find(pod)?.name.clone();
-    talk.call(Some(&name), Method::Remove).await?;
-    talk.printer.note(&format!("deleted {name}"));
     Ok(())
 }
 

@@ -7,7 +7,6 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::print::Printer;
 use crate::headless::run_tracker::{Begun, End, RunTracker};
 use crate::headless::signal::Signals;
-use crate::pane::why;
 use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +14,8 @@ use yoi::client::{Client, Events};
 use yoi::host::{Host, HostError, HostLockError};
 use yoi::protocol::event::Line;
 use yoi::protocol::{
-    ApprovalRequest, Entry, Event, Method, Outgoing, PeerEdge, PodInfo, PodName, State, Verdict,
+    ApprovalRequest, Entry, Event, Method, Outgoing, PeerEdge, PodInfo, PodName, Refusal, State,
+    Verdict,
 };
 
 mod rest;
@@ -116,35 +116,46 @@ impl LineClient {
         found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
     }
 
-    /// Everything that is known of a Pod and its state, a line for each thing.
-    pub fn explain(&self, name: &PodName) -> Result<String, Failure> {
-        let info = self.find(name)?;
+    /// What is known of all Pods, as verbs decide by it.
+    pub fn known_family(&self) -> Family {
         let mut family = Family::default();
-        let asks = self.inbox.open().to_vec();
-        family.replace(self.pods().cloned().collect(), self.peers.clone(), asks);
-        let zone = jiff::tz::TimeZone::system();
-        let known = why::Known { family: &family, now: yoi::protocol::now_ms(), zone: &zone };
-        let lines = known.explain(info).into_iter();
-        let lines = lines.map(|(label, text)| format!("{label:<0$}{text}", why::LABEL));
-        Ok(lines.collect::<Vec<_>>().join("\n"))
+        let requests = self.inbox.open().to_vec();
+        family.replace(self.pods().cloned().collect(), self.peers.clone(), requests);
+        family
     }
 
     /// Gives an order and waits for its reply. When it returns, everything that the host said
     /// before the reply is shown and noted.
     pub async fn call(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
+        Ok(self.try_call(pod, method).await??)
+    }
+
+    /// The same where a refusal is an answer like others; only a signal ends the wait.
+    pub async fn try_call(
+        &mut self,
+        pod: Option<&PodName>,
+        method: Method,
+    ) -> Result<Result<Event, Refusal>, Failure> {
         let about = pod.cloned().or_else(|| about(&method));
-        let reply = self.exchange(pod, method).await?;
+        let reply = match self.exchange(pod, method).await? {
+            Ok(reply) => reply,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         if self.view != View::Nobody {
             self.printer.reply(about.as_ref(), &reply);
         }
         if let Event::Created { info } = &reply {
             self.know((**info).clone());
         }
-        Ok(reply)
+        Ok(Ok(reply))
     }
 
     /// The same without showing the reply.
-    async fn exchange(&mut self, pod: Option<&PodName>, method: Method) -> Result<Event, Failure> {
+    async fn exchange(
+        &mut self,
+        pod: Option<&PodName>,
+        method: Method,
+    ) -> Result<Result<Event, Refusal>, Failure> {
         let (client, pod) = (self.client.clone(), pod.cloned());
         let mut reply = Box::pin(async move { client.call(pod.as_ref(), method).await });
         let reply = loop {
@@ -160,7 +171,7 @@ impl LineClient {
         while let Ok(outgoing) = self.events.try_recv() {
             self.take(outgoing);
         }
-        Ok(reply?)
+        Ok(reply)
     }
 
     /// Waits until the host says something, and notes it.

@@ -1,14 +1,22 @@
-//! Messages and verbs typed as lines, over the table that the dashboard uses too.
+//! Messages and verbs typed as lines: drives the dialogues that the dashboard drives, too.
 
-use crate::command::{self, Call, Defaults, Verb};
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, View, Whose, stuck};
-use crate::headless::run_tracker::End;
-use crate::headless::{Unanswered, Work};
+use crate::headless::run_tracker;
+use crate::headless::{Unanswered, Work, lines};
+use crate::pane::why;
 use crate::start::Opening;
+use crate::verb::{
+    self, Action, Confirm, Dialogue, End, Known, Reply, Request, Said, Unasked, Way, Why,
+};
 use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use tokio::sync::mpsc;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodName, RewindTarget, Segment, State};
+use yoi::protocol::{Event, Method, PodName, Refusal, Segment, State};
+
+/// The widest first column of a list, in characters.
+const TABLE: usize = 48;
 
 /// Whether there is more to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +32,28 @@ pub struct LineRunner<'a> {
     current: Option<PodName>,
     /// Pods that were given something to do: how their last runs end is how the program ends.
     busy: BTreeSet<PodName>,
+    /// The model of new Pods.
+    model: Option<String>,
+    /// Pods that were offered this environment.
+    offered: BTreeSet<PodName>,
+    /// Whether a confirmation is asked for; without a terminal there is no answer.
+    asks: bool,
+    /// Lines of standard input, once they are read.
+    pub input: Option<mpsc::Receiver<std::io::Result<String>>>,
 }
 
 impl<'a> LineRunner<'a> {
     pub fn new(opening: &'a Opening, work: &'a Work) -> Self {
-        Self { opening, work, current: None, busy: BTreeSet::new() }
+        Self {
+            opening,
+            work,
+            current: None,
+            busy: BTreeSet::new(),
+            model: work.model.clone(),
+            offered: BTreeSet::new(),
+            asks: std::io::stdin().is_terminal(),
+            input: None,
+        }
     }
 
     /// What happens to questions when nobody types any more.
@@ -47,7 +72,7 @@ impl<'a> LineRunner<'a> {
             return Ok(Next::GoOn);
         }
         if line.starts_with(':') {
-            return self.carry_out(talk, line).await;
+            return self.carry_out(talk, line, Way::Input).await;
         }
         self.say(talk, line).await?;
         Ok(Next::GoOn)
@@ -58,8 +83,8 @@ impl<'a> LineRunner<'a> {
         talk.look_after(&pod);
         let input = vec![Segment::Text { content: text.to_owned() }];
         let reply = talk.call(Some(&pod), Method::Send { input, queue: true }).await?;
-        if let Event::Accepted { queued: Some(_), .. } = reply {
-            talk.printer.note(&format!("queued for {pod}: it is sent when the turn ends"));
+        if let Event::Accepted { queued: Some(_), .. } = &reply {
+            talk.printer.note(&verb::send::sentence(&pod, &reply));
         }
         self.busy.insert(pod);
         Ok(())
@@ -81,7 +106,7 @@ impl<'a> LineRunner<'a> {
     async fn create(&mut self, talk: &mut LineClient) -> Result<PodName, Failure> {
         let new = NewPod {
             cwd: self.work.cwd.clone(),
-            model: self.work.model.clone(),
+            model: self.model.clone(),
             env: self.opening.env.clone(),
             ..NewPod::default()
         };
@@ -97,6 +122,7 @@ impl<'a> LineRunner<'a> {
             talk.call(None, Method::Restore { name: info.name.to_string() }).await?;
         }
         talk.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
+        self.offered.insert(info.name.clone());
         let model = if info.model.is_empty() { "no model" } else { &info.model };
         talk.printer.note(&format!("{}: {model}", info.name));
         for note in &info.notes {
@@ -109,138 +135,155 @@ impl<'a> LineRunner<'a> {
     }
 
     /// One verb, with or without its colon.
-    pub async fn carry_out(&mut self, talk: &mut LineClient, line: &str) -> Result<Next, Failure> {
+    pub async fn carry_out(
+        &mut self,
+        talk: &mut LineClient,
+        line: &str,
+        way: Way,
+    ) -> Result<Next, Failure> {
         if talk.view == View::Nobody {
             talk.view = View::All(None);
         }
-        let verbs = command::read_all(line).map_err(Failure::usage)?;
-        if self.current.is_none() && self.work.pod.is_some() && verbs != [Verb::Quit] {
+        let line = verb::line::read(line, way).map_err(Failure::usage)?;
+        if self.current.is_none() && self.work.pod.is_some() && line.verb.name != "quit" {
             self.somebody(talk).await?;
         }
-        if let [verb] = verbs.as_slice() {
-            return self.carry_out_one(talk, verb).await;
-        }
-        let mut failed: Option<Failure> = None;
-        for verb in &verbs {
-            // One that fails keeps no other from being done.
-            if let Err(failure) = self.carry_out_one(talk, verb).await {
-                let pod = verb.pod().map_or("", PodName::as_str);
-                let why = format!("{pod}: {}", failure.message);
-                let before =
-                    failed.map(|before| format!("{} · ", before.message)).unwrap_or_default();
-                failed = Some(Failure::new(failure.exit, before + &why));
-            }
-        }
-        failed.map_or(Ok(Next::GoOn), Err)
+        self.drive(talk, line.dialogue, way).await
     }
 
-    async fn carry_out_one(&mut self, talk: &mut LineClient, verb: &Verb) -> Result<Next, Failure> {
-        let here = Defaults {
-            current: self.current.as_ref(),
-            cwd: &self.work.cwd,
-            model: self.work.model.as_deref(),
-            env: &self.opening.env,
-        };
-        match command::call(verb, here).map_err(Failure::usage)? {
-            Call::Local => self.here(talk, verb).await,
-            Call::Host { pod, method } => self.there(talk, verb, pod, method).await,
-        }
-    }
-
-    /// A verb that the host carries out.
-    async fn there(
+    /// Carries out a verb of the shell for this Pod.
+    pub async fn drive_for(
         &mut self,
         talk: &mut LineClient,
-        verb: &Verb,
-        pod: Option<PodName>,
-        method: Method,
-    ) -> Result<Next, Failure> {
-        let pod = match pod {
-            Some(pod) => Some(talk.find(&pod)?.name.clone()),
-            None => None,
-        };
-        if let Some(other) = second(verb) {
-            talk.find(&other)?;
-        }
-        let begins = matches!(verb, Verb::Send { .. } | Verb::Resume(_) | Verb::Compact(_));
-        if let Some(pod) = pod.as_ref().filter(|_| begins) {
-            talk.look_after(pod);
-        }
-        let reply = talk.call(pod.as_ref(), method).await?;
-        if let (Verb::Rewind(turn), Event::RewindTargets { head_entries, targets }) = (verb, &reply)
-        {
-            return self.rewind(talk, *turn, *head_entries, targets).await;
-        }
-        let needs = match (verb, second(verb)) {
-            (Verb::Peer(_), Some(peer)) => command::peer_needs(talk.find(&peer).ok()),
-            _ => String::new(),
-        };
-        talk.printer.note(&(command::done(verb, pod.as_ref(), &reply) + &needs));
-        if let (Verb::New { .. }, Event::Created { info }) = (verb, reply) {
-            self.go_to(talk, &info.name).await?;
-        }
-        self.busy.extend(pod.filter(|_| begins));
-        Ok(Next::GoOn)
+        pod: PodName,
+        dialogue: Box<dyn Dialogue>,
+    ) -> Result<(), Failure> {
+        self.current = Some(pod);
+        self.drive(talk, dialogue, Way::Shell).await.map(drop)
     }
 
-    async fn rewind(
+    /// Carries a verb out, step by step.
+    pub async fn drive(
         &mut self,
         talk: &mut LineClient,
-        turn: Option<usize>,
-        head: usize,
-        targets: &[RewindTarget],
+        mut dialogue: Box<dyn Dialogue>,
+        way: Way,
     ) -> Result<Next, Failure> {
-        let Some(turn) = turn else {
-            for target in targets {
-                talk.printer.data(&format!("{}  {}", target.turn_index, target.preview));
-            }
-            return Ok(Next::GoOn);
-        };
-        let found = targets.iter().find(|target| target.turn_index == turn);
-        let target = found.ok_or_else(|| {
-            Failure::usage(format!("there is no turn {turn}; :rewind lists them"))
-        })?;
-        if let Some(why) = target.disabled_reason.as_ref().filter(|_| !target.eligible) {
-            return Err(Failure::new(Exit::Failed, why.clone()));
-        }
-        let method = Method::Rewind { target: target.id, expected_head_entries: head };
-        let pod = self.current.clone();
-        talk.call(pod.as_ref(), method).await?;
-        talk.printer.note(&format!("went back to before: {}", target.preview));
-        Ok(Next::GoOn)
-    }
-
-    /// A verb that is done where it was typed.
-    async fn here(&mut self, talk: &mut LineClient, verb: &Verb) -> Result<Next, Failure> {
-        match verb {
-            Verb::Quit => return Ok(Next::Leave),
-            Verb::Open(pod) => self.go_to(talk, pod).await?,
-            Verb::Help(about) => talk.printer.data(&help(about.as_deref())?),
-            Verb::Inbox => {
-                let questions = talk.inbox.questions();
-                if questions.is_empty() {
-                    talk.printer.note("nothing waits for you");
+        let zone = jiff::tz::TimeZone::system();
+        let mut last = None;
+        loop {
+            let family = talk.known_family();
+            let known = Known {
+                family: &family,
+                selected: self.current.as_ref(),
+                marked: &[],
+                cwd: &self.work.cwd,
+                model: self.model.as_deref(),
+                env: &self.opening.env,
+                now: yoi::protocol::now_ms(),
+                zone: &zone,
+                way,
+            };
+            match dialogue.next(&known, last.take()) {
+                verb::Next::Call(requests) => {
+                    last = Some(Reply::Results(self.send_all(talk, requests).await?));
                 }
-                questions.iter().for_each(|question| talk.printer.data(question));
+                verb::Next::Confirm(confirm) => {
+                    self.confirm(talk, &confirm).await?;
+                    last = Some(Reply::Confirmed);
+                }
+                verb::Next::Pick(pick) => {
+                    talk.printer.data(&table(&pick.rows));
+                    return Ok(Next::GoOn);
+                }
+                verb::Next::End(end) => return self.end(talk, end, way).await,
             }
-            Verb::Explain(pod) => {
-                let pod = self.named_or_current(pod.as_ref())?;
-                talk.printer.data(&talk.explain(&pod)?);
-            }
-            Verb::Model(None) => {
-                let pod = self.named_or_current(None)?;
-                let info = talk.find(&pod)?;
-                let text = format!("{}: {} ({})", info.name, info.model, info.model_why);
-                talk.printer.data(&text);
-            }
-            other => return Err(only_on_the_screen(other)),
         }
-        Ok(Next::GoOn)
     }
 
-    fn named_or_current(&self, named: Option<&PodName>) -> Result<PodName, Failure> {
-        let pod = named.or(self.current.as_ref()).cloned();
-        pod.ok_or_else(|| Failure::usage("which pod? name one, or :open it first"))
+    /// Sends requests one after the other. A refusal keeps none of the others from being sent.
+    async fn send_all(
+        &mut self,
+        talk: &mut LineClient,
+        requests: Vec<Request>,
+    ) -> Result<Vec<Result<Event, Refusal>>, Failure> {
+        let mut results = Vec::new();
+        for request in requests {
+            let begins = request.pod.clone().filter(|_| request.begins_work());
+            if let Some(pod) = &begins {
+                self.offer_environment(talk, pod).await?;
+                talk.look_after(pod);
+            }
+            let result = talk.try_call(request.pod.as_ref(), request.method).await?;
+            self.busy.extend(begins.filter(|_| result.is_ok()));
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// The commands of a Pod inherit the environment of the program that gave it work, offered once.
+    async fn offer_environment(
+        &mut self,
+        talk: &mut LineClient,
+        pod: &PodName,
+    ) -> Result<(), Failure> {
+        if self.offered.insert(pod.clone()) {
+            let env = self.opening.env.clone();
+            // A Pod that cannot take it refuses the request that follows, too, and says why.
+            let _ = talk.try_call(Some(pod), Method::Open { env }).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks `y/N` on a terminal; elsewhere only `--yes` confirms.
+    async fn confirm(&mut self, talk: &mut LineClient, confirm: &Confirm) -> Result<(), Failure> {
+        if confirm.unasked == Unasked::Does || self.work.yes {
+            return Ok(());
+        }
+        if !self.asks {
+            let message = format!("{}\nnot done: it needs --yes", confirm.question);
+            return Err(Failure::new(Exit::Refused, message));
+        }
+        talk.printer.note(&format!("{} [y/N]", confirm.question));
+        let input = self.input.get_or_insert_with(lines::input);
+        let answer = talk.while_listening(input.recv()).await?;
+        let yes = |line: &str| matches!(line.trim(), "y" | "Y" | "yes");
+        match answer {
+            Some(Ok(line)) if yes(&line) => Ok(()),
+            _ => Err(Failure::new(Exit::StoppedShort, "not done")),
+        }
+    }
+
+    /// Says what came of a verb, and does what is left to do here.
+    async fn end(&mut self, talk: &mut LineClient, end: End, way: Way) -> Result<Next, Failure> {
+        match end.said {
+            Said::Nothing => {}
+            Said::Done(text) | Said::Told(text) => talk.printer.note(&text),
+            Said::Answer(text) => talk.printer.data(&text),
+            Said::Sheet { lines, .. } => talk.printer.data(&sheet(&lines)),
+            Said::Refused(why, text) => return Err(Failure::new(Exit::from(why), text)),
+        }
+        match end.action {
+            None | Some(Action::Verb(_) | Action::Prefill(_)) => {}
+            // A shell has no current Pod.
+            Some(Action::GoTo(_) | Action::Created(_)) if way == Way::Shell => {}
+            Some(Action::GoTo(pod)) => self.go_to(talk, &pod).await?,
+            Some(Action::Created(info)) => self.go_to(talk, &info.name).await?,
+            Some(Action::ModelOfNewPods(model)) => self.model = Some(model),
+            Some(Action::Inbox) => list_inbox(talk),
+            Some(Action::Quit) => return Ok(Next::Leave),
+            Some(
+                Action::Theme(_)
+                | Action::Pin { .. }
+                | Action::Split(_)
+                | Action::Zoom
+                | Action::Notices
+                | Action::Tour
+                | Action::Redraw
+                | Action::Keys,
+            ) => return Err(Failure::usage("this needs the screen")),
+        }
+        Ok(Next::GoOn)
     }
 
     /// Waits until nothing runs any more that was begun here.
@@ -259,46 +302,45 @@ impl<'a> LineRunner<'a> {
         let mut result = Ok(());
         for pod in &self.busy {
             let Ok(info) = talk.find(pod) else { continue };
-            let ended =
-                stuck(info).map_or_else(|| talk.last_end(pod).map_or(Ok(()), End::result), Err);
+            let ended = stuck(info)
+                .map_or_else(|| talk.last_end(pod).map_or(Ok(()), run_tracker::End::result), Err);
             result = result.and(ended);
         }
         result
     }
 }
 
-/// The other Pod that a verb is about; a name that is none is left to the host, which says why.
-fn second(verb: &Verb) -> Option<PodName> {
-    match verb {
-        Verb::Peer(name) | Verb::Unpeer(name) => PodName::parse(name).ok(),
-        Verb::Lend { to, .. } => Some(to.clone()),
-        _ => None,
+fn list_inbox(talk: &mut LineClient) {
+    let questions = talk.inbox.questions();
+    if questions.is_empty() {
+        talk.printer.note("nothing waits for you");
     }
+    questions.iter().for_each(|question| talk.printer.data(question));
 }
 
-fn help(about: Option<&str>) -> Result<String, Failure> {
-    let line = |row: &command::Row| {
-        let usage = format!(":{} {}", row.name, row.usage);
-        format!("{:<36} {}", usage.trim_end(), row.help)
-    };
-    let Some(name) = about else {
-        return Ok(command::TABLE.iter().map(line).collect::<Vec<_>>().join("\n"));
-    };
-    let row = command::find(name);
-    row.map(line).ok_or_else(|| Failure::usage(format!("no verb :{name}; :help lists them")))
+/// Rows of text and help; the help stands in one column.
+fn table(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(TABLE);
+    let row =
+        |(text, help): &(String, String)| format!("{text:<width$}  {help}").trim_end().to_owned();
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
 }
 
-fn only_on_the_screen(verb: &Verb) -> Failure {
-    let name = match verb {
-        Verb::Theme(_) => "theme",
-        Verb::Pin { .. } => "pin",
-        Verb::Split(_) => "split",
-        Verb::Zoom => "zoom",
-        Verb::Notices => "notices",
-        Verb::Tour => "tour",
-        Verb::Redraw => "redraw",
-        Verb::Keys => "keys",
-        _ => "that verb",
+/// Lines, each behind what it is about.
+fn sheet(lines: &[(&'static str, String)]) -> String {
+    let line = |(label, text): &(&str, String)| match *label {
+        "" => text.clone(),
+        label => format!("{label:<0$}{text}", why::LABEL),
     };
-    Failure::usage(format!(":{name} needs the screen: start yoi without --no-ui"))
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl From<Why> for Exit {
+    fn from(why: Why) -> Self {
+        match why {
+            Why::Usage => Self::Usage,
+            Why::NotThere => Self::NotThere,
+            Why::Failed => Self::Failed,
+        }
+    }
 }

@@ -13,9 +13,9 @@ const AHEAD: usize = 4;
 /// Reads until the end of the input or `:quit`. A line that is refused is said and does not end
 /// the reading; the first one decides how the program ends.
 pub async fn lines(talk: &mut LineClient, runner: &mut LineRunner<'_>) -> Result<(), Failure> {
-    let mut input = input();
     let mut first_failure = None;
     loop {
+        let input = runner.input.get_or_insert_with(input);
         let Some(line) = talk.while_listening(input.recv()).await? else { break };
         let line = line.map_err(|e| {
             Failure::new(Exit::Failed, format!("cannot read the standard input: {e}"))
@@ -41,7 +41,7 @@ pub async fn lines(talk: &mut LineClient, runner: &mut LineRunner<'_>) -> Result
 
 /// The lines of standard input, read by a thread of its own: a read cannot be taken back, and the
 /// program must be able to end while one is pending.
-fn input() -> mpsc::Receiver<std::io::Result<String>> {
+pub fn input() -> mpsc::Receiver<std::io::Result<String>> {
     let (lines, read) = mpsc::channel(AHEAD);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {

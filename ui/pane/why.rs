@@ -77,7 +77,8 @@ impl Known<'_> {
     }
 }
 
-fn word(info: &PodInfo) -> &'static str {
+/// The word for the state of a Pod.
+pub fn word(info: &PodInfo) -> &'static str {
     Glyphs::default().look(info).word
 }
 

@@ -1,0 +1,52 @@
+//! `:cancel`: drops a run.
+
+use crate::verb::several::{Each, Several, names};
+use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
+use clap::Args;
+use yoi::protocol::{Event, Method, PodName};
+
+pub static VERB: Verb = of::<Cancel>(Verb {
+    safety: Safety::TypedOnly,
+    runs: Runs::Nothing,
+    ..verb("cancel", "drop the run")
+});
+
+#[derive(Args)]
+struct Cancel {
+    /// The Pods; none is the selected one
+    #[arg(value_name = "POD")]
+    pods: Vec<PodName>,
+    #[arg(skip)]
+    several: Several,
+}
+
+impl Dialogue for Cancel {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        self.several.next(known, last, &self.pods, &EachPod)
+    }
+}
+
+struct EachPod;
+
+impl Each for EachPod {
+    fn method(&self) -> Method {
+        Method::Cancel
+    }
+
+    fn question(&self, pods: &str) -> String {
+        format!("drop the runs of {pods}?")
+    }
+
+    fn enter(&self) -> &'static str {
+        "drop"
+    }
+
+    fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+        let pods = names(done);
+        if done.len() == 1 {
+            format!("dropped the turn of {pods}")
+        } else {
+            format!("dropped the turns of {pods}")
+        }
+    }
+}

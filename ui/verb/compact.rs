@@ -1,0 +1,52 @@
+//! `:compact`: shortens the history.
+
+use crate::verb::several::{Each, Several, names};
+use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
+use clap::Args;
+use yoi::protocol::{Event, Method, PodName};
+
+pub static VERB: Verb = of::<Compact>(Verb {
+    safety: Safety::Confirms,
+    runs: Runs::InTheBackground,
+    ..verb("compact", "shorten the history now; :rewind undoes it")
+});
+
+#[derive(Args)]
+struct Compact {
+    /// The Pods; none is the selected one
+    #[arg(value_name = "POD")]
+    pods: Vec<PodName>,
+    #[arg(skip)]
+    several: Several,
+}
+
+impl Dialogue for Compact {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        self.several.next(known, last, &self.pods, &EachPod)
+    }
+}
+
+struct EachPod;
+
+impl Each for EachPod {
+    fn method(&self) -> Method {
+        Method::Compact
+    }
+
+    fn question(&self, pods: &str) -> String {
+        format!("shorten the histories of {pods}?")
+    }
+
+    fn enter(&self) -> &'static str {
+        "shorten"
+    }
+
+    fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+        let pods = names(done);
+        if done.len() == 1 {
+            format!("compacting the history of {pods}")
+        } else {
+            format!("compacting the histories of {pods}")
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Completion of a command line: fuzzy over what its current word can be, which the arguments of the verb say.
+
+use crate::verb::line::{free_text, option, takes_next};
+use crate::verb::words::{self, Word, quoted, split_unfinished};
+use crate::verb::{LIST, find, source};
+use clap::{Arg, Command};
+use nucleo::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo::{Config, Matcher, Utf32Str};
+
+/// What arguments can be, besides verbs.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Name and state.
+    pub pods: Vec<(String, String)>,
+    pub models: Vec<String>,
+    /// Paths that some Pod has to do with.
+    pub paths: Vec<String>,
+    pub themes: Vec<String>,
+}
+
+/// One possible completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Replaces the word under completion.
+    pub text: String,
+    pub help: String,
+}
+
+/// What the last word of a line can become.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Byte at which the word begins.
+    pub start: usize,
+    /// Best first.
+    pub candidates: Vec<Candidate>,
+}
+
+/// The completions of `line`, which stands without its colon.
+pub fn complete(line: &str, sources: &Sources) -> Completion {
+    let mut before = split_unfinished(line);
+    let current = before.pop_if(|word| word.end == line.len());
+    let current =
+        current.unwrap_or(Word { text: String::new(), start: line.len(), end: line.len() });
+    let all = match before.split_first() {
+        None => verbs(),
+        Some((verb, before)) => arguments(line, &verb.text, before, &current, sources),
+    };
+    Completion { start: current.start, candidates: rank(&current.text, all, |one| &one.text) }
+}
+
+fn verbs() -> Vec<Candidate> {
+    let candidate = |verb: &&crate::verb::Verb| {
+        let usage = verb.usage();
+        let help =
+            if usage.is_empty() { verb.help.into() } else { format!("{usage}  {}", verb.help) };
+        Candidate { text: verb.name.into(), help }
+    };
+    LIST.iter().map(candidate).collect()
+}
+
+fn arguments(
+    line: &str,
+    verb: &str,
+    before: &[Word],
+    current: &Word,
+    sources: &Sources,
+) -> Vec<Candidate> {
+    let Some(verb) = find(verb) else { return Vec::new() };
+    let (command, rest) = (verb.line(), words::first(line).1);
+    let behind_verb = line.len() - rest.len();
+    let is_text = free_text(&command, rest).is_some_and(|at| behind_verb + at < current.start);
+    if is_text { Vec::new() } else { of_command(&command, before, current, sources) }
+}
+
+fn of_command(
+    command: &Command,
+    before: &[Word],
+    current: &Word,
+    sources: &Sources,
+) -> Vec<Candidate> {
+    let mut named: Vec<&str> = Vec::new();
+    let mut value_of = None;
+    for (at, word) in before.iter().enumerate() {
+        if let Some(order) = command.find_subcommand(&word.text).filter(|_| named.is_empty()) {
+            return of_command(order, &before[at + 1..], current, sources);
+        }
+        value_of = match (value_of, option(command, &word.text)) {
+            (None, Some(option)) => Some(option).filter(|one| takes_next(one, &word.text)),
+            (None, None) => {
+                named.push(&word.text);
+                None
+            }
+            (Some(_), _) => None,
+        };
+    }
+    if let Some(option) = value_of {
+        return values(option, sources);
+    }
+    if current.text.starts_with('-') {
+        return options(command);
+    }
+    let orders =
+        command.get_subcommands().map(|order| candidate(order.get_name(), order.get_about()));
+    let positional = command.get_positionals().nth(named.len());
+    let last = command.get_positionals().last().filter(|last| crate::verb::repeats(last));
+    let mut found = positional.or(last).map(|one| values(one, sources)).unwrap_or_default();
+    found.retain(|one| !named.contains(&one.text.as_str()));
+    if named.is_empty() {
+        found.extend(orders);
+    }
+    found
+}
+
+fn candidate(text: &str, help: Option<&clap::builder::StyledStr>) -> Candidate {
+    Candidate { text: text.into(), help: help.map(ToString::to_string).unwrap_or_default() }
+}
+
+fn options(command: &Command) -> Vec<Candidate> {
+    let long = |argument: &Arg| {
+        Some(candidate(&format!("--{}", argument.get_long()?), argument.get_help()))
+    };
+    command.get_arguments().filter_map(long).collect()
+}
+
+/// What an argument can be, by what stands for it in usage lines.
+fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
+    let plain = |list: &[String]| {
+        list.iter()
+            .map(|text| Candidate { text: quoted(text).into_owned(), help: String::new() })
+            .collect()
+    };
+    match source(argument).as_str() {
+        "pod" | "from" | "to" => {
+            let pods = sources.pods.iter();
+            pods.map(|(name, state)| Candidate { text: name.clone(), help: state.clone() })
+                .collect()
+        }
+        "model" => plain(&sources.models),
+        "path" | "dir" => plain(&sources.paths),
+        "theme" => plain(&sources.themes),
+        "verb" => verbs(),
+        _ => Vec::new(),
+    }
+}
+
+/// Those of `all` that match `query`, best first; all of them, in their order, for an empty one.
+pub fn rank<T>(query: &str, all: Vec<T>, text: impl Fn(&T) -> &str) -> Vec<T> {
+    if query.trim().is_empty() {
+        return all;
+    }
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
+    let mut buffer = Vec::new();
+    let mut scored: Vec<(bool, u32, T)> = all
+        .into_iter()
+        .filter_map(|item| {
+            let score = pattern.score(Utf32Str::new(text(&item), &mut buffer), &mut matcher)?;
+            let begins = text(&item).starts_with(query);
+            Some((begins, score, item))
+        })
+        .collect();
+    scored.sort_by_key(|(begins, score, _)| std::cmp::Reverse((*begins, *score)));
+    scored.into_iter().map(|(_, _, item)| item).collect()
+}

@@ -1,0 +1,263 @@
+//! How a verb is carried out: a dialogue without I/O. A front end asks for the next step, does it, and hands
+//! the reply back, until the dialogue ends.
+
+use crate::app::family::Family;
+use crate::verb::Way;
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::path::Path;
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
+
+/// A verb that is being carried out.
+pub trait Dialogue {
+    /// The next step. `last` is what came of the step before; there is none before the first.
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next;
+}
+
+/// What the front end does next.
+#[derive(Debug)]
+pub enum Next {
+    /// Sends these requests; their results come back together, in this order.
+    Call(Vec<Request>),
+    /// Asks the person. A dialogue that is not confirmed is dropped.
+    Confirm(Confirm),
+    /// Lets the person choose; without a screen the rows are printed, and that is all.
+    Pick(Pick),
+    /// Says this, does that, and is done.
+    End(End),
+}
+
+/// One request to the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The Pod that it addresses; `None` is the host.
+    pub pod: Option<PodName>,
+    pub method: Method,
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub enum Reply {
+    /// One result for each request.
+    Results(Vec<Result<Event, Refusal>>),
+    Confirmed,
+    /// The row that was chosen.
+    Picked(usize),
+}
+
+/// A question that wants yes or no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirm {
+    pub question: String,
+    /// What Enter does.
+    pub enter: &'static str,
+    pub unasked: Unasked,
+}
+
+/// What happens to a confirmation without a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unasked {
+    /// A terminal is asked `y/N`; elsewhere it needs `--yes`.
+    Asks,
+    /// What is asked about is safe: it is done, and its sentence says everything.
+    Does,
+}
+
+/// Rows to choose from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pick {
+    pub title: String,
+    /// Text and help of each.
+    pub rows: Vec<(String, String)>,
+}
+
+/// The last step.
+#[derive(Debug, Default)]
+pub struct End {
+    pub said: Said,
+    pub action: Option<Action>,
+}
+
+/// What is said in the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    #[default]
+    Nothing,
+    /// It was done.
+    Done(String),
+    /// Something to know.
+    Told(String),
+    /// What was asked for, in a sentence.
+    Answer(String),
+    /// What was asked for, in lines with what each is about.
+    Sheet { title: String, lines: Vec<(&'static str, String)> },
+    /// It was not done.
+    Refused(Why, String),
+}
+
+/// Why a verb was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The line is wrong.
+    Usage,
+    /// There is no such Pod.
+    NotThere,
+    /// It was tried and failed.
+    Failed,
+}
+
+/// What only the front end can do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Makes a Pod the current one.
+    GoTo(PodName),
+    /// The same with a Pod that was just created.
+    Created(Box<PodInfo>),
+    /// Runs this line, or writes it into the command line where its verb is only typed.
+    Verb(&'static str),
+    /// Writes this line into the command line.
+    Prefill(String),
+    /// The model of Pods that are created from now on.
+    ModelOfNewPods(String),
+    Inbox,
+    Theme(String),
+    Pin {
+        slot: Option<u8>,
+        pod: Option<PodName>,
+    },
+    Split(Option<PodName>),
+    Zoom,
+    Notices,
+    Tour,
+    Redraw,
+    Keys,
+    Quit,
+}
+
+/// What the front end knows; verbs decide by it and never wait for it.
+pub struct Known<'a> {
+    pub family: &'a Family,
+    /// The Pod that a verb means when it names none.
+    pub selected: Option<&'a PodName>,
+    /// The Pods that a verb means which takes several and names none.
+    pub marked: &'a [PodName],
+    /// Absolute; paths are relative to it, and new Pods work there.
+    pub cwd: &'a Path,
+    /// The model of new Pods, when a person chose one.
+    pub model: Option<&'a str>,
+    /// What the commands of a new Pod inherit.
+    pub env: &'a BTreeMap<String, String>,
+    /// Milliseconds since the Unix epoch.
+    pub now: u64,
+    pub zone: &'a TimeZone,
+    pub way: Way,
+}
+
+impl Known<'_> {
+    /// The Pod that a verb means: the one it names, else the selected one.
+    pub fn target(&self, named: Option<&PodName>) -> Result<PodName, End> {
+        match (named, self.selected) {
+            (Some(name), _) => self.find(name).map(|info| info.name.clone()),
+            (None, Some(selected)) => Ok(selected.clone()),
+            (None, None) => Err(End::refused(Why::Usage, self.no_pod())),
+        }
+    }
+
+    fn no_pod(&self) -> String {
+        let way_out = match self.way {
+            Way::Shell => "give --pod <name>",
+            Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => {
+                "name one, or :open it first"
+            }
+        };
+        format!("no Pod is selected: {way_out}")
+    }
+
+    /// A Pod by its name, whatever its case.
+    pub fn find(&self, name: &PodName) -> Result<&PodInfo, End> {
+        self.family.get(name).ok_or_else(|| self.no_such(name.as_str()))
+    }
+
+    /// The refusal for a Pod that does not exist.
+    pub fn no_such(&self, name: &str) -> End {
+        let list = match self.way {
+            Way::Line | Way::Palette | Way::Key => "the tree shows",
+            Way::Command | Way::Shell | Way::Input => "`yoi ls` shows",
+        };
+        End::refused(Why::NotThere, format!("there is no pod `{name}`: {list} those there are"))
+    }
+
+    /// A verb as a person types it here: `:restore bob`, or `yoi restore bob`.
+    pub fn spell(&self, line: &str) -> String {
+        match self.way {
+            Way::Shell => format!("`yoi {line}`"),
+            Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => format!(":{line}"),
+        }
+    }
+}
+
+impl Request {
+    pub fn to(pod: PodName, method: Method) -> Self {
+        Self { pod: Some(pod), method }
+    }
+
+    pub fn host(method: Method) -> Self {
+        Self { pod: None, method }
+    }
+
+    /// Whether the Pod has something to do afterwards.
+    pub fn begins_work(&self) -> bool {
+        matches!(self.method, Method::Send { .. } | Method::Resume | Method::Compact)
+    }
+}
+
+impl Reply {
+    /// The result of the only request.
+    pub fn single(self) -> Result<Event, End> {
+        let result = match self {
+            Self::Results(results) => results.into_iter().next(),
+            Self::Confirmed | Self::Picked(_) => None,
+        };
+        let lost = || End::refused(Why::Failed, "the host did not answer");
+        let refused = |refusal: Refusal| End::refused(Why::Failed, refusal.message);
+        result.ok_or_else(lost)?.map_err(refused)
+    }
+}
+
+impl End {
+    pub fn done(text: impl Into<String>) -> Self {
+        Self { said: Said::Done(text.into()), action: None }
+    }
+
+    pub fn told(text: impl Into<String>) -> Self {
+        Self { said: Said::Told(text.into()), action: None }
+    }
+
+    pub fn answer(text: impl Into<String>) -> Self {
+        Self { said: Said::Answer(text.into()), action: None }
+    }
+
+    pub fn refused(why: Why, text: impl Into<String>) -> Self {
+        Self { said: Said::Refused(why, text.into()), action: None }
+    }
+
+    pub fn act(action: Action) -> Self {
+        Self { said: Said::Nothing, action: Some(action) }
+    }
+
+    pub fn and(self, action: Action) -> Self {
+        Self { action: Some(action), ..self }
+    }
+}
+
+/// A step, or the end that came instead of it.
+pub fn or_end(step: Result<Next, End>) -> Next {
+    step.unwrap_or_else(Next::End)
+}
+
+impl Next {
+    /// One request.
+    pub fn call(request: Request) -> Self {
+        Self::Call(vec![request])
+    }
+}

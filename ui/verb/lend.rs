@@ -1,0 +1,57 @@
+//! `:lend`: lends a part of a Pod's scope to another Pod.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::words::quoted;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use clap::Args;
+use std::path::PathBuf;
+use yoi::protocol::{Method, PodName};
+use yoi::scope::{Permission, Rule};
+
+pub static VERB: Verb = of::<Lend>(Verb {
+    more: &[
+        "Lends write on a path from one Pod to another, which must both be live; the lender cannot write \
+         there until it comes back. --read lends reading only.",
+        ":reclaim takes it back, :who says which Pod has it, and it comes back by itself when the borrower \
+         stops.",
+    ],
+    ..verb("lend", "lend a part of a Pod's scope to another Pod")
+});
+
+#[derive(Args)]
+struct Lend {
+    /// The Pod that lends
+    from: PodName,
+    /// The Pod that borrows
+    to: PodName,
+    /// The file or directory
+    path: PathBuf,
+    /// Lend reading only
+    #[arg(long)]
+    read: bool,
+    #[arg(skip)]
+    pair: Option<(PodName, PodName)>,
+}
+
+impl Dialogue for Lend {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let Some(reply) = last else {
+            return or_end(self.begin(known));
+        };
+        let (from, to) = self.pair.as_ref().map_or((&self.from, &self.to), |(a, b)| (a, b));
+        let path = self.path.display().to_string();
+        let reclaim = known.spell(&format!("reclaim {}", quoted(&path)));
+        let said = format!("{from} lent {path} to {to} · {reclaim} takes it back");
+        or_end(reply.single().map(|_| Next::End(End::done(said))))
+    }
+}
+
+impl Lend {
+    fn begin(&mut self, known: &Known<'_>) -> Result<Next, End> {
+        let (from, to) = (known.find(&self.from)?.name.clone(), known.find(&self.to)?.name.clone());
+        let permission = if self.read { Permission::Read } else { Permission::Write };
+        let rule = Rule::new(known.cwd.join(&self.path), permission);
+        self.pair = Some((from.clone(), to.clone()));
+        Ok(Next::call(Request::to(from, Method::Lend { to: to.to_string(), rule })))
+    }
+}

@@ -1,0 +1,174 @@
+//! From a typed line to the dialogue of a verb, or to the sentence that says what is wrong with it.
+
+use crate::verb::words::{self, OpenQuote};
+use crate::verb::{Dialogue, LIST, Verb, Way, find, help, source};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+use std::error::Error as _;
+
+/// A line that was understood.
+pub struct Line {
+    pub verb: &'static Verb,
+    pub dialogue: Box<dyn Dialogue>,
+}
+
+/// Reads a line with or without its leading colon. The error is for the person who typed it.
+pub fn read(line: &str, way: Way) -> Result<Line, String> {
+    let (word, rest) = words::first(line.trim().trim_start_matches(':'));
+    if word.is_empty() {
+        return Err("type a verb; :help lists them".into());
+    }
+    let verb = find(word).ok_or_else(|| unknown(word))?;
+    if !verb.ways.contains(&way) {
+        return Err(format!(":{word} needs the screen: start yoi without --no-ui, -p and -c"));
+    }
+    let command = verb.line();
+    let arguments = arguments(&command, rest).map_err(|error| format!(":{word}: {error}"))?;
+    let read = command.try_get_matches_from(arguments).and_then(|matches| verb.begin(&matches));
+    match read {
+        Ok(dialogue) => Ok(Line { verb, dialogue }),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            let dialogue = Box::new(help::Help { verb: Some(word.to_owned()) });
+            Ok(Line { verb: &help::VERB, dialogue })
+        }
+        Err(error) => Err(complaint(verb, &error)),
+    }
+}
+
+/// The arguments of a line. Free text at its end stays as it was typed.
+fn arguments(command: &Command, rest: &str) -> Result<Vec<String>, OpenQuote> {
+    let Some(free) = free_text(command, rest) else {
+        return Ok(words::split(rest)?.into_iter().map(|word| word.text).collect());
+    };
+    let (before, text) = rest.split_at(free);
+    let before = words::split(before)?.into_iter().map(|word| word.text);
+    let text = Some(text.trim_end()).filter(|text| !text.is_empty());
+    Ok(before.chain(text.into_iter().flat_map(|text| ["--".to_owned(), text.to_owned()])).collect())
+}
+
+/// The byte at which the free text of a line begins; `None` for a verb without any.
+pub fn free_text(command: &Command, rest: &str) -> Option<usize> {
+    let mut left = command.get_positionals().position(Arg::is_trailing_var_arg_set)?;
+    let mut value_of = None;
+    for word in words::split_unfinished(rest) {
+        let option = option(command, &word.text);
+        match (value_of.take(), option) {
+            (Some(_), _) => {}
+            (None, Some(option)) => {
+                value_of = Some(option).filter(|option| takes_next(option, &word.text));
+            }
+            (None, None) if left == 0 => return Some(word.start),
+            (None, None) => left -= 1,
+        }
+    }
+    Some(rest.len())
+}
+
+/// The option that a word is.
+pub fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let name = word.strip_prefix("--")?.split('=').next()?;
+    command.get_arguments().find(|argument| argument.get_long() == Some(name))
+}
+
+/// Whether the value of an option is the word behind it.
+pub fn takes_next(option: &Arg, word: &str) -> bool {
+    option.get_action().takes_values() && !word.contains('=')
+}
+
+fn unknown(word: &str) -> String {
+    match nearest(word) {
+        Some(name) => format!("no verb :{word}; did you mean :{name}?"),
+        None => format!("no verb :{word}; :help lists them"),
+    }
+}
+
+/// What is wrong with the arguments, in one line.
+fn complaint(verb: &Verb, error: &clap::Error) -> String {
+    let name = verb.name;
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(" "),
+        _ => String::new(),
+    };
+    let argument = said(ContextKind::InvalidArg).to_lowercase();
+    match error.kind() {
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            format!(":{name} has no option {argument}")
+        }
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
+            let word =
+                if argument.is_empty() { said(ContextKind::InvalidSubcommand) } else { argument };
+            match verb.usage().as_str() {
+                "" => format!(":{name} takes no argument; `{word}` is one"),
+                usage => format!("`{word}` is one too many: :{name} {usage}"),
+            }
+        }
+        ErrorKind::InvalidValue if said(ContextKind::InvalidValue).is_empty() => {
+            format!(":{name} {argument} needs its value")
+        }
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => match error.source() {
+            Some(why) => why.to_string(),
+            None => format!("`{}` is no {argument}", said(ContextKind::InvalidValue)),
+        },
+        ErrorKind::ArgumentConflict => {
+            format!(":{name}: {argument} and {} exclude each other", said(ContextKind::PriorArg))
+        }
+        _ => format!("usage: {}", verb.heading()),
+    }
+}
+
+/// The verb most like `word`, for a hint.
+fn nearest(word: &str) -> Option<&'static str> {
+    let sorted = |text: &str| {
+        let mut chars: Vec<char> = text.chars().collect();
+        chars.sort_unstable();
+        chars
+    };
+    let close = |name: &str| match sorted(name) == sorted(word) {
+        true => usize::MAX,
+        false => name.chars().zip(word.chars()).take_while(|(a, b)| a == b).count(),
+    };
+    let best = LIST.iter().map(|verb| verb.name).max_by_key(|name| close(name))?;
+    (close(best) >= 2).then_some(best)
+}
+
+/// The line with its first word completed to the one verb it can only mean.
+pub fn complete_verb(line: &str) -> Option<String> {
+    let (word, rest) = words::first(line);
+    if word.is_empty() || find(word).is_some() {
+        return None;
+    }
+    let mut meant = LIST.iter().filter(|verb| verb.name.starts_with(word));
+    let (one, more) = (meant.next()?, meant.next());
+    more.is_none().then(|| format!("{}{rest}", one.name))
+}
+
+/// The line, without its colon, that a message looks like: `/verb …` or `:verb …` with a known verb as the whole
+/// first word, or a bare `exit`, `quit` or `:q`. Habits of other programs; it is only offered.
+pub fn offered(message: &str) -> Option<String> {
+    let text = message.trim();
+    if ["exit", "quit", ":q", ":quit", ":q!", ":wq", "/exit", "/q"].contains(&text) {
+        return Some("quit".into());
+    }
+    let line = text.strip_prefix(['/', ':'])?;
+    let (word, _) = words::first(line);
+    if !line.starts_with(word) || text.contains('\n') {
+        return None;
+    }
+    find(word).map(|_| line.to_owned())
+}
+
+/// The verb of a line, when it takes several Pods and names none: it then means those that are marked.
+pub fn means_marks(line: &str) -> Option<&'static Verb> {
+    let (word, rest) = words::first(line.trim().trim_start_matches(':'));
+    let verb = find(word).filter(|verb| verb.takes_several())?;
+    let matches = verb.line().try_get_matches_from(arguments(&verb.line(), rest).ok()?);
+    let command = verb.line();
+    let pods = command.get_positionals().find(|argument| source(argument) == "pod")?;
+    // A required Pod that is missing is not an error where marks stand for it.
+    match matches {
+        Ok(matches) => (!matches.contains_id(pods.get_id().as_str())).then_some(verb),
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Some(verb),
+        Err(_) => None,
+    }
+}

@@ -1,0 +1,62 @@
+//! `:new`: creates a Pod and goes to it.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Runs, Verb, Why, of, verb};
+use clap::Args;
+use std::path::PathBuf;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{Event, Method, PodName};
+
+pub static VERB: Verb = of::<New>(Verb {
+    runs: Runs::InTheBackground,
+    more: &[
+        "Without a name the Pod is called after its workspace. --cwd is its working directory, and the \
+         workspace there becomes its scope; a name with blanks stands in quotes.",
+    ],
+    ..verb("new", "create a Pod and go to it")
+});
+
+#[derive(Args)]
+struct New {
+    /// Its name
+    name: Option<PodName>,
+    /// Its working directory
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Its model: provider/model, provider/ or rehearsal:<script>
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Its profile
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+}
+
+impl Dialogue for New {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let Some(reply) = last else {
+            return Next::call(Request::host(Method::New(NewPod {
+                name: self.name.clone(),
+                cwd: self.cwd.as_ref().map_or(known.cwd.to_owned(), |dir| known.cwd.join(dir)),
+                model: self.model.clone().or_else(|| known.model.map(str::to_owned)),
+                profile: self.profile.clone(),
+                env: known.env.clone(),
+                ..NewPod::default()
+            })));
+        };
+        or_end(
+            reply
+                .single()
+                .map(|event| Next::End(created(event, |name| format!("{name} is ready")))),
+        )
+    }
+}
+
+/// The end of a verb that created a Pod.
+pub fn created(reply: Event, said: impl FnOnce(&PodName) -> String) -> End {
+    match reply {
+        Event::Created { info } | Event::Spawned { info, .. } => {
+            End::done(said(&info.name)).and(Action::Created(info))
+        }
+        _ => End::refused(Why::Failed, "the host did not say which Pod it created"),
+    }
+}

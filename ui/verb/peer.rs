@@ -1,0 +1,57 @@
+//! `:peer`: makes the selected Pod and another one peers of each other.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use clap::Args;
+use yoi::protocol::{Event, Method, PodName, State};
+
+pub static VERB: Verb = of::<Peer>(Verb {
+    more: &[
+        "Makes the selected Pod and another one peers of each other, at any time, also while they run.",
+        "The other side is not asked, and need not be live: messages to a stopped Pod need :restore first.",
+        "Peers see each other and may send each other messages. A peer edge gives nothing else: no \
+         scope, no reading of what the other says, no news of its ends, and no say over it.",
+        ":unpeer takes it back.",
+    ],
+    ..verb("peer", "make the selected Pod and another one peers of each other")
+});
+
+#[derive(Args)]
+struct Peer {
+    /// The other Pod
+    pod: PodName,
+    #[arg(skip)]
+    source: Option<PodName>,
+}
+
+impl Dialogue for Peer {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let Some(reply) = last else {
+            return or_end(known.target(None).and_then(|source| {
+                let name = known.find(&self.pod)?.name.to_string();
+                self.source = Some(source.clone());
+                Ok(Next::call(Request::to(source, Method::Peer { name })))
+            }));
+        };
+        or_end(reply.single().map(|event| {
+            let (source, peer) = pair(event, self.source.as_ref().unwrap_or(&self.pod), &self.pod);
+            let stopped = known.family.get(&peer).is_some_and(|info| info.state == State::Stopped);
+            let needs = match stopped {
+                true => {
+                    format!(" · {peer} is stopped; messages to it need {}", known.spell("restore"))
+                }
+                false => String::new(),
+            };
+            Next::End(End::done(format!("peers registered: {source} ↔ {peer}{needs}")))
+        }))
+    }
+}
+
+/// The two Pods that a reply is about.
+pub fn pair(reply: Event, source: &PodName, peer: &PodName) -> (PodName, PodName) {
+    match reply {
+        Event::PeerRegistered { result } => (result.source, result.peer),
+        Event::Peered { source, peer } | Event::Unpeered { source, peer } => (source, peer),
+        _ => (source.clone(), peer.clone()),
+    }
+}

@@ -1,0 +1,44 @@
+//! `:pin`: keeps a Pod under a digit.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
+use clap::Args;
+use yoi::protocol::PodName;
+
+pub static VERB: Verb = of::<Pin>(Verb {
+    ways: SCREEN,
+    more: &[
+        "Keeps a Pod under a digit: 1 to 9 in the tree, and after the leader, go to it. The same digit again \
+         ends it. m and a digit in the tree do the same for the row.",
+        "A digit under which no Pod is kept goes to that row of the tree. Pins are this screen's own: they \
+         last until it is left.",
+    ],
+    ..verb("pin", "keep a Pod under a digit, or say which are; again ends it")
+});
+
+#[derive(Args)]
+struct Pin {
+    /// The digit
+    #[arg(value_name = "1-9", value_parser = digit)]
+    slot: Option<u8>,
+    /// The Pod; none is the selected one
+    pod: Option<PodName>,
+}
+
+fn digit(text: &str) -> Result<u8, String> {
+    let slot = text.parse().ok().filter(|slot| (1..=9).contains(slot));
+    slot.ok_or_else(|| format!("`{text}` is no slot: they are 1 to 9"))
+}
+
+impl Dialogue for Pin {
+    fn next(&mut self, known: &Known<'_>, _last: Option<Reply>) -> Next {
+        let Some(slot) = self.slot else {
+            return Next::End(End::act(Action::Pin { slot: None, pod: None }));
+        };
+        or_end(
+            known
+                .target(self.pod.as_ref())
+                .map(|pod| Next::End(End::act(Action::Pin { slot: Some(slot), pod: Some(pod) }))),
+        )
+    }
+}

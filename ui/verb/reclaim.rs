@@ -1,0 +1,50 @@
+//! `:reclaim`: takes back what was lent at a path.
+
+use crate::pane::scope;
+use crate::verb::dialogue::or_end;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use yoi::protocol::{Event, Method, PodInfo, PodName};
+
+pub static VERB: Verb = of::<Reclaim>(verb("reclaim", "take back what was lent there"));
+
+#[derive(Args)]
+struct Reclaim {
+    /// The file or directory
+    path: PathBuf,
+}
+
+impl Dialogue for Reclaim {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let Some(reply) = last else {
+            let path = known.cwd.join(&self.path);
+            return or_end(
+                lender(known, &path)
+                    .map(|pod| Next::call(Request::to(pod, Method::Reclaim { path }))),
+            );
+        };
+        or_end(reply.single().map(|event| Next::End(End::done(sentence(&event)))))
+    }
+}
+
+/// The Pod that lent there: the selected one when it did, else the first that did.
+fn lender(known: &Known<'_>, path: &Path) -> Result<PodName, End> {
+    let lent_there = |info: &&PodInfo| {
+        let mut targets = info.lent.iter().map(|lent| &lent.rule.target);
+        targets.any(|target| target.starts_with(path) || path.starts_with(target))
+    };
+    let selected = known.selected.and_then(|name| known.family.get(name));
+    let lender = selected.filter(lent_there).or_else(|| known.family.all().iter().find(lent_there));
+    lender.map_or_else(|| known.target(None), |info| Ok(info.name.clone()))
+}
+
+fn sentence(reply: &Event) -> String {
+    match reply {
+        Event::Reclaimed { loans } if !loans.is_empty() => {
+            let back = loans.iter().map(|l| format!("{} from {}", scope::rule(&l.rule), l.to));
+            format!("took back {}", back.collect::<Vec<_>>().join(", "))
+        }
+        _ => "nothing was lent there".into(),
+    }
+}

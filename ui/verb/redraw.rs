@@ -1,0 +1,16 @@
+//! `:redraw`: paints the screen anew.
+
+use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
+use clap::Args;
+
+pub static VERB: Verb =
+    of::<Redraw>(Verb { ways: SCREEN, ..verb("redraw", "paint the screen anew") });
+
+#[derive(Args)]
+struct Redraw {}
+
+impl Dialogue for Redraw {
+    fn next(&mut self, _known: &Known<'_>, _last: Option<Reply>) -> Next {
+        Next::End(End::act(Action::Redraw))
+    }
+}

@@ -1,0 +1,198 @@
+//! `:restore`: brings stopped Pods back, after it is known what that does.
+
+use crate::verb::several::{self, list};
+use crate::verb::{
+    Confirm, Dialogue, End, Known, Next, Reply, Request, Runs, Safety, Said, Unasked, Verb, Why,
+    of, verb,
+};
+use clap::Args;
+use yoi::protocol::{Event, Method, PlanStep, PodName, Refusal, Restoring};
+
+pub static VERB: Verb = of::<Restore>(Verb {
+    safety: Safety::TypedOnly,
+    runs: Runs::InTheBackground,
+    more: &[
+        "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
+         sent: a turn that was cut off waits for :resume, and a tool call that was cut off is not repeated.",
+        "When something is to be known first, the plan is shown and waits for Enter. --plan only shows \
+         it. --tree brings back everything below it, too. Of several Pods one plan is shown. Without a \
+         screen the plan is carried out, and what could not come back is said.",
+        crate::verb::help::MARKS,
+    ],
+    ..verb("restore", "bring stopped Pods back; nothing is run or sent again")
+});
+
+#[derive(Args)]
+struct Restore {
+    /// The Pods; none is the selected one
+    #[arg(value_name = "POD")]
+    pods: Vec<PodName>,
+    /// Only say what would happen
+    #[arg(long)]
+    plan: bool,
+    /// Bring back everything below them, too
+    #[arg(long)]
+    tree: bool,
+    #[arg(skip)]
+    targets: Vec<PodName>,
+    /// Pods of which the host refused even the plan, with its reason.
+    #[arg(skip)]
+    refused: Vec<String>,
+    #[arg(skip)]
+    stage: Stage,
+}
+
+/// What the next reply is to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Plan,
+    Do,
+}
+
+impl Dialogue for Restore {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        match (last, self.stage) {
+            (None, _) => match several::targets(known, &self.pods) {
+                Ok(pods) => {
+                    self.targets = pods;
+                    self.call(true)
+                }
+                Err(end) => Next::End(end),
+            },
+            (Some(Reply::Results(results)), Stage::Plan) => self.planned(known, results),
+            (Some(Reply::Confirmed), _) => self.carry_out(),
+            (Some(Reply::Results(results)), Stage::Do) => Next::End(self.done(known, results)),
+            (Some(Reply::Picked(_)), _) => Next::End(End::default()),
+        }
+    }
+}
+
+impl Restore {
+    fn call(&self, plan: bool) -> Next {
+        let method = Method::RestorePods { tree: self.tree, plan };
+        let to = |pod: &PodName| Request::to(pod.clone(), method.clone());
+        Next::Call(self.targets.iter().map(to).collect())
+    }
+
+    fn carry_out(&mut self) -> Next {
+        self.stage = Stage::Do;
+        self.call(false)
+    }
+
+    /// The plans are known. A plan that holds no news is carried out at once.
+    fn planned(&mut self, known: &Known<'_>, results: Vec<Result<Event, Refusal>>) -> Next {
+        let steps = self.take_plans(results);
+        if self.targets.is_empty() {
+            return Next::End(End::refused(Why::Failed, self.refused.join(" · ")));
+        }
+        if self.plan {
+            let lines = steps.iter().map(|step| ("", line(step))).collect();
+            let title = format!("plan for {}: nothing is done yet", list(&self.targets));
+            return Next::End(End { said: Said::Sheet { title, lines }, action: None });
+        }
+        let alone = self.targets.len() == 1 && !several::uses_marks(known, &self.pods);
+        // The host itself says why a Pod cannot come back.
+        let hopeless = steps.iter().all(|step| step.what == Restoring::Impossible);
+        if hopeless || alone && steps.iter().all(is_trivial) {
+            return self.carry_out();
+        }
+        let question = steps.iter().map(line).collect::<Vec<_>>().join("\n");
+        Next::Confirm(Confirm { question, enter: "restore", unasked: Unasked::Does })
+    }
+
+    /// The steps of all plans, each Pod once. A Pod that has no plan is left out, and its reason kept.
+    fn take_plans(&mut self, results: Vec<Result<Event, Refusal>>) -> Vec<PlanStep> {
+        let pods = std::mem::take(&mut self.targets);
+        let alone = pods.len() == 1;
+        let mut steps: Vec<PlanStep> = Vec::new();
+        for (pod, result) in pods.into_iter().zip(results) {
+            match result {
+                Ok(event) => {
+                    let new = plan_of(event).into_iter();
+                    for step in new {
+                        if !steps.iter().any(|known| known.name == step.name) {
+                            steps.push(step);
+                        }
+                    }
+                    self.targets.push(pod);
+                }
+                Err(refusal) if alone => self.refused.push(refusal.message),
+                Err(refusal) => self.refused.push(format!("{pod}: {}", refusal.message)),
+            }
+        }
+        steps
+    }
+
+    fn done(&mut self, known: &Known<'_>, results: Vec<Result<Event, Refusal>>) -> End {
+        let steps = self.take_plans(results);
+        let mut said = std::mem::take(&mut self.refused);
+        let complete = said.is_empty();
+        if !steps.is_empty() {
+            said.push(sentence(known, &steps));
+        }
+        let text = said.join(" · ");
+        if complete { End::done(text) } else { End::refused(Why::Failed, text) }
+    }
+}
+
+fn plan_of(event: Event) -> Vec<PlanStep> {
+    match event {
+        Event::Plan { steps, .. } => steps,
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a Pod comes back with everything it had and nothing that was cut off.
+fn is_trivial(step: &PlanStep) -> bool {
+    let plain = match step.what {
+        Restoring::AlreadyLive | Restoring::Idle | Restoring::StaysStopped => true,
+        Restoring::Paused | Restoring::Impossible => false,
+    };
+    plain && step.notes.is_empty()
+}
+
+/// What a restore did, in one sentence.
+fn sentence(known: &Known<'_>, steps: &[PlanStep]) -> String {
+    let names = |what: Restoring| {
+        let those = steps.iter().filter(|step| step.what == what);
+        those.map(|step| step.name.as_str()).collect::<Vec<_>>()
+    };
+    let (idle, paused) = (names(Restoring::Idle), names(Restoring::Paused));
+    let mut said = Vec::new();
+    match idle.as_slice() {
+        [] => {}
+        [one] => said.push(format!("{one} is back; nothing was run or sent again")),
+        more => said.push(format!("{} are back; nothing was run or sent again", more.join(", "))),
+    }
+    let resume = known.spell("resume");
+    said.extend(paused.iter().map(|name| format!("{name} is back, paused; {resume} goes on")));
+    if said.is_empty() {
+        said.extend(names(Restoring::AlreadyLive).first().map(|n| format!("{n} is live already")));
+    }
+    let impossible = steps.iter().filter(|step| step.what == Restoring::Impossible);
+    said.extend(impossible.map(line));
+    let kept = |step: &&PlanStep| !matches!(step.what, Restoring::Paused | Restoring::Impossible);
+    for step in steps.iter().filter(kept).filter(|step| !step.notes.is_empty()) {
+        said.push(format!("{}: {}", step.name, step.notes.join(" · ")));
+    }
+    match names(Restoring::StaysStopped).len() {
+        0 => {}
+        1 => said.push("one below stays stopped".into()),
+        many => said.push(format!("{many} below stay stopped")),
+    }
+    said.join(" · ")
+}
+
+/// What becomes of one Pod, in a line.
+pub fn line(step: &PlanStep) -> String {
+    let will = match step.what {
+        Restoring::AlreadyLive => "is live already",
+        Restoring::Idle => "comes back idle",
+        Restoring::Paused => "comes back paused: a turn was cut off",
+        Restoring::StaysStopped => "stays stopped",
+        Restoring::Impossible => "cannot come back",
+    };
+    let notes: String = step.notes.iter().map(|note| format!(" · {note}")).collect();
+    format!("{} {will}{notes}", step.name)
+}

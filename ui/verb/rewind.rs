@@ -1,0 +1,128 @@
+//! `:rewind`: goes back to before one of your messages.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::several::confirm;
+use crate::verb::{Dialogue, End, Known, Next, Pick, Reply, Request, Safety, Verb, Why, of, verb};
+use clap::Args;
+use yoi::protocol::{Event, Method, PodName, RewindTarget};
+
+pub static VERB: Verb = of::<Rewind>(Verb {
+    safety: Safety::TypedOnly,
+    more: &[
+        "Without a number it lists your messages, the last one first. A rewind that drops calls of tools \
+         asks first: what they did to files stays done.",
+    ],
+    ..verb("rewind", "go back to before one of your messages")
+});
+
+#[derive(Args)]
+struct Rewind {
+    /// The number of the message
+    #[arg(value_name = "TURN", value_parser = number)]
+    turn: Option<usize>,
+    #[arg(skip)]
+    pod: Option<PodName>,
+    /// Newest first.
+    #[arg(skip)]
+    targets: Vec<RewindTarget>,
+    #[arg(skip)]
+    chosen: Option<RewindTarget>,
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("`{text}` is no turn; :rewind lists them"))
+}
+
+impl Dialogue for Rewind {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        match last {
+            None => or_end(known.target(None).map(|pod| {
+                self.pod = Some(pod.clone());
+                Next::call(Request::to(pod, Method::ListRewindTargets))
+            })),
+            Some(Reply::Picked(at)) => match self.targets.get(at).cloned() {
+                Some(target) => self.choose(target),
+                None => Next::End(End::default()),
+            },
+            Some(Reply::Confirmed) => self.go(),
+            Some(reply) if self.chosen.is_some() => {
+                or_end(reply.single().map(|_| Next::End(End::done(self.sentence()))))
+            }
+            Some(reply) => or_end(reply.single().map(|event| self.listed(event))),
+        }
+    }
+}
+
+impl Rewind {
+    fn name(&self) -> &str {
+        self.pod.as_ref().map_or("the Pod", PodName::as_str)
+    }
+
+    /// The messages are known: one of them was named, or one is to be chosen.
+    fn listed(&mut self, event: Event) -> Next {
+        let Event::RewindTargets { head_entries, targets } = event else {
+            return Next::End(End::refused(Why::Failed, "the host did not list the messages"));
+        };
+        self.targets = targets;
+        self.targets.reverse();
+        let Some(turn) = self.turn else { return self.list(head_entries) };
+        match self.targets.iter().find(|target| target.turn_index == turn).cloned() {
+            Some(target) => self.choose(target),
+            None => {
+                let text = format!("{} has no turn {turn}; :rewind lists them", self.name());
+                Next::End(End::refused(Why::Usage, text))
+            }
+        }
+    }
+
+    fn list(&self, head: usize) -> Next {
+        if self.targets.is_empty() {
+            let text = format!("{} has nothing to go back to", self.name());
+            return Next::End(End::told(text));
+        }
+        let row = |target: &RewindTarget| {
+            let dropped = head.saturating_sub(target.truncate_entries);
+            let help = match &target.disabled_reason {
+                Some(reason) if !target.eligible => reason.clone(),
+                _ => format!("drops {dropped} entries"),
+            };
+            (format!("{}  {}", target.turn_index, target.preview.replace('\n', " ")), help)
+        };
+        let rows = self.targets.iter().map(row).collect();
+        Next::Pick(Pick { title: format!("rewind {} to before", self.name()), rows })
+    }
+
+    /// Goes back, after a question when a rewind does not undo everything.
+    fn choose(&mut self, target: RewindTarget) -> Next {
+        if !target.eligible {
+            let why = target.disabled_reason;
+            let why = why.unwrap_or_else(|| "the Pod cannot go back there".into());
+            return Next::End(End::refused(Why::Failed, why));
+        }
+        let question = target
+            .warning
+            .as_ref()
+            .map(|warning| format!("go back to before “{}”? {warning}", target.preview));
+        self.chosen = Some(target);
+        match question {
+            Some(question) => confirm(question, "rewind"),
+            None => self.go(),
+        }
+    }
+
+    fn go(&self) -> Next {
+        match (&self.pod, &self.chosen) {
+            (Some(pod), Some(target)) => {
+                let expected_head_entries = target.expected_head_entries;
+                let method = Method::Rewind { target: target.id, expected_head_entries };
+                Next::call(Request::to(pod.clone(), method))
+            }
+            _ => Next::End(End::default()),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let preview = self.chosen.as_ref().map_or("", |target| target.preview.as_str());
+        format!("rewound {} to before: {}", self.name(), preview.replace('\n', " "))
+    }
+}

@@ -1,0 +1,118 @@
+//! What verbs that take several Pods share: all are named in one question, each gets a request of its own,
+//! and one sentence says what came of them.
+
+use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
+use yoi::protocol::{Event, Method, PodName, Refusal};
+
+/// What is different from verb to verb.
+pub trait Each {
+    /// The request that each Pod gets.
+    fn method(&self) -> Method;
+    /// What is asked about several Pods, or about marked ones.
+    fn question(&self, pods: &str) -> String;
+    /// What Enter does then.
+    fn enter(&self) -> &'static str;
+    /// What is said of the Pods for which it was done.
+    fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String;
+}
+
+/// How far the dialogue has come.
+#[derive(Clone, Debug, Default)]
+pub struct Several {
+    pods: Vec<PodName>,
+}
+
+impl Several {
+    /// The next step for these Pods.
+    pub fn next(
+        &mut self,
+        known: &Known<'_>,
+        last: Option<Reply>,
+        named: &[PodName],
+        each: &dyn Each,
+    ) -> Next {
+        match last {
+            None => match targets(known, named) {
+                Err(end) => Next::End(end),
+                Ok(pods) => {
+                    self.pods = pods;
+                    if self.pods.len() > 1 || uses_marks(known, named) {
+                        let question = each.question(&list(&self.pods));
+                        return confirm(question, each.enter());
+                    }
+                    self.call(each.method())
+                }
+            },
+            Some(Reply::Confirmed) => self.call(each.method()),
+            Some(Reply::Results(results)) => Next::End(ended(known, &self.pods, results, each)),
+            Some(Reply::Picked(_)) => Next::End(End::default()),
+        }
+    }
+
+    fn call(&self, method: Method) -> Next {
+        let to = |pod: &PodName| Request::to(pod.clone(), method.clone());
+        Next::Call(self.pods.iter().map(to).collect())
+    }
+}
+
+/// The Pods that are meant: those named, each once; else the marked ones; else the selected one.
+pub fn targets(known: &Known<'_>, named: &[PodName]) -> Result<Vec<PodName>, End> {
+    if uses_marks(known, named) {
+        return Ok(known.marked.to_vec());
+    }
+    if named.is_empty() {
+        return known.target(None).map(|pod| vec![pod]);
+    }
+    let mut pods: Vec<PodName> = Vec::new();
+    for name in named {
+        let name = known.find(name)?.name.clone();
+        if !pods.contains(&name) {
+            pods.push(name);
+        }
+    }
+    Ok(pods)
+}
+
+/// Whether the marked Pods are meant.
+pub fn uses_marks(known: &Known<'_>, named: &[PodName]) -> bool {
+    named.is_empty() && !known.marked.is_empty()
+}
+
+/// A question that has to be answered.
+pub fn confirm(question: String, enter: &'static str) -> Next {
+    Next::Confirm(Confirm { question, enter, unasked: Unasked::Asks })
+}
+
+/// The sentence for all results: first what failed, each with its Pod, then what was done.
+pub fn ended(
+    known: &Known<'_>,
+    pods: &[PodName],
+    results: Vec<Result<Event, Refusal>>,
+    each: &dyn Each,
+) -> End {
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for (pod, result) in pods.iter().zip(results) {
+        match result {
+            Ok(event) => done.push((pod.clone(), event)),
+            Err(refusal) if pods.len() == 1 => failed.push(refusal.message),
+            Err(refusal) => failed.push(format!("{pod}: {}", refusal.message)),
+        }
+    }
+    if failed.is_empty() {
+        return End::done(each.said(known, &done));
+    }
+    if !done.is_empty() {
+        failed.push(each.said(known, &done));
+    }
+    End::refused(Why::Failed, failed.join(" · "))
+}
+
+/// `a, b, c`.
+pub fn list(pods: &[PodName]) -> String {
+    pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The Pods of results.
+pub fn names(done: &[(PodName, Event)]) -> String {
+    done.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,158 @@
+//! `:stop`: stops Pods, or everything below them, too.
+
+use crate::pane::scope;
+use crate::verb::several::{Each, confirm, ended, list, targets, uses_marks};
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
+use clap::Args;
+use std::fmt::Write as _;
+use yoi::protocol::{Event, Method, PodName, State, StoppedPod};
+use yoi::scope::Permission;
+
+pub static VERB: Verb = of::<Stop>(Verb {
+    safety: Safety::TypedOnly,
+    more: &[
+        "Stops the Pod: it has 5 s to finish, then everything it started is ended. What it was lent \
+         goes back at once. :restore brings it back.",
+        "With --tree everything below it is stopped too, after it was named. Several Pods are stopped \
+         after one question; those that could not be stopped are listed.",
+        crate::verb::help::MARKS,
+        "Esc and Ctrl+C only pause a turn; :cancel drops it.",
+    ],
+    ..verb("stop", "stop Pods, or everything below them too; :restore brings them back")
+});
+
+#[derive(Args)]
+struct Stop {
+    /// The Pods; none is the selected one
+    #[arg(value_name = "POD")]
+    pods: Vec<PodName>,
+    /// Stop everything below them, too
+    #[arg(long)]
+    tree: bool,
+    /// Stop every Pod
+    #[arg(long, conflicts_with_all = ["pods", "tree"])]
+    all: bool,
+    #[arg(skip)]
+    targets: Vec<PodName>,
+}
+
+impl Dialogue for Stop {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        match last {
+            None => self.begin(known),
+            Some(Reply::Confirmed) => self.call(),
+            Some(Reply::Results(results)) => Next::End(ended(known, &self.targets, results, self)),
+            Some(Reply::Picked(_)) => Next::End(End::default()),
+        }
+    }
+}
+
+impl Stop {
+    fn begin(&mut self, known: &Known<'_>) -> Next {
+        self.targets = match self.all {
+            true => live(known).cloned().collect(),
+            false => match targets(known, &self.pods) {
+                Ok(pods) => pods,
+                Err(end) => return Next::End(end),
+            },
+        };
+        if self.targets.is_empty() {
+            return Next::End(End::told("every pod is stopped already"));
+        }
+        match self.confirmation(known) {
+            Some(question) => confirm(question, self.enter()),
+            None => self.call(),
+        }
+    }
+
+    /// What is asked before more is stopped than one Pod that was named.
+    fn confirmation(&self, known: &Known<'_>) -> Option<String> {
+        let heads = list(&self.targets);
+        let below = self.below(known);
+        if self.tree && below.len() > 1 {
+            let them = if self.targets.len() > 1 { "them" } else { "it" };
+            let all = list(&below);
+            return Some(format!("stop {} Pods, {heads} and all below {them}: {all}", below.len()));
+        }
+        let marks = !self.all && uses_marks(known, &self.pods);
+        (marks || self.targets.len() > 1).then(|| self.question(&heads))
+    }
+
+    /// The live Pods among these and below them, each once.
+    fn below(&self, known: &Known<'_>) -> Vec<PodName> {
+        let mut names: Vec<PodName> = Vec::new();
+        for info in self.targets.iter().flat_map(|pod| known.family.subtree(pod)) {
+            if info.state != State::Stopped && !names.contains(&info.name) {
+                names.push(info.name.clone());
+            }
+        }
+        names
+    }
+
+    fn call(&self) -> Next {
+        let stop = |pod: &PodName| Request::to(pod.clone(), self.method());
+        Next::Call(self.targets.iter().map(stop).collect())
+    }
+}
+
+fn live<'a>(known: &Known<'a>) -> impl Iterator<Item = &'a PodName> {
+    let live = known.family.all().iter().filter(|info| info.state != State::Stopped);
+    live.map(|info| &info.name)
+}
+
+impl Each for Stop {
+    fn method(&self) -> Method {
+        Method::StopPods { tree: self.tree }
+    }
+
+    fn question(&self, pods: &str) -> String {
+        format!("stop {pods}?")
+    }
+
+    fn enter(&self) -> &'static str {
+        if self.tree { "stop them" } else { "stop" }
+    }
+
+    fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+        let lists: Vec<(&PodName, &[StoppedPod])> =
+            done.iter().map(|(name, reply)| (name, stopped_of(reply))).collect();
+        sentence(known, &lists)
+    }
+}
+
+fn stopped_of(reply: &Event) -> &[StoppedPod] {
+    match reply {
+        Event::PodsStopped { stopped } => stopped,
+        _ => &[],
+    }
+}
+
+/// The Pods that were stopped, and which of their scope went back to which Pod; one list for each Pod that
+/// was named.
+fn sentence(known: &Known<'_>, lists: &[(&PodName, &[StoppedPod])]) -> String {
+    // Children come first: the last is the one that was named.
+    let named: Vec<_> = lists.iter().filter_map(|(_, list)| list.last()).collect();
+    let named: Vec<_> = named.into_iter().map(|pod| pod.name.as_str()).collect();
+    let stopped: Vec<&StoppedPod> = lists.iter().flat_map(|(_, list)| list.iter().rev()).collect();
+    if stopped.is_empty() {
+        let names: Vec<_> = lists.iter().map(|(name, _)| name.as_str()).collect();
+        let are = if names.len() > 1 { "are" } else { "is" };
+        return format!("{} {are} stopped already", names.join(", "));
+    }
+    let names: Vec<_> = stopped.iter().map(|pod| pod.name.as_str()).collect();
+    let mut text = format!("stopped {}", names.join(", "));
+    for pod in &stopped {
+        // A path lent for reading was never gone from its lender.
+        let mut back = pod.returned.clone();
+        back.retain(|rule| rule.permission == Permission::Write);
+        let lender = pod.lender.as_ref().filter(|name| !names.contains(&name.as_str()));
+        let Some(lender) = lender.filter(|_| !back.is_empty()) else { continue };
+        // Writing into a string cannot fail.
+        let _ = write!(text, " · {lender} has {} again", scope::rules(&back));
+    }
+    let tree = if lists.iter().any(|(_, list)| list.len() > 1) { " --tree" } else { "" };
+    let them = if stopped.len() == 1 { "it" } else { "them" };
+    let restore = known.spell(&format!("restore {}{tree}", named.join(" ")));
+    let _ = write!(text, " · {restore} brings {them} back");
+    text
+}

@@ -1,0 +1,255 @@
+use super::complete::{Sources, complete};
+use super::line::{complete_verb, offered, read};
+use super::*;
+use crate::app::family::Family;
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::path::Path;
+use yoi::protocol::method::NewPod;
+use yoi::protocol::{Method, PodName, Segment, State};
+
+fn pod(name: &str) -> PodName {
+    PodName::parse(name).expect("a name")
+}
+
+fn family(states: &[(&str, State)]) -> Family {
+    let info = |&(name, state): &(&str, State)| crate::app::tests::pod(name, state);
+    let mut family = Family::default();
+    family.replace(states.iter().map(info).collect(), Vec::new(), Vec::new());
+    family
+}
+
+/// The first step of a line, with `alice` selected.
+fn first(line: &str) -> Next {
+    let family = family(&[("alice", State::Idle), ("bob", State::Idle)]);
+    let (env, selected) = (BTreeMap::new(), pod("alice"));
+    let known = Known {
+        family: &family,
+        selected: Some(&selected),
+        marked: &[],
+        cwd: Path::new("/repo"),
+        model: None,
+        env: &env,
+        now: 0,
+        zone: &TimeZone::UTC,
+        way: Way::Line,
+    };
+    let mut line = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}"));
+    line.dialogue.next(&known, None)
+}
+
+fn requests(line: &str) -> Vec<(Option<String>, Method)> {
+    match first(line) {
+        Next::Call(requests) => {
+            requests.into_iter().map(|r| (r.pod.map(|pod| pod.to_string()), r.method)).collect()
+        }
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn to(name: &str, method: Method) -> Vec<(Option<String>, Method)> {
+    vec![(Some(name.into()), method)]
+}
+
+#[test]
+fn a_directory_with_a_blank_in_its_name_can_be_typed() {
+    let new = NewPod { name: Some(pod("app")), cwd: "/repo/my dir".into(), ..NewPod::default() };
+    for line in [r#"new app --cwd "my dir""#, "new app --cwd 'my dir'", r"new app --cwd my\ dir"] {
+        assert_eq!(requests(line), [(None, Method::New(new.clone()))], "{line}");
+    }
+    assert_eq!(requests("who 'my dir'"), [(None, Method::Who { path: "/repo/my dir".into() })]);
+}
+
+#[test]
+fn free_text_at_the_end_of_a_line_stays_as_it_was_typed() {
+    for (line, text) in [
+        ("send bob don't  stop", "don't  stop"),
+        ("send bob \"quoted\" --tree", "\"quoted\" --tree"),
+        (":send bob  fix it, please ", "fix it, please"),
+        ("send bob --help", "--help"),
+    ] {
+        let input = vec![Segment::Text { content: text.into() }];
+        assert_eq!(requests(line), to("bob", Method::Send { input, queue: true }), "{line}");
+    }
+}
+
+#[test]
+fn a_bad_line_says_what_is_wrong_in_one_line() {
+    for (line, said) in [
+        (":", "type a verb; :help lists them"),
+        (":stpo", "no verb :stpo; did you mean :stop?"),
+        (":zzz", "no verb :zzz; :help lists them"),
+        (":open", "usage: :open <pod>"),
+        (":open a/b", "invalid pod name: a/b"),
+        (":quit now", ":quit takes no argument; `now` is one"),
+        (
+            ":new a b",
+            "`b` is one too many: :new [name] [--cwd dir] [--model model] [--profile profile]",
+        ),
+        (":new --fast", ":new has no option --fast"),
+        (":new --cwd", ":new --cwd <dir> needs its value"),
+        (":new --cwd 'a", ":new: the quote ' is not closed"),
+        (":stop --fast", ":stop has no option --fast"),
+        (":stop --all --tree", ":stop: --all and --tree exclude each other"),
+        (":lend a b", "usage: :lend <from> <to> <path> [--read]"),
+        (":policy revoke x", "`x` is no rule; :policy lists them"),
+        (":fork --at x", "`x` is no entry"),
+        (":pin 10", "`10` is no slot: they are 1 to 9"),
+        (":rewind x", "`x` is no turn; :rewind lists them"),
+        (":send bob", "usage: :send <pod> <text>"),
+    ] {
+        let error = read(line, Way::Line).err().unwrap_or_else(|| panic!("{line} was read"));
+        assert_eq!(error, said, "{line}");
+        assert!(!error.contains('\n'), "{line}");
+    }
+}
+
+#[test]
+fn the_flag_help_opens_the_page_of_the_verb() {
+    for line in ["stop --help", "stop a -h", "help stop", "help :stop"] {
+        let Next::End(End { said: Said::Sheet { title, .. }, .. }) = first(line) else {
+            panic!("{line}")
+        };
+        assert_eq!(title, "help: stop", "{line}");
+    }
+}
+
+#[test]
+fn a_verb_of_the_screen_says_so_elsewhere() {
+    let why = read(":theme day", Way::Command).err().expect("no screen");
+    assert_eq!(why, ":theme needs the screen: start yoi without --no-ui, -p and -c");
+}
+
+#[test]
+fn a_verb_means_the_selected_pod_unless_it_names_one() {
+    let stop = |tree| Method::StopPods { tree };
+    assert_eq!(requests("stop"), to("alice", stop(false)));
+    assert_eq!(requests("stop bob --tree"), to("bob", stop(true)));
+    assert_eq!(requests("stop BOB"), to("bob", stop(false)));
+    assert_eq!(requests("pause"), to("alice", Method::Pause));
+    let plan = Method::RestorePods { tree: false, plan: true };
+    assert_eq!(requests("restore bob"), to("bob", plan));
+    let Next::End(end) = first("stop carol") else { panic!("no such Pod") };
+    assert!(matches!(end.said, Said::Refused(Why::NotThere, _)), "{end:?}");
+}
+
+#[test]
+fn several_pods_are_named_in_one_question() {
+    let asked = |line| match first(line) {
+        Next::Confirm(confirm) => confirm.question,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(asked("stop alice bob alice"), "stop alice, bob?");
+    assert_eq!(asked("stop --all"), "stop alice, bob?");
+    assert_eq!(asked("pause alice bob"), "pause alice, bob?");
+}
+
+#[test]
+fn every_verb_asks_only_as_its_safety_says() {
+    for verb in LIST {
+        if let Ok(Next::Confirm(confirm)) =
+            std::panic::catch_unwind(|| first(&format!("{} alice bob", verb.name)))
+        {
+            assert_ne!(verb.safety, Safety::Harmless, "{}: {confirm:?}", verb.name);
+        }
+    }
+}
+
+#[test]
+fn the_arguments_of_every_verb_hold_together() {
+    for verb in LIST {
+        verb.line().debug_assert();
+        assert!(
+            !verb.help.ends_with('.') && verb.help.chars().next().is_some_and(char::is_lowercase)
+        );
+        assert_eq!(LIST.iter().filter(|other| other.name == verb.name).count(), 1, "{}", verb.name);
+        for argument in verb.line().get_arguments() {
+            assert!(argument.get_help().is_some(), "{} {}: no help", verb.name, source(argument));
+        }
+    }
+}
+
+#[test]
+fn usage_names_arguments_then_options() {
+    let usage = |name| find(name).expect("a verb").usage();
+    assert_eq!(usage("stop"), "[pod …] [--tree] [--all]");
+    assert_eq!(usage("rm"), "<pod …>");
+    assert_eq!(usage("lend"), "<from> <to> <path> [--read]");
+    assert_eq!(usage("policy"), "[revoke <n>]");
+    assert_eq!(usage("send"), "<pod> <text>");
+    assert_eq!(usage("zoom"), "");
+}
+
+#[test]
+fn help_on_peer_says_that_the_other_side_is_not_asked_and_what_it_gives() {
+    let text = find("peer").expect("a verb").about().join(" ");
+    for said in ["is not asked", "need not be live", "may send each other messages", "nothing else"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn only_a_known_verb_as_the_whole_first_word_is_offered() {
+    assert_eq!(offered("/stop alice"), Some("stop alice".into()));
+    assert_eq!(offered(" exit "), Some("quit".into()));
+    assert_eq!(offered(":q"), Some("quit".into()));
+    assert_eq!(offered(":peer bob"), Some("peer bob".into()));
+    assert_eq!(offered("/stopper"), None);
+    assert_eq!(offered("/usr/bin/stop is what?"), None);
+    assert_eq!(offered("exit the loop early"), None);
+    assert_eq!(offered("/help\nand more"), None);
+}
+
+#[test]
+fn an_unambiguous_beginning_is_completed() {
+    assert_eq!(complete_verb("pau"), Some("pause".into()));
+    assert_eq!(complete_verb("sto bob"), Some("stop bob".into()));
+    assert_eq!(complete_verb("re"), None);
+    assert_eq!(complete_verb("stop"), None);
+}
+
+#[test]
+fn marks_stand_for_the_pods_of_a_verb_that_names_none() {
+    let means = |line| line::means_marks(line).map(|verb| verb.name);
+    assert_eq!(means("stop --tree"), Some("stop"));
+    assert_eq!(means(":rm"), Some("rm"));
+    for line in ["stop scout", "explain", "model x", "nonsense", ""] {
+        assert_eq!(means(line), None, "{line}");
+    }
+}
+
+#[test]
+fn words_complete_by_what_they_can_be() {
+    let sources = Sources {
+        pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
+        models: vec!["anthropic/claude".into(), "openai/gpt".into()],
+        paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
+        themes: vec!["night".into(), "day".into()],
+    };
+    let texts = |line: &str| {
+        let found = complete(line, &sources);
+        found.candidates.into_iter().map(|c| c.text).collect::<Vec<_>>()
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(texts("").len(), LIST.len());
+    assert_eq!(texts("res")[..2], ["restore", "resume"]);
+    assert_eq!(texts("stop "), ["alice", "bob"]);
+    assert_eq!(texts("stop bo"), ["bob"]);
+    assert_eq!(texts("stop bob "), ["alice"]);
+    assert_eq!(texts("open bob "), none);
+    assert_eq!(texts("pin 3 a"), ["alice"]);
+    assert_eq!(texts("send bo"), ["bob"]);
+    assert_eq!(texts("send bob hel"), none);
+    assert_eq!(texts("send bob don't he"), none);
+    assert_eq!(texts("model gpt"), ["openai/gpt"]);
+    assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
+    assert_eq!(texts("theme d"), ["day"]);
+    assert_eq!(texts("stop --tr"), ["--tree"]);
+    assert_eq!(texts("lend alice "), ["bob"]);
+    assert_eq!(texts("lend alice bob d"), ["'/repo/my docs'"]);
+    assert_eq!(complete("who '/repo/my", &sources).start, 4);
+    assert_eq!(texts("who ui"), ["/repo/ui"]);
+    assert_eq!(texts("policy re"), ["revoke"]);
+    assert_eq!(texts("help sto"), ["stop", "restore"]);
+}

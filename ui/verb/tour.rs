@@ -1,0 +1,18 @@
+//! `:tour`: plays a small real story.
+
+use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
+use clap::Args;
+
+pub static VERB: Verb = of::<Tour>(Verb {
+    ways: SCREEN,
+    ..verb("tour", "play a small real story in a temporary directory")
+});
+
+#[derive(Args)]
+struct Tour {}
+
+impl Dialogue for Tour {
+    fn next(&mut self, _known: &Known<'_>, _last: Option<Reply>) -> Next {
+        Next::End(End::act(Action::Tour))
+    }
+}

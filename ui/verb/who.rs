@@ -1,0 +1,45 @@
+//! `:who`: says which Pods may read or write a path.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use clap::Args;
+use std::path::PathBuf;
+use yoi::protocol::{Event, Method, PathHolder};
+use yoi::scope::Permission;
+
+pub static VERB: Verb = of::<Who>(verb("who", "say which Pods may read or write a path"));
+
+#[derive(Args)]
+struct Who {
+    /// The file or directory
+    path: PathBuf,
+}
+
+impl Dialogue for Who {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let Some(reply) = last else {
+            return Next::call(Request::host(Method::Who { path: known.cwd.join(&self.path) }));
+        };
+        or_end(reply.single().map(|event| {
+            Next::End(End::answer(match event {
+                Event::Holders { holders } => sentence(&holders),
+                _ => sentence(&[]),
+            }))
+        }))
+    }
+}
+
+fn sentence(holders: &[PathHolder]) -> String {
+    if holders.is_empty() {
+        return "no Pod may read or write it".into();
+    }
+    let one = |holder: &PathHolder| {
+        let may = match holder.permission {
+            Permission::Read => "reads",
+            Permission::Write => "writes",
+        };
+        let from = holder.lender.as_ref().map(|lender| format!(" (lent by {lender})"));
+        format!("{} {may}{}", holder.pod, from.unwrap_or_default())
+    };
+    holders.iter().map(one).collect::<Vec<_>>().join(" · ")
+}
