@@ -233,7 +233,7 @@ fn a_verb_that_asks_is_not_carried_out_without_a_terminal_and_yes() {
         assert!(done.err.contains("delete a and its transcript for good?"), "{args:?}: {done:?}");
         assert!(done.last_words().contains("--yes"), "{args:?}: {done:?}");
     }
-    let piped = bench.yoi_reading(&["--no-ui"], ":rm a\ny\n");
+    let piped = bench.yoi_reading(&["--no-ui"], ":rm a\n");
     assert_eq!(piped.code, Some(3), "{piped:?}");
     assert!(bench.pod("a").is_some(), "a pod is not deleted unasked");
     bench.yoi(&["restore", "a"]);
