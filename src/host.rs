@@ -126,6 +126,8 @@ pub(crate) struct Inner {
     pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
     /// Records that could not be read; they hide no other.
     pub(crate) damaged: watch::Sender<Arc<Vec<DamagedRow>>>,
+    /// The tools that Pods have now.
+    pub(crate) tools: watch::Sender<crate::tools::ToolSet>,
     /// Where Pods' own tools ask.
     pub(crate) pod_api: mpsc::Sender<Request>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
@@ -228,6 +230,7 @@ impl Host {
             feed,
             peers: watch::Sender::default(),
             damaged: watch::Sender::default(),
+            tools: watch::Sender::default(),
             pod_api,
             members: watch::Sender::default(),
             asks: watch::Sender::default(),

@@ -48,6 +48,8 @@ pub struct Setup {
     /// `None`: no model is known, and a message is answered with what is missing.
     pub model: Option<(Model, Provider)>,
     pub tools: tools::Context,
+    /// The tools that are there now; they may come and go while the run lasts.
+    pub tool_set: watch::Receiver<tools::ToolSet>,
     pub limits: Limits,
     pub policy: retry::Policy,
     pub rules: Policy,
@@ -204,6 +206,8 @@ pub(crate) struct Run {
     /// Whether a model said or a tool did anything yet, or mail was taken that is told only once.
     pub(crate) acted: bool,
     requests: u32,
+    /// The tools that the model was offered last: its calls are calls of these.
+    pub(crate) offered: tools::ToolSet,
 }
 
 /// Runs until the model is done or something stops it. The mind comes back with what it learned,
@@ -227,7 +231,9 @@ pub async fn run(
             return (None, End::Failed(refusal));
         }
     };
-    let mut run = Run { setup, mind, ports, first: None, trigger: None, acted: false, requests: 0 };
+    let offered = setup.tool_set.borrow().clone();
+    let mut run =
+        Run { setup, mind, ports, first: None, trigger: None, acted: false, requests: 0, offered };
     let end = run.all(start).await;
     let healthy = !matches!(&end, End::Failed(r) if r.code == ErrorCode::Internal);
     (healthy.then_some(run.mind), end)

@@ -16,6 +16,7 @@ mod read;
 mod replace;
 mod spill;
 pub mod tasks;
+mod tool_set;
 mod touch;
 mod walk;
 mod write;
@@ -27,13 +28,13 @@ use crate::protocol::{EntryId, FileMark, PodName};
 use crate::sandbox::{Need, Person};
 use crate::scope::Scope;
 use fault::Fault;
-use futures_util::FutureExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
+pub use bash::CommandTime;
+pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};
 
 /// Bytes of content a result holds, when nothing else is configured.
@@ -65,7 +66,7 @@ pub struct Reading {
     pub upto: EntryId,
 }
 
-/// A tool as it is offered to a model.
+/// A built-in tool.
 pub struct Tool {
     pub name: &'static str,
     pub description: &'static str,
@@ -122,6 +123,8 @@ pub struct Context {
     pub old_nofile: Option<u64>,
     /// yoi's own directories: no command gets at them, whatever it was granted.
     pub own: Vec<PathBuf>,
+    /// How long a command may take.
+    pub command_time: CommandTime,
     /// What other live Pods write: no command writes there, whatever it was granted.
     pub others: Vec<PathBuf>,
     /// What this call was granted beyond the scope, before it began.
@@ -140,7 +143,7 @@ pub struct Done {
     pub tasks: Option<tasks::Tasks>,
 }
 
-/// Every tool, by name.
+/// Every built-in tool, by name; [`ToolSet`] is what a Pod has.
 pub const TABLE: &[Tool] = &[
     Tool {
         name: "Bash",
@@ -263,14 +266,9 @@ pub const TABLE: &[Tool] = &[
     },
 ];
 
-/// The tool of this name.
+/// The built-in tool of this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TABLE.iter().find(|tool| tool.name == name)
-}
-
-/// All tools as a model is told about them.
-pub fn specs() -> Vec<ToolSpec> {
-    TABLE.iter().map(Tool::spec).collect()
 }
 
 impl Tool {
@@ -281,32 +279,6 @@ impl Tool {
             description: self.description.into(),
             schema: (self.schema)(),
         }
-    }
-}
-
-/// Carries out one call. Never fails outward: what goes wrong is an output for the model.
-/// `arguments` is JSON text; `live` gets the output of a command while it runs, bounded.
-pub async fn run(
-    name: &str,
-    arguments: &str,
-    ctx: &Context,
-    cancel: &CancellationToken,
-    live: &mut (dyn FnMut(String) + Send),
-) -> Done {
-    let Some(tool) = find(name) else {
-        return Done { output: Output::error(format!("Tool '{name}' not found")), tasks: None };
-    };
-    let work = act(tool, arguments, ctx, cancel, live);
-    let result = match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(result) => result,
-        Err(_) => Err(Fault::Internal(format!("{name} broke off; nothing more is known"))),
-    };
-    match result {
-        Ok(mut done) => {
-            done.output.bound(ctx.max_output);
-            done
-        }
-        Err(fault) => Done { output: Output::failed(&fault), tasks: None },
     }
 }
 

@@ -397,9 +397,6 @@ impl Pod {
             Some(choice) => (choice.model.wire.name().to_owned(), choice.model.model.clone()),
             None => (String::new(), String::new()),
         };
-        let mut tools: Vec<String> =
-            crate::tools::TABLE.iter().map(|tool| tool.name.to_owned()).collect();
-        tools.sort();
         Subscription {
             greeting: Greeting {
                 pod_name: self.row.name.to_string(),
@@ -407,7 +404,7 @@ impl Pod {
                 provider: wire,
                 model,
                 scope_summary: self.granted.borrow().scope.summary(),
-                tools,
+                tools: self.shared.tools.borrow().names(),
                 context_window: info.context_window,
                 context_tokens: info.context_tokens,
             },

@@ -14,6 +14,7 @@ mod family;
 mod histories;
 mod kept;
 mod records;
+mod tools;
 mod turn;
 mod unfinished;
 
@@ -28,6 +29,15 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
+        Self::at(root).await
+    }
+
+    /// A bench whose user has this `config.toml`.
+    async fn with_settings(settings: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let config = root.path().join("home/config");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::write(config.join("config.toml"), settings).unwrap();
         Self::at(root).await
     }
 

@@ -6,7 +6,7 @@ use crate::protocol::{Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
 use crate::run::policy::{Decision, Grant, Question, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, halted};
-use crate::tools::{self, Done, Lane};
+use crate::tools::{self, Done, Lane, ToolSet};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl Run {
     pub(crate) async fn carry_out(&mut self, plan: Vec<Planned>) -> Result<(), Stopped> {
         let mut rest = plan.as_slice();
         while !rest.is_empty() {
-            let (group, later) = rest.split_at(together(rest));
+            let (group, later) = rest.split_at(together(&self.offered, rest));
             self.group(group).await?;
             if *self.ports.halt.borrow() != Interrupt::Go {
                 let asks = self.mind.state.question().is_some();
@@ -171,8 +171,10 @@ impl Run {
         self.doing(label(&first.name, &first.arguments)).await;
         crate::crash_point!("tool-starting");
         let calls = group.iter().zip(&contexts);
-        let mut running: FuturesUnordered<_> =
-            calls.map(|(allowed, ctx)| one(allowed.call, ctx, &cancel, live.clone())).collect();
+        let tools = self.offered.clone();
+        let mut running: FuturesUnordered<_> = calls
+            .map(|(allowed, ctx)| one(&tools, allowed.call, ctx, &cancel, live.clone()))
+            .collect();
         let mut halt = self.ports.halt.clone();
         loop {
             tokio::select! {
@@ -232,6 +234,7 @@ impl Run {
 }
 
 async fn one<'a>(
+    tools: &ToolSet,
     call: &'a Call,
     ctx: &tools::Context,
     cancel: &CancellationToken,
@@ -241,16 +244,16 @@ async fn one<'a>(
         // Only what is shown live is lost when the screen lags; the result holds everything.
         let _ = live.try_send((call.id.clone(), text));
     };
-    (call, tools::run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
+    (call, tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
 }
 
 /// How many of the next calls may run together: looks with looks, commands with commands; what
 /// changes something goes alone, in the order asked for, and so does what policy does not simply
 /// let pass.
-fn together(calls: &[Planned]) -> usize {
+fn together(tools: &ToolSet, calls: &[Planned]) -> usize {
     let lane = |planned: &Planned| match &planned.say {
         Say::Policy(Decision::Allow(Grant { lease: None, .. })) => {
-            Some(tools::find(&planned.call.name).map_or(Lane::Look, |tool| tool.lane))
+            Some(tools.lane(&planned.call.name).unwrap_or(Lane::Look))
         }
         Say::Policy(_) | Say::Person(_) => None,
     };
@@ -283,7 +286,8 @@ mod tests {
     #[test]
     fn looks_run_together_and_changes_one_by_one() {
         let allowed = |name: &&str| planned(name, Decision::Allow(Grant::default()));
-        let of = |names: &[&str]| together(&names.iter().map(allowed).collect::<Vec<_>>());
+        let set = ToolSet::default();
+        let of = |names: &[&str]| together(&set, &names.iter().map(allowed).collect::<Vec<_>>());
         assert_eq!(of(&["Read", "Grep", "Write", "Read"]), 2);
         assert_eq!(of(&["Write", "Write"]), 1);
         assert_eq!(of(&["Bash", "Bash", "Edit"]), 2);
@@ -294,8 +298,9 @@ mod tests {
     fn what_does_not_simply_pass_goes_alone() {
         let allow = || planned("Read", Decision::Allow(Grant::default()));
         let deny = || planned("Read", Decision::Deny("no".into()));
-        assert_eq!(together(&[allow(), allow(), deny(), allow()]), 2);
-        assert_eq!(together(&[deny(), deny(), allow()]), 1);
+        let set = ToolSet::default();
+        assert_eq!(together(&set, &[allow(), allow(), deny(), allow()]), 2);
+        assert_eq!(together(&set, &[deny(), deny(), allow()]), 1);
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl Run {
 
     async fn request(&mut self) -> Result<Reply, Stopped> {
         self.publish_context().await;
+        self.offered = self.setup.tool_set.borrow().clone();
         let mut halt = self.ports.halt.clone();
         let opened = tokio::select! {
             biased;
@@ -161,7 +162,7 @@ impl Run {
         let request = Request {
             system: self.mind.system.clone(),
             input: context::input(&self.mind.state.history, self.setup.limits.pruning),
-            tools: crate::tools::specs(),
+            tools: self.offered.specs(),
             config: self.mind.state.config.clone(),
             cache_key: self.mind.segment.to_string(),
             blobs: self.setup.files.blobs(),

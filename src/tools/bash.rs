@@ -19,14 +19,34 @@ processes too. To look at files, Read, Glob and Grep are better. Commands are co
 the system, toolchains and your scope, write your scope, the toolchains' caches and $TMPDIR (gone \
 afterwards), and have no network. What needs more asks for it with needs and a reason.";
 
-const DEFAULT: u64 = 120;
-const MAX: u64 = 600;
+/// How long a command may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandTime {
+    /// When the call names no time.
+    pub default: Duration,
+    /// Whatever the call names.
+    pub max: Duration,
+}
+
+impl Default for CommandTime {
+    fn default() -> Self {
+        Self { default: Duration::from_secs(120), max: Duration::from_secs(600) }
+    }
+}
+
+impl CommandTime {
+    fn of(self, asked: Option<u64>) -> Duration {
+        let asked = asked.map_or(self.default, Duration::from_secs);
+        asked.max(Duration::from_secs(1)).min(self.max)
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
     /// The command line.
     command: String,
-    /// Seconds after which the command is ended; 120 by default, at most 600.
+    /// Seconds after which the command is ended; 120 by default and at most 600, unless the user's
+    /// settings say otherwise.
     timeout: Option<u64>,
     /// What the command needs beyond its walls, decided before it starts: network; git, to change
     /// the hooks or the configuration of a repository; outside, for files outside the scope and
@@ -45,7 +65,7 @@ pub async fn bash(
 ) -> Result<Output, Fault> {
     let input: Input = input::parse("Bash", arguments)?;
     check_needs(&input, &ctx.needs)?;
-    let limit = Duration::from_secs(input.timeout.unwrap_or(DEFAULT).clamp(1, MAX));
+    let limit = ctx.command_time.of(input.timeout);
     let command = Command {
         cage: Some(cage(ctx, &input.needs)),
         program: input.command,

@@ -38,6 +38,7 @@ impl Bench {
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,
             own: Vec::new(),
+            command_time: Default::default(),
             others: Vec::new(),
             needs: Vec::new(),
             pod_api: None,
@@ -63,7 +64,7 @@ impl Bench {
     pub async fn call(&mut self, name: &str, arguments: Value) -> Output {
         let text = arguments.to_string();
         let Done { output, tasks } =
-            tools::run(name, &text, &self.ctx, &self.cancel, &mut |_| {}).await;
+            tools::ToolSet::default().run(name, &text, &self.ctx, &self.cancel, &mut |_| {}).await;
         for mark in &output.files {
             self.ctx.read.insert(mark.path.clone(), mark.hash.clone());
         }

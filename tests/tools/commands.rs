@@ -136,7 +136,8 @@ async fn cancelling_ends_everything_and_keeps_the_output() {
     };
     let program = "setsid sleep 984 & echo $! > pids; echo $$ >> pids; echo ready; sleep 983";
     let input = json!({"command": program}).to_string();
-    let done = tools::run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
+    let done =
+        tools::ToolSet::default().run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
     let Output { summary, content, is_error, .. } = done.output;
     assert!(is_error && summary.contains("Execution failed: cancelled after "), "{summary}");
     let content = content.unwrap();

@@ -104,7 +104,7 @@ async fn the_live_stream_is_what_was_written_in_whole_characters() {
     // The wait is what splits the character over two writes.
     let command = "printf 'a\\346\\227'; sleep 0.2; printf '\\245b'";
     let input = json!({"command": command}).to_string();
-    tools::run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
+    tools::ToolSet::default().run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
     assert_eq!(seen.lock().unwrap().concat(), "a日b");
 }
 
@@ -117,7 +117,8 @@ async fn a_flood_is_counted_instead_of_streamed() {
         bytes += text.len();
         told |= text.contains(" not shown]");
     };
-    let done = tools::run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
+    let done =
+        tools::ToolSet::default().run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
     // As text the flood is three times as long as its bytes.
     assert!(told && bytes < 300_000_000, "{bytes}");
     assert!(content(&done.output).contains("the first 64.0 MiB are in "));

@@ -34,7 +34,7 @@ fn removed_tools_are_not_registered_and_no_word_of_them_is_left() {
     let removed = ["attach", "listvisiblepods", "inspectpod"];
     let prompts =
         [include_str!("../../prompts/system.md"), include_str!("../../prompts/compaction.md")];
-    let specs = tools::specs();
+    let specs = tools::ToolSet::default().specs();
     let offered = specs.iter().map(|s| format!("{} {} {}", s.name, s.description, s.schema));
     for text in offered.chain(prompts.map(str::to_owned)) {
         for word in removed {
@@ -45,7 +45,7 @@ fn removed_tools_are_not_registered_and_no_word_of_them_is_left() {
 
 #[test]
 fn every_schema_is_a_plain_object_with_a_word_for_each_field() {
-    for spec in tools::specs() {
+    for spec in tools::ToolSet::default().specs() {
         assert_eq!(spec.schema["type"], "object", "{}", spec.name);
         let text = spec.schema.to_string();
         assert!(!text.contains("$ref") && !text.contains("$schema"), "{text}");
@@ -118,7 +118,9 @@ async fn missing_and_wrong_arguments_name_the_tool_and_the_field() {
 async fn arguments_that_are_empty_or_cut_off_are_no_panic() {
     let bench = Bench::new();
     for text in ["", "  ", "{\"file_path\": \"/a", "\u{0}"] {
-        let done = tools::run("Read", text, &bench.ctx, &bench.cancel, &mut |_| {}).await;
+        let done = tools::ToolSet::default()
+            .run("Read", text, &bench.ctx, &bench.cancel, &mut |_| {})
+            .await;
         assert!(argument_error(&done.output).starts_with("invalid Read input: "));
     }
 }

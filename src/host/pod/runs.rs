@@ -36,6 +36,7 @@ impl Pod {
             store: self.shared.store.clone(),
             model,
             tools: self.tools(),
+            tool_set: self.shared.tools.subscribe(),
             limits: self.limits(),
             policy: crate::llm::retry::Policy::default(),
             workspace: self.row.workspace.clone(),
@@ -128,6 +129,12 @@ impl Pod {
         }
     }
 
+    fn command_time(&self) -> tools::CommandTime {
+        let shell = &self.shared.settings.shell;
+        let seconds = |value: std::num::NonZeroU64| std::time::Duration::from_secs(value.get());
+        tools::CommandTime { default: seconds(shell.timeout_s), max: seconds(shell.max_timeout_s) }
+    }
+
     /// Looks up what every other live Pod may write.
     fn others(&self) -> run::OthersNow {
         let (shared, own) = (self.shared.clone(), self.row.name.key());
@@ -159,6 +166,7 @@ impl Pod {
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
+            command_time: self.command_time(),
             others: Vec::new(),
             needs: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),

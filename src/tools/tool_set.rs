@@ -1,0 +1,160 @@
+//! The tools of a Pod as a value: the built-in ones, and others that come and go at run time. The
+//! greeting, the request to a model and the dispatch of its calls read the same value.
+
+use crate::llm::ToolSpec;
+use crate::tools::fault::Fault;
+use crate::tools::{Context, Done, Lane, Output, TABLE, Tool, act};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// A tool that is not built in, such as one of another program.
+pub trait ExternalTool: Send + Sync {
+    /// Its name, description and schema, as a model is told about it.
+    fn spec(&self) -> ToolSpec;
+    /// Which calls of one reply it may run beside.
+    fn lane(&self) -> Lane;
+    /// Carries out one call; `arguments` is JSON text. The error is a sentence for the model.
+    fn call<'a>(
+        &'a self,
+        arguments: &'a str,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Output, String>>;
+}
+
+/// The tools that are there at one moment, by name. Cloning is cheap.
+#[derive(Clone)]
+pub struct ToolSet(Arc<BTreeMap<String, Member>>);
+
+#[derive(Clone)]
+enum Member {
+    BuiltIn(&'static Tool),
+    External(Arc<dyn ExternalTool>),
+}
+
+/// A tool of this name is there already.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is a tool named {0} already")]
+pub struct NameTaken(pub String);
+
+impl Default for ToolSet {
+    /// The built-in tools.
+    fn default() -> Self {
+        let member = |tool: &'static Tool| (tool.name.to_owned(), Member::BuiltIn(tool));
+        Self(Arc::new(TABLE.iter().map(member).collect()))
+    }
+}
+
+impl ToolSet {
+    /// This set and one tool more; no tool takes the place of another.
+    pub fn with(&self, tool: Arc<dyn ExternalTool>) -> Result<Self, NameTaken> {
+        let name = tool.spec().name;
+        if self.0.contains_key(&name) {
+            return Err(NameTaken(name));
+        }
+        let mut members = BTreeMap::clone(&self.0);
+        members.insert(name, Member::External(tool));
+        Ok(Self(Arc::new(members)))
+    }
+
+    /// This set without an external tool; built-in tools stay.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut members = BTreeMap::clone(&self.0);
+        members.retain(|key, member| key != name || matches!(member, Member::BuiltIn(_)));
+        Self(Arc::new(members))
+    }
+
+    /// Sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// All tools as a model is told about them.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let spec = |member: &Member| match member {
+            Member::BuiltIn(tool) => tool.spec(),
+            Member::External(tool) => tool.spec(),
+        };
+        self.0.values().map(spec).collect()
+    }
+
+    /// Which calls a call of this tool may run beside; `None` for an unknown tool.
+    pub fn lane(&self, name: &str) -> Option<Lane> {
+        self.0.get(name).map(|member| match member {
+            Member::BuiltIn(tool) => tool.lane,
+            Member::External(tool) => tool.lane(),
+        })
+    }
+
+    /// Carries out one call. Never fails outward: what goes wrong is an output for the model.
+    /// `arguments` is JSON text; `live` gets the output of a command while it runs, bounded.
+    pub async fn run(
+        &self,
+        name: &str,
+        arguments: &str,
+        ctx: &Context,
+        cancel: &CancellationToken,
+        live: &mut (dyn FnMut(String) + Send),
+    ) -> Done {
+        let Some(member) = self.0.get(name) else {
+            return Done { output: Output::error(format!("Tool '{name}' not found")), tasks: None };
+        };
+        let work = async {
+            match member {
+                Member::BuiltIn(tool) => act(tool, arguments, ctx, cancel, live).await,
+                Member::External(tool) => {
+                    tool.call(arguments, cancel).await.map(Done::of).map_err(Fault::Execution)
+                }
+            }
+        };
+        let result = match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(result) => result,
+            Err(_) => Err(Fault::Internal(format!("{name} broke off; nothing more is known"))),
+        };
+        match result {
+            Ok(mut done) => {
+                done.output.bound(ctx.max_output);
+                done
+            }
+            Err(fault) => Done { output: Output::failed(&fault), tasks: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    struct Named(&'static str);
+
+    impl ExternalTool for Named {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec { name: self.0.into(), description: "x".into(), schema: json!({}) }
+        }
+        fn lane(&self) -> Lane {
+            Lane::Look
+        }
+        fn call<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a CancellationToken,
+        ) -> BoxFuture<'a, Result<Output, String>> {
+            Box::pin(async { Ok(Output::default()) })
+        }
+    }
+
+    #[test]
+    fn no_tool_takes_the_place_of_another_and_built_in_tools_stay() {
+        let set = ToolSet::default();
+        assert_eq!(set.with(Arc::new(Named("Read"))).err(), Some(NameTaken("Read".into())));
+        let more = set.with(Arc::new(Named("weather"))).unwrap();
+        assert!(more.with(Arc::new(Named("weather"))).is_err());
+        assert_eq!(more.without("weather").names(), set.names());
+        assert_eq!(set.without("Read").names(), set.names());
+    }
+}
