@@ -247,6 +247,8 @@ impl Host {
         let refresh = listener::refresh_on_signal(shared.clone(), orders.clone());
         tokio::spawn(pod_api::serve(shared.clone(), orders.downgrade(), requests));
         tokio::spawn(supervisor.run(inbox, ended_tx, options.idle_exit));
+        let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
+        tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
         Ok((Self { shared, supervisor: orders, ended, place, door, refresh }, notices))
     }
 
@@ -281,7 +283,10 @@ impl Host {
             leaving.spawn(async move { handle.leave().await });
         }
         // A Pod that does not pause in time is cut off; the next start says so.
-        let _ = tokio::time::timeout(PAUSE, leaving.join_all()).await;
+        if tokio::time::timeout(PAUSE, leaving.join_all()).await.is_err() {
+            tracing::warn!("host ends although runs did not pause within {PAUSE:?}");
+        }
+        tracing::info!("host ended");
         self.place.leave(&self.shared.dirs);
     }
 }

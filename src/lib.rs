@@ -11,6 +11,8 @@ pub mod crash;
 pub mod text;
 /// The few ways files are written: replace and append, every error with its path.
 pub mod disk;
+/// Diagnostics: a ring in memory and a rotated file of lines, without secrets.
+pub mod trace;
 /// Which paths a Pod may read and write.
 pub mod scope;
 /// The words on the wire: ids, items, methods, events, replies, refusals, line framing.

@@ -8,6 +8,8 @@ mod auth;
 mod bench;
 #[path = "program/classic.rs"]
 mod classic;
+#[path = "program/diagnostics.rs"]
+mod diagnostics;
 #[path = "program/exits.rs"]
 mod exits;
 #[path = "program/family.rs"]

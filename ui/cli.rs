@@ -126,6 +126,7 @@ async fn program(args: Args) -> Exit {
 fn opening(cwd: Option<&Path>) -> Result<Opening, Failure> {
     let env = start::environment();
     let dirs = Dirs::find(&env).map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    yoi::trace::start(&env, Some(&dirs.state));
     let cwd = absolute(cwd.unwrap_or(Path::new(".")))?;
     Ok(Opening { dirs, env, cwd })
 }

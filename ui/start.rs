@@ -45,7 +45,8 @@ pub async fn attach_or_start(opening: &Opening) -> anyhow::Result<(Client, Event
         }
         tokio::task::spawn_blocking(start).await??;
     }
-    bail!("no host answers for {}; see host.log there", opening.dirs.data.display())
+    let (data, log) = (opening.dirs.data.display(), opening.dirs.state.join(yoi::trace::LOG_FILE));
+    bail!("no host answers for {data}; see {}", log.display())
 }
 
 /// Starts a background host and waits until it can be reached, or says why it cannot.
@@ -112,7 +113,7 @@ pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// The background host: its own session, no terminal, its output in `host.log`.
+/// The background host: its own session, no terminal, its output in the log file.
 pub fn host_main() -> ExitCode {
     // A process that leads a session already keeps it.
     let _ = rustix::process::setsid();
@@ -129,7 +130,7 @@ async fn background() -> ExitCode {
         Ok(dirs) => dirs,
         Err(error) => return answer(&error.to_string()),
     };
-    let log = dirs.data.join("host.log");
+    yoi::trace::start(&env, Some(&dirs.state));
     let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
     let (host, notices) = match Host::start(options(&opening, IdleExit::BySettings)).await {
         Ok(started) => started,
@@ -141,12 +142,9 @@ async fn background() -> ExitCode {
     // A working directory that can be unmounted is nobody's to hold.
     let _ = std::env::set_current_dir("/");
     answer(READY);
-    if let Err(error) = output_to(&log) {
-        // Nobody reads it there, but nobody else could either.
-        console::err(&format!("cannot write {}: {error}", log.display()));
-    }
+    yoi::trace::redirect_output();
     for notice in notices {
-        console::err(&notice.to_string());
+        tracing::warn!("{notice}");
     }
     let told = until_told(&host).await;
     host.end().await;
@@ -179,12 +177,4 @@ fn answer(line: &str) -> ExitCode {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{}", SafeText::line(line)).and_then(|()| out.flush());
     ExitCode::FAILURE
-}
-
-fn output_to(log: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
-    rustix::stdio::dup2_stdout(&file)?;
-    rustix::stdio::dup2_stderr(&file)?;
-    Ok(())
 }

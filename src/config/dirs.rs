@@ -49,12 +49,15 @@ pub struct Dirs {
     pub data: PathBuf,
     /// Sockets; serves exactly one data directory.
     pub runtime: PathBuf,
+    /// Log files of the program itself.
+    pub state: PathBuf,
     /// Whether the runtime directory was named by the person, so that no other may be taken.
     explicit: bool,
 }
 
 impl Dirs {
-    /// `YOI_*_DIR`, else below `YOI_HOME`, else the XDG places below `HOME`.
+    /// `YOI_*_DIR`, else below `YOI_HOME`, else the XDG places below `HOME`. A data directory elsewhere
+    /// keeps its sockets and log files with it.
     pub fn find(env: &Env) -> Result<Self, ConfigError> {
         let home = absolute(env, "YOI_HOME")?;
         let place = |own: &str, below: &str, xdg: &str, usual: &str| {
@@ -78,7 +81,15 @@ impl Dirs {
             (None, None, Some(dir)) if usual => dir.join("yoi"),
             _ => data.join("run"),
         };
-        Ok(Self { config, data, runtime, explicit })
+        let state = match absolute(env, "YOI_STATE_DIR")? {
+            Some(dir) => dir,
+            None if !usual => data.join("state"),
+            None => match absolute(env, "YOI_HOME")? {
+                Some(home) => home.join("state"),
+                None => xdg_dir(env, "XDG_STATE_HOME", ".local/state")?,
+            },
+        };
+        Ok(Self { config, data, runtime, state, explicit })
     }
 
     /// Makes the directories, 0700, and takes the runtime directory for this data directory. One
@@ -133,8 +144,8 @@ impl Dirs {
     }
 
     /// yoi's own directories: no Pod's scope ever includes them.
-    pub fn own(&self) -> [&Path; 3] {
-        [&self.config, &self.data, &self.runtime]
+    pub fn own(&self) -> [&Path; 4] {
+        [&self.config, &self.data, &self.runtime, &self.state]
     }
 
     fn short(&self) -> PathBuf {
@@ -233,6 +244,17 @@ mod tests {
     fn found(pairs: &[(&str, &str)]) -> [String; 3] {
         let dirs = Dirs::find(&env(pairs)).unwrap();
         [dirs.config, dirs.data, dirs.runtime].map(|dir| dir.display().to_string())
+    }
+
+    #[test]
+    fn the_state_directory_is_named_or_lies_beside_the_others() {
+        let found = |pairs: &[(&str, &str)]| Dirs::find(&env(pairs)).unwrap().state;
+        let home = ("HOME", "/h");
+        assert_eq!(found(&[home]), Path::new("/h/.local/state/yoi"));
+        assert_eq!(found(&[home, ("XDG_STATE_HOME", "/s")]), Path::new("/s/yoi"));
+        assert_eq!(found(&[home, ("YOI_HOME", "/y")]), Path::new("/y/state"));
+        assert_eq!(found(&[home, ("YOI_DATA_DIR", "/d")]), Path::new("/d/state"));
+        assert_eq!(found(&[home, ("YOI_STATE_DIR", "/t")]), Path::new("/t"));
     }
 
     #[test]

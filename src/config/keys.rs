@@ -15,8 +15,11 @@ use std::path::{Path, PathBuf};
 pub struct Secret(String);
 
 impl Secret {
+    /// From here on no log line, report or provider's sentence shows this key.
     pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
+        let key = key.into();
+        crate::trace::secrets::register(&key);
+        Self(key)
     }
 
     /// The key itself: for the header that carries it, and for nothing else.
@@ -80,7 +83,7 @@ impl Keys {
 
     /// The key stored for a provider.
     pub fn get(&self, provider: &str) -> Result<Option<Secret>, KeysError> {
-        Ok(self.read()?.remove(provider).map(Secret))
+        Ok(self.read()?.remove(provider).map(Secret::new))
     }
 
     /// Stores a key; white space around it is dropped.

@@ -241,6 +241,7 @@ impl Pod {
 
     /// A client's environment: commands and keys come from it from now on.
     async fn offer(&mut self, env: BTreeMap<String, String>, answer: Answer) {
+        crate::trace::secrets::register_environment(&env);
         self.env.extend(env);
         reply(answer, Ok(done()));
         self.go_on_with_key().await;

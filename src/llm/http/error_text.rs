@@ -3,9 +3,11 @@
 use crate::llm::Failure;
 use crate::llm::http::Who;
 use crate::llm::wire::{at, text};
+use crate::trace::{MARK, redact};
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -161,12 +163,13 @@ fn words(body: &str) -> Option<String> {
     let Ok(json) = serde_json::from_str::<Value>(body) else {
         let body = body.trim();
         let readable = !body.is_empty() && !body.starts_with('<');
-        return readable.then(|| one_line(body));
+        return readable.then(|| one_line(&redact(body)));
     };
     let error = error_of(&json);
     let places = [at(error, "message"), error, at(&json, "message"), at(&json, "detail")];
     let said = places.into_iter().find_map(Value::as_str).filter(|said| !said.is_empty());
-    said.map(one_line)
+    // Redacted before it is cut: a part of a key is no longer recognised.
+    said.map(|said| one_line(&redact(said)))
 }
 
 fn one_line(text: &str) -> String {
@@ -178,15 +181,15 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// One line, and never the key: some servers repeat it.
+/// One line, and never the key or another secret: some servers repeat what they were sent.
 fn cleaned(who: &Who, said: &str) -> String {
-    let said = one_line(said);
     let secret = who.secret.as_ref().map(crate::config::keys::Secret::expose);
     // What is shorter is no key, and would be cut out of ordinary words.
-    match secret.filter(|secret| secret.len() >= 8) {
-        Some(secret) => said.replace(secret, "…"),
-        None => said,
-    }
+    let said = match secret.filter(|secret| secret.len() >= 8) {
+        Some(secret) => Cow::Owned(said.replace(secret, MARK)),
+        None => Cow::Borrowed(said),
+    };
+    one_line(&redact(&said))
 }
 
 fn seconds(time: Duration) -> String {
@@ -238,7 +241,7 @@ mod tests {
     fn a_key_is_never_repeated() {
         let said = refusal(401, &[], r#"{"error":{"message":"bad key sk-0123456789 given"}}"#);
         let expected =
-            "openai at 127.0.0.1:9 refused the key in OPENAI_API_KEY (401): bad key … given";
+            "openai at 127.0.0.1:9 refused the key in OPENAI_API_KEY (401): bad key [secret] given";
         assert_eq!(said.to_string(), expected);
         assert!(!format!("{:?}", who()).contains("0123456789"));
     }
