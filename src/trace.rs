@@ -18,6 +18,7 @@ pub mod secrets;
 pub use file::LOG_FILE;
 pub use redact::{MARK, redact};
 
+use crate::text::SafeText;
 use file::RotatedFile;
 use ring::Ring;
 use std::collections::BTreeMap;
@@ -52,16 +53,21 @@ impl Sink {
 
     /// Takes one line: the only door to the ring and the file.
     pub(crate) fn line(&self, text: &str) {
-        let line = redact::one_line(&redact(text));
+        let line = safe(text);
         let mut file = lock(&self.file);
         let written = file.as_mut().map_or(Ok(()), |file| file.write(&line));
         if let Err(error) = written {
             *file = None;
             let said = format!("log lines are kept in memory only from here on: {error}");
-            lock(&self.ring).push(redact::one_line(&redact(&said)));
+            lock(&self.ring).push(safe(&said));
         }
         lock(&self.ring).push(line);
     }
+}
+
+/// One line without secrets and without characters that a terminal would obey or hide.
+fn safe(text: &str) -> String {
+    SafeText::spelled(redact(text)).into_string()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -81,25 +81,6 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// The text on one line, each control character and each character that reorders or hides text
-/// spelt out.
-pub(super) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            _ if c.is_control() => line.extend(c.escape_default()),
-            '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => {
-                line.extend(c.escape_unicode());
-            }
-            _ => line.push(c),
-        }
-    }
-    line
-}
-
 fn registered(text: &str) -> Option<String> {
     let mut changed: Option<String> = None;
     secrets::with_values(|value| {
@@ -398,10 +379,5 @@ mod tests {
         check("x p\"w &registered y", "x [secret] y");
         check(r#"{"a":"p\"w &registered"}"#, r#"{"a":"[secret]"}"#);
         check("q=p%22w%20%26registered", "q=[secret]");
-    }
-
-    #[test]
-    fn a_line_holds_no_control_character() {
-        assert_eq!(one_line("a\n\u{1b}[2K\u{202e}b"), "a\\n\\u{1b}[2K\\u{202e}b");
     }
 }
