@@ -12,7 +12,7 @@ pub(super) fn install() {
         if !crate::trace::has_own_output() {
             eprintln!(
                 "yoi: internal error at {at} (thread {thread}): {}",
-                crate::trace::redact(text)
+                crate::trace::safe(text)
             );
         }
     }));
