@@ -5,6 +5,7 @@ use crate::client::pod_api::Request;
 use crate::client::{Client, ConnectError, Events};
 use crate::config::dirs::{Dirs, Env};
 use crate::config::settings::Settings;
+use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal};
 use crate::sandbox::{Confinement, Sandbox};
@@ -12,9 +13,9 @@ use crate::store::{DamagedRow, Store, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Approval requests of all Pods, the decisions on them, and the rules that decisions leave behind.
 mod approvals;
@@ -38,6 +39,14 @@ mod host_lock;
 mod pod;
 /// One connection to a Pod's own socket.
 mod pod_connection;
+/// The requests of one connection: begun in order, each run to its end.
+mod requests;
+/// The subscribers of a stream of lines, each with a bounded queue.
+mod subscribers;
+/// Writing to a client that may read slowly.
+mod line_writer;
+/// Events that carry a whole log, copied from it piece by piece.
+mod splice;
 /// What a run has to know of its host: the policy and the Pod's relations.
 mod rules;
 /// The family: which Pods there are, which are live, and who holds which lease.
@@ -54,8 +63,8 @@ mod tests;
 pub use host_lock::HostLockError;
 pub use listener::ListenError;
 
-/// Lines that wait for the slowest screen. One that falls further behind is told to read again.
-const FEED: usize = 1024;
+/// What waits for one watching connection. One that falls further behind is told to read again.
+const FEED: Limits = Limits { lines: 1024, bytes: 4 * 1024 * 1024 };
 /// How much of a pipe inside this process is buffered, in bytes.
 const PIPE: usize = 256 * 1024;
 /// How long running turns may take to pause when the host ends.
@@ -120,8 +129,8 @@ pub(crate) struct Inner {
     pub(crate) old_nofile: Option<u64>,
     /// How well commands are confined here, once it is known.
     pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
-    /// Lines for every watching screen.
-    pub(crate) feed: broadcast::Sender<Fed>,
+    /// Lines for every watching connection. Held for one line, never across an await.
+    pub(crate) feed: Mutex<Subscribers<Bytes>>,
     /// Who are peers; the supervisor is the only writer.
     pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
     /// Records that could not be read; they hide no other.
@@ -149,21 +158,28 @@ impl std::ops::Deref for Shared {
 #[derive(Clone, Default)]
 pub(crate) struct Members(pub(crate) Arc<BTreeMap<String, pod::Handle>>);
 
-/// A line of the feed, already encoded.
-#[derive(Clone, Debug)]
-pub(crate) struct Fed(pub(crate) Bytes);
-
 /// Where an answer goes. Whoever holds it must answer; dropping it tells the asker that the Pod's
 /// task ended.
 pub(crate) type Answer = oneshot::Sender<Result<Event, Refusal>>;
 
 impl Shared {
-    /// Sends a host-wide event to every screen.
+    /// Sends an event to every watching connection.
     pub(crate) fn feed(&self, pod: Option<&PodName>, seq: Option<u64>, event: &Event) {
-        if self.feed.receiver_count() > 0 {
-            // Without a receiver there is nobody to tell.
-            let _ = self.feed.send(Fed(Bytes::from(encode_event(None, pod, seq, event))));
+        if self.feed_lock().is_empty() {
+            return;
         }
+        let line = Bytes::from(encode_event(None, pod, seq, event));
+        self.feed_lock().publish(&line, line.len());
+    }
+
+    /// A queue of every event from now on.
+    pub(crate) fn subscribe(&self) -> Queue<Bytes> {
+        self.feed_lock().subscribe()
+    }
+
+    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Bytes>> {
+        // The list is whole at any moment, also when a publisher panicked.
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How well commands are confined here; found out once.
@@ -215,7 +231,6 @@ impl Host {
             first_event: settings.timeouts.first_event(),
             idle: settings.timeouts.idle(),
         };
-        let (feed, _) = broadcast::channel(FEED);
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
@@ -227,7 +242,7 @@ impl Host {
             helper: options.helper,
             old_nofile: options.old_nofile,
             confinement: tokio::sync::OnceCell::new(),
-            feed,
+            feed: Mutex::new(Subscribers::new(FEED)),
             peers: watch::Sender::default(),
             damaged: watch::Sender::default(),
             tools: watch::Sender::default(),

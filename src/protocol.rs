@@ -19,7 +19,7 @@ pub use event::{
     RunResult, TurnResult,
 };
 pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
-pub use frame::{Frame, Incoming, MAX_LINE, Outgoing};
+pub use frame::{Frame, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
 pub use item::{Content, Item, RequestConfig, Role, flatten};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};

@@ -1,27 +1,59 @@
-//! What a Pod tells: one numbered stream of events, for its own socket and for every screen, and
-//! the blocks that are still being streamed.
+//! The events of a Pod: one numbered stream, for its own socket and for every screen, and the
+//! blocks that are still being streamed.
 
+use crate::host::splice::LogRange;
+use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
-use crate::protocol::{Alert, Entry, ErrorCode, Event, Fact, InFlight, Item, PodName, RunResult};
+use crate::protocol::{
+    Alert, Entry, ErrorCode, Event, Fact, InFlight, Item, PodName, RewindSummary, RunResult,
+    Segment,
+};
 use crate::session::Cut;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use tokio::sync::broadcast;
+use std::sync::Arc;
 
-/// Events that wait for the slowest reader of a Pod socket; one that falls behind gets a snapshot.
-const WAITING: usize = 256;
+/// What waits for one reader of a Pod socket; one that falls behind gets a snapshot.
+const READER: Limits = Limits { lines: 256, bytes: 1024 * 1024 };
 /// Alerts that are kept for new clients.
 const ALERTS: usize = 512;
 /// How much of a streaming block a page holds, in bytes.
 const IN_FLIGHT: usize = 64 * 1024;
-/// How much output of a running tool is kept for who comes later, in bytes.
+/// How much output of a running tool is kept for later readers, in bytes.
 const OUTPUT: usize = 16 * 1024;
 
 /// An event on its way to the readers of a Pod socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
-    pub(crate) line: Bytes,
+    pub(crate) content: Content,
     pub(crate) classic: Classic,
+}
+
+/// What a reader of a Pod socket is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Line(Bytes),
+    /// The Pod's last event; the connections end when they have written it.
+    Stopped(Bytes),
+    /// A rewind, whose entries each connection copies from the log.
+    Rewound(Arc<Rewound>),
+}
+
+/// A rewind that was applied.
+#[derive(Debug)]
+pub(crate) struct Rewound {
+    /// The entries that are left.
+    pub(crate) log: LogRange,
+    pub(crate) input: Vec<Segment>,
+    pub(crate) summary: RewindSummary,
+}
+
+impl Rewound {
+    /// As an event for screens, without the entries: they page through a transcript.
+    pub(crate) fn event(&self) -> Event {
+        let (input, summary) = (self.input.clone(), self.summary.clone());
+        Event::RewindApplied { entries: Vec::new(), input, summary }
+    }
 }
 
 /// What a classic connection receives of an event.
@@ -53,7 +85,7 @@ pub(crate) struct Publisher {
     name: PodName,
     shared: crate::host::Shared,
     pub(crate) seq: u64,
-    readers: Option<broadcast::Sender<Published>>,
+    readers: Subscribers<Published>,
     pub(crate) alerts: VecDeque<Alert>,
     pub(crate) in_flight: Vec<InFlight>,
 }
@@ -61,12 +93,12 @@ pub(crate) struct Publisher {
 impl Publisher {
     pub(crate) fn new(name: PodName, shared: crate::host::Shared) -> Self {
         let (alerts, in_flight) = (VecDeque::new(), Vec::new());
-        Self { name, shared, seq: 0, readers: None, alerts, in_flight }
+        Self { name, shared, seq: 0, readers: Subscribers::new(READER), alerts, in_flight }
     }
 
-    /// A new reader of the Pod socket: everything told from now on.
-    pub(crate) fn reader(&mut self) -> broadcast::Receiver<Published> {
-        self.readers.get_or_insert_with(|| broadcast::channel(WAITING).0).subscribe()
+    /// A new reader of the Pod socket: every event from now on.
+    pub(crate) fn reader(&mut self) -> Queue<Published> {
+        self.readers.subscribe()
     }
 
     /// The streaming blocks for a screen, of long ones the end.
@@ -74,7 +106,7 @@ impl Publisher {
         self.in_flight.iter().map(tail).collect()
     }
 
-    /// Tells an event to everyone who listens.
+    /// Sends an event to every screen and every reader.
     pub(crate) fn publish(&mut self, event: &Event) {
         self.follow(event);
         if let Event::Alert(alert) = event {
@@ -83,15 +115,26 @@ impl Publisher {
             }
             self.alerts.push_back(alert.clone());
         }
-        self.seq += 1;
-        self.shared.feed(Some(&self.name), Some(self.seq), screen(event).as_ref().unwrap_or(event));
-        self.tell_readers(event);
+        self.feed(event);
+        self.publish_to_readers(event);
     }
 
-    fn tell_readers(&mut self, event: &Event) {
-        let Some(readers) = &self.readers else { return };
-        if readers.receiver_count() == 0 {
-            self.readers = None;
+    /// Sends a rewind to every screen and every reader.
+    pub(crate) fn rewound(&mut self, rewound: &Arc<Rewound>) {
+        self.feed(&rewound.event());
+        let content = Content::Rewound(rewound.clone());
+        // What waits is the message that was taken back; the log is copied when its turn comes.
+        let bytes = rewound.input.iter().map(|segment| segment.flat().len()).sum();
+        self.readers.publish(&Published { content, classic: Classic::Same }, bytes);
+    }
+
+    fn feed(&mut self, event: &Event) {
+        self.seq += 1;
+        self.shared.feed(Some(&self.name), Some(self.seq), screen(event).as_ref().unwrap_or(event));
+    }
+
+    fn publish_to_readers(&mut self, event: &Event) {
+        if self.readers.is_empty() {
             return;
         }
         if matches!(event, Event::Entry { .. }) {
@@ -99,15 +142,16 @@ impl Publisher {
         }
         let classic = Classic::of(event);
         let line = Bytes::from(encode_event(None, None, None, event));
-        // The receivers counted above may have gone since.
-        let _ = readers.send(Published { line, classic });
-        if matches!(event, Event::Stopped) {
-            // Nothing follows: the connections end when they have written this.
-            self.readers = None;
+        let bytes = line.len();
+        let last = matches!(event, Event::Stopped);
+        let content = if last { Content::Stopped(line) } else { Content::Line(line) };
+        self.readers.publish(&Published { content, classic }, bytes);
+        if last {
+            self.readers.clear();
         }
     }
 
-    /// Tells what was committed: the events that the entries mean, and the entries themselves.
+    /// Publishes what was committed: the events that the entries mean, and the entries themselves.
     pub(crate) fn committed(&mut self, entries: &[Entry]) {
         for entry in entries {
             self.landed(&entry.fact);
@@ -146,7 +190,7 @@ impl Publisher {
         }
     }
 
-    /// Keeps the streaming blocks in step with what is told.
+    /// Keeps the streaming blocks in step with what is published.
     fn follow(&mut self, event: &Event) {
         match event {
             Event::TextDelta { text } => match self.in_flight.last_mut() {
@@ -218,14 +262,9 @@ fn tail(block: &InFlight) -> InFlight {
     }
 }
 
-/// The form of an event for screens, where it is another one: they page through a transcript,
-/// fetch what is large in pieces, and are never sent a whole log.
-pub(crate) fn screen(event: &Event) -> Option<Event> {
+/// The form of an event for screens, where it is another one: they fetch what is large in pieces.
+fn screen(event: &Event) -> Option<Event> {
     match event {
-        Event::RewindApplied { input, summary, .. } => {
-            let (input, summary) = (input.clone(), summary.clone());
-            Some(Event::RewindApplied { entries: Vec::new(), input, summary })
-        }
         // What these say stands in a committed entry, too.
         Event::TextDone { .. }
         | Event::ThinkingDone { .. }

@@ -1,17 +1,23 @@
-//! One connection to the host socket: hello, orders with an address, and the feed of what happens.
+//! One connection to the host socket: hello, requests with an address, and for a connection that
+//! watches the events of the family and of every Pod.
+//!
+//! Two tasks: this one reads lines and begins requests, the other one writes replies and events.
+//! Neither waits for the other but through queues, which are bounded.
 
+use crate::host::line_writer::{PATIENCE, write};
+use crate::host::requests::{Replies, Requests, Size};
+use crate::host::subscribers::{Queue, Queued};
 use crate::host::verb::carry_out;
 use crate::host::{Shared, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
 use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Method, Refusal};
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use std::pin::Pin;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{broadcast, mpsc};
+use bytes::Bytes;
+use std::io;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
 
-/// A reader that takes nothing for this long is closed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The largest page, in bytes of log, whatever a client asks for: a page is built in memory.
+const PAGE: u64 = 4 * 1024 * 1024;
 
 /// Counts a connection while it lasts.
 struct Counted(Shared);
@@ -29,12 +35,21 @@ impl Drop for Counted {
     }
 }
 
-type Replies = FuturesUnordered<
-    Pin<Box<dyn Future<Output = (Option<String>, Result<Event, Refusal>)> + Send>>,
->;
+/// What the writer does when a request has ended.
+enum Outcome {
+    Reply(Result<Event, Refusal>),
+    /// The connection watches from now on.
+    Watch(Queue<Bytes>),
+}
 
-/// Serves until either side closes.
-pub(crate) async fn serve<S>(stream: S, shared: Shared, orders: mpsc::Sender<supervisor::Order>)
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Self {
+        Self::Reply(Err(refusal))
+    }
+}
+
+/// Serves until the client sends nothing more and has its replies, or reads nothing more.
+pub(crate) async fn serve<S>(stream: S, shared: Shared, supervisor: mpsc::Sender<supervisor::Order>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -45,97 +60,167 @@ where
     {
         return;
     }
-    let mut replies = Replies::new();
-    let mut feed: Option<broadcast::Receiver<crate::host::Fed>> = None;
+    let (requests, replies) = Requests::new();
+    let (gone, writer_ended) = oneshot::channel();
+    let feed = Feed { shared: shared.clone(), queue: None };
+    let writing = tokio::spawn(async move {
+        // A client that cannot be written to is gone; its requests run to their end.
+        let _ = write_on(&mut writer, replies, feed).await;
+        let _ = gone.send(());
+    });
+    tokio::select! {
+        () = read_on(&mut lines, requests, &shared, &supervisor) => {}
+        _ = writer_ended => {}
+    }
+    // A panic there has ended the connection, too.
+    let _ = writing.await;
+}
+
+/// Begins the request of each line until the client sends nothing more.
+async fn read_on<R: AsyncRead + Unpin>(
+    lines: &mut Lines<R>,
+    requests: Requests<Outcome>,
+    shared: &Shared,
+    supervisor: &mpsc::Sender<supervisor::Order>,
+) {
     loop {
-        let line = tokio::select! {
-            frame = lines.next() => match frame {
-                Ok(Some(Frame::Line(line))) => match Incoming::decode(&line) {
-                    Ok(Incoming { id, pod: None, method: Method::Watch }) => {
-                        feed = Some(shared.feed.subscribe());
-                        let mut out = reply_line(id.as_deref(), &Event::Accepted { entry: None, queued: None });
-                        out.extend(family(&shared));
-                        out
-                    }
-                    Ok(incoming) => {
-                        let (shared, orders) = (shared.clone(), orders.clone());
-                        let Incoming { id, pod, method } = incoming;
-                        replies.push(Box::pin(async move {
-                            (id, carry_out(&shared, &orders, None, pod, method).await)
-                        }));
-                        continue;
-                    }
-                    Err(error) => {
-                        let refusal = Refusal::invalid(error.to_string());
-                        reply_line(error.id.as_deref(), &refusal.into())
-                    }
-                },
-                Ok(Some(Frame::TooLong(bytes))) => too_long(bytes),
-                Ok(None) | Err(_) => return,
-            },
-            fed = next(&mut feed) => match fed {
-                Ok(fed) => fed.0.to_vec(),
-                Err(broadcast::error::RecvError::Lagged(_)) => lagged(&shared),
-                Err(broadcast::error::RecvError::Closed) => return,
-            },
-            Some((id, result)) = replies.next() => {
-                let event = result.unwrap_or_else(Event::from);
-                let mut out = told_before(&mut feed, &shared);
-                out.extend(reply_line(id.as_deref(), &event));
-                out
-            }
-        };
-        if write(&mut writer, &line).await.is_err() {
-            return;
+        match lines.next().await {
+            Ok(Some(Frame::Line(line))) => begin(&line, &requests, shared, supervisor).await,
+            Ok(Some(Frame::TooLong(bytes))) => requests.refuse(None, too_long(bytes)).await,
+            Ok(None) | Err(_) => return,
         }
     }
 }
 
-/// The line that refuses a line nobody kept.
-pub(crate) fn too_long(bytes: usize) -> Vec<u8> {
+async fn begin(
+    line: &[u8],
+    requests: &Requests<Outcome>,
+    shared: &Shared,
+    supervisor: &mpsc::Sender<supervisor::Order>,
+) {
+    let Incoming { id, pod, method } = match Incoming::decode(line) {
+        Ok(incoming) => incoming,
+        Err(error) => {
+            let refusal = Refusal::invalid(error.to_string());
+            return requests.refuse(error.id, refusal).await;
+        }
+    };
+    if let (Method::Watch, None) = (&method, &pod) {
+        let watch = std::future::ready(Outcome::Watch(shared.subscribe()));
+        return requests.begin(id, 0, Size::Small, watch).await;
+    }
+    let (size, method) = sized(method);
+    let (shared, supervisor) = (shared.clone(), supervisor.clone());
+    let request =
+        async move { Outcome::Reply(carry_out(&shared, &supervisor, None, pod, method).await) };
+    requests.begin(id, line.len(), size, request).await;
+}
+
+/// The request with a limit on its reply.
+fn sized(method: Method) -> (Size, Method) {
+    match method {
+        Method::Page { before, max_bytes } => {
+            (Size::Large, Method::Page { before, max_bytes: max_bytes.min(PAGE) })
+        }
+        method @ (Method::Fetch { .. } | Method::ReadOutput | Method::ListRewindTargets) => {
+            (Size::Large, method)
+        }
+        method => (Size::Small, method),
+    }
+}
+
+/// Why a line that was not kept is refused.
+pub(crate) fn too_long(bytes: usize) -> Refusal {
     let text = format!("invalid method: a line of {bytes} bytes is over the limit of {MAX_LINE}");
-    encode_event(None, None, None, &Refusal::invalid(text).into())
+    Refusal::invalid(text)
+}
+
+/// The events that a connection is told.
+struct Feed {
+    shared: Shared,
+    /// `None` until the connection watches.
+    queue: Option<Queue<Bytes>>,
+}
+
+impl Feed {
+    /// The next line; `None` when the connection fell behind and has read what waited. Pending
+    /// while it does not watch.
+    async fn next(&mut self) -> Option<Queued<Bytes>> {
+        match &mut self.queue {
+            Some(queue) => queue.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Subscribes anew and says that events were left out, with the family as it is now.
+    fn start_over(&mut self) -> Vec<u8> {
+        self.queue = Some(self.shared.subscribe());
+        let mut lines = encode_event(None, None, None, &Event::Lagged);
+        lines.extend(self.family());
+        lines
+    }
+
+    fn family(&self) -> Vec<u8> {
+        encode_event(None, None, None, &self.shared.whole_family())
+    }
+
+    /// Writes what waits now: a reply never overtakes the events that it follows. Only what waits
+    /// now, so a busy family does not hold the reply up.
+    async fn write_waiting<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
+        let Some(queue) = &mut self.queue else { return Ok(()) };
+        for _ in 0..queue.len() {
+            let Some(queued) = queue.next().await else { break };
+            write(writer, &queued.line).await?;
+        }
+        if queue.is_over() {
+            write(writer, &self.start_over()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the line that ends a request.
+    async fn write_outcome<W: AsyncWrite + Unpin>(
+        &mut self,
+        writer: &mut W,
+        id: Option<&str>,
+        outcome: Outcome,
+    ) -> io::Result<()> {
+        let result = match outcome {
+            Outcome::Reply(result) => result,
+            Outcome::Watch(queue) => {
+                self.queue = Some(queue);
+                let accepted = Event::Accepted { entry: None, queued: None };
+                write(writer, &reply_line(id, &accepted)).await?;
+                return write(writer, &self.family()).await;
+            }
+        };
+        write(writer, &reply_line(id, &result.unwrap_or_else(Event::from))).await
+    }
+}
+
+/// Writes replies and events until the last reply is written.
+async fn write_on<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    mut replies: Replies<Outcome>,
+    mut feed: Feed,
+) -> io::Result<()> {
+    loop {
+        tokio::select! {
+            queued = feed.next() => match queued {
+                Some(queued) => write(writer, &queued.line).await?,
+                None => write(writer, &feed.start_over()).await?,
+            },
+            reply = replies.recv() => {
+                let Some(reply) = reply else { return Ok(()) };
+                feed.write_waiting(writer).await?;
+                feed.write_outcome(writer, reply.id.as_deref(), reply.outcome).await?;
+            }
+        }
+    }
 }
 
 fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
     encode_event(id, None, None, event)
-}
-
-fn family(shared: &Shared) -> Vec<u8> {
-    encode_event(None, None, None, &shared.whole_family())
-}
-
-fn lagged(shared: &Shared) -> Vec<u8> {
-    let mut out = encode_event(None, None, None, &Event::Lagged);
-    out.extend(family(shared));
-    out
-}
-
-/// What waits in the feed: a reply never overtakes what was told before it.
-fn told_before(
-    feed: &mut Option<broadcast::Receiver<crate::host::Fed>>,
-    shared: &Shared,
-) -> Vec<u8> {
-    let mut out = Vec::new();
-    let Some(feed) = feed else { return out };
-    // Only what is there now: a busy family must not hold the reply up.
-    for _ in 0..feed.len() {
-        match feed.try_recv() {
-            Ok(fed) => out.extend_from_slice(&fed.0),
-            Err(broadcast::error::TryRecvError::Lagged(_)) => out.extend(lagged(shared)),
-            Err(_) => break,
-        }
-    }
-    out
-}
-
-async fn next(
-    feed: &mut Option<broadcast::Receiver<crate::host::Fed>>,
-) -> Result<crate::host::Fed, broadcast::error::RecvError> {
-    match feed {
-        Some(feed) => feed.recv().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Whether the other side speaks our protocol; one that does not is told so.
@@ -157,18 +242,7 @@ where
         ),
         Err(_) => "the first line on this socket must be a hello".into(),
     };
-    // Closed right after; whether it could be read is the client's business.
+    // The connection is closed right after; whether this can be read does not change that.
     let _ = write(writer, &reply_line(None, &Refusal::invalid(text).into())).await;
     false
-}
-
-/// Writes a line; a reader that does not take it in time is gone.
-pub(crate) async fn write<W: AsyncWrite + Unpin>(
-    writer: &mut W,
-    line: &[u8],
-) -> std::io::Result<()> {
-    match tokio::time::timeout(PATIENCE, writer.write_all(line)).await {
-        Ok(result) => result,
-        Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
-    }
 }

@@ -2,13 +2,14 @@
 //! answers what it is asked. It awaits no run and no caller.
 
 use crate::config::dirs::Env;
-use crate::host::events::{Published, Publisher};
+use crate::host::events::{Published, Publisher, Rewound};
 use crate::host::pod::life::Resolved;
+use crate::host::subscribers::Queue;
 use crate::host::{Answer, Shared};
 use crate::protocol::Lent;
 use crate::protocol::{
     Alert, Entry, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal,
-    SegmentId, SessionId, State,
+    RewindTargetId, SegmentId, SessionId, State,
 };
 use crate::run::{ApprovalDecided, Commands, End, Interrupt, RunEvent, SessionState};
 use crate::scope::Scope;
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -59,7 +60,14 @@ pub(crate) enum Order {
         by: Option<PodName>,
         answer: Answer,
     },
-    /// Everything a new reader of the Pod socket needs, taken at one instant.
+    /// As the request to rewind, for a reader that is sent the log.
+    Rewind {
+        target: RewindTargetId,
+        expected: usize,
+        answer: oneshot::Sender<Result<Arc<Rewound>, Refusal>>,
+    },
+    /// Everything a new reader of the Pod socket needs, taken at one instant. A Pod that has no
+    /// socket any more does not answer.
     Subscribe { answer: oneshot::Sender<Subscription> },
     /// Where the transcript lies and how far it may be shown.
     Look { answer: oneshot::Sender<View> },
@@ -121,7 +129,7 @@ pub(crate) struct Subscription {
     pub(crate) alerts: Vec<Alert>,
     pub(crate) greeting: Greeting,
     pub(crate) status: PodStatus,
-    pub(crate) told: broadcast::Receiver<Published>,
+    pub(crate) events: Queue<Published>,
 }
 
 /// The actor's own state.
@@ -190,6 +198,18 @@ impl Handle {
     ) -> Result<Event, Refusal> {
         let (answer, reply) = oneshot::channel();
         self.orders.send(Order::Call { method, by, answer }).await.map_err(|_| self.gone())?;
+        reply.await.map_err(|_| self.gone())?
+    }
+
+    /// Goes back to before an input.
+    pub(crate) async fn rewind(
+        &self,
+        target: RewindTargetId,
+        expected: usize,
+    ) -> Result<Arc<Rewound>, Refusal> {
+        let (answer, reply) = oneshot::channel();
+        let order = Order::Rewind { target, expected, answer };
+        self.orders.send(order).await.map_err(|_| self.gone())?;
         reply.await.map_err(|_| self.gone())?
     }
 
@@ -338,10 +358,15 @@ impl Pod {
     async fn order(&mut self, order: Order) {
         match order {
             Order::Call { method, by, answer } => self.call(method, by, answer).await,
+            Order::Rewind { target, expected, answer } => {
+                // An asker that is gone wants no answer.
+                let _ = answer.send(self.rewind(target, expected).await);
+            }
             Order::Subscribe { answer } => {
-                let subscription = self.subscription();
-                // A reader that is gone needs nothing.
-                let _ = answer.send(subscription);
+                if self.door.is_some() {
+                    // A reader that is gone needs nothing.
+                    let _ = answer.send(self.subscription());
+                }
             }
             Order::Look { answer } => {
                 let _ =
@@ -410,7 +435,7 @@ impl Pod {
             },
             alerts: self.publisher.alerts.iter().cloned().collect(),
             status: self.status(),
-            told: self.publisher.reader(),
+            events: self.publisher.reader(),
             view: self.view(),
         }
     }

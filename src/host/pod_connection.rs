@@ -1,193 +1,229 @@
-//! One connection to a Pod's own socket: alerts, one snapshot, live events; orders once the
-//! snapshot is written. A reader that falls behind gets another snapshot.
+//! One connection to a Pod's own socket: alerts, one snapshot, then live events and replies. A
+//! reader that falls behind gets another snapshot.
+//!
+//! Two tasks, as for the host socket: this one reads lines and begins requests, the other one
+//! writes.
 
-use crate::host::events::{Classic, Published};
-use crate::host::host_connection::{too_long, write};
-use crate::host::pod::{Handle, Subscription, View};
+use crate::host::events::{Classic, Content, Published, Rewound};
+use crate::host::host_connection::too_long;
+use crate::host::line_writer::write;
+use crate::host::pod::{Handle, Subscription};
+use crate::host::requests::{Replies, Requests, Size};
+use crate::host::splice::{LogRange, write_entries};
+use crate::host::subscribers::{Queue, Queued};
 use crate::protocol::frame::{Lines, encode_event};
-use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Refusal};
-use bytes::Bytes;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Method, Refusal};
 use serde_json::json;
-use std::io::{Read as _, Seek as _};
-use std::pin::Pin;
-use tokio::io::{AsyncWrite, WriteHalf};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio::sync::{broadcast::error::RecvError, mpsc};
+use tokio::sync::oneshot;
 
-/// Pieces of a snapshot that wait to be written.
-const PIECES: usize = 4;
-/// How large a piece of a snapshot gets, in bytes.
-const PIECE: usize = 64 * 1024;
+/// How a request ended.
+enum Outcome {
+    Reply(Result<Event, Refusal>),
+    Rewound(Arc<Rewound>),
+}
 
-type Replies = FuturesUnordered<
-    Pin<Box<dyn Future<Output = (Option<String>, Result<Event, Refusal>)> + Send>>,
->;
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Self {
+        Self::Reply(Err(refusal))
+    }
+}
 
-/// Why a connection ends; which side closed makes no difference.
-struct Closed;
+/// Whether a connection has sent a request id, and so gets events beyond the frozen vocabulary.
+type Extended = Arc<AtomicBool>;
 
-/// Serves until either side closes or the Pod stops.
+/// Serves until the client sends nothing more and has its replies, reads nothing more, or the Pod
+/// stops.
 pub(crate) async fn serve(stream: UnixStream, handle: Handle) {
-    let (reader, mut writer) = tokio::io::split(stream);
-    let mut lines = Lines::new(reader, MAX_LINE);
-    let mut replies = Replies::new();
-    let mut extended = false;
-    while let Ok(told) = greet(&handle, &mut writer).await {
-        let lagged =
-            follow(&handle, &mut lines, &mut writer, &mut replies, &mut extended, told).await;
-        if lagged.is_err() {
-            return;
-        }
+    let (reader, writer) = stream.into_split();
+    // First of all: what comes of the first request is an event for this connection, too.
+    let Some(subscription) = handle.subscribe().await else { return };
+    let (requests, replies) = Requests::new();
+    let (ended, over) = oneshot::channel();
+    let extended = Extended::default();
+    let mut writing =
+        Writer { writer, handle: handle.clone(), extended: extended.clone(), replies };
+    let writing = tokio::spawn(async move {
+        // A client that cannot be written to is gone; its requests run to their end.
+        let _ = writing.events(subscription).await;
+        let _ = ended.send(());
+        let _ = writing.last_replies().await;
+    });
+    tokio::select! {
+        () = read_on(Lines::new(reader, MAX_LINE), requests, &handle, &extended) => {}
+        _ = over => {}
     }
+    // A panic there has ended the connection, too.
+    let _ = writing.await;
 }
 
-/// Alerts and the snapshot; what is told from then on.
-async fn greet(
+/// Begins the request of each line until the client sends nothing more.
+async fn read_on<R: AsyncRead + Unpin>(
+    mut lines: Lines<R>,
+    requests: Requests<Outcome>,
     handle: &Handle,
-    writer: &mut WriteHalf<UnixStream>,
-) -> Result<tokio::sync::broadcast::Receiver<Published>, Closed> {
-    let subscription = handle.subscribe().await.ok_or(Closed)?;
-    for alert in &subscription.alerts {
-        let line = encode_event(None, None, None, &Event::Alert(alert.clone()));
-        write(writer, &line).await.map_err(|_| Closed)?;
-    }
-    snapshot(&subscription, writer).await?;
-    Ok(subscription.told)
-}
-
-/// Forwards events and serves orders; `Ok` when the reader fell behind.
-async fn follow<R: tokio::io::AsyncRead + Unpin>(
-    handle: &Handle,
-    lines: &mut Lines<R>,
-    writer: &mut WriteHalf<UnixStream>,
-    replies: &mut Replies,
-    extended: &mut bool,
-    mut told: tokio::sync::broadcast::Receiver<Published>,
-) -> Result<(), Closed> {
+    extended: &Extended,
+) {
     loop {
-        let line = tokio::select! {
-            event = told.recv() => match event {
-                Ok(told) => translate(told, *extended),
-                Err(RecvError::Lagged(_)) => return Ok(()),
-                Err(RecvError::Closed) => {
-                    while let Some((id, result)) = replies.next().await {
-                        let Some(line) = answer(id.as_deref(), result) else { continue };
-                        write(writer, &line).await.map_err(|_| Closed)?;
-                    }
-                    return Err(Closed);
-                }
-            },
-            frame = lines.next() => match frame {
-                Ok(Some(Frame::Line(line))) => order(handle, &line, replies, extended),
-                Ok(Some(Frame::TooLong(bytes))) => Some(Bytes::from(too_long(bytes))),
-                Ok(None) | Err(_) => return Err(Closed),
-            },
-            Some((id, result)) = replies.next() => answer(id.as_deref(), result),
-        };
-        if let Some(line) = line {
-            write(writer, &line).await.map_err(|_| Closed)?;
+        match lines.next().await {
+            Ok(Some(Frame::Line(line))) => begin(&line, &requests, handle, extended).await,
+            Ok(Some(Frame::TooLong(bytes))) => requests.refuse(None, too_long(bytes)).await,
+            Ok(None) | Err(_) => return,
         }
     }
 }
 
-/// What this connection is told of an event.
-fn translate(told: Published, extended: bool) -> Option<Bytes> {
-    match told.classic {
-        _ if extended => Some(told.line),
-        Classic::Same => Some(told.line),
-        Classic::Line(line) => Some(line),
-        Classic::Nothing => None,
-    }
-}
-
-/// Takes an order; the line that refuses it when it is none.
-fn order(
-    handle: &Handle,
-    line: &[u8],
-    replies: &mut Replies,
-    extended: &mut bool,
-) -> Option<Bytes> {
-    let refuse = |id: Option<&str>, text: String| {
-        Some(Bytes::from(encode_event(id, None, None, &Refusal::invalid(text).into())))
-    };
-    match Incoming::decode(line) {
+async fn begin(line: &[u8], requests: &Requests<Outcome>, handle: &Handle, extended: &Extended) {
+    let (id, method) = match Incoming::decode(line) {
         Ok(Incoming { id, method, .. }) if !method.is_classic() => {
             let text = "invalid method: this order exists on the host socket only";
-            refuse(id.as_deref(), text.into())
+            return requests.refuse(id, Refusal::invalid(text)).await;
         }
-        Ok(Incoming { id, method, .. }) => {
-            *extended |= id.is_some();
-            let handle = handle.clone();
-            replies.push(Box::pin(async move { (id, handle.call(method).await) }));
-            None
+        Ok(Incoming { id, method, .. }) => (id, method),
+        Err(error) => {
+            let refusal = Refusal::invalid(error.to_string());
+            return requests.refuse(error.id, refusal).await;
         }
-        Err(error) => refuse(error.id.as_deref(), error.to_string()),
+    };
+    if id.is_some() {
+        extended.store(true, Ordering::Relaxed);
     }
+    let handle = handle.clone();
+    let request = async move {
+        match method {
+            Method::Rewind { target, expected_head_entries } => {
+                let rewound = handle.rewind(target, expected_head_entries).await;
+                rewound.map_or_else(Outcome::from, Outcome::Rewound)
+            }
+            method => Outcome::Reply(handle.call(method).await),
+        }
+    };
+    requests.begin(id, line.len(), Size::Small, request).await;
 }
 
-/// The reply's line. Without an id there is none for what the predecessor did not answer, nor for
-/// what everyone is told anyway.
-fn answer(id: Option<&str>, result: Result<Event, Refusal>) -> Option<Bytes> {
-    let event = result.unwrap_or_else(Event::from);
-    if id.is_none() && matches!(event, Event::Accepted { .. } | Event::RewindApplied { .. }) {
-        return None;
-    }
-    Some(Bytes::from(encode_event(id, None, None, &event)))
+/// The writing half of a connection.
+struct Writer<W> {
+    writer: W,
+    handle: Handle,
+    extended: Extended,
+    replies: Replies<Outcome>,
 }
 
-/// Writes the snapshot: the log's own lines, spliced, never held in memory as a whole.
-async fn snapshot<W: AsyncWrite + Unpin>(
-    subscription: &Subscription,
-    writer: &mut W,
-) -> Result<(), Closed> {
-    let mut write_all = async |bytes: &[u8]| write(writer, bytes).await.map_err(|_| Closed);
-    write_all(br#"{"event":"snapshot","data":{"entries":["#).await?;
-    let (pieces, mut spliced) = mpsc::channel(PIECES);
-    let view = &subscription.view;
-    if let Some(segment) = view.segment {
-        let (path, end) = (view.files.segment(segment), view.end);
-        tokio::task::spawn_blocking(move || splice(&path, end, &pieces));
-    } else {
-        drop(pieces);
-    }
-    while let Some(piece) = spliced.recv().await {
-        write_all(&piece).await?;
-    }
-    write_all(&tail(subscription, view)).await
+/// Why events end.
+enum End {
+    /// The Pod stopped; the event that says so is written.
+    Stopped,
+    /// The client sends nothing more and has its replies.
+    Answered,
 }
 
-/// What follows the entries.
-fn tail(subscription: &Subscription, view: &View) -> Vec<u8> {
-    let mut rest = json!({ "greeting": subscription.greeting, "status": subscription.status });
-    if !view.in_flight.is_empty() {
-        rest["in_flight"] = json!(view.in_flight);
-    }
-    let rest = rest.to_string();
-    // The object's members go on in the one that is already open.
-    format!("],{}}}\n", &rest[1..]).into_bytes()
-}
-
-/// Sends the readable lines of a segment, parted by commas. A reader that is gone, or a log that
-/// cannot be read on, ends it: what is left out is a shorter transcript, not a broken line.
-fn splice(path: &std::path::Path, end: Option<u64>, pieces: &mpsc::Sender<Vec<u8>>) {
-    let Ok(mut file) = std::fs::File::open(path) else { return };
-    let end = end.unwrap_or_else(|| file.metadata().map_or(0, |meta| meta.len()));
-    let Ok(spans) = crate::session::spans(path, end) else { return };
-    let mut piece = Vec::with_capacity(PIECE);
-    for (n, span) in spans.iter().enumerate() {
-        if n > 0 {
-            piece.push(b',');
-        }
-        let length = span.end - span.start;
-        let whole = file.seek(std::io::SeekFrom::Start(span.start)).is_ok()
-            && (&file).take(length).read_to_end(&mut piece).is_ok_and(|n| n as u64 == length);
-        if !whole
-            || (piece.len() >= PIECE && pieces.blocking_send(std::mem::take(&mut piece)).is_err())
-        {
-            return;
+impl<W: AsyncWrite + Unpin> Writer<W> {
+    /// Snapshots and events. A reader that falls behind begins anew with a snapshot.
+    async fn events(&mut self, mut subscription: Subscription) -> io::Result<End> {
+        loop {
+            self.greet(&subscription).await?;
+            if let Some(end) = self.follow(subscription.events).await? {
+                return Ok(end);
+            }
+            match self.handle.subscribe().await {
+                Some(anew) => subscription = anew,
+                None => return Ok(End::Stopped),
+            }
         }
     }
-    // The reader may be gone.
-    let _ = pieces.blocking_send(piece);
+
+    /// Alerts and the snapshot.
+    async fn greet(&mut self, subscription: &Subscription) -> io::Result<()> {
+        for alert in &subscription.alerts {
+            let line = encode_event(None, None, None, &Event::Alert(alert.clone()));
+            write(&mut self.writer, &line).await?;
+        }
+        let view = &subscription.view;
+        let mut rest = json!({ "greeting": subscription.greeting, "status": subscription.status });
+        if !view.in_flight.is_empty() {
+            rest["in_flight"] = json!(view.in_flight);
+        }
+        let log = view.segment.map(|s| LogRange { path: view.files.segment(s), end: view.end });
+        write_entries(&mut self.writer, None, "snapshot", log, &rest).await
+    }
+
+    /// Forwards events and replies; `None` when the reader fell behind and has what waited.
+    async fn follow(&mut self, mut events: Queue<Published>) -> io::Result<Option<End>> {
+        loop {
+            tokio::select! {
+                queued = events.next() => match queued {
+                    None => return Ok(None),
+                    Some(queued) => {
+                        if self.event(queued).await? {
+                            return Ok(Some(End::Stopped));
+                        }
+                    }
+                },
+                reply = self.replies.recv() => {
+                    let Some(reply) = reply else { return Ok(Some(End::Answered)) };
+                    // A reply never overtakes the events that it follows.
+                    for _ in 0..events.len() {
+                        let Some(queued) = events.next().await else { break };
+                        if self.event(queued).await? {
+                            self.outcome(reply.id.as_deref(), reply.outcome).await?;
+                            return Ok(Some(End::Stopped));
+                        }
+                    }
+                    self.outcome(reply.id.as_deref(), reply.outcome).await?;
+                }
+            }
+        }
+    }
+
+    /// Writes an event in this connection's vocabulary; whether it was the Pod's last one.
+    async fn event(&mut self, queued: Queued<Published>) -> io::Result<bool> {
+        let Published { content, classic } = &queued.line;
+        match classic {
+            _ if self.extended.load(Ordering::Relaxed) => self.content(content).await?,
+            Classic::Same => self.content(content).await?,
+            Classic::Line(line) => write(&mut self.writer, line).await?,
+            Classic::Nothing => {}
+        }
+        Ok(matches!(content, Content::Stopped(_)))
+    }
+
+    async fn content(&mut self, content: &Content) -> io::Result<()> {
+        match content {
+            Content::Line(line) | Content::Stopped(line) => write(&mut self.writer, line).await,
+            Content::Rewound(rewound) => self.rewound(None, rewound).await,
+        }
+    }
+
+    /// Writes the reply. Without an id there is none for what the predecessor did not answer, nor
+    /// for what everyone is told anyway.
+    async fn outcome(&mut self, id: Option<&str>, outcome: Outcome) -> io::Result<()> {
+        match outcome {
+            Outcome::Rewound(_) | Outcome::Reply(Ok(Event::Accepted { .. })) if id.is_none() => {
+                Ok(())
+            }
+            Outcome::Rewound(rewound) => self.rewound(id, &rewound).await,
+            Outcome::Reply(result) => {
+                let event = result.unwrap_or_else(Event::from);
+                write(&mut self.writer, &encode_event(id, None, None, &event)).await
+            }
+        }
+    }
+
+    async fn rewound(&mut self, re: Option<&str>, rewound: &Rewound) -> io::Result<()> {
+        let rest = json!({ "input": rewound.input, "summary": rewound.summary });
+        let log = Some(rewound.log.clone());
+        write_entries(&mut self.writer, re, "rewind_applied", log, &rest).await
+    }
+
+    /// Replies to what was in flight when the Pod stopped.
+    async fn last_replies(&mut self) -> io::Result<()> {
+        while let Some(reply) = self.replies.recv().await {
+            self.outcome(reply.id.as_deref(), reply.outcome).await?;
+        }
+        Ok(())
+    }
 }

@@ -100,10 +100,7 @@ async fn of_pod(
         Method::Fetch { entry, range: None } => fetch(&handle, entry).await,
         Method::Fetch { entry, range: Some(range) } => fetch_range(&handle, entry, range).await,
         Method::ReadOutput => crate::host::output::read(shared, by.as_ref(), &name).await,
-        method => {
-            let event = handle.call_by(by, method).await?;
-            Ok(crate::host::events::screen(&event).unwrap_or(event))
-        }
+        method => handle.call_by(by, method).await,
     }
 }
 

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// The longest line we read, in bytes.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
+/// Requests in flight on one connection, until their replies are written; at this number the host
+/// does not read on. Enough for a screen that opens every Pod of a family at once, few enough that
+/// a client which never reads its replies costs little.
+pub const IN_FLIGHT: usize = 64;
 /// The longest request id, in bytes.
 pub const MAX_ID: usize = 64;
 

@@ -30,7 +30,8 @@ impl Pod {
             Method::Compact => self.compact(answer).await,
             Method::ListRewindTargets => self.list_rewind_targets(answer),
             Method::Rewind { target, expected_head_entries } => {
-                reply(answer, self.rewind(target, expected_head_entries).await);
+                let rewound = self.rewind(target, expected_head_entries).await;
+                reply(answer, rewound.map(|rewound| rewound.event()));
             }
             Method::Stop => self.ask_supervisor(plainly(answer), |name, answer| {
                 supervisor::Order::StopPods { name, tree: false, by, answer }

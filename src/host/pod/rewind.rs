@@ -1,12 +1,15 @@
 //! Going back to before an input.
 
 use crate::host::Answer;
+use crate::host::events::Rewound;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
+use crate::host::splice::LogRange;
 use crate::protocol::{
-    Entry, Event, Refusal, RewindSummary, RewindTargetId, Segment, SegmentId, SegmentOrigin, State,
+    Event, Refusal, RewindSummary, RewindTargetId, Segment, SegmentId, SegmentOrigin, State,
 };
 use crate::session::{self, Files, rewind_targets};
+use std::sync::Arc;
 
 impl Pod {
     pub(super) fn list_rewind_targets(&self, answer: Answer) {
@@ -34,7 +37,7 @@ impl Pod {
         &mut self,
         target: RewindTargetId,
         expected: usize,
-    ) -> Result<Event, Refusal> {
+    ) -> Result<Arc<Rewound>, Refusal> {
         self.must_be_live()?;
         self.must_not_run()?;
         let head =
@@ -55,23 +58,21 @@ impl Pod {
         self.row.segment = Some(segment);
         self.end = Some(end);
         self.change(|info| info.segment = Some(segment));
-        let (files, input) = (self.files.clone(), plan.input);
-        let entries = tokio::task::spawn_blocking(move || all(&files, segment)).await;
-        let entries = entries.map_err(|e| Refusal::internal(e.to_string()))??;
+        let log = LogRange { path: self.files.segment(segment), end: Some(end) };
         let summary = RewindSummary {
-            truncated_to_entries: entries.len(),
+            truncated_to_entries: readable(log.clone()).await?,
             discarded_entries: plan.head_entries.saturating_sub(plan.keep),
             tool_side_effect_warning: plan.tools_ran,
         };
-        let applied = Event::RewindApplied { entries, input, summary };
-        self.publisher.publish(&applied);
+        let rewound = Arc::new(Rewound { log, input: plan.input, summary });
+        self.publisher.rewound(&rewound);
         let before = self.status();
         self.enter(State::Idle, None);
         if before == self.status() {
             // The protocol has it after every rewind, changed or not.
             self.publisher.publish(&Event::Status { status: before });
         }
-        Ok(applied)
+        Ok(rewound)
     }
 }
 
@@ -111,14 +112,10 @@ fn plan(
     })
 }
 
-/// Every readable entry of a segment.
-fn all(files: &Files, segment: SegmentId) -> Result<Vec<Entry>, Refusal> {
-    let path = files.segment(segment);
-    let bytes = std::fs::read(&path)
-        .map_err(|e| Refusal::internal(format!("cannot read {}: {e}", path.display())))?;
-    let spans = session::spans(&path, bytes.len() as u64);
-    let spans = spans.map_err(|e| Refusal::internal(e.to_string()))?;
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-    let lines = spans.into_iter().filter_map(|span| bytes.get(at(span.start)..at(span.end)));
-    Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+/// How many entries of a log can be read.
+async fn readable(log: LogRange) -> Result<usize, Refusal> {
+    let count = move || session::spans(&log.path, log.end.unwrap_or(u64::MAX)).map(|s| s.len());
+    let count = tokio::task::spawn_blocking(count).await;
+    let count = count.map_err(|e| Refusal::internal(e.to_string()))?;
+    count.map_err(|e| Refusal::internal(e.to_string()))
 }

@@ -1,0 +1,219 @@
+//! The requests of one connection: begun in the order of their lines, each run to its end in a
+//! task of its own, also when its client is gone.
+
+use crate::protocol::{IN_FLIGHT, MAX_LINE, Refusal};
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Bytes of request lines in flight on one connection: one line of the longest kind, so each line
+/// that may be read can be begun, and sixty-four of them do not add up.
+const LINE_BYTES: usize = MAX_LINE;
+/// Requests in flight whose replies can be large (pages, whole entries). The others wait, so a
+/// client that asks for many and reads none costs four replies.
+const LARGE: usize = 4;
+
+/// What of a connection is in flight. Dropping it ends [`Replies`] after the last reply.
+pub(crate) struct Requests<T> {
+    slots: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    replies: mpsc::Sender<Reply<T>>,
+}
+
+/// The replies, in the order in which the requests end; `None` after the last one.
+pub(crate) type Replies<T> = mpsc::Receiver<Reply<T>>;
+
+/// How a request ended. Its slot is free again when this is dropped, which is after the reply was
+/// written.
+pub(crate) struct Reply<T> {
+    pub(crate) id: Option<String>,
+    pub(crate) outcome: T,
+    _slot: Slot,
+}
+
+/// A request's share of what its connection may have in flight.
+struct Slot {
+    _request: Option<OwnedSemaphorePermit>,
+    _bytes: Option<OwnedSemaphorePermit>,
+    _large: Option<OwnedSemaphorePermit>,
+}
+
+/// How large a reply can get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    Small,
+    Large,
+}
+
+impl<T: From<Refusal> + Send + 'static> Requests<T> {
+    pub(crate) fn new() -> (Self, Replies<T>) {
+        // A reply holds a slot, so there is always room for it.
+        let (replies, written) = mpsc::channel(IN_FLIGHT);
+        let requests = Self {
+            slots: Arc::new(Semaphore::new(IN_FLIGHT)),
+            bytes: Arc::new(Semaphore::new(LINE_BYTES)),
+            large: Arc::new(Semaphore::new(LARGE)),
+            replies,
+        };
+        (requests, written)
+    }
+
+    /// Begins the request of a line of `bytes` bytes. Waits while too much is in flight; the
+    /// connection is not read on meanwhile.
+    ///
+    /// The first step of the request is taken here: it enters the queue of its Pod or of the
+    /// supervisor, so the lines of a connection arrive there in their order. The rest is a task.
+    pub(crate) async fn begin(
+        &self,
+        id: Option<String>,
+        bytes: usize,
+        size: Size,
+        request: impl Future<Output = T> + Send + 'static,
+    ) {
+        let mut slot = self.slot(bytes).await;
+        let (replies, large) = (self.replies.clone(), self.large.clone());
+        let mut request = Box::pin(async move {
+            if size == Size::Large {
+                slot._large = large.acquire_owned().await.ok();
+            }
+            let ended = AssertUnwindSafe(request).catch_unwind().await;
+            let outcome = ended.unwrap_or_else(|_| T::from(failed()));
+            // A connection that is gone wants no reply.
+            let _ = replies.try_send(Reply { id, outcome, _slot: slot });
+        });
+        let first_step = std::future::poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx)));
+        // Without a budget: a step that yields instead of entering the queue would lose its turn.
+        if tokio::task::unconstrained(first_step).await.is_pending() {
+            tokio::spawn(request);
+        }
+    }
+
+    /// Replies to a line that is no request.
+    pub(crate) async fn refuse(&self, id: Option<String>, refusal: Refusal) {
+        self.begin(id, 0, Size::Small, std::future::ready(T::from(refusal))).await;
+    }
+
+    async fn slot(&self, bytes: usize) -> Slot {
+        let bytes = u32::try_from(bytes.min(LINE_BYTES)).unwrap_or(u32::MAX);
+        // These semaphores are never closed.
+        Slot {
+            _request: self.slots.clone().acquire_owned().await.ok(),
+            _bytes: self.bytes.clone().acquire_many_owned(bytes).await.ok(),
+            _large: None,
+        }
+    }
+}
+
+/// The reply to a request that panicked.
+fn failed() -> Refusal {
+    Refusal::internal(
+        "the host could not finish this request because of a mistake in the program; host.log says where",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot;
+
+    #[derive(Debug, PartialEq)]
+    enum Outcome {
+        Done(usize),
+        Refused(String),
+    }
+
+    impl From<Refusal> for Outcome {
+        fn from(refusal: Refusal) -> Self {
+            Self::Refused(refusal.message)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_runs_to_its_end_after_its_connection_is_gone() {
+        let (requests, replies) = Requests::new();
+        let (go_on, waits) = oneshot::channel::<()>();
+        let (done, finished) = oneshot::channel();
+        let request = async move {
+            waits.await.expect("the test lets it go on");
+            done.send(()).expect("the test waits");
+            Outcome::Done(1)
+        };
+        requests.begin(None, 10, Size::Small, request).await;
+        drop((requests, replies));
+        go_on.send(()).expect("the request was not dropped");
+        finished.await.expect("it ran to its end");
+    }
+
+    /// The queue of the Pod is full, so each request has to wait for its place in it.
+    #[tokio::test]
+    async fn requests_reach_a_full_queue_in_the_order_of_their_lines() {
+        let (requests, _replies) = Requests::new();
+        let (pod, mut inbox) = mpsc::channel(1);
+        for n in 0..IN_FLIGHT {
+            let pod = pod.clone();
+            let request = async move {
+                pod.send(n).await.expect("the pod is there");
+                Outcome::Done(n)
+            };
+            requests.begin(None, 10, Size::Small, request).await;
+        }
+        for n in 0..IN_FLIGHT {
+            assert_eq!(inbox.recv().await, Some(n));
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_than_64_requests_are_in_flight_until_a_reply_is_written() {
+        let (requests, mut replies) = Requests::new();
+        for n in 0..IN_FLIGHT {
+            requests.begin(None, 10, Size::Small, async move { Outcome::Done(n) }).await;
+        }
+        let mut next =
+            std::pin::pin!(requests.begin(None, 10, Size::Small, async { Outcome::Done(99) }));
+        assert!(futures_util::poll!(&mut next).is_pending(), "64 replies wait to be written");
+        drop(replies.recv().await.expect("a reply"));
+        next.await;
+    }
+
+    #[tokio::test]
+    async fn lines_in_flight_are_bounded_in_bytes() {
+        let (requests, mut replies) = Requests::new();
+        requests.begin(None, MAX_LINE - 10, Size::Small, async { Outcome::Done(0) }).await;
+        let mut next =
+            std::pin::pin!(requests.begin(None, 100, Size::Small, async { Outcome::Done(1) }));
+        assert!(futures_util::poll!(&mut next).is_pending(), "10 bytes are left");
+        drop(replies.recv().await.expect("a reply"));
+        next.await;
+    }
+
+    #[tokio::test]
+    async fn requests_with_large_replies_wait_for_one_another_and_hold_up_no_small_one() {
+        let (requests, mut replies) = Requests::new();
+        for n in 0..LARGE + 1 {
+            requests.begin(None, 10, Size::Large, async move { Outcome::Done(n) }).await;
+        }
+        requests.begin(None, 10, Size::Small, async { Outcome::Done(99) }).await;
+        let mut held = Vec::new();
+        for n in (0..LARGE).chain([99]) {
+            let reply = replies.recv().await.expect("a reply");
+            assert_eq!(reply.outcome, Outcome::Done(n));
+            held.push(reply);
+        }
+        assert!(replies.try_recv().is_err(), "four large replies are not written yet");
+        held.clear();
+        assert_eq!(replies.recv().await.map(|r| r.outcome), Some(Outcome::Done(LARGE)));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_panics_is_replied_to() {
+        let (requests, mut replies) = Requests::new();
+        let request = async { panic!("a mistake, made on purpose by this test") };
+        requests.begin(Some("q".into()), 10, Size::Small, request).await;
+        let reply = replies.recv().await.expect("a reply");
+        assert_eq!(reply.id.as_deref(), Some("q"));
+        assert!(matches!(reply.outcome, Outcome::Refused(why) if why.contains("host.log")));
+    }
+}

@@ -1,0 +1,159 @@
+//! The subscribers of a stream of lines. Each has a queue of its own, bounded in lines and in
+//! bytes; a publisher never waits for one. A subscriber that falls behind is cut off: it reads
+//! what its queue holds, subscribes anew and is told the state as a whole.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::mpsc;
+
+/// How much may wait for one subscriber. A line is taken while less than `bytes` wait, so one
+/// line that is larger than this still reaches a subscriber that keeps up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) lines: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Everyone who is told.
+#[derive(Debug)]
+pub(crate) struct Subscribers<T> {
+    limits: Limits,
+    list: Vec<Subscriber<T>>,
+}
+
+#[derive(Debug)]
+struct Subscriber<T> {
+    lines: mpsc::Sender<Queued<T>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// What waits for one subscriber.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    lines: mpsc::Receiver<Queued<T>>,
+}
+
+/// A line on its way; it counts as waiting until it is dropped, which is after it was written.
+#[derive(Debug)]
+pub(crate) struct Queued<T> {
+    pub(crate) line: T,
+    bytes: usize,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl<T> Drop for Queued<T> {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<T: Clone> Subscribers<T> {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, list: Vec::new() }
+    }
+
+    /// A queue of everything published from now on.
+    pub(crate) fn subscribe(&mut self) -> Queue<T> {
+        let (sender, lines) = mpsc::channel(self.limits.lines);
+        self.list.push(Subscriber { lines: sender, waiting: Arc::default() });
+        Queue { lines }
+    }
+
+    /// Whether there is no one to tell, so that a line need not be made.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.list.retain(|subscriber| !subscriber.lines.is_closed());
+        self.list.is_empty()
+    }
+
+    /// Puts a line of `bytes` bytes into every queue. Subscribers whose queue is full, or that are
+    /// gone, are subscribers no more.
+    pub(crate) fn publish(&mut self, line: &T, bytes: usize) {
+        let limit = self.limits.bytes;
+        self.list.retain(|subscriber| subscriber.take(line, bytes, limit));
+    }
+
+    /// Cuts every subscriber off: nothing follows.
+    pub(crate) fn clear(&mut self) {
+        self.list.clear();
+    }
+}
+
+impl<T: Clone> Subscriber<T> {
+    fn take(&self, line: &T, bytes: usize, limit: usize) -> bool {
+        if self.waiting.load(Ordering::Relaxed) >= limit {
+            return false;
+        }
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        // One that does not fit is dropped here, and with it what it counts.
+        let queued = Queued { line: line.clone(), bytes, waiting: self.waiting.clone() };
+        self.lines.try_send(queued).is_ok()
+    }
+}
+
+impl<T> Queue<T> {
+    /// The next line; `None` when this subscriber was cut off and has read everything.
+    /// Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<Queued<T>> {
+        self.lines.recv().await
+    }
+
+    /// How many lines wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether this subscriber was cut off and has read everything.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lines.is_closed() && self.lines.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { lines: 4, bytes: 100 };
+
+    #[tokio::test]
+    async fn a_subscriber_that_falls_behind_in_bytes_reads_what_waits_and_is_cut_off() {
+        let mut subscribers = Subscribers::new(LIMITS);
+        let mut slow = subscribers.subscribe();
+        for n in 0..3 {
+            subscribers.publish(&n, 60);
+        }
+        assert!(subscribers.is_empty(), "the third line found more than 100 bytes waiting");
+        assert_eq!(slow.next().await.map(|q| q.line), Some(0));
+        assert_eq!(slow.next().await.map(|q| q.line), Some(1));
+        assert!(slow.is_over());
+        assert!(slow.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_that_falls_behind_in_lines_is_cut_off_and_the_others_are_not() {
+        let mut subscribers = Subscribers::new(LIMITS);
+        let (slow, mut fast) = (subscribers.subscribe(), subscribers.subscribe());
+        for n in 0..9 {
+            subscribers.publish(&n, 1);
+            assert_eq!(fast.next().await.map(|q| q.line), Some(n));
+        }
+        assert_eq!(slow.len(), LIMITS.lines);
+        assert!(!fast.is_over());
+    }
+
+    #[tokio::test]
+    async fn one_line_over_the_limit_reaches_a_subscriber_that_keeps_up() {
+        let mut subscribers = Subscribers::new(LIMITS);
+        let mut fast = subscribers.subscribe();
+        for n in 0..3 {
+            subscribers.publish(&n, 1_000);
+            assert_eq!(fast.next().await.map(|q| q.line), Some(n));
+        }
+    }
+
+    #[test]
+    fn a_subscriber_that_is_gone_is_not_told() {
+        let mut subscribers = Subscribers::<u8>::new(LIMITS);
+        drop(subscribers.subscribe());
+        assert!(subscribers.is_empty());
+    }
+}
