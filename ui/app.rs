@@ -222,8 +222,6 @@ pub struct App {
     pub tree: Tree,
     pub peers: Peers,
     pub inbox: Inbox,
-    /// How far the question that lies on top has been read.
-    pub read: Read,
     pub composer: Composer,
     pub notices: Notices,
     pub detail: Detail,
@@ -311,7 +309,8 @@ impl App {
             Msg::Mouse(event) => self.mouse(event),
             Msg::Resize(width, height) => {
                 self.size = (width, height);
-                self.inbox.distracted(self.now);
+                self.inbox.changed();
+                self.layers.changed();
                 self.say_hidden()
             }
             Msg::Host(event) => self.host(event),
@@ -372,7 +371,7 @@ impl App {
 
     /// When something on the screen changes by itself, if nothing else happens.
     pub fn wakes_at(&self) -> Option<u64> {
-        let notice = self.notices.ends();
+        let (notice, arms) = (self.notices.ends(), self.arms_at());
         let areas = crate::view::Areas::of(self);
         let shown = self.shown();
         let beside = self.beside().filter(|_| areas.beside.is_some());
@@ -389,7 +388,7 @@ impl App {
         let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
         let ages = self.family.all().iter().filter(in_view);
         let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
-        [notice, transcript, ages, self.looks_at()].into_iter().flatten().min()
+        [notice, arms, transcript, ages, self.looks_at()].into_iter().flatten().min()
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the

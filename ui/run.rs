@@ -328,7 +328,11 @@ impl Loop {
         panic_point(&self.app);
         let app = &self.app;
         let painted = self.screen.paint(app.size, |frame| view::draw(app, frame));
-        painted.context("cannot write to the terminal")
+        let painted = painted.context("cannot write to the terminal")?;
+        if painted == Painted::Whole {
+            self.app.frame_drawn(now_ms());
+        }
+        Ok(painted)
     }
 
     /// Calls the host in a task of its own; the reply comes back as a message.

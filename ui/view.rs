@@ -20,7 +20,7 @@ mod popup;
 mod wide;
 
 pub use areas::Areas;
-pub use popup::question_rows;
+pub use popup::confirm_rows;
 
 /// Paints a frame of the size that the app knows of; one of any other size stays empty.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {

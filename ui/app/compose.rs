@@ -59,7 +59,13 @@ impl App {
     /// Pasted text is text: it is never a command, and its newlines never run one.
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
         self.forget_requests();
+        if let Some(Layer::Confirm(_)) = self.layers.top() {
+            self.layers.disturbed(self.now);
+            return Vec::new();
+        }
         match self.layers.pop() {
+            // Handled above.
+            Some(Layer::Confirm(_)) => {}
             Some(Layer::Prompt(mut prompt)) => {
                 prompt.input.insert(text);
                 prompt.changed(&self.sources());
@@ -70,7 +76,6 @@ impl App {
                 palette.insert(text);
                 self.layers.put_back(Layer::List(palette));
             }
-            Some(layer @ Layer::Confirm(_)) => self.layers.put_back(layer),
             None => {
                 self.leader = false;
                 self.focus = Focus::Composer;

@@ -1,7 +1,9 @@
-//! Questions that stand over the composer: Enter does it, Esc does not.
+//! Confirmations: small windows that want yes or no before something is carried out. Enter says yes,
+//! but only once the window has been on the screen for a while; Esc says no.
 
-use crate::app::inbox::{Questions, Reach};
-use crate::app::{App, Asked, Effect, Layer};
+use crate::app::inbox::{NO_ROOM, Questions, Reach};
+use crate::app::key::typed;
+use crate::app::{App, Asked, Effect};
 use crate::command::done::step_line;
 use crate::command::{Breadth, Verb};
 use crate::keys::{Action, Binding, Context, pressed};
@@ -9,12 +11,15 @@ use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
 use crate::pane::inbox;
-use crate::view::question_rows;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crate::view::confirm_rows;
+use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Method, PlanStep, PodName, RewindTarget};
 use yoi::text::SafeText;
 
-/// What is asked.
+/// What a key gets that came before the person could read what it would answer.
+const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
+
+/// What is to be confirmed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Confirm {
     /// A message looks like a verb.
@@ -49,15 +54,14 @@ pub enum Confirm {
         breadth: Breadth,
         steps: Vec<PlanStep>,
     },
-    /// A rule is about to be written, shown since then.
+    /// A rule is about to be written.
     Rule {
         questions: Questions,
         reach: Reach,
-        since: u64,
     },
 }
 
-/// How far a question that is longer than the screen has been read.
+/// How far a text that is longer than the screen has been read.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
     rows: Vec<String>,
@@ -99,7 +103,7 @@ enum Pages {
 }
 
 impl Confirm {
-    /// The question.
+    /// What it says.
     pub fn text(&self) -> String {
         match self {
             Self::Offered { line } => format!("`:{line}` is a verb"),
@@ -134,8 +138,13 @@ impl Confirm {
         }
     }
 
-    /// The keys that answer it.
-    pub fn answers(&self) -> Vec<Hint> {
+    /// The keys that do something with it now; before it is armed only Esc does.
+    pub fn answers(&self, armed: bool) -> Vec<Hint> {
+        let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
+        let back = Hint::new("Esc", back);
+        if !armed {
+            return vec![back];
+        }
         let enter = match self {
             Self::Offered { .. } => "run it",
             Self::FirstMessage { .. } => "send",
@@ -155,54 +164,71 @@ impl Confirm {
             | Self::Restore { .. }
             | Self::Rule { .. } => {}
         }
-        let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
-        answers.push(Hint::new("Esc", back));
+        answers.push(back);
         answers
     }
 }
 
 impl App {
-    /// A key while something is asked.
-    pub(super) fn ask_key(&mut self, ask: Confirm, key: KeyEvent) -> Vec<Effect> {
+    /// A key while a confirmation is on top. It answers only what has been on the screen for a while.
+    pub(super) fn confirm_key(&mut self, confirm: Confirm, key: KeyEvent) -> Vec<Effect> {
+        if key.kind == KeyEventKind::Repeat {
+            return Vec::new();
+        }
+        if !self.layers.is_drawn() {
+            return self.say(Kind::Told, TOO_EARLY);
+        }
+        if let Some(pages) = self.page_key(key) {
+            return self.turn_page(&confirm, pages);
+        }
         let bound = self.keymap.get(Context::Line, pressed(key)).cloned();
-        let letter = match key.code {
-            KeyCode::Char(c) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(c),
-            _ => None,
-        };
-        let turned = match self.keymap.get(Context::Everywhere, pressed(key)) {
+        if let Some(Binding::Do(Action::Back | Action::Interrupt)) = bound {
+            self.layers.pop();
+            return self.answer_back(confirm);
+        }
+        let armed = self.is_armed();
+        self.layers.disturbed(self.now);
+        match (bound, typed(key)) {
+            _ if !armed => self.say(Kind::Told, TOO_EARLY),
+            (Some(Binding::Do(Action::Choose)), _) => match self.unread(&confirm) {
+                Some(unread) => self.say(Kind::Told, unread),
+                None => self.answer_enter(confirm),
+            },
+            (_, Some(letter)) => self.answer_letter(confirm, letter),
+            _ => Vec::new(),
+        }
+    }
+
+    fn page_key(&self, key: KeyEvent) -> Option<Pages> {
+        match self.keymap.get(Context::Everywhere, pressed(key)) {
             Some(Binding::Do(Action::PageUp)) => Some(Pages::Back),
             Some(Binding::Do(Action::PageDown)) => Some(Pages::On),
             _ => None,
-        };
-        if let Some(pages) = turned {
-            return self.turn_page(ask, pages);
-        }
-        match (bound, letter) {
-            (Some(Binding::Do(Action::Choose)), _) => self.answer_enter(ask),
-            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => self.answer_back(ask),
-            (_, Some(letter)) => self.answer_letter(ask, letter),
-            _ => {
-                self.layers.put_back(Layer::Confirm(ask));
-                Vec::new()
-            }
         }
     }
 
-    fn turn_page(&mut self, ask: Confirm, pages: Pages) -> Vec<Effect> {
-        let (rows, room) = question_rows(self, &ask.text());
-        self.read.turn(rows, room, pages);
-        let ask = match ask {
-            Confirm::Rule { questions, reach, .. } => {
-                Confirm::Rule { questions, reach, since: self.now }
-            }
-            other => other,
-        };
-        self.layers.put_back(Layer::Confirm(ask));
+    fn turn_page(&mut self, confirm: &Confirm, pages: Pages) -> Vec<Effect> {
+        let (rows, room) = confirm_rows(self, &confirm.text());
+        self.layers.read.turn(rows, room, pages);
+        self.layers.disturbed(self.now);
         Vec::new()
     }
 
-    fn answer_enter(&mut self, ask: Confirm) -> Vec<Effect> {
-        match ask {
+    /// Why a confirmation cannot be accepted yet: a part of it was never in view.
+    fn unread(&self, confirm: &Confirm) -> Option<String> {
+        let (rows, room) = confirm_rows(self, &confirm.text());
+        if room == 0 {
+            return Some(NO_ROOM.into());
+        }
+        match self.layers.read.unread(&rows, room) {
+            0 => None,
+            unread => Some(format!("{}, then Enter", inbox::more_below(unread))),
+        }
+    }
+
+    fn answer_enter(&mut self, confirm: Confirm) -> Vec<Effect> {
+        self.layers.pop();
+        match confirm {
             Confirm::Offered { line } => {
                 self.composer.clear();
                 self.run_line(&line)
@@ -217,14 +243,18 @@ impl App {
             Confirm::Rewind { pod, target, .. } => self.rewind_to(&pod, &target),
             Confirm::Several { verbs, .. } => self.order(&verbs),
             Confirm::Restore { pods, breadth, .. } => self.restore_now(pods, breadth),
-            Confirm::Rule { questions, reach, since } => self.confirm_rule(questions, reach, since),
+            Confirm::Rule { questions, reach } => self.write_rule(&questions, reach),
         }
     }
 
-    fn answer_letter(&mut self, ask: Confirm, letter: char) -> Vec<Effect> {
-        match (ask, letter) {
-            (Confirm::Offered { .. }, 's') => self.send_draft(),
+    fn answer_letter(&mut self, confirm: Confirm, letter: char) -> Vec<Effect> {
+        match (confirm, letter) {
+            (Confirm::Offered { .. }, 's') => {
+                self.layers.pop();
+                self.send_draft()
+            }
             (Confirm::Leave { working }, 'p') => {
+                self.layers.pop();
                 let pause = |pod: PodName| Effect::Call {
                     pod: Some(pod),
                     method: Method::Pause,
@@ -234,16 +264,13 @@ impl App {
                 effects.extend(self.leave_now());
                 effects
             }
-            (ask, _) => {
-                self.layers.put_back(Layer::Confirm(ask));
-                Vec::new()
-            }
+            _ => Vec::new(),
         }
     }
 
-    fn answer_back(&mut self, ask: Confirm) -> Vec<Effect> {
+    fn answer_back(&mut self, confirm: Confirm) -> Vec<Effect> {
         self.closed();
-        match ask {
+        match confirm {
             Confirm::FirstMessage { pod, message, .. } => {
                 self.composer.give_back(Some(&pod), &message);
                 self.say(Kind::Told, "nothing was sent · :model chooses another model")

@@ -77,20 +77,23 @@ impl App {
         self.keymap.label(Context::Everywhere, Action::Back)
     }
 
+    /// The keys that answer are named once they count.
     fn inbox_hints(&self) -> Vec<Hint> {
-        self.list_hints(
-            Context::Inbox,
-            &[
-                (Action::AllowOnce, "allow once"),
-                (Action::Deny, "deny"),
-                (Action::AllowPod, "for this Pod"),
-                (Action::AllowTree, "and below"),
-                (Action::Unfold, "all of it"),
-                (Action::OpenPod, "go there"),
-                (Action::EditRule, "edit the rule"),
-                (Action::Back, "back"),
-            ],
-        )
+        let answers = [
+            (Action::AllowOnce, "allow once"),
+            (Action::Deny, "deny"),
+            (Action::AllowPod, "for this Pod"),
+            (Action::AllowTree, "and below"),
+        ];
+        let others = [
+            (Action::Unfold, "all of it"),
+            (Action::OpenPod, "go there"),
+            (Action::EditRule, "edit the rule"),
+            (Action::Back, "back"),
+        ];
+        let armed = self.inbox.is_armed(self.now);
+        let answers = if armed { &answers[..] } else { &[] };
+        self.list_hints(Context::Inbox, &[answers, &others].concat())
     }
 
     fn transcript_hints(&self) -> Vec<Hint> {

@@ -6,7 +6,7 @@ use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
-use crate::view::{Areas, question_rows};
+use crate::view::Areas;
 use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
@@ -19,7 +19,7 @@ const WRONG_RULE: &str =
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
 /// Why nothing is allowed where nothing of it can be seen.
-const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
+pub(super) const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
 
 /// What an answer is about, as it was when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl App {
             _ => Attention::Elsewhere,
         };
         let items = inbox::items(&self.family);
-        self.inbox.follow(&items, attention, self.now);
+        self.inbox.follow(&items, attention);
         if items.is_empty() && self.focus == Focus::Inbox {
             self.focus = Focus::Composer;
         }
@@ -198,7 +198,8 @@ impl App {
         // A key that is held down never comes to count: each press begins the look anew.
         self.inbox.distracted(self.now);
         if !armed {
-            return self.say(Kind::Told, "too soon to count: look at it, then press the key again");
+            return self
+                .say(Kind::Told, "Ignored: the request had only just appeared. Press again.");
         }
         let Some(questions) = self.chosen_questions() else {
             return self.say(Kind::Told, "there is nothing to answer here");
@@ -207,7 +208,7 @@ impl App {
             return self.say(Kind::Told, "it is being answered");
         }
         if action != Action::Deny
-            && let Some(unread) = self.unread()
+            && let Some(unread) = self.unread_request()
         {
             return self.say(Kind::Told, unread);
         }
@@ -223,7 +224,7 @@ impl App {
     }
 
     /// What is said to who allows what was not all in view yet; it is shown whole from now on.
-    fn unread(&mut self) -> Option<String> {
+    fn unread_request(&mut self) -> Option<String> {
         let Some(area) = Areas::of(self).inbox else { return Some(NO_ROOM.into()) };
         let sight = crate::view::inbox(self).sight(area);
         let was = sight.cut;
@@ -244,36 +245,17 @@ impl App {
     }
 
     fn ask_rule(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
-        let since = self.now;
-        self.open_layer(Layer::Confirm(Confirm::Rule { questions, reach, since }))
+        self.open_layer(Layer::Confirm(Confirm::Rule { questions, reach }))
     }
 
-    /// Enter under a rule: it counts once the rule has been there to be read.
-    pub(super) fn confirm_rule(
-        &mut self,
-        questions: Questions,
-        reach: Reach,
-        since: u64,
-    ) -> Vec<Effect> {
-        if self.now < since.saturating_add(inbox::LOOK) {
-            let confirm = Confirm::Rule { questions, reach, since: self.now };
-            self.layers.put_back(Layer::Confirm(confirm));
-            return Vec::new();
-        }
-        let (rows, room) = question_rows(self, &questions.sentence(reach));
-        let unread = self.read.unread(&rows, room);
-        if unread > 0 {
-            let confirm = Confirm::Rule { questions, reach, since: self.now };
-            self.layers.put_back(Layer::Confirm(confirm));
-            let text = format!("{}, then Enter", inbox::more_below(unread));
-            return self.say(Kind::Told, text);
-        }
+    /// Writes the rule that was confirmed, with the answer.
+    pub(super) fn write_rule(&mut self, questions: &Questions, reach: Reach) -> Vec<Effect> {
         let rule = Some(&questions.rule).filter(|_| questions.author == Author::Person).cloned();
         let verdict = match reach {
             Reach::Pod => Verdict::Pod { rule },
             Reach::Tree => Verdict::Tree { rule },
         };
-        self.answer_with(&questions, &verdict)
+        self.answer_with(questions, &verdict)
     }
 
     /// Sends one verdict for every question.

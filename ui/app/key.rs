@@ -28,12 +28,13 @@ impl App {
         if let Some(pod) = self.pinning.take() {
             return self.pin_key(pod, key);
         }
+        if let Some(Layer::Confirm(confirm)) = self.layers.top() {
+            let confirm = confirm.clone();
+            return self.confirm_key(confirm, key);
+        }
         match self.layers.pop() {
-            Some(layer @ Layer::Confirm(_)) if key.kind == KeyEventKind::Repeat => {
-                self.layers.put_back(layer);
-                Vec::new()
-            }
-            Some(Layer::Confirm(ask)) => self.ask_key(ask, key),
+            // Handled above.
+            Some(Layer::Confirm(_)) => Vec::new(),
             Some(Layer::Prompt(prompt)) => self.prompt_key(prompt, key),
             Some(Layer::List(palette)) => self.palette_key(palette, key),
             None => self.pane_key(key),

@@ -1,10 +1,11 @@
 //! What lies over the panes: layers on a stack, the topmost gets the keys. A key of the person opens
 //! a layer at once; the reply to a request opens one only while the person still waits for it.
 
-use crate::app::{App, Confirm, Effect};
+use crate::app::{App, Confirm, Effect, Focus, Read};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette};
 use crate::pane::actionbar::Prompt;
+use crate::view::Areas;
 use yoi::protocol::PodName;
 
 /// One layer.
@@ -17,10 +18,19 @@ pub enum Layer {
     Confirm(Confirm),
 }
 
+/// How long a confirmation must have been on the screen, unchanged and without a key, before a key
+/// answers it, in milliseconds.
+pub const ARMED_AFTER: u64 = 300;
+
 /// The layers, the topmost last.
 #[derive(Debug, Default)]
 pub struct Layers {
     stack: Vec<Layer>,
+    /// Since when the topmost one is on the screen, unchanged and without a key; `None` before its
+    /// first frame.
+    drawn: Option<u64>,
+    /// How far a confirmation on top has been read.
+    pub read: Read,
 }
 
 /// Made with a request whose reply may open a layer. It is valid until the person does something
@@ -63,19 +73,58 @@ impl Layers {
         self.stack.last_mut()
     }
 
+    /// Puts a layer on top.
+    fn push(&mut self, layer: Layer) {
+        self.changed();
+        self.stack.push(layer);
+    }
+
     /// Takes the topmost layer off, to be put back or to be gone.
     pub(super) fn pop(&mut self) -> Option<Layer> {
+        self.changed();
         self.stack.pop()
+    }
+
+    /// Another layer is on top, or the same one shows something else: it has to be drawn before a
+    /// key can answer it.
+    pub(super) fn changed(&mut self) {
+        self.drawn = None;
+        self.read = Read::default();
+    }
+
+    /// The topmost layer shows other rows of the same text, or a key was pressed that answers
+    /// nothing: the time until a key counts begins anew.
+    pub(super) fn disturbed(&mut self, now: u64) {
+        self.drawn = self.drawn.map(|_| now);
+    }
+
+    /// A frame with the topmost layer in it is on the screen.
+    fn frame_drawn(&mut self, now: u64) {
+        self.drawn.get_or_insert(now);
+    }
+
+    /// Whether the topmost layer was in a frame since it changed.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.drawn.is_some()
+    }
+
+    /// When a key begins to count.
+    fn arms_at(&self) -> Option<u64> {
+        self.drawn.map(|drawn| drawn.saturating_add(ARMED_AFTER))
     }
 
     /// Puts a layer back that was taken off for a key.
     pub(super) fn put_back(&mut self, layer: Layer) {
-        self.stack.push(layer);
+        self.push(layer);
     }
 
     /// Closes every layer of which this is true, wherever it lies.
     pub(super) fn close_if(&mut self, gone: impl Fn(&Layer) -> bool) {
+        let before = self.stack.len();
         self.stack.retain(|layer| !gone(layer));
+        if self.stack.len() != before {
+            self.changed();
+        }
     }
 }
 
@@ -83,7 +132,7 @@ impl App {
     /// Opens a layer on top of the others, because of a key of the person.
     pub(super) fn open_layer(&mut self, layer: Layer) -> Vec<Effect> {
         self.forget_requests();
-        self.layers.stack.push(layer);
+        self.layers.push(layer);
         Vec::new()
     }
 
@@ -99,6 +148,29 @@ impl App {
             return self.open_layer(layer);
         }
         self.say(Kind::Told, late)
+    }
+
+    /// To be called when a frame is on the screen: only what has been there can be answered.
+    pub fn frame_drawn(&mut self, now: u64) {
+        self.layers.frame_drawn(now);
+        if Areas::of(self).inbox.is_some() && self.layers.is_empty() {
+            self.inbox.frame_drawn(now);
+        }
+    }
+
+    /// Whether a key answers the confirmation on top.
+    pub fn is_armed(&self) -> bool {
+        self.layers.arms_at().is_some_and(|at| at <= self.now)
+    }
+
+    /// When a key begins to answer what is on the screen, if that is still to come.
+    pub(super) fn arms_at(&self) -> Option<u64> {
+        let at = match (self.layers.top(), self.focus) {
+            (Some(Layer::Confirm(_)), _) => self.layers.arms_at(),
+            (None, Focus::Inbox) => self.inbox.arms_at(),
+            (Some(Layer::Prompt(_) | Layer::List(_)) | None, _) => None,
+        };
+        at.filter(|at| *at > self.now)
     }
 
     /// A token for a request that is made now.

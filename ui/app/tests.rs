@@ -111,8 +111,21 @@ impl Bench {
 
     /// Time passes without anything happening.
     pub fn wait(&mut self, millis: u64) {
+        self.app.frame_drawn(self.now);
         self.now += millis;
         self.msg(Msg::Wake);
+    }
+
+    /// Time passes without a frame.
+    pub fn pass(&mut self, millis: u64) {
+        self.now += millis;
+        self.msg(Msg::Wake);
+    }
+
+    /// Presses a key on a confirmation that has been on the screen long enough to be answered.
+    pub fn confirm(&mut self, key: &str) -> Vec<Effect> {
+        self.wait(layer::ARMED_AFTER);
+        self.press(key)
     }
 
     /// What the screen shows, one line a row, without trailing spaces.
@@ -198,7 +211,7 @@ fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
 }
 
 /// A message that one can go back to.
-fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindTarget {
+pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindTarget {
     let segment_id = yoi::protocol::SegmentId::new();
     yoi::protocol::RewindTarget {
         id: yoi::protocol::RewindTargetId { segment_id, user_input_entry_index: 3 },
@@ -213,6 +226,7 @@ fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindTarge
     }
 }
 
+mod confirm;
 mod family;
 mod keys;
 mod layers;

@@ -34,9 +34,10 @@ pub struct Inbox {
     edited: Option<(String, Pattern)>,
     /// How many rows of what, at which width, were in view without a gap from the first.
     seen: (Vec<String>, Extent, u16, usize),
-    /// What has the focus, unchanged since then.
+    /// What has the focus.
     focused: Option<Vec<String>>,
-    since: u64,
+    /// Since when it is on the screen, unchanged and without a key; `None` before its first frame.
+    drawn: Option<u64>,
 }
 
 /// How much of the chosen item is shown.
@@ -146,7 +147,7 @@ impl Inbox {
 
     /// To be called after whatever may have changed what has the focus: an answer counts only some
     /// time after the last change.
-    pub fn follow(&mut self, items: &[Item<'_>], attention: Attention, now: u64) {
+    pub fn follow(&mut self, items: &[Item<'_>], attention: Attention) {
         let at = self.position(items);
         let parts = items.get(at).map(Item::parts).unwrap_or_default();
         if !self.chosen.iter().any(|part| parts.contains(part)) {
@@ -159,7 +160,7 @@ impl Inbox {
         };
         if self.focused != focused {
             self.focused = focused;
-            self.since = now;
+            self.drawn = None;
         }
     }
 
@@ -193,9 +194,28 @@ impl Inbox {
         sight.action.saturating_sub(self.seen.3)
     }
 
-    /// Whatever was pressed was meant for something else: the look begins anew.
+    /// A key was pressed that was meant for something else: the time until an answer counts begins
+    /// anew.
     pub fn distracted(&mut self, now: u64) {
-        self.since = now;
+        self.drawn = self.drawn.map(|_| now);
+    }
+
+    /// What has the focus is shown in another way: it has to be drawn before it can be answered.
+    pub fn changed(&mut self) {
+        self.drawn = None;
+    }
+
+    /// A frame with the inbox in it is on the screen.
+    pub fn frame_drawn(&mut self, now: u64) {
+        if self.focused.is_some() {
+            self.drawn.get_or_insert(now);
+        }
+    }
+
+    /// When an answer begins to count.
+    pub fn arms_at(&self) -> Option<u64> {
+        let chosen = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
+        self.drawn.filter(|_| chosen).map(|drawn| drawn.saturating_add(LOOK))
     }
 
     /// The rule that an answer for good to these would write, and whether a person made it.
@@ -215,8 +235,7 @@ impl Inbox {
 
     /// Whether an answer counts by now.
     pub fn is_armed(&self, now: u64) -> bool {
-        let looked = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
-        looked && now >= self.since.saturating_add(LOOK)
+        self.arms_at().is_some_and(|at| at <= now)
     }
 }
 

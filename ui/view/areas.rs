@@ -105,8 +105,8 @@ impl Areas {
     pub fn above_bar(&self, rows: usize) -> Rect {
         let screen = self.screen;
         let rows = u16::try_from(rows).unwrap_or(u16::MAX);
-        let height = rows.min(screen.height.saturating_sub(3));
         let side = u16::from(self.outer.is_some());
+        let height = rows.min(screen.height.saturating_sub(1 + 2 * side));
         Rect {
             x: screen.x + side,
             y: screen.height.saturating_sub(1 + side + height),

@@ -1,4 +1,4 @@
-//! What lies over the panes: lists, questions, completions.
+//! What lies over the panes: lists, confirmations, completions.
 
 use crate::app::{App, Confirm, Layer};
 use crate::palette::Palette;
@@ -9,7 +9,7 @@ use crate::pane::inbox;
 use crate::view::Areas;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Margin, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget as _};
 
@@ -20,8 +20,8 @@ const LEADER: u16 = 26;
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
     match app.layers.top() {
         Some(Layer::List(list)) => Some(palette(app, list, areas, frame)),
-        Some(Layer::Confirm(ask)) => {
-            question(app, ask, areas, frame);
+        Some(Layer::Confirm(asked)) => {
+            confirm(app, asked, areas, frame);
             None
         }
         Some(Layer::Prompt(prompt)) => {
@@ -39,32 +39,33 @@ pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position>
     }
 }
 
-/// A frame around `inner`, where the screen has frames, over whatever was there.
-fn sheet(app: &App, inner: Rect, title: &str, frame: &mut Frame<'_>) {
+/// Opens a popup: empties the cells that it takes, and frames them where the screen has frames. Every
+/// popup is painted through here. It may write the cells that it gets back, and those are on the
+/// screen, however small that is.
+fn open(app: &App, wanted: Rect, title: &str, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
     let screen = frame.area();
-    let outer = Rect {
-        x: inner.x.saturating_sub(1),
-        y: inner.y.saturating_sub(1),
-        width: inner.width + 2,
-        height: inner.height + 2,
+    if areas.outer.is_none() {
+        let inner = wanted.intersection(screen);
+        clear(app, inner, frame.buffer_mut());
+        return inner;
     }
-    .intersection(screen);
+    let outer = wanted.outer(Margin::new(1, 1)).intersection(screen);
     clear(app, outer, frame.buffer_mut());
     let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
+    let inner = outer.inner(Margin::new(1, 1)).intersection(wanted);
     Block::bordered()
         .border_set(app.setup.glyphs.frame())
         .border_style(app.theme.border_focus)
         .title(Span::styled(cut(&title, usize::from(inner.width)), app.theme.accent))
         .render(outer, frame.buffer_mut());
-}
-
-/// On a small screen a popup takes whole rows and has no frame.
-fn plain_sheet(app: &App, inner: Rect, frame: &mut Frame<'_>) {
-    clear(app, inner, frame.buffer_mut());
+    inner
 }
 
 /// Empties an area. A wide sign of which it takes the right half goes whole.
 fn clear(app: &App, area: Rect, buf: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
     Clear.render(area, buf);
     buf.set_style(area, app.theme.text);
     let Some(x) = area.x.checked_sub(1) else { return };
@@ -77,13 +78,9 @@ fn clear(app: &App, area: Rect, buf: &mut Buffer) {
 }
 
 fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
-    let inner = areas.popup(list.height());
-    if areas.outer.is_some() {
-        sheet(app, inner, &list.title, frame);
-    } else {
-        plain_sheet(app, inner, frame);
-        let top = Rect { y: 0, height: 1, ..inner };
-        plain_sheet(app, top, frame);
+    let inner = open(app, areas.popup(list.height()), &list.title, areas, frame);
+    if areas.outer.is_none() {
+        let top = open(app, Rect { y: 0, height: 1, ..inner }, "", areas, frame);
         let text = cut(&list.title, usize::from(top.width).saturating_sub(1));
         let title = Line::styled(format!(" {text}"), app.theme.accent);
         frame.buffer_mut().set_line(top.x, top.y, &title, top.width);
@@ -91,9 +88,9 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
     list.render(inner, frame.buffer_mut(), &app.theme, app.setup.glyphs)
 }
 
-fn question(app: &App, ask: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
-    let (rows, room) = question_rows(app, &ask.text());
-    let top = app.read.top(&rows);
+fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
+    let (rows, room) = confirm_rows(app, &confirm.text());
+    let top = app.layers.read.top(&rows);
     let left = rows.len() - top;
     // The answers are always in view.
     let shown = inbox::in_view(left, room + 1);
@@ -101,25 +98,25 @@ fn question(app: &App, ask: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     if shown < left && shown < room {
         text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown)));
     }
-    let answers = answers(app, ask);
-    let inner = areas.above_bar(text.len() + 1);
-    sheet(app, inner, "", frame);
+    let answers = answers(app, confirm);
+    let inner = open(app, areas.above_bar(text.len() + 1), "", areas, frame);
     let rows = text.into_iter().map(|line| Line::styled(format!(" {line}"), app.theme.needs));
     for (line, y) in rows.chain([answers]).zip(inner.y..inner.bottom()) {
         frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
     }
 }
 
-/// The rows of a question, and how many there is room for above its answers.
-pub fn question_rows(app: &App, text: &str) -> (Vec<String>, usize) {
-    let width = usize::from(Areas::of(app).above_bar(1).width.saturating_sub(2)).max(1);
-    (wrap(text, width), usize::from(app.size.1.saturating_sub(5)).max(1))
+/// The rows of a confirmation, and how many there is room for above its answers.
+pub fn confirm_rows(app: &App, text: &str) -> (Vec<String>, usize) {
+    let most = Areas::of(app).above_bar(usize::MAX);
+    let width = usize::from(most.width.saturating_sub(2)).max(1);
+    (wrap(text, width), usize::from(most.height.saturating_sub(1)))
 }
 
-fn answers(app: &App, ask: &Confirm) -> Line<'static> {
+fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
     let glyphs = app.setup.glyphs;
     let mut spans = vec![Span::raw(" ")];
-    for (i, hint) in ask.answers().into_iter().enumerate() {
+    for (i, hint) in confirm.answers(app.is_armed()).into_iter().enumerate() {
         if i > 0 {
             spans.push(Span::styled(glyphs.plain(" · "), app.theme.dim));
         }
@@ -150,14 +147,7 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
 
 /// Room for so many rows above the line that is being typed.
 fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
-    let mut area = areas.above_bar(rows);
-    if areas.outer.is_some() {
-        sheet(app, area, "", frame);
-    } else {
-        area.y = area.y.min(areas.bar.y.saturating_sub(area.height));
-        plain_sheet(app, area, frame);
-    }
-    area
+    open(app, areas.above_bar(rows), "", areas, frame)
 }
 
 /// What the second key after the leader does, in as many columns as fit.
@@ -165,12 +155,7 @@ fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     let hints = app.leader_hints();
     let columns = usize::from(areas.above_bar(1).width / LEADER).max(1);
     let rows = hints.len().div_ceil(columns);
-    let area = areas.above_bar(rows);
-    if areas.outer.is_some() {
-        sheet(app, area, "", frame);
-    } else {
-        plain_sheet(app, area, frame);
-    }
+    let area = open(app, areas.above_bar(rows), "", areas, frame);
     let glyphs = app.setup.glyphs;
     for (i, hint) in hints.into_iter().enumerate() {
         let (column, row) = (i / rows, i % rows);
@@ -183,8 +168,8 @@ fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
             Span::styled(format!(" {key}"), app.theme.accent),
             Span::raw(format!(" {does}")),
         ]);
-        if y < area.bottom() {
-            frame.buffer_mut().set_line(x, y, &line, LEADER);
+        if y < area.bottom() && x < area.right() {
+            frame.buffer_mut().set_line(x, y, &line, area.right().saturating_sub(x).min(LEADER));
         }
     }
 }
@@ -200,14 +185,16 @@ fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
     let height = u16::try_from(rows).unwrap_or(0);
     let width = longest.saturating_add(2).min(text.width.max(12)).min(areas.bar.width);
     let x = text.x.min(areas.bar.width.saturating_sub(width));
-    let y = areas.composer.y.saturating_sub(height + 1);
-    let area = Rect { x, y, width, height };
-    sheet(app, area, "", frame);
+    let frame_rows = u16::from(areas.outer.is_some());
+    let height = height.min(areas.composer.y.saturating_sub(2 * frame_rows));
+    let y = areas.composer.y.saturating_sub(height + frame_rows);
+    let area = open(app, Rect { x, y, width, height }, "", areas, frame);
+    let (rows, columns) = (usize::from(area.height), usize::from(area.width));
     let from = (files.selected + 1).saturating_sub(rows);
     let shown = files.found.iter().enumerate().skip(from).take(rows);
     for ((i, found), y) in shown.zip(area.y..) {
-        let name = cut(&found.value, usize::from(width));
-        frame.buffer_mut().set_stringn(area.x, y, name, usize::from(width), app.theme.text);
+        let name = cut(&found.value, columns);
+        frame.buffer_mut().set_stringn(area.x, y, name, columns, app.theme.text);
         if i == files.selected {
             let row = Rect { y, height: 1, ..area };
             frame.buffer_mut().set_style(row, app.theme.selection);

@@ -106,6 +106,7 @@ fn screen_80x24_question_on_leaving() {
     let mut bench = bench(80, 24);
     bench.press("ctrl-x");
     bench.press("q");
+    bench.wait(300);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -161,6 +162,7 @@ fn screen_family_200x60() {
 fn screen_family_80x24_inbox() {
     let mut bench = relations(80, 24);
     bench.press("ctrl-n");
+    bench.wait(300);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -168,6 +170,7 @@ fn screen_family_80x24_inbox() {
 fn screen_family_40x12_inbox() {
     let mut bench = relations(40, 12);
     bench.press("ctrl-n");
+    bench.wait(300);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -185,6 +188,7 @@ fn screen_family_120x40_inbox_whole() {
     bench.press("ctrl-n");
     bench.press("j");
     bench.press("enter");
+    bench.wait(300);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -194,6 +198,7 @@ fn screen_family_80x24_rule() {
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("T");
+    bench.wait(300);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -341,19 +346,6 @@ fn everything() -> Vec<(&'static str, Bench)> {
 }
 
 #[test]
-fn no_size_of_the_terminal_is_too_small_to_be_painted() {
-    for (name, mut bench) in everything() {
-        for columns in [1, 2, 24, 40, 80] {
-            for rows in [1, 2, 4, 11, 24] {
-                bench.size(columns, rows);
-                let painted = bench.painted();
-                assert_eq!(painted.area.width, columns, "{name}");
-            }
-        }
-    }
-}
-
-#[test]
 fn a_frame_of_another_size_than_the_app_knows_of_stays_empty() {
     for (name, mut bench) in everything() {
         bench.app.settle();
@@ -366,3 +358,5 @@ fn a_frame_of_another_size_than_the_app_knows_of_stays_empty() {
         }
     }
 }
+
+mod popups;

@@ -312,7 +312,7 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
         screen.contains("stop 3 Pods, alice and all below it: alice, scout, tester"),
         "{screen}"
     );
-    let stopped = bench.press("enter");
+    let stopped = bench.confirm("enter");
     assert_eq!(calls(&stopped), [(Some("alice"), &Method::StopPods { tree: true })]);
     let returned = |path: &str| vec![Rule::new(path, Permission::Write)];
     let all = vec![
@@ -350,7 +350,7 @@ fn a_restore_that_is_plain_is_done_and_another_shows_its_plan_first() {
     let note = "alice holds write /repo: it comes back as read";
     assert!(answer(&mut bench, asked, plan(step(Restoring::Idle, &[note]))).is_empty());
     assert!(bench.screen().contains(note));
-    assert_eq!(calls(&bench.press("enter")), [(Some("bob"), &method)]);
+    assert_eq!(calls(&bench.confirm("enter")), [(Some("bob"), &method)]);
 
     let asked = bench_line(&mut bench, "restore bob --plan");
     assert!(answer(&mut bench, asked, plan(step(Restoring::Idle, &[]))).is_empty());

@@ -192,6 +192,7 @@ fn leaving_while_a_turn_runs_asks_once() {
     let mut bench = alice(State::Running);
     bench.type_in(":quit");
     assert!(!quits(&bench.press("enter")));
+    bench.wait(300);
     let screen = bench.screen();
     assert!(screen.contains("alice is working"), "{screen}");
     assert!(
@@ -201,7 +202,7 @@ fn leaving_while_a_turn_runs_asks_once() {
     bench.press("esc");
     bench.type_in(":quit");
     bench.press("enter");
-    let left = bench.press("p");
+    let left = bench.confirm("p");
     assert_eq!(calls(&left), [(Some("alice"), &Method::Pause)]);
     assert!(quits(&left));
 }
@@ -228,7 +229,7 @@ fn deleting_asks_and_a_live_pod_is_stopped_first() {
     assert_eq!(bench.notice(), "alice is live: :stop alice comes first");
     bench.type_in(":rm old");
     assert!(bench.press("enter").is_empty());
-    assert_eq!(calls(&bench.press("enter")), [(Some("old"), &Method::Remove)]);
+    assert_eq!(calls(&bench.confirm("enter")), [(Some("old"), &Method::Remove)]);
 }
 
 #[test]

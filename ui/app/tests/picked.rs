@@ -94,7 +94,7 @@ fn stopping_marked_pods_names_them_asks_once_and_gives_each_its_order() {
     assert_eq!(line(&bench), "stop scout bob");
     assert!(bench.press("enter").is_empty());
     assert!(bench.screen().contains("stop scout, bob?"));
-    let orders = bench.press("enter");
+    let orders = bench.confirm("enter");
     assert_eq!(calls(&orders), [(Some("scout"), &STOP), (Some("bob"), &STOP)]);
     assert!(marks(&bench).is_empty(), "they were used");
     let asked = asked(orders);
@@ -109,7 +109,7 @@ fn each_order_that_fails_says_so_with_its_name() {
     let mut bench = marked();
     bench.press("s");
     bench.press("enter");
-    let asked = asked(bench.press("enter"));
+    let asked = asked(bench.confirm("enter"));
     bench.msg(Msg::Answered(asked[0].clone(), Err(Refusal::invalid("it is being restored"))));
     bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
     assert_eq!(
@@ -123,7 +123,7 @@ fn going_back_from_the_question_stops_nobody_and_keeps_the_marks() {
     let mut bench = marked();
     bench.press("s");
     bench.press("enter");
-    assert!(bench.press("esc").is_empty());
+    assert!(bench.confirm("esc").is_empty());
     assert_eq!(marks(&bench), ["scout", "bob"]);
 }
 
@@ -136,7 +136,7 @@ fn a_verb_typed_in_the_tree_means_the_marks_and_names_even_one_of_them() {
     bench.type_in("stop");
     assert!(bench.press("enter").is_empty());
     assert!(bench.screen().contains("stop scout?"), "the cursor is on alice");
-    assert_eq!(calls(&bench.press("enter")), [(Some("scout"), &STOP)]);
+    assert_eq!(calls(&bench.confirm("enter")), [(Some("scout"), &STOP)]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn stopping_marked_trees_names_everything_below_once() {
     let what = "stop 3 Pods, alice, scout and all below them: alice, scout, tester";
     assert!(screen.contains(what), "{screen}");
     let tree = Method::StopPods { tree: true };
-    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &tree), (Some("scout"), &tree)]);
+    assert_eq!(calls(&bench.confirm("enter")), [(Some("alice"), &tree), (Some("scout"), &tree)]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn restoring_several_shows_one_plan_and_gives_each_its_order() {
     assert!(screen.contains("bob comes back idle"), "{screen}");
     assert!(screen.contains("docs comes back paused"), "{screen}");
     let restore = Method::RestorePods { tree: false, plan: false };
-    let orders = bench.press("enter");
+    let orders = bench.confirm("enter");
     assert_eq!(calls(&orders), [(Some("bob"), &restore), (Some("docs"), &restore)]);
     for (asked, pod) in asked(orders).into_iter().zip(["bob", "docs"]) {
         bench.msg(Msg::Answered(asked, Ok(step(pod, Restoring::Idle))));
@@ -235,7 +235,7 @@ fn only_stopped_pods_are_deleted_after_all_were_named() {
     bench.type_in("rm docs bob");
     bench.press("enter");
     assert!(bench.screen().contains("delete docs, bob and their transcripts for good?"));
-    let orders = bench.press("enter");
+    let orders = bench.confirm("enter");
     assert_eq!(calls(&orders), [(Some("docs"), &Method::Remove), (Some("bob"), &Method::Remove)]);
 }
 

@@ -106,11 +106,11 @@ fn the_first_message_on_a_model_nobody_chose_is_shown_before_it_is_sent() {
     bench.type_in("hello");
     assert!(calls(&bench.press("enter")).is_empty());
     assert!(bench.screen().contains("This goes to api.anthropic.com"));
-    bench.press("esc");
+    bench.confirm("esc");
     assert_eq!(bench.draft(), "hello");
     bench.wait(400);
     bench.press("enter");
-    let chosen = bench.press("enter");
+    let chosen = bench.confirm("enter");
     let model = "anthropic/claude-sonnet-4".into();
     assert_eq!(calls(&chosen), [(Some("alice"), &Method::SetModel { model })]);
     let sent = answer(&mut bench, chosen, Event::Accepted { entry: None, queued: None });
@@ -131,11 +131,11 @@ fn a_message_that_looks_like_a_verb_is_offered_as_one() {
     bench.type_in("/stop");
     assert!(calls(&bench.press("enter")).is_empty());
     assert!(bench.screen().contains("`:stop` is a verb"));
-    let stopped = bench.press("enter");
+    let stopped = bench.confirm("enter");
     assert_eq!(calls(&stopped), [(Some("alice"), &Method::StopPods { tree: false })]);
     bench.type_in("exit");
     bench.press("enter");
-    assert_eq!(calls(&bench.press("s")), [(Some("alice"), &message("exit"))]);
+    assert_eq!(calls(&bench.confirm("s")), [(Some("alice"), &message("exit"))]);
 }
 
 #[test]

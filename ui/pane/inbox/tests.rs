@@ -33,13 +33,15 @@ fn a_pod_that_needs_a_person_without_asking_is_listed_too() {
 fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
     let mut family = family(vec![ask("1", "alice", "cargo fetch")]);
     let mut inbox = Inbox::default();
-    inbox.follow(&items(&family), Attention::Elsewhere, 0);
+    inbox.follow(&items(&family), Attention::Elsewhere);
     assert!(!inbox.is_armed(10_000), "nobody looks");
-    inbox.follow(&items(&family), Attention::Here, 10_000);
+    inbox.follow(&items(&family), Attention::Here);
+    inbox.frame_drawn(10_000);
     assert!(!inbox.is_armed(10_299));
     assert!(inbox.is_armed(10_300));
     family.asked(ApprovalRequest { since: NOON + 50, ..ask("9", "bob", "cargo fetch") });
-    inbox.follow(&items(&family), Attention::Here, 10_400);
+    inbox.follow(&items(&family), Attention::Here);
+    inbox.frame_drawn(10_400);
     assert!(!inbox.is_armed(10_500), "one more asks the same: it is another question now");
     assert!(inbox.is_armed(10_700));
     inbox.distracted(10_800);
@@ -55,9 +57,9 @@ fn the_choice_stays_with_what_was_chosen() {
     let mut inbox = Inbox::default();
     inbox.choose(&items(&family), 1);
     family.answered("1");
-    inbox.follow(&items(&family), Attention::Here, 0);
+    inbox.follow(&items(&family), Attention::Here);
     assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["2".to_owned()]));
     family.answered("2");
-    inbox.follow(&items(&family), Attention::Here, 0);
+    inbox.follow(&items(&family), Attention::Here);
     assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["3".to_owned()]));
 }

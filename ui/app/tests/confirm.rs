@@ -1,0 +1,195 @@
+use super::*;
+use yoi::protocol::{PlanStep, Restoring};
+
+type Opens = fn(&mut Bench);
+
+fn first_message(bench: &mut Bench) {
+    let sends = Some("This goes to api.example.com".to_owned());
+    bench.told(PodInfo { model_chosen: false, model_sends: sends, ..pod("alice", State::Idle) });
+    bench.type_in("hello");
+    bench.press("enter");
+}
+
+fn restore(bench: &mut Bench) {
+    bench.type_in(":restore old");
+    let asked = bench.press("enter");
+    let name = PodName::parse("old").expect("a name");
+    let notes = vec!["Bash was cut off and is not repeated".to_owned()];
+    let steps = vec![PlanStep { name, what: Restoring::Paused, notes }];
+    answer(bench, asked, Event::Plan { steps, done: false });
+}
+
+fn rewind(bench: &mut Bench) {
+    bench.type_in(":rewind 1");
+    let asked = bench.press("enter");
+    let target = yoi::protocol::RewindTarget {
+        warning: Some("files stay as they are".into()),
+        ..rewind_target(1, "fix it")
+    };
+    answer(bench, asked, Event::RewindTargets { head_entries: 12, targets: vec![target] });
+}
+
+fn leave(bench: &mut Bench) {
+    bench.told(pod("alice", State::Running));
+    bench.press("ctrl-d");
+}
+
+fn several(bench: &mut Bench) {
+    bench.type_in(":rm old");
+    bench.press("enter");
+}
+
+fn offered(bench: &mut Bench) {
+    bench.type_in("/stop");
+    bench.press("enter");
+}
+
+fn rule(bench: &mut Bench) {
+    let request = ask("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { ask: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.confirm("A");
+}
+
+/// Each confirmation, and the keys that answer it.
+const ALL: [(&str, Opens, &[&str]); 7] = [
+    ("first message", first_message, &["enter"]),
+    ("restore", restore, &["enter"]),
+    ("rewind", rewind, &["enter"]),
+    ("leave", leave, &["enter", "p"]),
+    ("several", several, &["enter"]),
+    ("offered", offered, &["enter", "s"]),
+    ("rule", rule, &["enter"]),
+];
+
+const EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
+
+fn each(check: impl Fn(&str, &mut Bench, &str)) {
+    for (name, open, keys) in ALL {
+        for key in keys {
+            let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
+            open(&mut bench);
+            assert!(matches!(bench.app.layers.top(), Some(Layer::Confirm(_))), "{name}");
+            check(&format!("{name}, {key}"), &mut bench, key);
+        }
+    }
+}
+
+#[test]
+fn a_key_typed_before_a_confirmation_was_drawn_answers_nothing() {
+    each(|name, bench, key| {
+        // Time passes, but no frame is painted: the terminal is slow.
+        bench.pass(10_000);
+        for key in [key, "esc"] {
+            assert!(bench.press(key).is_empty(), "{name}");
+            assert!(!bench.app.layers.is_empty(), "{name}");
+            assert_eq!(bench.notice(), EARLY, "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_key_answers_a_confirmation_300_ms_after_it_was_drawn_and_not_before() {
+    each(|name, bench, key| {
+        bench.wait(299);
+        assert!(bench.press(key).is_empty(), "{name}");
+        assert_eq!(bench.notice(), EARLY, "{name}");
+        bench.wait(299);
+        assert!(bench.press(key).is_empty(), "{name}: the key before began the time anew");
+        bench.wait(300);
+        assert!(!bench.press(key).is_empty(), "{name}");
+        assert!(bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn typing_on_never_answers_a_confirmation() {
+    each(|name, bench, key| {
+        for c in "a long sentence that was meant for the composer".chars() {
+            bench.wait(100);
+            assert!(bench.type_in(&c.to_string()).is_empty(), "{name}");
+        }
+        bench.wait(100);
+        assert!(bench.press(key).is_empty(), "{name}");
+        assert!(!bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn a_held_key_and_a_paste_never_answer_a_confirmation() {
+    each(|name, bench, key| {
+        bench.wait(400);
+        let crokey::OneToThree::One(code) = crate::keys::parse(key).expect("a key").codes else {
+            panic!("one key")
+        };
+        let held = KeyEvent::new_with_kind(
+            code,
+            crossterm::event::KeyModifiers::NONE,
+            crossterm::event::KeyEventKind::Repeat,
+        );
+        assert!(bench.msg(Msg::Key(held)).is_empty(), "{name}");
+        assert!(bench.msg(Msg::Paste("\r\np s".into())).is_empty(), "{name}");
+        assert!(!bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn escape_leaves_a_confirmation_as_soon_as_it_was_drawn() {
+    each(|name, bench, _| {
+        bench.wait(0);
+        bench.press("esc");
+        assert!(bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn the_keys_that_answer_are_named_once_they_count_and_the_screen_wakes_for_that() {
+    each(|name, bench, _| {
+        bench.wait(0);
+        assert!(!bench.screen().contains("Enter:"), "{name}");
+        let wakes = bench.app.wakes_at().expect("it wakes");
+        assert_eq!(wakes, bench.app.now + 300, "{name}");
+        bench.wait(300);
+        assert!(bench.screen().contains("Enter:"), "{name}");
+    });
+}
+
+#[test]
+fn a_resized_confirmation_has_to_be_drawn_again() {
+    each(|name, bench, key| {
+        bench.wait(400);
+        bench.size(60, 20);
+        assert!(bench.press(key).is_empty(), "{name}");
+        assert!(!bench.confirm(key).is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_it_is_answered() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    let sends: String = (0..40).map(|n| format!("line {n}\n")).collect();
+    let info =
+        PodInfo { model_chosen: false, model_sends: Some(sends), ..pod("alice", State::Idle) };
+    bench.told(info);
+    bench.type_in("hello");
+    bench.press("enter");
+    assert!(calls(&bench.confirm("enter")).is_empty());
+    assert!(bench.notice().contains("PageDown, then Enter"), "{}", bench.notice());
+    for _ in 0..3 {
+        bench.wait(0);
+        bench.press("pagedown");
+    }
+    assert!(!calls(&bench.confirm("enter")).is_empty());
+}
+
+#[test]
+fn nothing_is_confirmed_where_there_is_no_room_to_read_it() {
+    each(|name, bench, key| {
+        if key != "enter" {
+            return;
+        }
+        bench.size(30, 2);
+        assert!(bench.confirm(key).is_empty(), "{name}");
+        assert!(bench.notice().contains("make the screen larger"), "{name}: {}", bench.notice());
+    });
+}
