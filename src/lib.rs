@@ -15,6 +15,8 @@ pub mod disk;
 pub mod trace;
 /// Which paths a Pod may read and write.
 pub mod scope;
+/// The one way in which a file is opened for a Pod.
+pub mod files;
 /// The words on the wire: ids, items, methods, events, replies, refusals, line framing.
 pub mod protocol;
 /// Models and providers, secrets, settings, where things lie on this machine.

@@ -1,6 +1,7 @@
 //! What a model may do: files, shell, tasks, other Pods. A tool is a row in `TABLE` and a function from its
 //! arguments and a `Context` to an `Output`; it changes nothing else of the Pod.
 
+mod attachment;
 mod bash;
 mod edit;
 mod fault;
@@ -33,6 +34,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
+pub use attachment::attachment;
 pub use bash::CommandTime;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};

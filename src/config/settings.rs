@@ -5,6 +5,7 @@
 use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::policy::{FileRule, Permissions};
+use crate::files::{FileError, Limit, WorkspaceFiles};
 use crate::protocol::Action;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -246,13 +247,20 @@ pub struct WorkspaceSettings {
 }
 
 impl WorkspaceSettings {
-    /// Reads `<root>/.yoi/config.toml`, if there is one.
+    /// Reads `<root>/.yoi/config.toml`, if there is one. Blocking.
     pub fn load(root: &Path) -> Self {
         let file = root.join(".yoi/config.toml");
-        match text_of(&file) {
-            Ok(Some(text)) => Self::read(&file, &text),
-            Ok(None) => Self::default(),
-            Err(complaint) => Self { notices: vec![complaint], ..Self::default() },
+        let ignored = |why: String| {
+            let notice = Diagnostic::at(&file, "", 0, format!("is ignored: {why}"));
+            Self { notices: vec![notice], ..Self::default() }
+        };
+        match WorkspaceFiles::of(root).read(&file, Limit::whole(MAX_FILE)) {
+            Ok(found) => match String::from_utf8(found.bytes) {
+                Ok(text) => Self::read(&file, &text),
+                Err(_) => ignored("it is not valid UTF-8".into()),
+            },
+            Err(FileError::Missing(_)) => Self::default(),
+            Err(error) => ignored(error.to_string()),
         }
     }
 

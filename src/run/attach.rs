@@ -1,14 +1,9 @@
 //! `@file` references of an input: what they name is committed to the history as attachments.
 
+use crate::files::FileError;
 use crate::protocol::{Alert, AlertLevel, AlertSource, Entry, Event, Fact, Segment, SystemItem};
 use crate::run::{Run, Stopped};
-use crate::scope::{Permission, Scope};
-use std::path::{Path, PathBuf};
-
-/// How much of a file is attached, in bytes.
-const MAX_BYTES: usize = 256 * 1024;
-/// How many entries of a directory are listed.
-const MAX_LISTED: usize = 100;
+use crate::tools::{self, Context};
 
 /// Commits an attachment for every file reference; what cannot be read raises an alert and leaves
 /// a placeholder. Segments we do not know raise an alert too.
@@ -36,10 +31,11 @@ pub(crate) fn alert(source: AlertSource, message: impl Into<String>) -> Event {
 }
 
 async fn attach(run: &mut Run, path: String) -> Result<(), Stopped> {
-    let full = run.setup.tools.cwd.join(&path);
-    let scope = (run.setup.scope)();
-    let read = tokio::task::spawn_blocking(move || read(&full, &scope)).await;
-    let body = match read.unwrap_or_else(|_| Err("the reader failed".into())) {
+    let ctx = Context { scope: (run.setup.scope)(), ..run.setup.tools.clone() };
+    let given = path.clone();
+    let read = tokio::task::spawn_blocking(move || tools::attachment(&given, &ctx)).await;
+    let read = read.unwrap_or_else(|_| Err(FileError::Failed("the reader broke off".into())));
+    let body = match read {
         Ok(body) => format!("[File: {path}]\n{body}"),
         Err(why) => {
             run.publish(alert(AlertSource::Pod, format!("cannot attach {path}: {why}"))).await;
@@ -48,47 +44,4 @@ async fn attach(run: &mut Run, path: String) -> Result<(), Stopped> {
     };
     let item = SystemItem::FileAttachment { path, body };
     run.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
-}
-
-fn read(path: &Path, scope: &Scope) -> Result<String, String> {
-    let path: PathBuf = path.canonicalize().map_err(|e| e.to_string())?;
-    if scope.permission(&path) < Some(Permission::Read) {
-        return Err("path is outside allowed scope".into());
-    }
-    let meta = std::fs::metadata(&path).map_err(|e| e.to_string())?;
-    if meta.is_dir() {
-        return list(&path);
-    }
-    if !meta.is_file() {
-        return Err("not a regular file".into());
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(&path).map_err(|e| e.to_string())?;
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_BYTES as u64 + 1), &mut bytes)
-        .map_err(|e| e.to_string())?;
-    let over = bytes.len() > MAX_BYTES;
-    bytes.truncate(MAX_BYTES);
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    if over {
-        text.push_str(&format!("\n[cut at {MAX_BYTES} of {} bytes]", meta.len()));
-    }
-    Ok(text)
-}
-
-fn list(dir: &Path) -> Result<String, String> {
-    let mut names: Vec<String> = std::fs::read_dir(dir)
-        .map_err(|e| e.to_string())?
-        .flatten()
-        .map(|entry| {
-            let slash = if entry.path().is_dir() { "/" } else { "" };
-            format!("{}{slash}", entry.file_name().to_string_lossy())
-        })
-        .collect();
-    names.sort();
-    let more = names.len().saturating_sub(MAX_LISTED);
-    names.truncate(MAX_LISTED);
-    if more > 0 {
-        names.push(format!("… and {more} more"));
-    }
-    Ok(names.join("\n"))
 }

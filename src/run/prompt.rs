@@ -1,6 +1,8 @@
 //! The words the runtime puts into a conversation: the system prompt and its notes.
 
+use crate::files::{FileError, Found, Limit, WorkspaceFiles, size};
 use crate::protocol::PodEvent;
+use crate::scope::Scope;
 use std::path::{Path, PathBuf};
 
 /// Put before the next request after an interrupted turn was abandoned.
@@ -58,41 +60,60 @@ pub struct Facts<'a> {
     pub pod: &'a str,
     pub cwd: &'a Path,
     pub workspace: &'a Path,
-    pub scope: String,
+    /// What the Pod may read: an instruction file that is a link leads to nothing else.
+    pub reads: &'a Scope,
+    pub secrets: &'a [PathBuf],
     /// Stands in the place of the general one.
     pub instruction: Option<&'a str>,
 }
 
-/// The system prompt of a new segment, and the instruction files that could not be read.
+/// The system prompt of a new segment, and sentences about instruction files that are not in it as
+/// they are. Blocking.
 pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
-    let (instructions, complaints) = instructions(facts.cwd, facts.workspace);
+    let (instructions, complaints) = instructions(facts);
     let today = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
     let text = SYSTEM
         .replace("{work}", facts.instruction.unwrap_or(WORK))
         .replace("{pod}", facts.pod)
         .replace("{cwd}", &facts.cwd.display().to_string())
         .replace("{workspace}", &facts.workspace.display().to_string())
-        .replace("{scope}", &facts.scope)
+        .replace("{scope}", &facts.reads.summary())
         .replace("{date}", &today)
         .replace("{instructions}", &instructions);
     (text, complaints)
 }
 
 /// The instruction files from the workspace down to the working directory, each with its path.
-fn instructions(cwd: &Path, workspace: &Path) -> (String, Vec<String>) {
+fn instructions(facts: &Facts<'_>) -> (String, Vec<String>) {
+    let files = WorkspaceFiles::for_scope(facts.workspace, facts.reads, facts.secrets);
     let (mut text, mut complaints) = (String::new(), Vec::new());
-    for dir in between(workspace, cwd) {
-        let Some(path) = INSTRUCTIONS.iter().map(|n| dir.join(n)).find(|p| p.is_file()) else {
-            continue;
-        };
-        match read(&path) {
-            Ok(body) => {
-                text.push_str(&format!("\n# Instructions from {}\n\n{body}\n", path.display()))
+    for dir in between(facts.workspace, facts.cwd) {
+        for path in INSTRUCTIONS.map(|name| dir.join(name)) {
+            match files.read(&path, Limit::head(MAX_INSTRUCTIONS)) {
+                Ok(found) => {
+                    complaints.extend(cut_off(&path, &found));
+                    let body = String::from_utf8_lossy(&found.bytes);
+                    text.push_str(&format!("\n# Instructions from {}\n\n{body}\n", path.display()));
+                    break;
+                }
+                Err(FileError::Missing(_)) => {}
+                Err(error) => complaints.push(format!("instructions are not read: {error}")),
             }
-            Err(error) => complaints.push(format!("cannot read {}: {error}", path.display())),
         }
     }
     (text, complaints)
+}
+
+/// That a file is longer than what the model gets of it.
+fn cut_off(path: &Path, found: &Found) -> Option<String> {
+    (found.size > MAX_INSTRUCTIONS).then(|| {
+        format!(
+            "instructions are cut: {} has {}, the first {} are sent",
+            path.display(),
+            size(found.size),
+            size(MAX_INSTRUCTIONS)
+        )
+    })
 }
 
 fn between(top: &Path, bottom: &Path) -> Vec<PathBuf> {
@@ -102,16 +123,10 @@ fn between(top: &Path, bottom: &Path) -> Vec<PathBuf> {
     if dirs.is_empty() { vec![bottom.to_path_buf()] } else { dirs }
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MAX_INSTRUCTIONS).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scope::{Permission, Rule};
 
     #[test]
     fn every_news_of_a_child_names_it_and_says_where_to_look() {
@@ -141,7 +156,8 @@ mod tests {
             pod: "alice",
             cwd: &inner,
             workspace: dir.path(),
-            scope: "Readable:".into(),
+            reads: &Scope::new(vec![Rule::new(dir.path(), Permission::Read)]),
+            secrets: &[],
             instruction: None,
         };
         let (text, complaints) = system(&facts);

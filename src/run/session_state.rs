@@ -5,6 +5,7 @@ use crate::protocol::{
     AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
 use crate::run::{RunEvent, Setup, prompt};
+use crate::sandbox::Person;
 use crate::session::{Journal, Replay, replay};
 use crate::tools::tasks::Tasks;
 use tokio::sync::mpsc;
@@ -78,20 +79,29 @@ async fn reopen(
 }
 
 async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionState, Refusal> {
-    let facts = prompt::Facts {
-        pod: setup.pod.as_str(),
-        cwd: &setup.tools.cwd,
-        workspace: &setup.workspace,
-        scope: setup.tools.scope.summary(),
-        instruction: setup.instruction.as_deref(),
-    };
-    let (system, complaints) = prompt::system(&facts);
+    let own = setup.clone();
+    let prompt = tokio::task::spawn_blocking(move || system_prompt(&own)).await;
+    let (system, complaints) = prompt.map_err(|error| {
+        Refusal::internal(format!("the system prompt could not be made: {error}"))
+    })?;
     for complaint in complaints {
         let event = crate::run::attach::alert(AlertSource::AgentsMd, complaint);
         let _ = out.send(RunEvent::Event(event)).await;
     }
     let start = Start { system, history: Vec::new(), compacted_from: None, under_way: None };
     begin(setup, setup.session, start, out).await
+}
+
+fn system_prompt(setup: &Setup) -> (String, Vec<String>) {
+    let secrets = Person { env: &setup.tools.env }.secrets();
+    prompt::system(&prompt::Facts {
+        pod: setup.pod.as_str(),
+        cwd: &setup.tools.cwd,
+        workspace: &setup.workspace,
+        reads: &setup.tools.scope,
+        secrets: &secrets,
+        instruction: setup.instruction.as_deref(),
+    })
 }
 
 /// How a new segment begins.

@@ -1,11 +1,14 @@
 //! Where git takes its orders from, in the repositories of a scope.
 
+use crate::files::{Limit, WorkspaceFiles};
 use crate::sandbox::cage::{GUARDED, Hole, Level, Why};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Repositories inside a repository that are looked for.
 const MODULES: usize = 200;
+/// Bytes of the list of submodules that are read.
+const MODULE_LIST: u64 = 1024 * 1024;
 /// How deep the names of submodules nest.
 const MODULE_DEPTH: usize = 6;
 /// Directories directly in the scope that are looked at for a repository of their own.
@@ -62,7 +65,9 @@ fn make_hooks(git: &Path) {
 
 /// Where the submodules of a working tree are, by its own list.
 fn checkouts(top: &Path) -> Vec<PathBuf> {
-    let list = fs::read_to_string(top.join(".gitmodules")).unwrap_or_default();
+    let list = WorkspaceFiles::of(top).read(&top.join(".gitmodules"), Limit::head(MODULE_LIST));
+    let list = list.map(|found| found.bytes).unwrap_or_default();
+    let list = String::from_utf8_lossy(&list);
     let named = list.lines().filter_map(|line| line.trim().strip_prefix("path")?.split_once('='));
     let paths = named.map(|(_, path)| PathBuf::from(path.trim()));
     let plain = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -88,4 +93,31 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     dirs.map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_list_of_submodules_that_is_no_plain_file_of_the_workspace_names_none_and_delays_nothing() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (ws, list) = (top.join("ws"), top.join("ws/.gitmodules"));
+        fs::create_dir(&ws).unwrap();
+        let text = "[submodule \"m\"]\n\tpath = lib/m\n";
+        fs::write(&list, text).unwrap();
+        assert_eq!(checkouts(&ws), [ws.join("lib/m")]);
+        fs::remove_file(&list).unwrap();
+        fs::write(top.join("elsewhere"), text).unwrap();
+        for target in ["/dev/zero", "../elsewhere"] {
+            symlink(target, &list).unwrap();
+            assert!(checkouts(&ws).is_empty(), "{target}");
+            fs::remove_file(&list).unwrap();
+        }
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(rustix::fs::CWD, &list, fifo, mode, 0).unwrap();
+        assert!(checkouts(&ws).is_empty());
+    }
 }

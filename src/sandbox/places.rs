@@ -389,11 +389,7 @@ impl<'a> Person<'a> {
 
     /// The secret this canonical path is or lies in.
     pub fn secret(&self, path: &Path) -> Option<PathBuf> {
-        let real = |secret: &PathBuf| {
-            path.starts_with(secret)
-                || secret.canonicalize().is_ok_and(|secret| path.starts_with(secret))
-        };
-        self.secrets().into_iter().find(real)
+        crate::files::secret_of(path, &self.secrets()).cloned()
     }
 
     fn usual(&self, part: Part) -> Vec<PathBuf> {

@@ -35,14 +35,14 @@ pub struct Input {
 pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
     let input: Input = input::parse("Edit", arguments)?;
     refuse_useless(&input)?;
-    let (place, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
-    check_read(ctx, &place, &found)?;
-    let path = place.path.display();
+    let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
+    check_read(ctx, &target, &found)?;
+    let path = target.path.display();
     let Ok(text) = std::str::from_utf8(&found.bytes) else {
         return Err(Fault::argument(format!("not valid UTF-8: {path}; change it with Bash")));
     };
     let (old, new) = wanted(text, &input);
-    let spots = find(text, &old, &input, &place)?;
+    let spots = find(text, &old, &input, &target)?;
     if text.len() as u64 + spots.len() as u64 * new.len() as u64 > MAX_FILE {
         let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!(
@@ -50,7 +50,7 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
         )));
     }
     let (changed, starts) = apply(text, &spots, old.len(), &new);
-    let mark = replace(ctx, &place, Some(&found), changed.as_bytes())?;
+    let mark = replace(ctx, &target, Some(&found), changed.as_bytes())?;
     let summary = format!("Edited {path} ({} replacement(s))", spots.len());
     let content = surroundings(&changed, &starts, new.len());
     Ok(Output { files: vec![mark], ..Output::with(summary, content) })
@@ -79,9 +79,9 @@ fn wanted(text: &str, input: &Input) -> (String, String) {
 }
 
 /// Where the old text stands, in bytes.
-fn find(text: &str, old: &str, input: &Input, place: &ScopedPath) -> Result<Vec<usize>, Fault> {
+fn find(text: &str, old: &str, input: &Input, target: &ScopedPath) -> Result<Vec<usize>, Fault> {
     let spots: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
-    let path = place.path.display();
+    let path = target.path.display();
     match spots.len() {
         0 => Err(Fault::argument(format!(
             "old_string was not found in {path}; it must match exactly, with its whitespace"

@@ -1,20 +1,33 @@
 //! Why a call failed, in the words a model reads.
 
+use crate::files::FileError;
 use std::fmt::Display;
 use std::path::Path;
 
-/// A failed call, by who has to change something.
+/// A failed call, by what has to change before it can work.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// The model: other arguments can work.
+    /// The arguments: the model can call again with others.
     #[error("Invalid argument: {0}")]
     Argument(String),
-    /// The world: a disk, a process, a file that changes.
+    /// The machine: a disk, a process, a file that changes.
     #[error("Execution failed: {0}")]
     Execution(String),
-    /// We.
+    /// The host itself.
     #[error("Internal: {0}")]
     Internal(String),
+}
+
+impl From<FileError> for Fault {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::TooLarge { .. } => {
+                Self::Argument(format!("{error}; use Grep, or Bash with head, tail or sed"))
+            }
+            FileError::Missing(_) | FileError::Refused(_) => Self::Argument(error.to_string()),
+            FileError::Failed(text) => Self::Execution(text),
+        }
+    }
 }
 
 impl Fault {

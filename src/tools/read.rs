@@ -1,10 +1,11 @@
 //! Read: a file as numbered lines, or an image.
 
+use crate::files::Found;
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
-use crate::tools::scoped_path::{Found, ScopedPath};
+use crate::tools::scoped_path::ScopedPath;
 use crate::tools::{Context, Output, input, text_limit};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,12 +36,12 @@ pub struct Input {
 
 pub fn read(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
     let input: Input = input::parse("Read", arguments)?;
-    let (place, found) = ScopedPath::read(ctx, &input.file_path, Permission::Read)?;
+    let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Read)?;
     let mark =
-        FileMark { path: place.path.clone(), hash: text_limit::hash(&found.bytes), before: None };
+        FileMark { path: target.path.clone(), hash: text_limit::hash(&found.bytes), before: None };
     let mut output = match image_type(&found.bytes) {
-        Some(kind) => image(ctx, &place, &found, kind)?,
-        None => text(ctx, &place, &found, &input)?,
+        Some(kind) => image(ctx, &target, &found, kind)?,
+        None => text(ctx, &target, &found, &input)?,
     };
     output.files.push(mark);
     Ok(output)
@@ -56,8 +57,8 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn image(ctx: &Context, place: &ScopedPath, found: &Found, kind: &str) -> Result<Output, Fault> {
-    let (path, size) = (place.path.display(), text_limit::size(found.bytes.len() as u64));
+fn image(ctx: &Context, target: &ScopedPath, found: &Found, kind: &str) -> Result<Output, Fault> {
+    let (path, size) = (target.path.display(), text_limit::size(found.bytes.len() as u64));
     if found.bytes.len() > MAX_IMAGE {
         let limit = text_limit::size(MAX_IMAGE as u64);
         let text = format!("image is too large: {path} has {size}, the limit is {limit}");
@@ -68,8 +69,8 @@ fn image(ctx: &Context, place: &ScopedPath, found: &Found, kind: &str) -> Result
     Ok(Output { images, ..Output::line(format!("Read image {path} ({kind}, {size})")) })
 }
 
-fn text(ctx: &Context, place: &ScopedPath, found: &Found, input: &Input) -> Result<Output, Fault> {
-    let path = place.path.display();
+fn text(ctx: &Context, target: &ScopedPath, found: &Found, input: &Input) -> Result<Output, Fault> {
+    let path = target.path.display();
     let text = String::from_utf8_lossy(&found.bytes);
     let total = text.lines().count();
     let offset = input.offset.unwrap_or(0);

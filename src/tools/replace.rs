@@ -1,9 +1,10 @@
 //! Changing a file: whole or not at all, with its mode, and only over the content that was expected.
 
+use crate::files::Found;
 use crate::protocol::FileMark;
 use crate::tools::Context;
 use crate::tools::fault::Fault;
-use crate::tools::scoped_path::{Found, ScopedPath};
+use crate::tools::scoped_path::ScopedPath;
 use crate::tools::text_limit;
 use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
@@ -13,20 +14,20 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 /// Refuses a file that the model has not seen as it is now.
-pub fn check_read(ctx: &Context, place: &ScopedPath, found: &Found) -> Result<(), Fault> {
-    let path = place.path.display();
-    match ctx.read.get(&place.path) {
+pub fn check_read(ctx: &Context, target: &ScopedPath, found: &Found) -> Result<(), Fault> {
+    let path = target.path.display();
+    match ctx.read.get(&target.path) {
         None => {
             let text = "file has not been read yet";
             Err(Fault::argument(format!("{text}: {path}; use Read on it first")))
         }
-        Some(seen) if *seen != text_limit::hash(&found.bytes) => Err(changed(place)),
+        Some(seen) if *seen != text_limit::hash(&found.bytes) => Err(changed(target)),
         Some(_) => Ok(()),
     }
 }
 
-fn changed(place: &ScopedPath) -> Fault {
-    let path = place.path.display();
+fn changed(target: &ScopedPath) -> Fault {
+    let path = target.path.display();
     Fault::argument(format!("file was modified since it was read: {path}; use Read on it again"))
 }
 
@@ -34,30 +35,30 @@ fn changed(place: &ScopedPath) -> Fault {
 /// content; what the file looks like now.
 pub fn replace(
     ctx: &Context,
-    place: &ScopedPath,
+    target: &ScopedPath,
     former: Option<&Found>,
     bytes: &[u8],
 ) -> Result<FileMark, Fault> {
     let before = former.map(|found| text_limit::blob(&ctx.blobs, &found.bytes)).transpose()?;
-    let (directory, name) = place.directory()?;
+    let (directory, name) = target.directory()?;
     if former.is_some() {
-        check_writable(&directory, &name, place)?;
+        check_writable(&directory, &name, target)?;
     }
     let temp = OsString::from(format!(".yoi-{}.tmp", uuid::Uuid::now_v7()));
-    let result = put(&directory, &temp, &name, place, former, bytes);
+    let result = put(&directory, &temp, &name, target, former, bytes);
     if result.is_err() {
         // The error that led here is the one to tell.
         let _ = rustix::fs::unlinkat(&directory, &temp, AtFlags::empty());
     }
     result?;
-    Ok(FileMark { path: place.path.clone(), hash: text_limit::hash(bytes), before })
+    Ok(FileMark { path: target.path.clone(), hash: text_limit::hash(bytes), before })
 }
 
 /// Replacing would go round a missing write permission of the file itself.
-fn check_writable(directory: &OwnedFd, name: &OsStr, place: &ScopedPath) -> Result<(), Fault> {
+fn check_writable(directory: &OwnedFd, name: &OsStr, target: &ScopedPath) -> Result<(), Fault> {
     match rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
-            let path = place.path.display();
+            let path = target.path.display();
             Err(Fault::argument(format!("file is write-protected: {path}; change its mode first")))
         }
         _ => Ok(()),
@@ -68,20 +69,20 @@ fn put(
     directory: &OwnedFd,
     temp: &OsStr,
     name: &OsStr,
-    place: &ScopedPath,
+    target: &ScopedPath,
     former: Option<&Found>,
     bytes: &[u8],
 ) -> Result<(), Fault> {
-    let failed = |error: std::io::Error| Fault::io("cannot write", &place.path, error);
+    let failed = |error: std::io::Error| Fault::io("cannot write", &target.path, error);
     write_temp(directory, temp, former, bytes).map_err(failed)?;
     if let Some(found) = former {
-        let now = place.now()?;
+        let now = target.now()?;
         if now.is_none_or(|now| now.bytes != found.bytes) {
-            return Err(changed(place));
+            return Err(changed(target));
         }
         rustix::fs::renameat(directory, temp, directory, name).map_err(|e| failed(e.into()))?;
     } else {
-        rename_new(directory, temp, name, place)?;
+        rename_new(directory, temp, name, target)?;
     }
     rustix::fs::fsync(directory).map_err(|error| failed(error.into()))
 }
@@ -121,14 +122,14 @@ fn rename_new(
     directory: &OwnedFd,
     temp: &OsStr,
     name: &OsStr,
-    place: &ScopedPath,
+    target: &ScopedPath,
 ) -> Result<(), Fault> {
     use rustix::fs::{renameat, renameat_with};
     match renameat_with(directory, temp, directory, name, RenameFlags::NOREPLACE) {
-        Err(Errno::EXIST) => return Err(changed(place)),
+        Err(Errno::EXIST) => return Err(changed(target)),
         // Some file systems do not know the flag.
         Err(Errno::INVAL | Errno::NOSYS) => renameat(directory, temp, directory, name),
         other => other,
     }
-    .map_err(|error| Fault::io("cannot write", &place.path, std::io::Error::from(error)))
+    .map_err(|error| Fault::io("cannot write", &target.path, std::io::Error::from(error)))
 }

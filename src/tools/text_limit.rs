@@ -1,5 +1,6 @@
 //! What results keep and how long they may be: blobs under their hash, texts cut at a character.
 
+pub use crate::files::size;
 use crate::tools::fault::Fault;
 use std::fs;
 use std::io::Write;
@@ -54,20 +55,4 @@ pub fn cut_bytes(mut text: String, max: usize) -> String {
     let dropped = text.len() - end;
     text.truncate(end);
     text + &format!("\n[{dropped} bytes left out; narrow the query to see them]")
-}
-
-/// A number of bytes for a person.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
-    let mut unit = 0;
-    let mut scale = 1;
-    while unit + 1 < UNITS.len() && bytes / scale >= 1024 {
-        scale *= 1024;
-        unit += 1;
-    }
-    if unit == 0 {
-        return format!("{bytes} bytes");
-    }
-    let tenths = bytes * 10 / scale;
-    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }

@@ -1,5 +1,6 @@
 //! Walking a directory for Glob and Grep: only what the scope lets one see, bounded, cancellable.
 
+use crate::files;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
 use crate::tools::scoped_path::{self, ScopedPath};
@@ -34,11 +35,11 @@ fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
     {
         return Ok(real);
     }
-    let place = ScopedPath::find(ctx, given, Permission::Read)?;
-    if !place.exists {
+    let found = ScopedPath::find(ctx, given, Permission::Read)?;
+    if !found.exists {
         return Err(Fault::argument(format!("path not found: {given}")));
     }
-    Ok(place.path)
+    Ok(found.path)
 }
 
 /// A walk below `base` that skips `.git` and directories out of scope, and follows no link.
@@ -48,7 +49,7 @@ pub fn builder(ctx: &Context, base: &Path) -> WalkBuilder {
     builder.standard_filters(false).follow_links(false).filter_entry(move |entry| {
         let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
         let seen =
-            || scoped_path::reaches(&ctx, entry.path()) && !guard::is_processes(entry.path());
+            || scoped_path::reaches(&ctx, entry.path()) && !files::is_processes(entry.path());
         !directory || (entry.file_name() != ".git" && seen())
     });
     builder

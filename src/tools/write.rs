@@ -28,16 +28,16 @@ pub fn write(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Ou
         let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!("content is too large: the limit is {limit}")));
     }
-    let place = ScopedPath::find(ctx, &input.file_path, Permission::Write)?;
-    let (place, former) = if place.exists {
-        let (place, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
-        check_read(ctx, &place, &found)?;
-        (place, Some(found))
+    let target = ScopedPath::find(ctx, &input.file_path, Permission::Write)?;
+    let (target, former) = if target.exists {
+        let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
+        check_read(ctx, &target, &found)?;
+        (target, Some(found))
     } else {
-        (place, None)
+        (target, None)
     };
-    let mark = replace(ctx, &place, former.as_ref(), input.content.as_bytes())?;
+    let mark = replace(ctx, &target, former.as_ref(), input.content.as_bytes())?;
     let did = if former.is_some() { "Overwrote" } else { "Created" };
-    let summary = format!("{did} {} ({size} bytes)", place.path.display());
+    let summary = format!("{did} {} ({size} bytes)", target.path.display());
     Ok(Output { files: vec![mark], ..Output::line(summary) })
 }

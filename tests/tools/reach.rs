@@ -161,6 +161,79 @@ async fn a_secret_is_refused_by_name_wherever_the_scope_ends() {
 }
 
 #[tokio::test]
+async fn an_attachment_is_refused_exactly_where_read_refuses() {
+    let mut bench = Bench::new();
+    for (path, text) in [("home/.ssh/id_rsa", "key"), ("outside/a", "a"), ("ws/own/a", "a")] {
+        fs::create_dir_all(bench.path(path).parent().unwrap()).unwrap();
+        fs::write(bench.path(path), text).unwrap();
+    }
+    bench.file("plain.txt", "plain");
+    let huge = fs::File::create(bench.path("ws/huge")).unwrap();
+    huge.set_len(33 * 1024 * 1024).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, bench.path("ws/fifo"), fifo, mode, 0).unwrap();
+    let links = [
+        ("to-key", "../home/.ssh/id_rsa"),
+        ("to-outside", "../outside/a"),
+        ("to-zero", "/dev/zero"),
+        ("to-magic", "/proc/self/environ"),
+        ("to-nothing", "gone"),
+        ("to-itself", "to-itself"),
+        ("to-plain", "plain.txt"),
+    ];
+    for (name, to) in links {
+        symlink(to, bench.path("ws").join(name)).unwrap();
+    }
+    // The home directory is in the scope, its secrets are not; one part is denied.
+    let rules = ["ws", "home"].map(|root| Rule::new(bench.path(root), Permission::Read));
+    bench.ctx.scope = Scope::new(rules.into()).with_deny([bench.path("ws/own")]);
+    let table = [
+        ("plain.txt", true),
+        ("./plain.txt", true),
+        ("../ws/plain.txt", true),
+        ("to-plain", true),
+        ("PLAIN.TXT", false),
+        ("gone", false),
+        ("plain.txt/below", false),
+        ("gone/../plain.txt", false),
+        ("../outside/a", false),
+        ("../../../../../../../../etc/shadow", false),
+        ("/etc/shadow", false),
+        ("~/.ssh/id_rsa", false),
+        ("../home/.ssh/id_rsa", false),
+        ("own/a", false),
+        ("huge", false),
+        ("fifo", false),
+        ("to-key", false),
+        ("to-outside", false),
+        ("to-zero", false),
+        ("to-magic", false),
+        ("to-nothing", false),
+        ("to-itself", false),
+        ("/proc/self/environ", false),
+        ("/dev/zero", false),
+    ];
+    for (name, opens) in table {
+        let attached = yoi::tools::attachment(name, &bench.ctx);
+        let read = bench.read(&bench.ctx.cwd.join(name)).await;
+        assert_eq!(
+            (attached.is_ok(), !read.is_error),
+            (opens, opens),
+            "{name}: {attached:?} {read:?}"
+        );
+        if let Err(error) = attached {
+            assert!(read.summary.contains(&error.to_string()), "{name}: {error} / {read:?}");
+        }
+    }
+    let listed = yoi::tools::attachment("../home", &bench.ctx).unwrap();
+    assert_eq!(listed, ".ssh/");
+    for closed in ["../home/.ssh", "../outside", "own", "/proc/self"] {
+        assert!(yoi::tools::attachment(closed, &bench.ctx).is_err(), "{closed} is not listed");
+    }
+}
+
+#[tokio::test]
 async fn what_processes_hold_in_memory_is_no_file_whatever_the_scope() {
     let mut bench = Bench::new();
     let rules = vec![Rule::new("/", Permission::Write)];

@@ -228,6 +228,7 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
 
 mod confirm;
 mod family;
+mod hostile;
 mod keys;
 mod layers;
 mod live;

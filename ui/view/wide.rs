@@ -35,7 +35,7 @@ fn make_safe(cell: &mut Cell) {
     }
     let safe = SafeText::line(cell.symbol());
     if safe != cell.symbol() {
-        cell.set_symbol("?");
+        cell.set_symbol("\u{fffd}");
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
         }
         settle(&mut buffer);
         let symbols: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
-        assert_eq!(symbols, ["?", "?", "é", "👩‍💻", " "]);
+        assert_eq!(symbols, ["\u{fffd}", "\u{fffd}", "é", "👩‍💻", " "]);
     }
 
     #[test]

@@ -173,5 +173,36 @@ fn a_workspace_cannot_play_a_script_or_make_us_read_a_pipe() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join(".yoi/config.toml")).unwrap();
     let found = WorkspaceSettings::load(dir.path());
-    assert!(found.notices[0].to_string().contains("not a plain file"));
+    assert!(found.notices[0].to_string().contains("is ignored: path is a directory, not a file"));
+}
+
+#[test]
+fn a_hostile_settings_file_of_a_workspace_is_ignored_at_once_and_said() {
+    use std::os::unix::fs::symlink;
+    let hostile: [(&str, fn(&Path, &Path)); 5] = [
+        ("symbolic link leads out of the workspace", |file, top| {
+            std::fs::write(top.join("outside.toml"), "model = \"a/b\"").unwrap();
+            symlink(top.join("outside.toml"), file).unwrap();
+        }),
+        ("symbolic link leads out of the workspace", |file, _| symlink("/dev/zero", file).unwrap()),
+        ("path is a FIFO, not a file", |file, _| {
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            let fifo = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, file, fifo, mode, 0).unwrap();
+        }),
+        ("file is too large", |file, _| {
+            std::fs::File::create(file).unwrap().set_len(1 << 40).unwrap();
+        }),
+        ("it is not valid UTF-8", |file, _| std::fs::write(file, [0xff, 0xfe]).unwrap()),
+    ];
+    for (why, make) in hostile {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().join("ws");
+        std::fs::create_dir_all(root.join(".yoi")).unwrap();
+        make(&root.join(".yoi/config.toml"), top.path());
+        let found = WorkspaceSettings::load(&root);
+        assert_eq!((found.model, found.max_turns), (None, None), "{why}");
+        let notice = found.notices[0].to_string();
+        assert!(notice.contains(&format!("config.toml:1:1: is ignored: {why}")), "{notice}");
+    }
 }

@@ -285,7 +285,34 @@ async fn a_file_that_cannot_be_attached_is_said_to_the_person_and_to_the_model()
     bench.end().await;
     let attached = bench.attached(&pod).await;
     assert!(attached[0].starts_with("[File: gone.txt]\n[not attached: "), "{attached:?}");
-    assert!(attached[1].ends_with("[not attached: path is outside allowed scope]"), "{attached:?}");
+    let outside = attached[1].contains("[not attached: path is outside allowed scope: ");
+    assert!(outside && attached[1].contains("outside.txt"), "{attached:?}");
+}
+
+#[tokio::test]
+async fn a_committed_link_to_a_private_key_is_not_sent_with_the_first_message_and_is_said() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let key = bench.root.join("id_ed25519");
+    std::fs::write(&key, "PRIVATE KEY").unwrap();
+    std::os::unix::fs::symlink(&key, bench.root.join("w/AGENTS.md")).unwrap();
+    std::fs::write(bench.root.join("w/CLAUDE.md"), "Use tabs.").unwrap();
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    let Event::Alert(alert) = bench.next(|e| matches!(e, Event::Alert(_))).await else { panic!() };
+    let said = "instructions are not read: symbolic link leads out of the workspace: ";
+    assert!(alert.message.starts_with(said), "{alert:?}");
+    assert!(alert.message.contains("AGENTS.md -> ") && alert.message.contains("id_ed25519"));
+    bench.end().await;
+    let prompts: Vec<String> = bench
+        .facts(&pod)
+        .await
+        .into_iter()
+        .filter_map(|fact| match fact {
+            Fact::SegmentStart { system_prompt, .. } => system_prompt,
+            _ => None,
+        })
+        .collect();
+    assert!(!prompts.is_empty() && prompts.iter().all(|prompt| !prompt.contains("PRIVATE KEY")));
+    assert!(prompts[0].contains("Use tabs."), "the other file is read");
 }
 
 #[tokio::test]

@@ -1,0 +1,78 @@
+//! The one way in which a file is opened for a Pod: by the tools, as an attachment, as an
+//! instruction file or as settings of a workspace. A path is resolved, checked by the caller, and
+//! opened below a root through no link that was put there meanwhile; only regular files are read,
+//! and only up to a limit. All of it is blocking work.
+
+mod kernel;
+mod open;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod workspace;
+
+pub use kernel::{closes, is_processes};
+pub use open::{Found, Limit, Miss, list_directory, make_directory, open_file, read_below, retry};
+pub use resolve::{Resolved, lexical, resolve};
+pub use workspace::WorkspaceFiles;
+
+use std::path::{Path, PathBuf};
+
+/// Why a file was not opened, as the sentence that a person or a model reads.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// There is no such file.
+    #[error("file not found: {}", .0.display())]
+    Missing(PathBuf),
+    #[error("file is too large: {} has {}, the limit is {}", .path.display(), crate::files::size(*.size), crate::files::size(*.most))]
+    TooLarge { path: PathBuf, size: u64, most: u64 },
+    /// The path is not one that may be opened; another one can be.
+    #[error("{0}")]
+    Refused(String),
+    /// The disk or another program is in the way.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl FileError {
+    pub fn refused(text: impl Into<String>) -> Self {
+        Self::Refused(text.into())
+    }
+
+    /// What the system answered when it was to do something with a path.
+    fn of_system(doing: &str, path: &Path, error: impl std::fmt::Display) -> Self {
+        Self::Failed(format!("{doing} {}: {error}", path.display()))
+    }
+}
+
+/// The secret of this list that a canonical path is or lies in.
+pub fn secret_of<'a>(path: &Path, secrets: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    secrets.iter().find(|secret| {
+        path.starts_with(secret)
+            || secret.canonicalize().is_ok_and(|secret| path.starts_with(secret))
+    })
+}
+
+/// Why a path in this secret is not opened.
+pub fn is_secret(path: &Path, secret: &Path) -> String {
+    format!(
+        "path is secret, no tool reads or writes it: {} ({} is on the list of secrets)",
+        path.display(),
+        secret.display()
+    )
+}
+
+/// A number of bytes for a person.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
+    let mut unit = 0;
+    let mut scale = 1;
+    while unit + 1 < UNITS.len() && bytes / scale >= 1024 {
+        scale *= 1024;
+        unit += 1;
+    }
+    if unit == 0 {
+        return format!("{bytes} bytes");
+    }
+    let tenths = bytes * 10 / scale;
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}

@@ -1,0 +1,72 @@
+//! From a path as it is written to the canonical one.
+
+use crate::files::FileError;
+use std::ffi::OsString;
+use std::io::{Error, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+
+/// A path without links, `.` and `..`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    pub path: PathBuf,
+    pub exists: bool,
+}
+
+/// Resolves an absolute path. A path that does not exist yet is resolved through its nearest
+/// ancestor that does.
+pub fn resolve(given: &Path) -> Result<Resolved, FileError> {
+    let mut missing: Vec<OsString> = Vec::new();
+    let mut present = given.to_owned();
+    loop {
+        match present.canonicalize() {
+            Ok(real) => {
+                let exists = missing.is_empty();
+                let path = missing.iter().rev().fold(real, |path, name| path.join(name));
+                return Ok(Resolved { path, exists });
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(unresolvable(given, &error));
+            }
+            Err(_) => {}
+        }
+        refuse_broken_link(&present)?;
+        let Some(name) = present.file_name() else {
+            let text = "path leads through a directory that does not exist";
+            return Err(FileError::Refused(format!("{text}: {}", given.display())));
+        };
+        missing.push(name.to_owned());
+        present.pop();
+    }
+}
+
+/// The path without `.` and `..`, links not followed.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+fn unresolvable(given: &Path, error: &Error) -> FileError {
+    match error.kind() {
+        ErrorKind::NotADirectory => FileError::Refused(format!(
+            "path leads through something that is not a directory: {}",
+            given.display()
+        )),
+        _ => FileError::of_system("cannot resolve", given, error),
+    }
+}
+
+fn refuse_broken_link(path: &Path) -> Result<(), FileError> {
+    let Ok(target) = path.read_link() else { return Ok(()) };
+    Err(FileError::Refused(format!(
+        "broken symbolic link: {} -> {}; create its target or remove the link first",
+        path.display(),
+        target.display()
+    )))
+}

@@ -1,0 +1,40 @@
+//! A file or directory that a message names with `@`: under the same rules as Read.
+
+use crate::files::{FileError, Limit};
+use crate::scope::Permission;
+use crate::text::SafeText;
+use crate::tools::Context;
+use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
+
+/// How much of a file is attached, in bytes.
+const MAX_ATTACHED: u64 = 256 * 1024;
+/// How many entries of a directory are listed.
+const MAX_LISTED: usize = 100;
+
+/// The text of a file, or the list of a directory; a path that is not absolute begins at the working
+/// directory. Blocking.
+pub fn attachment(path: &str, ctx: &Context) -> Result<String, FileError> {
+    let ctx = &ctx.canonical();
+    let given = ctx.cwd.join(path).to_string_lossy().into_owned();
+    let found = ScopedPath::find(ctx, &given, Permission::Read)?;
+    if found.path.is_dir() {
+        return Ok(listed(found.names()?));
+    }
+    let limit = Limit { most: MAX_FILE, head: MAX_ATTACHED };
+    let (_, found) = ScopedPath::read_as_far(ctx, &given, Permission::Read, limit)?;
+    let mut text = String::from_utf8_lossy(&found.bytes).into_owned();
+    if found.size > MAX_ATTACHED {
+        text.push_str(&format!("\n[cut at {MAX_ATTACHED} of {} bytes]", found.size));
+    }
+    Ok(text)
+}
+
+fn listed(names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(MAX_LISTED);
+    let shown = names.into_iter().take(MAX_LISTED);
+    let mut rows: Vec<String> = shown.map(|name| SafeText::line(name).into_string()).collect();
+    if more > 0 {
+        rows.push(format!("… and {more} more"));
+    }
+    rows.join("\n")
+}
