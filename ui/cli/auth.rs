@@ -1,5 +1,6 @@
 //! `yoi auth`: keys of providers, stored in a file that nobody else can read.
 
+use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use rustix::termios::{
@@ -24,13 +25,11 @@ pub fn list(opening: &Opening) -> Result<(), Failure> {
     let keys = keys(opening);
     let stored = keys.list().map_err(failed)?;
     if stored.is_empty() {
-        eprintln!(
-            "no key is stored: `yoi auth <provider>` stores one in {}",
-            keys.file().display()
-        );
+        let file = keys.file().display();
+        console::err(&format!("no key is stored: `yoi auth <provider>` stores one in {file}"));
     }
     for provider in stored {
-        println!("{provider}");
+        console::out(&provider);
     }
     Ok(())
 }
@@ -46,7 +45,7 @@ pub fn set(opening: &Opening, provider: &str) -> Result<(), Failure> {
     }
     let keys = keys(opening);
     keys.set(provider, &key).map_err(failed)?;
-    eprintln!("stored the key for {provider} in {}", keys.file().display());
+    console::err(&format!("stored the key for {provider} in {}", keys.file().display()));
     Ok(())
 }
 
@@ -56,7 +55,7 @@ pub fn remove(opening: &Opening, provider: &str) -> Result<(), Failure> {
     if !keys.remove(provider).map_err(failed)? {
         return Err(Failure::new(Exit::Failed, format!("no key is stored for {provider}")));
     }
-    eprintln!("removed the key for {provider} from {}", keys.file().display());
+    console::err(&format!("removed the key for {provider} from {}", keys.file().display()));
     Ok(())
 }
 

@@ -179,7 +179,9 @@ fn a_workspace_cannot_play_a_script_or_make_us_read_a_pipe() {
 #[test]
 fn a_hostile_settings_file_of_a_workspace_is_ignored_at_once_and_said() {
     use std::os::unix::fs::symlink;
-    let hostile: [(&str, fn(&Path, &Path)); 5] = [
+    /// Makes the settings file, with the directory above the workspace at hand.
+    type Make = fn(&Path, &Path);
+    let hostile: [(&str, Make); 5] = [
         ("symbolic link leads out of the workspace", |file, top| {
             std::fs::write(top.join("outside.toml"), "model = \"a/b\"").unwrap();
             symlink(top.join("outside.toml"), file).unwrap();
