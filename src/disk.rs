@@ -2,10 +2,12 @@
 //! error names its path.
 
 mod append;
+mod committers;
 
 #[cfg(test)]
 pub use append::small;
 pub use append::{AppendError, Appender};
+pub use committers::{NotCommitted, commit};
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};

@@ -66,6 +66,8 @@ pub struct Options {
     pub env: BTreeMap<String, String>,
     /// The theme to begin with; `None` = the default.
     pub theme: Option<String>,
+    /// The key map that the settings name; `None` = `keymap.toml`, if there is one.
+    pub keymap: Option<PathBuf>,
     /// Where `keymap.toml` and `themes/` are looked for.
     pub config_dir: Option<PathBuf>,
     /// The Pod to begin with.
@@ -136,14 +138,16 @@ fn open(options: &Options) -> App {
     let wanted = options.theme.as_deref().unwrap_or("night");
     let (theme, mut complaints) = Theme::load(wanted, themes.as_deref());
     let mut keymap = keys::default_keymap();
-    if let Some(file) = options.config_dir.as_ref().map(|dir| dir.join("keymap.toml")) {
+    let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
+    if let Some(file) = options.keymap.clone().or_else(own) {
         let name = file.display().to_string();
         match std::fs::read_to_string(&file) {
             Ok(text) => {
                 let problems = keys::read(&mut keymap, &name, &text);
                 complaints.extend(problems.iter().map(ToString::to_string));
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound && options.keymap.is_none() => {}
             Err(error) => complaints.push(format!("{name}: {error}")),
         }
     }

@@ -27,8 +27,9 @@ pub(crate) mod approval;
 mod calls;
 pub(crate) mod life;
 mod child_events;
+mod fault;
 mod rewind;
-mod runs;
+pub(crate) mod runs;
 pub(crate) mod tail;
 
 /// Orders that wait for a Pod; when it is full the asker waits.
@@ -90,6 +91,9 @@ pub(crate) enum Order {
     ApprovalDecided { answered: ApprovalDecided, answer: oneshot::Sender<()> },
     /// Make the socket anew; it vanished.
     Reopen,
+    /// Panic, as a fault in the program would.
+    #[cfg(test)]
+    Panic,
     /// The host ends: pause what runs, close everything, stay wanted.
     Leave { answer: oneshot::Sender<()> },
 }
@@ -328,13 +332,13 @@ pub(crate) async fn spawn(
         orders: orders.downgrade(),
         supervisor,
     };
-    tokio::spawn(pod.live_on(inbox));
+    tokio::spawn(pod.serve(inbox));
     Handle { name, session, created, orders, info: watched, granted, commands }
 }
 
 impl Pod {
     /// Serves orders and follows the run, until every handle is gone.
-    async fn live_on(mut self, mut inbox: mpsc::Receiver<Order>) {
+    async fn live_on(&mut self, inbox: &mut mpsc::Receiver<Order>) {
         loop {
             let close_at = self.close_at.unwrap_or_else(Instant::now);
             let end_at = self.end_at.unwrap_or_else(Instant::now);
@@ -402,6 +406,8 @@ impl Pod {
                 let _ = answer.send(());
             }
             Order::Reopen => self.reopen(),
+            #[cfg(test)]
+            Order::Panic => panic!("on purpose"),
             Order::Leave { answer } => self.leave(answer).await,
         }
     }

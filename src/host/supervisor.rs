@@ -1,6 +1,7 @@
 //! The one owner of the family: it creates, lends, restores and removes, decides who may write
 //! where, and ends the host when nobody needs it.
 
+use crate::config::settings::Settings;
 use crate::host::pod::{self, Granted, Handle};
 use crate::host::{Answer, HostError, IdleExit, Members, Shared};
 use crate::protocol::method::NewPod;
@@ -245,7 +246,7 @@ impl Supervisor {
         ended: watch::Sender<bool>,
         idle_exit: IdleExit,
     ) {
-        let patience = self.patience(idle_exit);
+        let patience = patience(&self.shared.settings, idle_exit);
         let mut connections = self.shared.connections.subscribe();
         let mut give_up = patience.map(|patience| Instant::now() + patience);
         loop {
@@ -274,12 +275,6 @@ impl Supervisor {
                 }
             }
         }
-    }
-
-    fn patience(&self, idle_exit: IdleExit) -> Option<Duration> {
-        let minutes = self.shared.settings.host.idle_exit_min;
-        let ends = idle_exit == IdleExit::BySettings && minutes > 0;
-        ends.then(|| Duration::from_secs(minutes * 60))
     }
 
     fn is_idle(&self) -> bool {
@@ -455,6 +450,14 @@ impl Supervisor {
             at += 1;
         }
         found.split_off(1)
+    }
+}
+
+/// How long a host without screen and work stays; `None`: for ever.
+pub(crate) fn patience(settings: &Settings, idle_exit: IdleExit) -> Option<Duration> {
+    match idle_exit {
+        IdleExit::Never => None,
+        IdleExit::BySettings => settings.host.idle_exit(),
     }
 }
 

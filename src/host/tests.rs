@@ -9,11 +9,13 @@ use std::path::Path;
 
 mod approvals;
 mod doors;
+mod faults;
 mod pods;
 mod family;
 mod histories;
 mod kept;
 mod records;
+mod settings;
 mod tools;
 mod turn;
 mod unfinished;

@@ -23,6 +23,8 @@ pub enum LogError {
     /// The journal was closed, or its task is gone.
     #[error("{} is closed; :resume opens it again", .0.display())]
     Closed(PathBuf),
+    #[error("cannot write to {}: {why}; :resume opens it again", path.display())]
+    NotCommitted { path: PathBuf, why: String },
     #[error("there is no log at {}; put it back, or delete the Pod with :rm", .0.display())]
     Missing(PathBuf),
     #[error("the log {} is empty; delete it, or delete the Pod with :rm", .0.display())]
@@ -58,6 +60,10 @@ impl From<AppendError> for LogError {
 }
 
 impl LogError {
+    pub(crate) fn not_committed(path: &Path, why: &crate::disk::NotCommitted) -> Self {
+        Self::NotCommitted { path: path.to_owned(), why: why.to_string() }
+    }
+
     /// For `map_err`: the error of reading `path`.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let at = DiskError::at("read", path);

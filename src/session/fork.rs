@@ -3,7 +3,7 @@
 use crate::disk::{self, Appender};
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
-use crate::session::journal::{blocking, encode};
+use crate::session::journal::{committed, encode};
 use crate::session::line::{Forward, first_line};
 use crate::session::{Files, Journal, LogError};
 use std::fs::File;
@@ -33,7 +33,7 @@ pub async fn fork_into(
     let segment = SegmentId::new();
     let (source, path) = (files.segment(from), to.segment(segment));
     let (target, dir, blobs) = (path.clone(), to.dir().to_owned(), (files.blobs(), to.blobs()));
-    let appender = blocking(&path, move || {
+    let appender = committed(&path, move || {
         if session.is_some() {
             disk::private_dir(&dir)?;
             share(&blobs.0, &blobs.1)?;

@@ -46,7 +46,7 @@ impl Journal {
         let (dir, path) = (files.dir().to_owned(), files.segment(segment));
         let lines = encode(&entries, &path)?;
         let at = path.clone();
-        let appender = blocking(&path, move || {
+        let appender = committed(&path, move || {
             disk::private_dir(&dir)?;
             disk::create(&at, &lines, 0o600)?;
             Ok(Appender::open(&at)?.0)
@@ -72,7 +72,7 @@ impl Journal {
         let (path, open_block) = (files.segment(segment), files.open_block(segment));
         let at = path.clone();
         let (appender, opened) =
-            blocking(&path, move || open::open(&at, &open_block, more)).await?;
+            committed(&path, move || open::open(&at, &open_block, more)).await?;
         Ok((Self::start(files, segment, appender), opened))
     }
 
@@ -146,12 +146,13 @@ async fn committer(
         let mut lines = Vec::new();
         group.iter().for_each(|commit| lines.extend_from_slice(&commit.lines));
         let before = appender.length();
-        let appended = tokio::task::spawn_blocking(move || {
+        let appended = disk::commit(move || {
             let appended = appender.append(&lines);
             (appender, appended)
         });
-        let Ok((back, appended)) = appended.await else {
-            return tell(group, before, &Err(LogError::Closed(path.to_path_buf())));
+        let (back, appended) = match appended.await {
+            Ok(appended) => appended,
+            Err(error) => return tell(group, before, &Err(LogError::not_committed(&path, &error))),
         };
         appender = back;
         end.store(appender.length(), Ordering::Release);
@@ -200,11 +201,11 @@ pub(crate) fn encode(entries: &[Entry], path: &Path) -> Result<Vec<u8>, LogError
     Ok(lines)
 }
 
-/// Runs file work on the blocking pool.
-pub(crate) async fn blocking<T: Send + 'static>(
+/// Runs file work that ends with a sync, on the threads for commits.
+pub(crate) async fn committed<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, LogError> + Send + 'static,
 ) -> Result<T, LogError> {
-    let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|_| Err(LogError::Closed(path.to_owned())))
+    let ended = disk::commit(work).await;
+    ended.unwrap_or_else(|error| Err(LogError::not_committed(path, &error)))
 }

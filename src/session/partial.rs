@@ -108,7 +108,7 @@ async fn writer(mut kept: Kept, mut changes: watch::Receiver<Slot>) {
             let slot = changes.borrow_and_update();
             (kept.news(&slot), slot.closing)
         };
-        kept = match tokio::task::spawn_blocking(move || kept.write(news)).await {
+        kept = match crate::disk::commit(move || kept.write(news)).await {
             Ok(kept) => kept,
             Err(_) => return,
         };

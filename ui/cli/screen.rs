@@ -5,9 +5,10 @@ use crate::headless::{Exit, Failure};
 use crate::run::{self, ExitReason, Find, Offers, Options, Reconnect};
 use crate::start::{self, Opening};
 use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
 use yoi::config::model_select::{ModelContext, choose, probe_local};
-use yoi::config::settings::WorkspaceSettings;
+use yoi::config::settings::{Ui, WorkspaceSettings};
 use yoi::config::{Catalogue, Keys, Settings};
 use yoi::host::Host;
 
@@ -27,7 +28,8 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         cwd: opening.cwd.clone(),
         model,
         env: opening.env.clone(),
-        theme: args.theme,
+        theme: theme(args.theme, &settings.ui),
+        keymap: keymap(&settings.ui, &opening.dirs.config),
         config_dir: Some(opening.dirs.config.clone()),
         pod: args.pod,
         models: Catalogue::with(&settings).specs(),
@@ -40,6 +42,16 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         host.end().await;
     }
     left(ended?)
+}
+
+/// The theme that the command line names, else that of the settings.
+fn theme(named: Option<String>, settings: &Ui) -> Option<String> {
+    named.or_else(|| settings.theme.clone())
+}
+
+/// The key map of the settings.
+fn keymap(settings: &Ui, config: &Path) -> Option<PathBuf> {
+    settings.keymap.as_ref().map(|file| config.join(file))
 }
 
 /// Where no model is known, the servers on this machine are asked what they have; a person takes one
@@ -138,5 +150,21 @@ fn left(reason: ExitReason) -> Result<(), Failure> {
             let number = u8::try_from(number).unwrap_or(15);
             Err(Failure::new(Exit::Signal(number), String::new()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_choose_theme_and_keymap_unless_the_command_line_does() {
+        let settings = Ui { theme: Some("day".into()), keymap: Some("mine.toml".into()) };
+        assert_eq!(theme(None, &settings).as_deref(), Some("day"));
+        assert_eq!(theme(Some("mono".into()), &settings).as_deref(), Some("mono"));
+        assert_eq!(keymap(&settings, Path::new("/c")), Some("/c/mine.toml".into()));
+        let elsewhere = Ui { keymap: Some("/k.toml".into()), ..Ui::default() };
+        assert_eq!(keymap(&elsewhere, Path::new("/c")), Some("/k.toml".into()));
+        assert_eq!(keymap(&Ui::default(), Path::new("/c")), None);
     }
 }

@@ -208,8 +208,12 @@ impl Pod {
         if self.is_live() {
             return Ok(());
         }
-        let name = &self.row.name;
-        Err(Refusal::invalid(format!("pod `{name}` is stopped; :restore {name} brings it back")))
+        let (name, info) = (&self.row.name, self.info.borrow());
+        let text = match (info.state, &info.why) {
+            (State::Failed, Some(why)) => format!("pod `{name}` failed: {why}"),
+            _ => format!("pod `{name}` is stopped; :restore {name} brings it back"),
+        };
+        Err(Refusal::invalid(text))
     }
 
     fn complete(&self, kind: CompletionKind, prefix: String, answer: Answer) {

@@ -1,7 +1,9 @@
 //! How a Pod's runs start, are followed, and end.
 
 use crate::client::pod_api::PodApi;
+use crate::config::dirs::Env;
 use crate::config::keys::MissingKey;
+use crate::config::settings::Settings;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::{CLOSE_AFTER, Pod, Running, child_events};
 use crate::host::{Answer, pod::life};
@@ -37,7 +39,7 @@ impl Pod {
             model,
             tools: self.tools(),
             tool_set: self.shared.tools.subscribe(),
-            limits: self.limits(),
+            limits: limits(&self.shared.settings, self.resolved.max_turns),
             policy: crate::llm::retry::Policy::default(),
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
@@ -116,25 +118,6 @@ impl Pod {
         crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
     }
 
-    fn limits(&self) -> Limits {
-        let compaction = &self.shared.settings.compaction;
-        Limits {
-            max_turns: self.resolved.max_turns,
-            compact_at: compaction.threshold_ratio.get(),
-            keep_tokens: compaction.keep_tokens,
-            pruning: run::context::Pruning {
-                protect: compaction.prune_protect,
-                min_savings: compaction.prune_min,
-            },
-        }
-    }
-
-    fn command_time(&self) -> tools::CommandTime {
-        let shell = &self.shared.settings.shell;
-        let seconds = |value: std::num::NonZeroU64| std::time::Duration::from_secs(value.get());
-        tools::CommandTime { default: seconds(shell.timeout_s), max: seconds(shell.max_timeout_s) }
-    }
-
     /// Looks up what every other live Pod may write.
     fn others(&self) -> run::OthersNow {
         let (shared, own) = (self.shared.clone(), self.row.name.key());
@@ -151,14 +134,10 @@ impl Pod {
     }
 
     fn tools(&self) -> tools::Context {
-        let pass = &self.shared.settings.shell.pass;
-        let mut env = crate::sandbox::command_env(&self.env, pass);
-        let keys = crate::config::catalogue::Catalogue::with(&self.shared.settings).key_variables();
-        env.retain(|name, _| pass.contains(name) || !keys.contains(name));
         tools::Context {
             cwd: self.row.cwd.clone(),
             scope: self.granted.borrow().scope.clone(),
-            env,
+            env: command_env(&self.shared.settings, &self.env),
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
             outputs: self.files.outputs(),
@@ -166,7 +145,7 @@ impl Pod {
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
-            command_time: self.command_time(),
+            command_time: command_time(&self.shared.settings),
             others: Vec::new(),
             needs: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
@@ -236,8 +215,18 @@ impl Pod {
 
     /// The run is over: its task gives the mind back and says how it ended.
     async fn run_ended(&mut self) {
-        let Some(run) = self.run.take() else { return };
-        let (mind, end) = run.task.await.unwrap_or_else(|error| (None, fault(&error)));
+        let Some(mut run) = self.run.take() else { return };
+        let (mind, end) = match run.task.await {
+            Ok(ended) => ended,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => {
+                    let (end, entry) = self.run_broke_off(panic).await;
+                    run.ended = entry;
+                    (None, end)
+                }
+                Err(_) => (None, End::CutOff),
+            },
+        };
         self.mind = mind;
         self.close_at = self.mind.is_some().then(|| Instant::now() + CLOSE_AFTER);
         let last = self.info.borrow().activity.clone();
@@ -361,6 +350,36 @@ impl Pod {
     }
 }
 
+/// The numbers that bound a run.
+pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
+    let compaction = &settings.compaction;
+    Limits {
+        max_turns,
+        compact_at: compaction.threshold_ratio.get(),
+        keep_tokens: compaction.keep_tokens,
+        pruning: run::context::Pruning {
+            protect: compaction.prune_protect,
+            min_savings: compaction.prune_min,
+        },
+    }
+}
+
+/// How long a command of a Pod may take.
+pub(crate) fn command_time(settings: &Settings) -> tools::CommandTime {
+    let seconds = |value: std::num::NonZeroU64| std::time::Duration::from_secs(value.get());
+    let shell = &settings.shell;
+    tools::CommandTime { default: seconds(shell.timeout_s), max: seconds(shell.max_timeout_s) }
+}
+
+/// The environment of a Pod's commands: without keys of providers, unless the user passes them.
+pub(crate) fn command_env(settings: &Settings, offered: &Env) -> Env {
+    let pass = &settings.shell.pass;
+    let mut env = crate::sandbox::command_env(offered, pass);
+    let keys = crate::config::catalogue::Catalogue::with(settings).key_variables();
+    env.retain(|name, _| pass.contains(name) || !keys.contains(name));
+    env
+}
+
 /// Turns what a run reports into the one reply to its order.
 pub(super) fn accepted(answer: Answer) -> Accepted {
     let (accepted, told) = oneshot::channel();
@@ -370,14 +389,6 @@ pub(super) fn accepted(answer: Answer) -> Accepted {
         let _ = answer.send(reply.map(|entry| Event::Accepted { entry, queued: None }));
     });
     accepted
-}
-
-fn fault(error: &tokio::task::JoinError) -> End {
-    if error.is_cancelled() {
-        return End::CutOff;
-    }
-    let text = "a fault in the program stopped this run; :resume goes on";
-    End::Failed(Refusal::internal(text))
 }
 
 fn last_line(text: &str) -> Option<String> {

@@ -29,7 +29,7 @@ impl Bench {
     }
 
     /// Every entry of the transcript, also those that a page shortens.
-    async fn whole_entries(&self, pod: &PodName) -> Vec<Entry> {
+    pub(super) async fn whole_entries(&self, pod: &PodName) -> Vec<Entry> {
         let page = self.call(pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
         let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
         let mut whole = Vec::new();

@@ -128,3 +128,30 @@ async fn a_committed_block_leaves_nothing_in_the_open_file() {
     let open_block = bench.files.open_block(bench.segment);
     assert_eq!(std::fs::metadata(open_block).map_or(0, |meta| meta.len()), 0);
 }
+
+#[test]
+fn a_commit_goes_through_while_the_blocking_pool_is_exhausted() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    let (release, stuck) = std::sync::mpsc::channel::<()>();
+    runtime.block_on(async {
+        let reader = tokio::task::spawn_blocking(move || stuck.recv().is_ok());
+        let bench = Bench::new();
+        let entries = vec![bench.start()];
+        let committed = async {
+            let (journal, _) = Journal::create(&bench.files, bench.segment, entries).await.unwrap();
+            journal.stream(Partial::Text, "text");
+            journal.commit(vec![said("text")]).await.unwrap();
+            journal.stream_done();
+            journal.close().await;
+            Journal::open(&bench.files, bench.segment).await.unwrap().0.close().await;
+        };
+        let patience = std::time::Duration::from_secs(30);
+        tokio::time::timeout(patience, committed).await.expect("no commit waits for the reader");
+        release.send(()).unwrap();
+        assert!(reader.await.unwrap());
+    });
+}

@@ -1,0 +1,83 @@
+//! What a panic does: it makes this Pod *failed*, with the reason, and affects nothing else. The
+//! log gets the text as well, and the standard error of the host through the panic hook.
+
+use crate::host::listener;
+use crate::host::pod::{Order, Pod};
+use crate::protocol::{Entry, Event, Fact, Refusal, RunResult, State};
+use crate::run::End;
+use crate::session::Journal;
+use futures_util::FutureExt as _;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use tokio::sync::mpsc;
+
+impl Pod {
+    /// Serves requests until every handle is gone. A panic of the actor ends its run and closes its
+    /// socket; the Pod is then failed until it is restored from what the store and the log hold.
+    pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<Order>) {
+        while let Err(panic) = AssertUnwindSafe(self.live_on(&mut inbox)).catch_unwind().await {
+            let why = format!("a fault in the program stopped this pod: {}", text(&*panic));
+            // A second panic changes nothing: the state is shown first.
+            let _ = AssertUnwindSafe(self.fail(why)).catch_unwind().await;
+        }
+    }
+
+    async fn fail(&mut self, why: String) {
+        let name = self.row.name.clone();
+        let run = self.run.take();
+        let door = self.door.take();
+        self.enter(State::Failed, Some(format!("{why}; :restore {name} brings it back")));
+        if let Some(door) = door {
+            door.abort();
+            listener::close_pod(&self.shared, &name);
+        }
+        // What was in memory is not trusted any more; dropping it closes the log.
+        (self.question, self.mind, self.close_at, self.end_at) = (None, None, None, None);
+        let refusal = Refusal::internal(why);
+        if let Some(run) = run {
+            run.task.abort();
+            self.publish_failure(&refusal, None);
+            self.run_is_over(&End::Failed(refusal), None).await;
+        }
+        self.publisher.publish(&Event::Stopped);
+    }
+
+    /// A panic ended the run: the log says so, so that nothing takes it for a run that was cut off.
+    pub(super) async fn run_broke_off(
+        &mut self,
+        panic: Box<dyn Any + Send>,
+    ) -> (End, Option<Entry>) {
+        let why = format!("a fault in the program stopped this run: {}", text(&*panic));
+        let refusal = Refusal::internal(why);
+        let entry = self.record_failure(&refusal).await;
+        self.publish_failure(&refusal, entry.as_ref());
+        (End::Failed(refusal), entry)
+    }
+
+    async fn record_failure(&mut self, refusal: &Refusal) -> Option<Entry> {
+        let segment = self.row.segment?;
+        let message = refusal.message.clone();
+        let entry = Entry::new(Fact::RunErrored { interrupted: false, message });
+        let entries = vec![entry.clone()];
+        // Where the log cannot say it, the next opening closes the run as cut off.
+        let opened = Journal::open_with(&self.files, segment, entries.clone()).await;
+        let (journal, opened) = opened.ok()?;
+        journal.close().await;
+        self.end = Some(opened.end);
+        self.publisher.committed(&entries);
+        Some(entry)
+    }
+
+    fn publish_failure(&mut self, refusal: &Refusal, entry: Option<&Entry>) {
+        self.publisher.publish(&refusal.clone().into());
+        let entry = entry.and_then(|entry| entry.id);
+        self.publisher.publish(&Event::RunEnd { result: RunResult::Failed, entry });
+    }
+}
+
+/// What a panic said.
+fn text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a text".into())
+}

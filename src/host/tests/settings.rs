@@ -1,0 +1,233 @@
+//! Every key of `config.toml` changes something: each row shows what, on a host of its own. A key
+//! without a row fails the test.
+
+use crate::config::dirs::Env;
+use crate::config::settings::Settings;
+use crate::host::IdleExit;
+use crate::host::pod::runs::{command_env, command_time, limits};
+use crate::host::supervisor::patience;
+use crate::host::tests::Bench;
+use crate::protocol::method::NewPod;
+use crate::protocol::{Event, Method};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Where the effect of a key is seen.
+#[derive(Clone, Copy, Debug)]
+enum Effect {
+    /// In the stored configuration of a new Pod.
+    NewPod,
+    /// The same, with this profile.
+    NewPodOf(&'static str),
+    /// In whether a child and a grandchild may be spawned.
+    Spawn,
+    /// In what providers are given.
+    Timeouts,
+    /// In the limits of a run, of its commands and of a host without work.
+    Run,
+    /// In the rules that are listed.
+    Policy,
+    /// In this test, which is named behind its file.
+    Test(&'static str, &'static str),
+}
+
+/// What most rows about models begin with.
+const FAKE: &str = "provider.fake.wire = 'chat'\nprovider.fake.base_url = 'http://127.0.0.1:9/v1'\n\
+    provider.fake.key_env = []\nmodel = 'fake/m'\n";
+const BARE: &str = "provider.fake.wire = 'chat'\nprovider.fake.base_url = 'http://127.0.0.1:9'\n\
+    provider.fake.key_env = []\nmodel = 'fake/m'\n";
+const KEYLESS: &str = "provider.fake.wire = 'chat'\nmodel = 'fake/m'\n\
+    provider.fake.base_url = 'http://127.0.0.1:9/v1'\n";
+const PRICE: &str = "provider.fake.wire = 'chat'\nprovider.fake.key_env = []\nmodel = 'fake/m'\n\
+    provider.fake.base_url = 'http://127.0.0.1:9/v1'\n\
+    models.'fake/m'.price.input = 1\nmodels.'fake/m'.price.output = 1\n";
+const WIRE: &str = "provider.fake.base_url = 'http://127.0.0.1:9/v1'\nprovider.fake.key_env = []\n\
+    model = 'fake/m'\n";
+const BASE: &str = "provider.fake.wire = 'chat'\nprovider.fake.key_env = []\nmodel = 'fake/m'\n";
+const DEFAULT: &str = "provider.fake.wire = 'chat'\nmodel = 'fake/'\n\
+    provider.fake.base_url = 'http://127.0.0.1:9/v1'\nprovider.fake.key_env = []\n";
+
+/// Key, what stands in the file besides, the line with the key, and where its effect is seen. `*`
+/// in a key stands for a name that the user gives.
+const ROWS: &[(&str, &str, &str, Effect)] = &[
+    ("model", "", "model = 'rehearsal:/x.toml'", Effect::NewPod),
+    ("limits.max_turns", "", "limits.max_turns = 7", Effect::NewPod),
+    ("limits.depth", "", "limits.depth = 1", Effect::Spawn),
+    ("limits.live_children", "", "limits.live_children = 1", Effect::Spawn),
+    ("timeouts.connect_s", "", "timeouts.connect_s = 1", Effect::Timeouts),
+    ("timeouts.first_event_s", "", "timeouts.first_event_s = 1", Effect::Timeouts),
+    ("timeouts.idle_s", "", "timeouts.idle_s = 1", Effect::Timeouts),
+    ("host.idle_exit_min", "", "host.idle_exit_min = 0", Effect::Run),
+    ("shell.pass", "", "shell.pass = ['GITHUB_TOKEN']", Effect::Run),
+    ("shell.timeout_s", "", "shell.timeout_s = 1", Effect::Run),
+    ("shell.max_timeout_s", "", "shell.max_timeout_s = 1", Effect::Run),
+    ("compaction.threshold_ratio", "", "compaction.threshold_ratio = 0.5", Effect::Run),
+    ("compaction.keep_tokens", "", "compaction.keep_tokens = 1", Effect::Run),
+    ("compaction.prune_protect", "", "compaction.prune_protect = 1", Effect::Run),
+    ("compaction.prune_min", "", "compaction.prune_min = 1", Effect::Run),
+    ("permissions.default", "", "permissions.default = 'ask'", Effect::Policy),
+    (
+        "permissions.rule.tool",
+        "",
+        "permissions.rule = [{ tool = 'Read', action = 'deny' }]",
+        Effect::Policy,
+    ),
+    (
+        "permissions.rule.pattern",
+        "permissions.rule = [{ action = 'deny' }]",
+        "permissions.rule = [{ pattern = 'x', action = 'deny' }]",
+        Effect::Policy,
+    ),
+    (
+        "permissions.rule.action",
+        "permissions.rule = [{ action = 'deny' }]",
+        "permissions.rule = [{ action = 'ask' }]",
+        Effect::Policy,
+    ),
+    ("ui.theme", "", "", Effect::Test("ui/cli/screen.rs", LOOKS)),
+    ("ui.keymap", "", "", Effect::Test("ui/cli/screen.rs", LOOKS)),
+    ("provider.*.wire", WIRE, "provider.fake.wire = 'chat'", Effect::NewPod),
+    ("provider.*.base_url", BASE, "provider.fake.base_url = 'http://127.0.0.1:9'", Effect::NewPod),
+    ("provider.*.version", BARE, "provider.fake.version = 'v7'", Effect::NewPod),
+    ("provider.*.key_env", KEYLESS, "provider.fake.key_env = ['HOME']", Effect::NewPod),
+    ("provider.*.base_url_env", FAKE, "provider.fake.base_url_env = ['FAKE_URL']", Effect::NewPod),
+    ("provider.*.default_model", DEFAULT, "provider.fake.default_model = 'm'", Effect::NewPod),
+    ("provider.*.window", FAKE, "provider.fake.window = 5", Effect::NewPod),
+    ("provider.*.max_output", FAKE, "provider.fake.max_output = 5", Effect::NewPod),
+    ("provider.*.images", FAKE, "provider.fake.images = true", Effect::NewPod),
+    ("provider.*.reasoning", FAKE, "provider.fake.reasoning = 'effort'", Effect::NewPod),
+    ("models.*.window", FAKE, "models.'fake/m'.window = 5", Effect::NewPod),
+    ("models.*.max_output", FAKE, "models.'fake/m'.max_output = 5", Effect::NewPod),
+    ("models.*.images", FAKE, "models.'fake/m'.images = true", Effect::NewPod),
+    ("models.*.reasoning", FAKE, "models.'fake/m'.reasoning = 'effort'", Effect::NewPod),
+    (
+        "models.*.price.input",
+        FAKE,
+        "models.'fake/m'.price = { input = 5, output = 1 }",
+        Effect::NewPod,
+    ),
+    (
+        "models.*.price.output",
+        FAKE,
+        "models.'fake/m'.price = { input = 1, output = 5 }",
+        Effect::NewPod,
+    ),
+    ("models.*.price.cache_read", PRICE, "models.'fake/m'.price.cache_read = 5", Effect::NewPod),
+    ("models.*.price.cache_write", PRICE, "models.'fake/m'.price.cache_write = 5", Effect::NewPod),
+    ("profile.*.model", "", "profile.p.model = 'rehearsal:/x.toml'", Effect::NewPodOf("p")),
+    ("profile.*.max_turns", "", "profile.p.max_turns = 7", Effect::NewPodOf("p")),
+    ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
+];
+const LOOKS: &str = "the_settings_choose_theme_and_keymap_unless_the_command_line_does";
+
+/// The keys that the settings have, as their types say: a probe with an unknown key is answered
+/// with those that are known.
+fn keys() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    descend("", &|inner| inner, &mut found);
+    found
+}
+
+/// `around` makes the text of a file out of a table's inside.
+fn descend(prefix: &str, around: &dyn Fn(String) -> String, found: &mut BTreeSet<String>) -> bool {
+    let probe = around("no_such_key = 1".into());
+    let Err(error) = toml::from_str::<Settings>(&probe) else { return false };
+    let Some((_, known)) = error.message().split_once("unknown field `no_such_key`, expected")
+    else {
+        return false;
+    };
+    let known: Vec<String> = known.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    for key in known {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let table = |inner: String| around(format!("{key} = {{ {inner} }}"));
+        let named = |inner: String| around(format!("{key} = {{ x = {{ {inner} }} }}"));
+        let list = |inner: String| around(format!("{key} = [{{ {inner} }}]"));
+        let inside = descend(&name, &table, found)
+            || descend(&format!("{name}.*"), &named, found)
+            || descend(&name, &list, found);
+        if !inside {
+            found.insert(name);
+        }
+    }
+    true
+}
+
+impl Effect {
+    /// What is seen with these settings.
+    async fn seen(self, settings: &str) -> String {
+        let bench = Bench::with_settings(settings).await;
+        let shared = &bench.host.shared;
+        match self {
+            Self::NewPod => bench.configured(None).await,
+            Self::NewPodOf(profile) => bench.configured(Some(profile)).await,
+            Self::Spawn => bench.spawned().await,
+            Self::Timeouts => format!("{:?}", shared.timeouts),
+            Self::Run => {
+                let settings = &shared.settings;
+                let env = Env::from([("GITHUB_TOKEN".to_owned(), "t".to_owned())]);
+                let commands = (command_time(settings), command_env(settings, &env));
+                let patience = patience(settings, IdleExit::BySettings);
+                format!("{:?} {commands:?} {patience:?}", limits(settings, 1))
+            }
+            Self::Policy => format!("{:?}", bench.client.call(None, Method::ListPolicy).await),
+            Self::Test(..) => unreachable!("such a row names its test"),
+        }
+    }
+}
+
+impl Bench {
+    /// The stored configuration of a new Pod, or why there is none.
+    async fn configured(&self, profile: Option<&str>) -> String {
+        let home = self.root.join("home").display().to_string();
+        let vars = [("HOME", home.as_str()), ("FAKE_URL", "http://127.0.0.1:8/v1")];
+        let env: Env = vars.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let profile = profile.map(str::to_owned);
+        let new = NewPod { cwd: self.root.join("w"), env, profile, ..NewPod::default() };
+        match self.client.call(None, Method::New(new)).await {
+            Ok(Event::Created { info }) => {
+                let rows = self.host.shared.store.pods().await.unwrap();
+                let row = rows.into_iter().flatten().find(|row| row.name == info.name);
+                row.expect("a created Pod is stored").config.to_string()
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    async fn spawned(&self) -> String {
+        std::fs::write(self.root.join("script.toml"), "[[when]]\nany = true\ntext = \"x\"\n")
+            .unwrap();
+        self.root_pod("p", "w").await;
+        let mut refused = Vec::new();
+        for (parent, pod, dir) in [("p", "c", "a"), ("c", "g", "a/a"), ("p", "d", "b")] {
+            let spawned = self.spawn(parent, pod, dir).await;
+            refused.extend(spawned.err().map(|refusal| format!("{pod}: {refusal}")));
+        }
+        refused.join("\n")
+    }
+}
+
+#[test]
+fn every_key_of_the_settings_has_a_row() {
+    let rows: Vec<String> = ROWS.iter().map(|row| row.0.to_owned()).collect();
+    let listed: BTreeSet<String> = rows.iter().cloned().collect();
+    assert_eq!(listed.len(), rows.len(), "a key has one row");
+    assert_eq!(listed, keys());
+}
+
+#[tokio::test]
+async fn every_key_of_the_settings_changes_something() {
+    for (key, before, line, effect) in ROWS {
+        if let Effect::Test(file, name) = effect {
+            let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file));
+            assert!(text.unwrap().contains(&format!("fn {name}(")), "{key}: {file} has no {name}");
+            continue;
+        }
+        // A list stands in one place: the line with the key is the other form of it.
+        let replaced = before.starts_with("permissions.rule");
+        let after = if replaced { (*line).to_owned() } else { format!("{before}{line}\n") };
+        let (_, complaints) = Settings::read(Path::new("config.toml"), &after);
+        assert!(complaints.is_empty(), "{key}: {complaints:?}");
+        let (without, with) = (effect.seen(before).await, effect.seen(&after).await);
+        assert_ne!(without, with, "{key} changes nothing");
+    }
+}
