@@ -2,20 +2,25 @@
 //! in this process (a duplex pipe) and one behind a socket are the same to everything above.
 
 use crate::protocol::frame::{Hello, Lines};
-use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Method, Outgoing, PodName, Refusal};
-use std::collections::HashMap;
+use crate::protocol::{Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
+mod connection;
 pub mod pod_api;
 pub mod find;
 pub mod pod_socket;
+#[cfg(test)]
+mod tests;
 
-/// Calls that wait for the connection to take them.
+/// Calls that wait for the connection to take them; the next caller waits.
 const CALLS: usize = 64;
 /// Events that wait for the reader. When it is full the connection is not read on, and the host
 /// sees a slow reader: it sends a fresh page instead of what was missed.
 const EVENTS: usize = 1024;
+/// How long a host may take to say hello, the first thing it does on a connection.
+const HELLO: Duration = Duration::from_secs(5);
 
 /// A handle to a host; cheap to clone, all clones share one connection.
 #[derive(Clone, Debug)]
@@ -23,11 +28,15 @@ pub struct Client {
     calls: mpsc::Sender<Call>,
 }
 
+/// How a call ended.
+type Reply = Result<Event, Refusal>;
+
+/// A call on its way to the connection.
 #[derive(Debug)]
 struct Call {
     pod: Option<PodName>,
     method: Method,
-    answer: oneshot::Sender<Result<Event, Refusal>>,
+    answer: oneshot::Sender<Reply>,
 }
 
 /// Events that are not replies, in the order the host sent them; `None` when the connection ends.
@@ -46,36 +55,57 @@ pub enum ConnectError {
     NotReady,
     #[error("what answers on the host socket is no yoi host: {0}")]
     NotAHost(String),
+    /// It took the connection and says nothing. The process, where it is another one.
+    #[error("{}", silent(*.0))]
+    Silent(Option<u32>),
     #[error("cannot talk to the host: {0}")]
     Io(#[from] std::io::Error),
 }
 
+/// What to do about a host that does not answer.
+fn silent(pid: Option<u32>) -> String {
+    match pid {
+        None => "the host does not answer; end this program and start it again".into(),
+        Some(pid) => format!(
+            "the host (process {pid}) does not answer; `kill -CONT {pid}` wakes it if it was stopped, `kill -9 {pid}` ends it, and its Pods come back with the next start"
+        ),
+    }
+}
+
 impl Client {
-    /// Says hello over `stream` and starts the task that owns it.
+    /// Says hello over `stream` and starts the tasks that own it.
     pub async fn over<S>(stream: S) -> Result<(Self, Events), ConnectError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        Self::to(None, stream).await
+    }
+
+    /// As [`Client::over`], to the host that is process `pid`: when it does not answer, the error
+    /// says which process that is.
+    pub async fn over_socket_of<S>(pid: u32, stream: S) -> Result<(Self, Events), ConnectError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        Self::to(Some(pid), stream).await
+    }
+
+    async fn to<S>(pid: Option<u32>, stream: S) -> Result<(Self, Events), ConnectError>
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut lines = Lines::new(reader, MAX_LINE);
-        writer.write_all(&Hello::line()).await?;
-        let Some(Frame::Line(first)) = lines.next().await? else {
-            return Err(ConnectError::Closed);
-        };
-        let hello: Hello = serde_json::from_slice(&first)
-            .map_err(|_| ConnectError::NotAHost(String::from_utf8_lossy(&first).into_owned()))?;
-        let (theirs, ours) = (hello.hello.protocol, crate::protocol::PROTOCOL);
-        if theirs != ours {
-            return Err(ConnectError::OtherVersion { theirs, ours, version: hello.hello.version });
-        }
-        let (calls, orders) = mpsc::channel(CALLS);
+        let hello = tokio::time::timeout(HELLO, greet(&mut lines, &mut writer)).await;
+        hello.map_err(|_| ConnectError::Silent(pid))??;
+        let (calls, called) = mpsc::channel(CALLS);
         let (events, received) = mpsc::channel(EVENTS);
-        tokio::spawn(converse(lines, writer, orders, events));
+        tokio::spawn(connection::converse(lines, writer, called, events, pid));
         Ok((Self { calls }, received))
     }
 
-    /// Sends an order and waits for its one reply. A refusal is the host's own; when the connection
-    /// ends first, the refusal says that.
+    /// Sends a request and waits for its one reply. A refusal is the host's own; when the
+    /// connection ends first, or the host falls silent, the refusal says that.
     pub async fn call(&self, pod: Option<&PodName>, method: Method) -> Result<Event, Refusal> {
         let gone = || Refusal::internal("the connection to the host ended");
         let (answer, reply) = oneshot::channel();
@@ -85,48 +115,21 @@ impl Client {
     }
 }
 
-/// Owns the connection: writes orders, matches replies, hands events on. Ends when the host closes
-/// the stream or every handle is gone.
-async fn converse<R, W>(
-    mut lines: Lines<R>,
-    mut writer: W,
-    mut orders: mpsc::Receiver<Call>,
-    events: mpsc::Sender<Outgoing>,
-) where
+/// The first line each way.
+async fn greet<R, W>(lines: &mut Lines<R>, writer: &mut W) -> Result<(), ConnectError>
+where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut waiting: HashMap<String, oneshot::Sender<Result<Event, Refusal>>> = HashMap::new();
-    let mut count = 0_u64;
-    loop {
-        tokio::select! {
-            order = orders.recv() => {
-                let Some(Call { pod, method, answer }) = order else { return };
-                count += 1;
-                let id = count.to_string();
-                let line = Incoming { id: Some(id.clone()), pod, method }.encode();
-                waiting.insert(id, answer);
-                if writer.write_all(&line).await.is_err() {
-                    return;
-                }
-            }
-            frame = lines.next() => {
-                let Ok(Some(frame)) = frame else { return };
-                let Frame::Line(line) = frame else { continue };
-                let Ok(Outgoing { re, pod, seq, event }) = Outgoing::decode(&line) else { continue };
-                let Some(re) = re else {
-                    // A reader that is gone only cares for replies.
-                    let _ = events.send(Outgoing { re, pod, seq, event }).await;
-                    continue;
-                };
-                if let Some(answer) = waiting.remove(&re) {
-                    // A caller that gave up does not want the answer.
-                    let _ = answer.send(match event {
-                        Event::Error { code, message } => Err(Refusal { code, message }),
-                        event => Ok(event),
-                    });
-                }
-            }
-        }
+    writer.write_all(&Hello::line()).await?;
+    let Some(Frame::Line(first)) = lines.next().await? else {
+        return Err(ConnectError::Closed);
+    };
+    let hello: Hello = serde_json::from_slice(&first)
+        .map_err(|_| ConnectError::NotAHost(String::from_utf8_lossy(&first).into_owned()))?;
+    let (theirs, ours) = (hello.hello.protocol, crate::protocol::PROTOCOL);
+    if theirs == ours {
+        return Ok(());
     }
+    Err(ConnectError::OtherVersion { theirs, ours, version: hello.hello.version })
 }

@@ -57,7 +57,8 @@ pub fn holder(data: &Path) -> Option<Holder> {
 }
 
 /// Connects to the running host; `None` when there is none. One that starts is waited for, one that
-/// ends is let go, one whose socket vanished is asked to make it again.
+/// ends is let go, one whose socket vanished is asked to make it again, one that does not answer is
+/// an error that names its process.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
     let begun = tokio::time::Instant::now();
     let deadline = begun + REMAKE;
@@ -73,7 +74,7 @@ pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectErr
             }
         };
         match UnixStream::connect(&holder.socket).await {
-            Ok(stream) => match Client::over(stream).await {
+            Ok(stream) => match Client::over_socket_of(holder.pid, stream).await {
                 // A host that is dying takes a connection and says nothing on it.
                 Err(ConnectError::Closed | ConnectError::Io(_))
                     if tokio::time::Instant::now() < deadline =>
@@ -83,13 +84,24 @@ pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectErr
                 }
                 greeted => return greeted.map(Some),
             },
-            Err(error) if tokio::time::Instant::now() >= deadline => return Err(error.into()),
+            Err(error) if tokio::time::Instant::now() >= deadline => {
+                return Err(unreachable(&holder, error));
+            }
             Err(_) => {}
         }
         if !std::mem::replace(&mut asked, true) {
             remake(&holder);
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Why a host that holds its lock takes no connection.
+fn unreachable(holder: &Holder, error: std::io::Error) -> ConnectError {
+    match error.kind() {
+        // Connections that it has not taken wait already, as many as the system keeps.
+        std::io::ErrorKind::WouldBlock => ConnectError::Silent(Some(holder.pid)),
+        _ => error.into(),
     }
 }
 

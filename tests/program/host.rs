@@ -76,3 +76,23 @@ fn a_message_can_be_sent_over_a_pods_own_socket() {
     let other = bench.yoi(&["send", "--socket", &socket, "b", "hi"]);
     assert_eq!(other.code, Some(5), "{other:?}");
 }
+
+#[test]
+fn a_host_that_hangs_is_named_with_the_way_out_and_goes_on_when_it_is_woken() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    let host = bench.serve();
+    let pid = bench.host_pid().expect("a host");
+    signal(pid, "STOP");
+    let begun = std::time::Instant::now();
+    let hung = bench.yoi(&["ls"]);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(hung.code, Some(1), "{hung:?}");
+    assert!(hung.err.contains(&format!("process {pid}")), "{hung:?}");
+    assert!(hung.err.contains(&format!("kill -CONT {pid}")), "{hung:?}");
+    signal(pid, "CONT");
+    let woken = bench.yoi(&["ls"]);
+    assert_eq!(woken.code, Some(0), "{woken:?}");
+    assert!(woken.out.contains('a'), "{woken:?}");
+    drop(host);
+}

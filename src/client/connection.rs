@@ -1,0 +1,175 @@
+//! The two tasks of a connection to a host: one writes requests, the other one reads replies and
+//! events. Neither waits for the other, so a host that writes a page while this side writes a long
+//! message stops neither.
+//!
+//! A host that hangs must not hang its clients. How long a request takes is the request's own: a
+//! stop takes seconds, a rewind of a large log longer. So the limit is on silence. While a reply
+//! is due and nothing at all arrives for [`SILENCE`], the client asks `host_status`, which any
+//! host that lives answers at once. When [`SIGN_OF_LIFE`] passes in silence too, every call is
+//! refused with a sentence that names the process, and the connection ends. A connection without a
+//! reply due is left alone.
+
+use crate::client::{Call, Reply, silent};
+use crate::protocol::frame::Lines;
+use crate::protocol::{Event, Frame, IN_FLIGHT, Incoming, Method, Outgoing, Refusal};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+/// How long nothing may arrive while a reply is due, before the host is asked whether it lives.
+pub const SILENCE: Duration = Duration::from_secs(10);
+/// How long the host may be silent after that. The answer takes no Pod, no disk and no lock.
+pub const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// The id of that question; the others are numbers.
+const ALIVE: &str = "alive";
+/// Calls in flight: what the host takes, less one place for the question whether it lives.
+const CALLS: usize = IN_FLIGHT - 1;
+
+/// A reply that is due.
+struct Due {
+    id: String,
+    answer: oneshot::Sender<Reply>,
+    _slot: Option<OwnedSemaphorePermit>,
+}
+
+/// Serves until the host closes the stream, falls silent, or every handle is gone. `pid` is the
+/// host's process, where it is another one.
+pub(super) async fn converse<R, W>(
+    lines: Lines<R>,
+    writer: W,
+    calls: mpsc::Receiver<Call>,
+    events: mpsc::Sender<Outgoing>,
+    pid: Option<u32>,
+) where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin,
+{
+    let (sent, due) = mpsc::channel(IN_FLIGHT);
+    let (ask, questions) = mpsc::channel(1);
+    let reader = Reader { waiting: HashMap::new(), events, ask, pid };
+    let mut reading = tokio::spawn(reader.read_on(lines, due));
+    let written = tokio::select! {
+        // It has refused what was due.
+        _ = &mut reading => return,
+        written = write_on(writer, calls, sent, questions) => written,
+    };
+    if written.is_err() {
+        // The host is gone, or going: what it has sent is still read.
+        let _ = reading.await;
+    } else {
+        reading.abort();
+    }
+}
+
+/// Writes each call, and the question whether the host lives. Ends when every handle is gone.
+async fn write_on<W: AsyncWrite + Unpin>(
+    mut writer: W,
+    mut calls: mpsc::Receiver<Call>,
+    sent: mpsc::Sender<Due>,
+    mut questions: mpsc::Receiver<()>,
+) -> io::Result<()> {
+    let slots = Arc::new(Semaphore::new(CALLS));
+    let mut count = 0_u64;
+    loop {
+        let line = tokio::select! {
+            (slot, call) = next_call(&slots, &mut calls) => {
+                let Some(Call { pod, method, answer }) = call else { return Ok(()) };
+                count += 1;
+                let id = count.to_string();
+                let line = Incoming { id: Some(id.clone()), pod, method }.encode();
+                // First: the reply finds what it belongs to.
+                let due = Due { id, answer, _slot: slot };
+                sent.send(due).await.map_err(|_| io::ErrorKind::BrokenPipe)?;
+                line
+            }
+            Some(()) = questions.recv() => {
+                let id = Some(ALIVE.to_owned());
+                Incoming { id, pod: None, method: Method::HostStatus }.encode()
+            }
+        };
+        writer.write_all(&line).await?;
+    }
+}
+
+/// The next call, and its place among those in flight. Cancel-safe.
+async fn next_call(
+    slots: &Arc<Semaphore>,
+    calls: &mut mpsc::Receiver<Call>,
+) -> (Option<OwnedSemaphorePermit>, Option<Call>) {
+    // The semaphore is never closed.
+    let slot = slots.clone().acquire_owned().await.ok();
+    (slot, calls.recv().await)
+}
+
+/// The reading half of a connection.
+struct Reader {
+    waiting: HashMap<String, Due>,
+    events: mpsc::Sender<Outgoing>,
+    ask: mpsc::Sender<()>,
+    pid: Option<u32>,
+}
+
+impl Reader {
+    /// Reads until the host closes the stream or falls silent.
+    async fn read_on<R: AsyncRead + Unpin>(
+        mut self,
+        mut lines: Lines<R>,
+        mut due: mpsc::Receiver<Due>,
+    ) {
+        let mut asked = false;
+        let mut limit = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                Some(due) = due.recv() => {
+                    if self.waiting.is_empty() {
+                        (asked, limit) = (false, Instant::now() + SILENCE);
+                    }
+                    self.waiting.insert(due.id.clone(), due);
+                }
+                frame = lines.next() => {
+                    let Ok(Some(frame)) = frame else { return };
+                    if let Frame::Line(line) = frame {
+                        self.line(&line).await;
+                    }
+                    (asked, limit) = (false, Instant::now() + SILENCE);
+                }
+                () = sleep_until(limit), if !self.waiting.is_empty() => {
+                    if std::mem::replace(&mut asked, true) {
+                        return self.give_up();
+                    }
+                    // One that is still unwritten asks as well.
+                    let _ = self.ask.try_send(());
+                    limit = Instant::now() + SIGN_OF_LIFE;
+                }
+            }
+        }
+    }
+
+    async fn line(&mut self, line: &[u8]) {
+        let Ok(Outgoing { re, pod, seq, event }) = Outgoing::decode(line) else { return };
+        let Some(re) = re else {
+            // A reader of events that is gone only cares for replies.
+            let _ = self.events.send(Outgoing { re, pod, seq, event }).await;
+            return;
+        };
+        if let Some(due) = self.waiting.remove(&re) {
+            // A caller that gave up does not want the answer.
+            let _ = due.answer.send(match event {
+                Event::Error { code, message } => Err(Refusal { code, message }),
+                event => Ok(event),
+            });
+        }
+    }
+
+    /// Refuses what is due: the host does not answer.
+    fn give_up(self) {
+        for (_, due) in self.waiting {
+            let _ = due.answer.send(Err(Refusal::internal(silent(self.pid))));
+        }
+    }
+}
