@@ -3,8 +3,8 @@
 use crate::protocol::family::Confined;
 use crate::sandbox::{Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox};
 use crate::tools::fault::Fault;
-use crate::tools::live::Live;
-use crate::tools::spill::Spill;
+use crate::tools::live_output::LiveOutput;
+use crate::tools::saved_output::SavedOutput;
 use crate::tools::{Context, Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -74,16 +74,16 @@ pub async fn bash(
         timeout: limit,
     };
     let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
-    let (mut live, mut spill) = (Live::new(live), Spill::new(&ctx.outputs));
+    let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
     let begun = Instant::now();
     let ended = sandbox.run(&command, cancel, |bytes| {
         live.push(bytes);
-        spill.push(bytes);
+        saved.push(bytes);
     });
     let ended = ended.await.map_err(|error| Fault::Execution(error.to_string()))?;
     live.finish();
     let took = begun.elapsed();
-    let content = tokio::task::spawn_blocking(move || spill.finish()).await;
+    let content = tokio::task::spawn_blocking(move || saved.finish()).await;
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
     for sentence in &ended.undone {

@@ -28,6 +28,7 @@ use jiff::tz::TimeZone;
 use pages::{Pages, Pos};
 use scroll::{Seen, Stand};
 use yoi::protocol::{Entry, EntryId};
+use yoi::text::SafeStream;
 
 /// One Pod's transcript.
 pub struct Transcript {
@@ -54,6 +55,9 @@ pub struct Transcript {
     find: find::Find,
     /// Blocks that came since the view left the tail.
     new_below: usize,
+    /// What of the text and the thinking that stream was shown, up to a cut escape sequence.
+    said: SafeStream,
+    thought: SafeStream,
 }
 
 /// How far to scroll, and which way: negative is towards the beginning.
@@ -109,6 +113,8 @@ impl Transcript {
             cursor: None,
             find: find::Find::default(),
             new_below: 0,
+            said: SafeStream::default(),
+            thought: SafeStream::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
-use yoi::text::SafeText;
+use yoi::text::{SafeStream, SafeText};
 
 /// Cells between tab stops.
 const TAB: usize = 4;
@@ -15,6 +15,24 @@ pub fn words(text: &str) -> Cow<'_, str> {
 /// What a command printed.
 pub fn output(text: &str) -> Cow<'_, str> {
     fill_tabs(SafeText::output(text).into())
+}
+
+/// The next piece of written text that streams.
+pub fn piece(stream: &mut SafeStream, delta: &str) -> String {
+    fill_tabs(stream.push(delta).into()).into_owned()
+}
+
+/// What a model wants a tool to do: its lines stay, and every character that would be hidden is
+/// spelled, because a person judges by it.
+pub fn argument(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive(['\n', '\t']) {
+        let end = line.find(['\n', '\t']).unwrap_or(line.len());
+        let body = line[..end].strip_suffix('\r').filter(|_| line.ends_with('\n'));
+        shown.push_str(&SafeText::spelled(body.unwrap_or(&line[..end])));
+        shown.push_str(&line[end..]);
+    }
+    fill_tabs(shown.into()).into_owned()
 }
 
 /// The first line that is not blank.
@@ -58,6 +76,12 @@ mod tests {
     fn a_tab_fills_up_to_the_next_stop() {
         assert_eq!(words("a\tb\n日\tc"), "a   b\n日  c");
         assert_eq!(output("10%\r100%\t|"), "100%    |");
+    }
+
+    #[test]
+    fn an_argument_shows_every_character_of_a_command() {
+        let command = "rm -rf x\u{1b}[2K\u{202e}\r\n\tls\r";
+        assert_eq!(argument(command), "rm -rf x\\x1b[2K\\u{202e}\n    ls\\r");
     }
 
     #[test]

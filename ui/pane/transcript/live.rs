@@ -8,6 +8,7 @@ use crate::theme::Role;
 use std::rc::Rc;
 use yoi::protocol::Entry;
 use yoi::protocol::event::Event;
+use yoi::text::SafeStream;
 
 /// How far back a streaming block may stand, counted from the end.
 const STREAMING: usize = 64;
@@ -164,11 +165,14 @@ impl Transcript {
         let last = last.filter(|(_, block)| matches!(block.kind, Kind::Said { .. }));
         let pos = match last.map(|(pos, _)| pos) {
             Some(pos) => pos,
-            None => self.begin(Kind::Said { text: String::new(), partial: false }),
+            None => {
+                self.said = SafeStream::default();
+                self.begin(Kind::Said { text: String::new(), partial: false })
+            }
         };
         let Some(block) = self.pages.get_mut(pos) else { return };
         if let Kind::Said { text, .. } = &mut block.kind {
-            text.push_str(&clean::words(delta));
+            text.push_str(&clean::piece(&mut self.said, delta));
         }
         block.touch();
     }
@@ -177,11 +181,14 @@ impl Transcript {
         let last = self.streaming().find(|(_, block)| matches!(block.kind, Kind::Thought(_)));
         let pos = match last.map(|(pos, _)| pos) {
             Some(pos) => pos,
-            None => self.begin(Kind::Thought(Thought::default())),
+            None => {
+                self.thought = SafeStream::default();
+                self.begin(Kind::Thought(Thought::default()))
+            }
         };
         let Some(block) = self.pages.get_mut(pos) else { return };
         if let Kind::Thought(thought) = &mut block.kind {
-            thought.text.push_str(&clean::words(delta));
+            thought.text.push_str(&clean::piece(&mut self.thought, delta));
         }
         block.touch();
     }

@@ -9,6 +9,7 @@ use crate::pane::transcript::{clean, code, diff, markdown, question};
 use crate::theme::Role;
 use ratatui::style::Modifier;
 use yoi::protocol::{PodEvent, Segment, SystemItem};
+use yoi::text::SafeText;
 
 /// Rows of output that a running command shows while it is folded.
 const LIVE_ROWS: usize = 3;
@@ -310,7 +311,7 @@ fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
 
 fn unfolded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     let failed = tool.outcome.as_ref().is_some_and(|outcome| outcome.is_error);
-    let argument = |name: &str| tool.argument(name).map(|text| clean::words(&text).into_owned());
+    let argument = |name: &str| tool.argument(name).map(|text| clean::argument(&text));
     match tool.name.as_str() {
         "Bash" if argument("command").is_some() => {
             for (at, line) in argument("command").unwrap_or_default().lines().enumerate() {
@@ -342,17 +343,17 @@ fn unfolded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
 
 fn arguments(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     let Some(arguments) = tool.parsed() else {
-        let raw = clean::words(&tool.arguments);
+        let raw = clean::argument(&tool.arguments);
         return indented(&raw, Role::Dim, Break::Anywhere, cells, out);
     };
     let prefix = [Piece::new("  ", Role::Text)];
     let deeper = [Piece::new("    ", Role::Text)];
     for (name, value) in &arguments {
-        let name = clean::words(name).replace('\n', " ");
+        let name = SafeText::spelled(name.as_str());
         let value = plain_value(value);
         let body = [
             Piece::new(format!("{name}: "), Role::Dim),
-            Piece::new(clean::words(value.trim_end()), Role::Code),
+            Piece::new(clean::argument(value.trim_end()), Role::Code),
         ];
         Paragraph { first: &prefix, rest: &deeper, body: &body, at: Break::Words }.wrap(cells, out);
     }

@@ -4,6 +4,7 @@ use crate::pane::transcript::clean;
 use crate::theme::Role;
 use serde_json::{Map, Value};
 use std::rc::Rc;
+use yoi::text::SafeText;
 
 /// How much of a running command's output is kept, in bytes.
 const LIVE_OUTPUT: usize = 64 * 1024;
@@ -177,7 +178,7 @@ fn brief(name: &str, arguments: &str) -> Option<String> {
         "SendToPod" | "SendToPeerPod" => format!("{}  {}", text("name"), text("message")),
         _ => all(&parsed),
     };
-    Some(clean::words(&brief).replace('\n', " ").chars().take(BRIEF).collect())
+    Some(SafeText::spelled(brief.replace('\n', " ")).chars().take(BRIEF).collect())
 }
 
 /// A child: its name, what it is lent, and its task.

@@ -176,3 +176,14 @@ fn a_stream_of_twenty_thousand_pieces_draws_what_it_gains() {
     let rows = bench.rows();
     assert!(rows.iter().any(|row| row.contains("word19999")), "{rows:#?}");
 }
+
+#[test]
+fn an_escape_sequence_that_the_stream_cuts_shows_nothing_of_itself() {
+    let mut bench = Bench::new(vec![you("go")]).sized(50, 9).open();
+    for piece in ["one\u{1b}", "[31", "m red\r", "\ntwo\u{1b}]0;ti", "tle\u{7}."] {
+        bench.event(&delta(piece));
+    }
+    let screen = bench.screen();
+    assert!(screen.contains("one red") && screen.contains("two."), "{screen}");
+    assert!(!screen.contains("31") && !screen.contains("tle"), "{screen}");
+}

@@ -1,7 +1,7 @@
 //! The output of a command as it is kept: short output whole, of long output the end, and all of it
 //! in a file.
 
-use crate::tools::{live, text_limit};
+use crate::tools::{live_output, text_limit};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,17 +14,17 @@ const BYTES: usize = 12 * 1024;
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// Collects output.
-pub struct Spill {
+pub struct SavedOutput {
     directory: PathBuf,
     /// All of it while it is short, afterwards at least the end that is shown.
     recent: Vec<u8>,
     total: u64,
     lines: usize,
-    file: Saved,
+    file: SavedFile,
 }
 
 /// What became of the file.
-enum Saved {
+enum SavedFile {
     /// Not needed so far.
     No,
     Open(PathBuf, File),
@@ -34,24 +34,24 @@ enum Saved {
     Failed(String),
 }
 
-impl Spill {
+impl SavedOutput {
     pub fn new(directory: &Path) -> Self {
         let directory = directory.to_owned();
-        Self { directory, recent: Vec::new(), total: 0, lines: 0, file: Saved::No }
+        Self { directory, recent: Vec::new(), total: 0, lines: 0, file: SavedFile::No }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
         self.recent.extend_from_slice(bytes);
-        if matches!(self.file, Saved::No) {
+        if matches!(self.file, SavedFile::No) {
             if self.is_long() {
                 self.open();
             }
         } else {
             self.save(bytes);
         }
-        if self.recent.len() > 4 * BYTES && !matches!(self.file, Saved::No) {
+        if self.recent.len() > 4 * BYTES && !matches!(self.file, SavedFile::No) {
             self.recent.drain(..self.recent.len() - BYTES);
         }
     }
@@ -66,8 +66,8 @@ impl Spill {
         let opened = text_limit::private_directory(&self.directory)
             .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path));
         match opened {
-            Ok(file) => self.file = Saved::Open(path, file),
-            Err(error) => self.file = Saved::Failed(format!("{}: {error}", path.display())),
+            Ok(file) => self.file = SavedFile::Open(path, file),
+            Err(error) => self.file = SavedFile::Failed(format!("{}: {error}", path.display())),
         }
         let all = std::mem::take(&mut self.recent);
         self.save(&all);
@@ -75,13 +75,13 @@ impl Spill {
     }
 
     fn save(&mut self, bytes: &[u8]) {
-        let Saved::Open(path, file) = &mut self.file else { return };
+        let SavedFile::Open(path, file) = &mut self.file else { return };
         if self.total > MAX_FILE {
-            self.file = Saved::Full(std::mem::take(path));
+            self.file = SavedFile::Full(std::mem::take(path));
             return;
         }
         if let Err(error) = file.write_all(bytes) {
-            self.file = Saved::Failed(format!("{}: {error}", path.display()));
+            self.file = SavedFile::Failed(format!("{}: {error}", path.display()));
         }
     }
 
@@ -90,18 +90,18 @@ impl Spill {
         if self.total == 0 {
             return None;
         }
-        let text = live::text(&self.recent);
+        let text = live_output::text(&self.recent);
         let note = match &self.file {
-            Saved::No => return Some(text),
-            Saved::Open(path, file) => {
+            SavedFile::No => return Some(text),
+            SavedFile::Open(path, file) => {
                 // A file that is lost with the power loses a convenience, not the result.
                 let _ = file.sync_data();
                 format!("all of it is in {}", path.display())
             }
-            Saved::Full(path) => {
+            SavedFile::Full(path) => {
                 format!("the first {} are in {}", text_limit::size(MAX_FILE), path.display())
             }
-            Saved::Failed(error) => format!("it could not be saved: {error}"),
+            SavedFile::Failed(error) => format!("it could not be saved: {error}"),
         };
         let end = tail(&text);
         let (lines, size) = (end.lines().count(), text_limit::size(self.total));

@@ -8,8 +8,8 @@ const BUDGET: usize = 32 * 1024;
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// Hands chunks of bytes on as text.
-pub struct Live<'a> {
-    tell: &'a mut (dyn FnMut(String) + Send),
+pub struct LiveOutput<'a> {
+    publish: &'a mut (dyn FnMut(String) + Send),
     /// The beginning of a character whose rest has not come yet.
     open: Vec<u8>,
     window: Instant,
@@ -17,9 +17,9 @@ pub struct Live<'a> {
     skipped: u64,
 }
 
-impl<'a> Live<'a> {
-    pub fn new(tell: &'a mut (dyn FnMut(String) + Send)) -> Self {
-        Self { tell, open: Vec::new(), window: Instant::now(), shown: 0, skipped: 0 }
+impl<'a> LiveOutput<'a> {
+    pub fn new(publish: &'a mut (dyn FnMut(String) + Send)) -> Self {
+        Self { publish, open: Vec::new(), window: Instant::now(), shown: 0, skipped: 0 }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -38,7 +38,7 @@ impl<'a> Live<'a> {
         self.say(&text);
     }
 
-    /// Tells what is left, at the end.
+    /// Publishes what is left, at the end.
     pub fn finish(&mut self) {
         let rest = std::mem::take(&mut self.open);
         self.say(&rest);
@@ -48,7 +48,7 @@ impl<'a> Live<'a> {
     fn flush(&mut self) {
         if self.skipped > 0 {
             let skipped = text_limit::size(std::mem::take(&mut self.skipped));
-            (self.tell)(format!("\n[{skipped} not shown]\n"));
+            (self.publish)(format!("\n[{skipped} not shown]\n"));
             // The character that was begun before the gap has no rest.
             self.open.clear();
         }
@@ -56,7 +56,7 @@ impl<'a> Live<'a> {
 
     fn say(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
-            (self.tell)(text(bytes));
+            (self.publish)(text(bytes));
         }
     }
 }
