@@ -1,5 +1,5 @@
-//! The state of the dashboard and its one writer: `update` takes what happened and answers with
-//! what is to be done. It does no I/O and gets the time as an argument.
+//! The state of the dashboard and its one writer: `update` takes what happened and returns what is to
+//! be done and painted. It does no I/O and gets the time as an argument.
 
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
@@ -73,6 +73,24 @@ pub enum Msg {
     Said(Kind, String),
     /// The time that [`App::wakes_at`] named has come.
     Wake,
+}
+
+/// What follows from a message.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Update {
+    /// To be done, in this order.
+    pub effects: Vec<Effect>,
+    pub redraw: Redraw,
+}
+
+/// What must be painted anew; of several updates, the greatest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Redraw {
+    #[default]
+    Nothing,
+    /// A frame.
+    Frame,
 }
 
 /// Something to be done, once.
@@ -249,7 +267,6 @@ pub struct App {
     creating: bool,
     /// Counts what the person does; a [`RequestToken`] holds the count of its request.
     moment: u64,
-    changed: bool,
 }
 
 /// Times before which a key means less than it says.
@@ -281,18 +298,36 @@ impl App {
 
     /// Takes in what happened at `now` (milliseconds since the Unix epoch), and answers with what
     /// is to be done.
-    pub fn update(&mut self, msg: Msg, now: u64) -> Vec<Effect> {
+    pub fn update(&mut self, msg: Msg, now: u64) -> Update {
         self.now = now;
+        let notices = self.notices.version();
         self.notices.expire(now);
-        // An event about a Pod that nobody looks at changes nothing on the screen.
-        self.changed |= !matches!(msg, Msg::Host(_) | Msg::NotFound(None));
+        let redraw = self.redraw_after(&msg);
         let mut effects = self.take_in(msg);
         effects.extend(self.look_for_host());
         let interrupts = effects.iter().filter_map(Effect::interrupts);
         self.interrupted.extend(interrupts.cloned());
         self.inbox_follows();
         self.split_follows();
-        effects
+        let notices =
+            if self.notices.version() == notices { Redraw::Nothing } else { Redraw::Frame };
+        Update { effects, redraw: redraw.max(notices) }
+    }
+
+    /// Whether a message changes the screen, but for its notices: an event about a Pod that is not in
+    /// view does not, and neither does the pointer when it only moves.
+    fn redraw_after(&self, msg: &Msg) -> Redraw {
+        let changes = match msg {
+            Msg::Host(Outgoing { pod, event, .. }) => {
+                let in_view = [self.shown(), self.beside(), self.current.as_ref()];
+                is_of_the_family(event)
+                    || pod.as_ref().is_some_and(|pod| in_view.contains(&Some(pod)))
+            }
+            Msg::NotFound(None) => false,
+            Msg::Mouse(event) => mouse::does_something(event.kind),
+            _ => true,
+        };
+        if changes { Redraw::Frame } else { Redraw::Nothing }
     }
 
     fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
@@ -319,20 +354,19 @@ impl App {
         }
     }
 
-    /// To be called before a frame is painted: lays the transcripts out for the size of their panes,
+    /// Prepares the state for a frame: lays the transcripts out for the size of their panes,
     /// and asks for what is missing in them.
-    pub fn settle(&mut self) -> Vec<Effect> {
-        self.changed = false;
+    pub fn prepare_frame(&mut self) -> Vec<Effect> {
         let areas = crate::view::Areas::of(self);
         self.composer_follows();
         let first = self.shown().cloned().map(|name| (name, areas.transcript));
         let second = self.beside().cloned().zip(areas.beside);
         let second = second.map(|(name, area)| (name, Some(area)));
         let panes = first.into_iter().chain(second);
-        panes.flat_map(|(name, area)| self.settle_one(name, area)).collect()
+        panes.flat_map(|(name, area)| self.prepare_transcript(name, area)).collect()
     }
 
-    fn settle_one(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
+    fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
         let mut effects = self.look_at(&name);
         // What nobody tells of any more does not grow older.
         let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
@@ -355,11 +389,6 @@ impl App {
             effects.push(Effect::Call { pod, method, asked: Asked::Page(name) });
         }
         effects
-    }
-
-    /// Whether a frame is due.
-    pub fn is_changed(&self) -> bool {
-        self.changed
     }
 
     /// When something on the screen changes by itself, if nothing else happens.
@@ -472,6 +501,20 @@ impl App {
         }
         Vec::new()
     }
+}
+
+/// Whether an event is about what the lists show of all Pods.
+fn is_of_the_family(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Family { .. }
+            | Event::PodChanged { .. }
+            | Event::PodRemoved { .. }
+            | Event::Peered { .. }
+            | Event::Unpeered { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalDecided { .. }
+    )
 }
 
 /// How many transcripts are kept; those beyond are read again when they are shown.

@@ -64,6 +64,8 @@ impl Notice {
 pub struct Notices {
     shown: Option<Notice>,
     past: VecDeque<Notice>,
+    /// Counts the changes of the notice on screen.
+    version: u64,
 }
 
 impl Notices {
@@ -74,6 +76,7 @@ impl Notices {
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
         self.shown = Some(notice);
+        self.version += 1;
     }
 
     /// What is on screen.
@@ -85,7 +88,13 @@ impl Notices {
     pub fn expire(&mut self, now: u64) {
         if self.ends().is_some_and(|end| end <= now) {
             self.shown = None;
+            self.version += 1;
         }
+    }
+
+    /// Another number after each change of the notice on screen.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// When the notice on screen ends.

@@ -1,7 +1,7 @@
 //! The loop of the dashboard: what arrives goes to the app, what the app wishes is done, and a
 //! frame is painted when something on it changed.
 
-use crate::app::{App, Asked, Msg, Setup};
+use crate::app::{App, Asked, Effect, Msg, Redraw, Setup};
 use crate::keys;
 use crate::notice::Kind;
 use crate::pane::glyph::Glyphs;
@@ -23,6 +23,7 @@ use yoi::client::{Client, Events};
 use yoi::config::Workspace;
 use yoi::protocol::{Method, PodName, now_ms};
 
+mod editor;
 mod effects;
 mod input;
 mod terminal;
@@ -122,6 +123,7 @@ pub async fn dashboard(
         offers: options.offers,
         themes,
         painted: None,
+        redraw: Redraw::Nothing,
         over: None,
     };
     let reason = running.run().await;
@@ -204,6 +206,8 @@ struct Loop {
     offers: Option<Offers>,
     themes: Option<PathBuf>,
     painted: Option<Instant>,
+    /// What the messages since the last frame want to be painted.
+    redraw: Redraw,
     over: Option<ExitReason>,
 }
 
@@ -222,7 +226,7 @@ impl Loop {
             if let Some(reason) = self.over.take() {
                 return Ok(reason);
             }
-            if self.app.is_changed() && (urgent || self.frame_is_due()) {
+            if self.redraw == Redraw::Frame && (urgent || self.frame_is_due()) {
                 self.paint().await?;
             }
         }
@@ -256,7 +260,7 @@ impl Loop {
 
     /// When something is to be painted although nothing happens.
     fn wake(&self) -> Option<Instant> {
-        if self.app.is_changed() {
+        if self.redraw == Redraw::Frame {
             return self.painted.map(|at| at + FRAME);
         }
         let at = self.app.wakes_at()?;
@@ -308,9 +312,17 @@ impl Loop {
         if matches!(msg, Msg::HostEnded) {
             self.events = None;
         }
-        let effects = self.app.update(msg, now_ms());
+        let effects = self.update(msg);
         self.perform_all(effects).await?;
         Ok(urgent)
+    }
+
+    /// Gives a message to the app: what it wants to be painted is collected until the next frame, and
+    /// what it wants to be done is to be performed.
+    fn update(&mut self, msg: Msg) -> Vec<Effect> {
+        let update = self.app.update(msg, now_ms());
+        self.redraw = self.redraw.max(update.redraw);
+        update.effects
     }
 
     /// Paints a frame; again when the terminal turns out to have another size. While it changes with
@@ -318,7 +330,7 @@ impl Loop {
     async fn paint(&mut self) -> anyhow::Result<()> {
         for _ in 0..RESIZES {
             let Painted::Resized(columns, rows) = self.paint_once().await? else { break };
-            let effects = self.app.update(Msg::Resize(columns, rows), now_ms());
+            let effects = self.update(Msg::Resize(columns, rows));
             self.perform_all(effects).await?;
         }
         self.painted = Some(Instant::now());
@@ -326,7 +338,8 @@ impl Loop {
     }
 
     async fn paint_once(&mut self) -> anyhow::Result<Painted> {
-        let effects = self.app.settle();
+        self.redraw = Redraw::Nothing;
+        let effects = self.app.prepare_frame();
         self.perform_all(effects).await?;
         #[cfg(feature = "crash-points")]
         panic_point(&self.app);

@@ -30,7 +30,16 @@ impl Terminal {
         Self::sized(bench, args, 80, 24)
     }
 
+    /// The same with these variables in its environment.
+    pub fn with_env(bench: &Bench, args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::start(bench, args, env, (80, 24))
+    }
+
     pub fn sized(bench: &Bench, args: &[&str], cols: u16, rows: u16) -> Self {
+        Self::start(bench, args, &[], (cols, rows))
+    }
+
+    fn start(bench: &Bench, args: &[&str], env: &[(&str, &str)], (cols, rows): (u16, u16)) -> Self {
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_yoi"));
@@ -42,6 +51,9 @@ impl Terminal {
         command.env("YOI_HOME", bench.path("home"));
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
+        for (name, value) in env {
+            command.env(name, value);
+        }
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
         let sized = |n: u16| NonZeroU16::new(n).expect("a size above zero");

@@ -164,6 +164,68 @@ fn a_key_is_typed_unseen() {
     assert_eq!(bench.yoi(&["auth"]).out, "anthropic\n");
 }
 
+/// An editor that says where it stands, and writes that when it gets Ctrl+C.
+const EDITOR: &str = r#"#!/bin/sh
+set -- "$1" $(ps -o pgid= -o tpgid= -p $$) $(ps -o pgid= -p $PPID)
+place=""
+[ "$2" = "$3" ] && place="in the foreground"
+[ "$2" = "$4" ] || place="$place, in a group of its own"
+trap 'printf "interrupted %s" "$place" > "$1"; exit 0' INT
+echo THE EDITOR IS UP
+while :; do read -r line; echo "READ $line"; done
+"#;
+
+fn dashboard_with_editor(bench: &Bench) -> Terminal {
+    use std::os::unix::fs::PermissionsExt as _;
+    let editor = bench.path("editor");
+    std::fs::write(&editor, EDITOR).expect("a writable directory");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&editor, mode).expect("a file of ours");
+    let env = [("EDITOR", editor.to_str().expect("a plain path"))];
+    let terminal = Terminal::with_env(bench, &["--model", &bench.model()], &env);
+    terminal.waits_for("No Pod works here");
+    terminal
+}
+
+#[test]
+fn ctrl_c_in_the_editor_reaches_the_editor_alone() {
+    let bench = bench();
+    let mut terminal = dashboard_with_editor(&bench);
+    terminal.press("\x07");
+    terminal.waits_for("THE EDITOR IS UP");
+    terminal.press("typed there\r");
+    terminal.waits_for("READ typed there");
+    terminal.press("\x03");
+    terminal.waits_for("interrupted in the foreground, in a group of its own");
+    terminal.press(" and here");
+    terminal.waits_for("of its own and here");
+}
+
+#[test]
+fn the_dashboard_ignores_an_interrupt_while_the_editor_owns_the_terminal() {
+    let bench = bench();
+    let mut terminal = dashboard_with_editor(&bench);
+    terminal.press("\x07");
+    terminal.waits_for("THE EDITOR IS UP");
+    signal(terminal.pid(), "INT");
+    terminal.press("still\r");
+    terminal.waits_for("READ still");
+    terminal.press("\x03");
+    terminal.waits_for("interrupted in the foreground");
+    signal(terminal.pid(), "INT");
+    assert_eq!(terminal.ends(), 130);
+}
+
+#[test]
+fn a_pointer_that_moves_behind_a_key_leaves_the_key_on_the_screen() {
+    let bench = bench();
+    let mut terminal = dashboard(&bench);
+    for word in ["one", "two", "three", "four"] {
+        terminal.press(&format!("{word}\x1b[<35;10;10M\x1b[<35;11;10M"));
+        terminal.waits_for(word);
+    }
+}
+
 #[test]
 #[cfg(feature = "crash-points")]
 fn a_panic_restores_the_terminal_before_it_is_told() {

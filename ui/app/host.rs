@@ -39,7 +39,6 @@ impl App {
     pub(super) fn host(&mut self, outgoing: Outgoing) -> Vec<Effect> {
         let Outgoing { pod, seq, event, .. } = outgoing;
         if let Some(pod) = &pod {
-            self.changed |= [self.shown(), self.beside()].contains(&Some(pod));
             self.family.heard(pod, self.now);
             if let Some(transcript) = self.transcripts.get_mut(pod) {
                 transcript.apply(seq, &event);
@@ -54,12 +53,10 @@ impl App {
             Event::PodChanged { info } => self.pod_changed(*info),
             Event::PodRemoved { name } => self.pod_removed(&name),
             Event::Peered { source, peer } => {
-                self.changed = true;
                 self.family.peered(source, peer);
                 Vec::new()
             }
             Event::Unpeered { source, peer } => {
-                self.changed = true;
                 self.family.unpeered(source, peer);
                 Vec::new()
             }
@@ -78,7 +75,6 @@ impl App {
     }
 
     fn family_told(&mut self, first: bool) -> Vec<Effect> {
-        self.changed = true;
         self.forget_the_gone();
         if !first {
             return Vec::new();
@@ -97,7 +93,6 @@ impl App {
     }
 
     fn pod_changed(&mut self, info: PodInfo) -> Vec<Effect> {
-        self.changed = true;
         let was = self.family.get(&info.name).map(|before| before.state);
         let (name, state) = (info.name.clone(), info.state);
         self.family.set(info);
@@ -105,7 +100,6 @@ impl App {
     }
 
     fn pod_removed(&mut self, name: &PodName) -> Vec<Effect> {
-        self.changed = true;
         self.family.remove(name);
         self.close_layers_about(name);
         self.transcripts.remove(name);
@@ -138,7 +132,6 @@ impl App {
         if pod.is_none() || pod != self.current.as_ref() {
             return Vec::new();
         }
-        self.changed = true;
         self.say(kind, text)
     }
 

@@ -276,14 +276,12 @@ impl App {
     }
 
     pub(super) fn was_asked(&mut self, ask: protocol::ApprovalRequest) -> Vec<Effect> {
-        self.changed = true;
         self.family.asked(ask);
         Vec::new()
     }
 
     /// A question is none any more: what was about to answer it goes, and it is said who was faster.
     pub(super) fn was_answered(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
-        self.changed = true;
         let Some(ask) = self.family.answered(id) else { return Vec::new() };
         let ours = self.answering.remove(id);
         let looking = self.is_about(id);

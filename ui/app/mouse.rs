@@ -10,6 +10,12 @@ use ratatui::layout::{Position, Rect};
 /// Lines that one step of the wheel scrolls.
 const WHEEL: i32 = 3;
 
+/// Whether an event of the mouse does something; a pointer that moves does not.
+pub(super) fn does_something(kind: MouseEventKind) -> bool {
+    use MouseEventKind::{Down, ScrollDown, ScrollUp};
+    matches!(kind, Down(MouseButton::Left) | ScrollUp | ScrollDown)
+}
+
 impl App {
     pub(super) fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
         let at = Position::new(event.column, event.row);
@@ -17,10 +23,7 @@ impl App {
             MouseEventKind::Down(MouseButton::Left) => self.click(at),
             MouseEventKind::ScrollUp => self.wheel(at, -1),
             MouseEventKind::ScrollDown => self.wheel(at, 1),
-            _ => {
-                self.changed = false;
-                Vec::new()
-            }
+            _ => Vec::new(),
         }
     }
 

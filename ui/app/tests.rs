@@ -85,6 +85,10 @@ impl Bench {
     }
 
     pub fn msg(&mut self, msg: Msg) -> Vec<Effect> {
+        self.update(msg).effects
+    }
+
+    pub fn update(&mut self, msg: Msg) -> Update {
         self.app.update(msg, self.now)
     }
 
@@ -116,6 +120,11 @@ impl Bench {
         self.msg(Msg::Wake);
     }
 
+    /// It is that time now; nothing tells the app.
+    pub fn until(&mut self, now: u64) {
+        self.now = now;
+    }
+
     /// Time passes without a frame.
     pub fn pass(&mut self, millis: u64) {
         self.now += millis;
@@ -130,13 +139,13 @@ impl Bench {
 
     /// What the screen shows, one line a row, without trailing spaces.
     pub fn screen(&mut self) -> String {
-        self.app.settle();
+        self.app.prepare_frame();
         painted(&self.app)
     }
 
     /// The cells of a frame.
     pub fn painted(&mut self) -> ratatui::buffer::Buffer {
-        self.app.settle();
+        self.app.prepare_frame();
         buffer(&self.app)
     }
 
@@ -233,5 +242,6 @@ mod keys;
 mod layers;
 mod live;
 mod picked;
+mod redraw;
 mod sending;
 mod split;

@@ -25,6 +25,8 @@ pub struct Composer {
     pub history: History,
     /// The popup with names of files, while it is open.
     pub files: Option<Files>,
+    /// The number of the last paste: each gets its own, whatever its size, also over several drafts.
+    last_paste: u32,
 }
 
 impl Composer {
@@ -94,7 +96,9 @@ impl Composer {
 
     /// Inserts what was pasted: a long text becomes a chip.
     pub fn paste(&mut self, text: &str) {
-        self.draft.paste(text);
+        if let Some(used) = self.draft.paste(text, self.last_paste + 1) {
+            self.last_paste = self.last_paste.max(used);
+        }
         self.history.leave();
     }
 

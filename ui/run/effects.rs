@@ -1,29 +1,27 @@
-//! What the app wishes is done here.
+//! Performs the effects of the app.
 
 use crate::app::{App, Asked, Effect, Msg, RequestToken};
 use crate::notice::Kind;
-use crate::run::input::Input;
+use crate::run::input::{self, Input};
 use crate::run::terminal::give_back;
-use crate::run::{Arrived, Find, Loop};
+use crate::run::{Arrived, Find, Loop, editor};
 use crate::theme::Theme;
 use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
 use std::collections::VecDeque;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Method, now_ms};
 
 /// The model that plays the tour.
 const TOUR: &str = "rehearsal:@tour";
 
 impl Loop {
-    /// Does what is wished, and what the app wishes when it learns how that went.
+    /// Performs effects, and those that follow when the app learns how they went.
     pub(super) async fn perform_all(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
-        let mut wishes = VecDeque::from(effects);
-        while let Some(effect) = wishes.pop_front() {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
             if let Some(msg) = self.perform(effect).await? {
-                wishes.extend(self.app.update(msg, now_ms()));
+                effects.extend(self.update(msg));
             }
         }
         Ok(())
@@ -118,7 +116,10 @@ impl Loop {
         let editor = env("VISUAL").or_else(|| env("EDITOR")).unwrap_or_else(|| "vi".into());
         self.pause_input().await;
         give_back();
-        let edited = edit_in(&editor, &text).await;
+        input::ignore_interrupts(true);
+        let edited = tokio::task::spawn_blocking(move || editor::edit(&editor, &text)).await;
+        input::ignore_interrupts(false);
+        let edited = edited.unwrap_or_else(|error| Err(format!("cannot run the editor: {error}")));
         self.resume_input()?;
         Ok(Msg::Edited(edited))
     }
@@ -136,31 +137,4 @@ impl Loop {
         self.app.size = self.screen.size()?;
         Ok(())
     }
-}
-
-/// Runs the editor over a temporary file; the error is a sentence.
-async fn edit_in(editor: &str, text: &str) -> Result<String, String> {
-    let file = draft_file(text).map_err(|error| format!("cannot write the draft: {error}"))?;
-    let path: &Path = file.path();
-    // The editor may be a command with arguments: the shell takes it apart.
-    let status = tokio::process::Command::new("sh")
-        .arg("-c")
-        .arg(format!("{editor} \"$1\""))
-        .arg("sh")
-        .arg(path)
-        .status()
-        .await
-        .map_err(|error| format!("cannot start {editor}: {error}"))?;
-    if !status.success() {
-        return Err(format!("{editor} ended with {status}; the draft is as it was"));
-    }
-    let path: PathBuf = path.to_owned();
-    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn draft_file(text: &str) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix("yoi-draft-").suffix(".md").tempfile()?;
-    file.write_all(text.as_bytes())?;
-    file.flush()?;
-    Ok(file)
 }

@@ -5,6 +5,7 @@ use crate::run::terminal;
 use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt as _;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -18,6 +19,14 @@ const SIGNALS: usize = 4;
 const GRACE: Duration = Duration::from_secs(1);
 /// How long the terminal gets to take its last bytes.
 const LAST_BYTES: Duration = Duration::from_millis(300);
+
+/// Whether another program owns the terminal, and so its Ctrl+C.
+static INTERRUPTS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Ignores SIGINT while another program owns the terminal.
+pub fn ignore_interrupts(ignored: bool) {
+    INTERRUPTS_IGNORED.store(ignored, Ordering::SeqCst);
+}
 
 /// The terminal's events. The task ends, and with it the channel, when the terminal does.
 pub struct Input {
@@ -56,11 +65,17 @@ pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
     let mut int = signal(SignalKind::interrupt())?;
     let mut gone = watch_terminal();
     tokio::spawn(async move {
-        let kind = tokio::select! {
-            _ = term.recv() => SignalKind::terminate(),
-            _ = hup.recv() => SignalKind::hangup(),
-            _ = int.recv() => SignalKind::interrupt(),
-            Some(()) = gone.recv() => SignalKind::hangup(),
+        let kind = loop {
+            tokio::select! {
+                _ = term.recv() => break SignalKind::terminate(),
+                _ = hup.recv() => break SignalKind::hangup(),
+                _ = int.recv() => {
+                    if !INTERRUPTS_IGNORED.load(Ordering::SeqCst) {
+                        break SignalKind::interrupt();
+                    }
+                }
+                Some(()) = gone.recv() => break SignalKind::hangup(),
+            }
         };
         let number = kind.as_raw_value();
         // The loop may hang: then this task ends the program.

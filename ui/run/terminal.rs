@@ -197,7 +197,7 @@ mod tests {
         let painted = paint(&mut terminal, size, |frame| crate::view::draw(&bench.app, frame));
         assert_eq!(painted, Ok(Painted::Resized(60, 20)));
         bench.msg(Msg::Resize(60, 20));
-        bench.app.settle();
+        bench.app.prepare_frame();
         let painted = paint(&mut terminal, (60, 20), |frame| crate::view::draw(&bench.app, frame));
         assert_eq!(painted, Ok(Painted::Whole));
         assert!(terminal.backend().to_string().contains("alice"));

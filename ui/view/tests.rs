@@ -307,7 +307,7 @@ fn no_size_is_too_small_to_paint() {
 fn the_caret_stands_behind_what_was_typed() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     bench.type_in("日本語👩‍💻é");
-    bench.app.settle();
+    bench.app.prepare_frame();
     let (columns, rows) = bench.app.size;
     let mut terminal =
         ratatui::Terminal::new(ratatui::backend::TestBackend::new(columns, rows)).expect("one");
@@ -348,7 +348,7 @@ fn everything() -> Vec<(&'static str, Bench)> {
 #[test]
 fn a_frame_of_another_size_than_the_app_knows_of_stays_empty() {
     for (name, mut bench) in everything() {
-        bench.app.settle();
+        bench.app.prepare_frame();
         for (columns, rows) in [(60, 20), (120, 39), (119, 40), (200, 60), (1, 1)] {
             let backend = ratatui::backend::TestBackend::new(columns, rows);
             let mut terminal = ratatui::Terminal::new(backend).expect("a terminal");

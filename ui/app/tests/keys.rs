@@ -309,8 +309,8 @@ fn what_was_not_seen_is_seen_once_it_is_shown() {
     bench.type_in(":open alice");
     bench.press("enter");
     let seen = |effects: &[Effect]| calls(effects).contains(&(Some("alice"), &Method::Seen));
-    assert!(seen(&bench.app.settle()));
-    assert!(!seen(&bench.app.settle()));
+    assert!(seen(&bench.app.prepare_frame()));
+    assert!(!seen(&bench.app.prepare_frame()));
 }
 
 #[test]

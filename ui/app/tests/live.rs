@@ -86,8 +86,8 @@ impl Live {
     }
 
     fn msg(&mut self, msg: Msg) {
-        let effects = self.app.update(msg, yoi::protocol::now_ms());
-        self.perform(effects);
+        let update = self.app.update(msg, yoi::protocol::now_ms());
+        self.perform(update.effects);
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
@@ -112,7 +112,7 @@ impl Live {
 
     /// What the screen shows, times as zeros.
     fn screen(&mut self) -> String {
-        let effects = self.app.settle();
+        let effects = self.app.prepare_frame();
         self.perform(effects);
         steady(&painted(&self.app))
     }

@@ -259,17 +259,18 @@ fn a_screen_with_one_pane_at_a_time_cannot_be_zoomed() {
 fn both_transcripts_are_asked_for_and_news_of_either_is_painted() {
     let mut bench = bench(120, 36);
     leader(&mut bench, "v");
-    let wanted = bench.app.settle();
+    let wanted = bench.app.prepare_frame();
     let pages = |pod| {
         let of = |effect: &Effect| matches!(effect, Effect::Call { asked: Asked::Page(of), .. } if *of == name(pod));
         wanted.iter().filter(|effect| of(effect)).count()
     };
     assert_eq!((pages("alice"), pages("bob")), (1, 1));
-    assert!(!bench.app.is_changed());
-    bench.host(Some("carol"), Event::TurnStart { turn: 1 });
-    assert!(!bench.app.is_changed(), "nobody looks at carol");
-    bench.host(Some("bob"), Event::TurnStart { turn: 1 });
-    assert!(bench.app.is_changed());
+    let event = |pod| {
+        let event = Event::TurnStart { turn: 1 };
+        Msg::Host(Outgoing { re: None, pod: Some(name(pod)), seq: None, event })
+    };
+    let redraws = ["carol", "bob", "alice"].map(|pod| bench.update(event(pod)).redraw);
+    assert_eq!(redraws, [Redraw::Nothing, Redraw::Frame, Redraw::Frame], "carol is not in view");
 }
 
 #[test]

@@ -27,9 +27,11 @@ pub struct Draft {
     measured: Cell<Option<(u16, u16)>>,
 }
 
-/// A long paste and the chip that stands for it.
+/// A long paste and the chip that stands for it. No two pastes of a draft have the same id, and so no
+/// chip stands for the text of another one.
 #[derive(Clone, Debug, PartialEq)]
 struct Paste {
+    id: u32,
     chip: String,
     segment: Segment,
 }
@@ -43,6 +45,18 @@ pub struct Message {
     files: BTreeSet<String>,
 }
 
+impl Paste {
+    /// The same text under this id.
+    fn numbered(mut self, number: u32) -> Self {
+        if let Segment::Paste { id, chars, lines, .. } = &mut self.segment {
+            *id = number;
+            self.chip = format!("[paste #{number} · {chars} chars, {lines} lines]");
+        }
+        self.id = number;
+        self
+    }
+}
+
 impl Message {
     /// A message of plain text.
     pub fn plain(text: &str) -> Self {
@@ -54,7 +68,7 @@ impl Message {
         let mut draft = Draft::default();
         for segment in segments {
             match segment {
-                Segment::Paste { content, .. } => draft.paste(content),
+                Segment::Paste { id, content, .. } => drop(draft.paste(content, *id)),
                 Segment::FileRef { path } => draft.file(path),
                 other => _ = draft.text.insert_str(other.flat()),
             }
@@ -94,8 +108,12 @@ impl Draft {
     pub fn replace(&mut self, message: &Message) {
         self.text.select_all();
         self.text.cut();
-        self.text.insert_str(&message.text);
-        self.pastes.extend(message.pastes.iter().cloned());
+        let mut text = message.text.clone();
+        for paste in &message.pastes {
+            let kept = self.keep(paste.clone());
+            text = text.replacen(&paste.chip, &kept, 1);
+        }
+        self.text.insert_str(&text);
         self.files.extend(message.files.iter().cloned());
         self.touched();
     }
@@ -140,23 +158,41 @@ impl Draft {
         chips.chain(files).min_by_key(|(at, length, _)| (*at, std::cmp::Reverse(*length)))
     }
 
-    /// Inserts pasted text, as a chip when it is long.
-    pub fn paste(&mut self, text: &str) {
+    /// The highest id of a paste in this draft.
+    fn last_paste(&self) -> u32 {
+        self.pastes.iter().map(|paste| paste.id).max().unwrap_or(0)
+    }
+
+    /// Keeps a paste for its chip, under another id when that one is taken; the chip that it has now.
+    fn keep(&mut self, paste: Paste) -> String {
+        if self.pastes.contains(&paste) {
+            return paste.chip;
+        }
+        let taken = self.pastes.iter().any(|known| known.id == paste.id);
+        let id = if taken { self.last_paste() + 1 } else { paste.id };
+        let paste = paste.numbered(id);
+        let chip = paste.chip.clone();
+        self.pastes.push(paste);
+        chip
+    }
+
+    /// Inserts pasted text, as a chip when it is long: then `id` is its number, or the next free one
+    /// when this draft has that already. Gives back the number that was used.
+    pub fn paste(&mut self, text: &str, id: u32) -> Option<u32> {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let lines = text.lines().count();
         if text.len() <= CHIP_BYTES && lines <= CHIP_LINES {
             self.text.insert_str(&text);
-            return self.touched();
+            self.touched();
+            return None;
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let id = count(self.pastes.len() + 1);
-        let chars = text.chars().count();
-        let chip = format!("[paste #{id} · {chars} chars, {lines} lines]");
-        self.text.insert_str(&chip);
-        let (chars, lines) = (count(chars), count(lines));
+        let (chars, lines) = (count(text.chars().count()), count(lines));
         let segment = Segment::Paste { id, chars, lines, content: text };
-        self.pastes.push(Paste { chip, segment });
+        let chip = self.keep(Paste { id, chip: String::new(), segment }.numbered(id));
+        self.text.insert_str(&chip);
         self.touched();
+        self.pastes.last().map(|paste| paste.id)
     }
 
     /// Names a file at the cursor.

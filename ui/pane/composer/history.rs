@@ -16,7 +16,7 @@ pub struct History {
 impl History {
     /// Adds a message; the same one twice in a row is kept once.
     pub fn add(&mut self, message: &Message) {
-        if self.sent.last().is_some_and(|last| last.text == message.text) {
+        if self.sent.last().is_some_and(|last| last.segments == message.segments) {
             return;
         }
         self.sent.push(message.clone());

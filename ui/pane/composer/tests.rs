@@ -153,3 +153,44 @@ fn the_caret_stands_after_the_last_cluster() {
         assert_eq!(caret.x - view.text_area(area).x, column, "after {text:?}");
     }
 }
+
+#[test]
+fn two_pastes_of_the_same_size_are_two_messages_in_the_history_and_are_sent_as_they_were() {
+    let mut composer = Composer::default();
+    for letter in ["a", "b"] {
+        composer.paste(&letter.repeat(2000));
+        let message = composer.take();
+        composer.history.add(&message);
+    }
+    let contents = |message: &Message| match &message.segments[..] {
+        [Segment::Paste { content, .. }] => content.chars().next(),
+        other => panic!("{other:?}"),
+    };
+    let sent: Vec<_> = composer.history.newest_first().map(contents).collect();
+    assert_eq!(sent, [Some('b'), Some('a')]);
+    // The older one, called back over the chip of a third one of the same size.
+    composer.paste(&"c".repeat(2000));
+    let older = composer.history.newest_first().nth(1).cloned().expect("the first message");
+    composer.write(&older);
+    assert_eq!(contents(&composer.take()), Some('a'));
+}
+
+#[test]
+fn a_paste_that_comes_back_from_the_queue_keeps_apart_from_one_of_the_same_size() {
+    let mut composer = Composer::default();
+    let queued = |letter: &str| Segment::Paste {
+        id: 1,
+        chars: 2000,
+        lines: 1,
+        content: letter.repeat(2000),
+    };
+    composer.write(&Message::of(&[queued("a"), queued("b")]));
+    composer.paste(&"c".repeat(2000));
+    let segments = composer.take().segments;
+    let first = |segment: &Segment| match segment {
+        Segment::Paste { content, .. } => content.chars().next().unwrap_or(' '),
+        other => panic!("{other:?}"),
+    };
+    let letters: String = segments.iter().map(first).collect();
+    assert_eq!(letters, "abc");
+}

@@ -1,0 +1,46 @@
+use super::*;
+use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEventKind};
+
+fn mouse(kind: MouseEventKind) -> Msg {
+    Msg::Mouse(MouseEvent { kind, column: 9, row: 9, modifiers: KeyModifiers::NONE })
+}
+
+fn key(c: char) -> Msg {
+    Msg::Key(KeyEvent::from(KeyCode::Char(c)))
+}
+
+#[test]
+fn a_pointer_that_moves_redraws_nothing_and_takes_no_repaint_away() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    let burst =
+        [key('x'), mouse(MouseEventKind::Moved), mouse(MouseEventKind::Drag(MouseButton::Left))];
+    let redraws = burst.map(|msg| bench.update(msg).redraw);
+    assert_eq!(redraws, [Redraw::Frame, Redraw::Nothing, Redraw::Nothing]);
+    assert_eq!(redraws.into_iter().max(), Some(Redraw::Frame), "what the loop collects");
+}
+
+#[test]
+fn clicks_and_the_wheel_are_painted() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    for kind in [MouseEventKind::Down(MouseButton::Left), MouseEventKind::ScrollUp] {
+        assert_eq!(bench.update(mouse(kind)).redraw, Redraw::Frame);
+    }
+}
+
+#[test]
+fn a_notice_that_comes_or_ends_with_an_event_of_a_hidden_pod_is_painted() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    let event = |bench: &mut Bench| {
+        let pod = PodName::parse("bob").ok();
+        let event = Event::TurnStart { turn: 1 };
+        bench.update(Msg::Host(Outgoing { re: None, pod, seq: None, event })).redraw
+    };
+    assert_eq!(event(&mut bench), Redraw::Nothing);
+    bench.press("ctrl-n");
+    let end = bench.app.notices.ends().expect("a notice is shown");
+    bench.until(end);
+    assert_eq!(event(&mut bench), Redraw::Frame, "the notice ended");
+    assert_eq!(event(&mut bench), Redraw::Nothing);
+}

@@ -1,0 +1,117 @@
+//! The person's editor. It owns the terminal while it runs, as a job of a shell does: a process group
+//! of its own in the foreground, so that Ctrl+C and Ctrl+Z reach the editor and nothing else.
+
+use nix::sys::signal::{SigSet, Signal, raise};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpgrp, kill_process_group, waitpid};
+use rustix::termios::tcsetpgrp;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The shell outlives the Ctrl+C that the editor gets, so that the editor's status counts.
+const OUTLIVES: &str = "trap : INT QUIT\n";
+/// The editor waits for a line before it reads the terminal, which it owns from then on.
+const IN_FOREGROUND: &str = "read -r _ || exit 126\nexec </dev/tty\n";
+
+/// Opens `text` in the editor and returns what the person made of it; the error is a sentence. It
+/// blocks until the editor ends.
+pub fn edit(editor: &str, text: &str) -> Result<String, String> {
+    let file = draft_file(text).map_err(|error| format!("cannot write the draft: {error}"))?;
+    let path = file.path();
+    let status = run(editor, path).map_err(|error| format!("cannot run {editor}: {error}"))?;
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(0), _) => {}
+        (Some(code), _) => return Err(failed(editor, &format!("exit status {code}"))),
+        (_, Some(signal)) => return Err(failed(editor, &format!("signal {signal}"))),
+        (None, None) => return Err(failed(editor, "an unknown status")),
+    }
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn failed(editor: &str, how: &str) -> String {
+    format!("{editor} ended with {how}; the draft is as it was")
+}
+
+fn draft_file(text: &str) -> io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("yoi-draft-").suffix(".md").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.flush()?;
+    Ok(file)
+}
+
+fn run(editor: &str, file: &Path) -> io::Result<WaitStatus> {
+    // Without a controlling terminal there is no foreground to give away.
+    let Ok(tty) = File::open("/dev/tty") else {
+        let child = command(editor, "", file).spawn()?;
+        return wait(pid_of(&child)?, || Ok(()));
+    };
+    let mut command = command(editor, IN_FOREGROUND, file);
+    let mut child = command.stdin(Stdio::piped()).process_group(0).spawn()?;
+    let group = pid_of(&child)?;
+    let foreground = Foreground { tty, ours: getpgrp() };
+    foreground.give_to(group)?;
+    if let Some(mut gate) = child.stdin.take() {
+        gate.write_all(b"\n")?;
+    }
+    wait(group, || {
+        foreground.give_to(foreground.ours)?;
+        // This process stops here, and the shell that started it gets the terminal.
+        raise(Signal::SIGTSTP)?;
+        foreground.give_to(group)?;
+        kill_process_group(group, rustix::process::Signal::CONT)?;
+        Ok(())
+    })
+}
+
+/// The editor may be a command with arguments: the shell takes it apart.
+fn command(editor: &str, before: &str, file: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{OUTLIVES}{before}{editor} \"$1\"")).arg("sh").arg(file);
+    command
+}
+
+fn pid_of(child: &Child) -> io::Result<Pid> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the editor has no process id"))
+}
+
+/// Waits for the end of the editor. `suspend` is called when it was stopped, and returns when it goes
+/// on.
+fn wait(pid: Pid, suspend: impl Fn() -> io::Result<()>) -> io::Result<WaitStatus> {
+    loop {
+        match waitpid(Some(pid), WaitOptions::UNTRACED) {
+            Ok(Some((_, status))) if status.stopped() => suspend()?,
+            Ok(Some((_, status))) => return Ok(status),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Which process group the terminal's keys go to. Dropping it takes the terminal back.
+struct Foreground {
+    tty: File,
+    ours: Pid,
+}
+
+impl Foreground {
+    /// A process in the background that changes the foreground would be stopped by SIGTTOU; blocked,
+    /// that signal is not sent.
+    fn give_to(&self, group: Pid) -> io::Result<()> {
+        let mut blocked = SigSet::empty();
+        blocked.add(Signal::SIGTTOU);
+        blocked.thread_block()?;
+        let given = tcsetpgrp(&self.tty, group);
+        blocked.thread_unblock()?;
+        Ok(given?)
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        // The terminal is gone when this fails, and that ends the dashboard by itself.
+        let _ = self.give_to(self.ours);
+    }
+}
