@@ -1,7 +1,7 @@
 //! The performance contract, measured on the real binary in a terminal of 120 by 40.
 //!
 //! `cargo bench --bench screen` measures everything and prints the table of the README; names
-//! after `--` choose: `idle keys open startup stream pods family size`. It fails when a limit is missed.
+//! after `--` choose: `idle keys open startup stream pods family many size`. It fails when a limit is missed.
 //! `YOI` may name another build of the program.
 //! Times that are compared are taken in one run, turn by turn, so that whatever else the machine
 //! does meets both.
@@ -24,6 +24,8 @@ mod family;
 mod idle;
 #[path = "screen/keys.rs"]
 mod keys;
+#[path = "screen/many.rs"]
+mod many;
 #[path = "screen/open.rs"]
 mod open;
 #[path = "screen/pods.rs"]
@@ -42,7 +44,7 @@ use std::process::ExitCode;
 type Measure = fn() -> Vec<Figure>;
 
 /// Every measurement: its name, and what it finds.
-const MEASUREMENTS: [(&str, Measure); 8] = [
+const MEASUREMENTS: [(&str, Measure); 9] = [
     ("startup", startup::measure),
     ("idle", idle::measure),
     ("keys", keys::measure),
@@ -50,6 +52,7 @@ const MEASUREMENTS: [(&str, Measure); 8] = [
     ("open", open::measure),
     ("pods", pods::measure),
     ("family", family::measure),
+    ("many", many::measure),
     ("size", size::measure),
 ];
 

@@ -55,6 +55,12 @@ mod supervisor;
 mod events;
 /// Child events: what a parent is told of its children, each once.
 mod notify_parent;
+/// Work on paths that may lie on a mount that never answers.
+mod files;
+/// Paths that people and models write, in the one form that scopes compare.
+mod paths;
+/// What a failure further down is as a refusal.
+mod errors;
 /// The verbs: how each request is carried out.
 mod verb;
 #[cfg(test)]
@@ -107,7 +113,7 @@ pub enum HostError {
 /// A running host.
 pub struct Host {
     shared: Shared,
-    supervisor: mpsc::Sender<supervisor::Order>,
+    supervisor: mpsc::Sender<supervisor::Step>,
     ended: watch::Receiver<bool>,
     place: host_lock::HostLock,
     door: tokio::task::JoinHandle<()>,
@@ -141,6 +147,10 @@ pub(crate) struct Inner {
     pub(crate) pod_api: mpsc::Sender<Request>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
     pub(crate) members: watch::Sender<Members>,
+    /// Children that do not have their first message yet, by key; the supervisor is the only writer.
+    pub(crate) newborns: watch::Sender<BTreeMap<String, pod::Handle>>,
+    /// Work on paths.
+    pub(crate) files: files::Files,
     /// What waits for a person, oldest first; each Pod writes its own.
     pub(crate) asks: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Open connections to the host socket.
@@ -209,6 +219,11 @@ impl Shared {
         damaged.iter().find(|row| row.name.to_ascii_lowercase() == name.key()).cloned()
     }
 
+    /// The Pod of that name, whatever its case; also a child that is not listed yet.
+    pub(crate) fn any_pod(&self, name: &PodName) -> Option<pod::Handle> {
+        self.pod(name).or_else(|| self.newborns.borrow().get(&name.key()).cloned())
+    }
+
     /// The Pod of that name, whatever its case.
     pub(crate) fn pod(&self, name: &PodName) -> Option<pod::Handle> {
         self.members.borrow().0.get(&name.key()).cloned()
@@ -248,13 +263,15 @@ impl Host {
             tools: watch::Sender::default(),
             pod_api,
             members: watch::Sender::default(),
+            newborns: watch::Sender::default(),
+            files: files::Files::default(),
             asks: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
         let probing = shared.clone();
         tokio::spawn(async move { probing.confinement().await.clone() });
         notices.extend(supervisor::recover(&shared, &opening).await?);
-        let (orders, inbox) = mpsc::channel(supervisor::ORDERS);
+        let (orders, inbox) = mpsc::channel(supervisor::STEPS);
         let (ended_tx, ended) = watch::channel(false);
         let supervisor = supervisor::bring_back(&shared, &orders).await?;
         let door = listener::open(&shared, &orders)?;

@@ -18,7 +18,7 @@ mod schema;
 pub use approvals::{Decided, StoredAsk};
 pub use discards::Discard;
 pub use error::StoreError;
-pub use family::Change;
+pub use family::{Change, ChildMail};
 pub use mailbox::{MailboxKind, MailboxMessage};
 pub use open::Opening;
 pub use pods::{DamagedRow, PodRow, Wanted};

@@ -43,10 +43,13 @@ any = true
 text = "heard: {1}"
 "#;
 
-/// A profile whose model has no key where the environment is empty.
+/// A profile whose model has no key where the environment is empty, and room for many children.
 const CONFIG: &str = r#"
 [profile.keyless]
 model = "anthropic/claude-sonnet-4-5"
+
+[limits]
+live_children = 2000
 "#;
 
 /// Directories, and the host that serves them. Dropping it ends the host.

@@ -49,7 +49,7 @@ impl From<Refusal> for Outcome {
 }
 
 /// Serves until the client sends nothing more and has its replies, or reads nothing more.
-pub(crate) async fn serve<S>(stream: S, shared: Shared, supervisor: mpsc::Sender<supervisor::Order>)
+pub(crate) async fn serve<S>(stream: S, shared: Shared, supervisor: mpsc::Sender<supervisor::Step>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -81,7 +81,7 @@ async fn read_on<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     requests: Requests<Outcome>,
     shared: &Shared,
-    supervisor: &mpsc::Sender<supervisor::Order>,
+    supervisor: &mpsc::Sender<supervisor::Step>,
 ) {
     loop {
         match lines.next().await {
@@ -96,7 +96,7 @@ async fn begin(
     line: &[u8],
     requests: &Requests<Outcome>,
     shared: &Shared,
-    supervisor: &mpsc::Sender<supervisor::Order>,
+    supervisor: &mpsc::Sender<supervisor::Step>,
 ) {
     let Incoming { id, pod, method } = match Incoming::decode(line) {
         Ok(incoming) => incoming,

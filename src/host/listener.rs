@@ -22,7 +22,7 @@ pub enum ListenError {
 /// Opens the host's own socket.
 pub(crate) fn open(
     shared: &Shared,
-    orders: &mpsc::Sender<supervisor::Order>,
+    orders: &mpsc::Sender<supervisor::Step>,
 ) -> Result<JoinHandle<()>, ListenError> {
     let listener = listen(shared, ".host")?;
     let (shared, orders) = (shared.clone(), orders.clone());
@@ -104,7 +104,7 @@ fn is_command(stream: &tokio::net::UnixStream) -> bool {
 /// A client that finds the lock held but no socket sends SIGUSR1: the sockets are made again.
 pub(crate) fn refresh_on_signal(
     shared: Shared,
-    orders: mpsc::Sender<supervisor::Order>,
+    orders: mpsc::Sender<supervisor::Step>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let Ok(mut asked) = signal(SignalKind::user_defined1()) else { return };

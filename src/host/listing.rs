@@ -1,6 +1,6 @@
 //! Lists: the Pods a Pod may see, those of the whole host, and the files a name may be completed to.
 
-use crate::host::relations::{Relation, Relations};
+use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, pod::Handle};
 use crate::protocol::{Completion, Event, Lent, PodInfo, PodName, State};
 use crate::scope::{Permission, Rule, Scope};
@@ -16,8 +16,7 @@ const MAX_COMPLETIONS: usize = 100;
 /// The Pods that a Pod may see: itself, everything below it, its peers. From memory alone: no
 /// transcript is read and nobody is asked.
 pub(crate) fn of_pod(me: &PodName, shared: &Shared) -> Event {
-    let kin = Relations::now(shared);
-    list(shared, |pod| Sight::of(kin.relation(me, pod)))
+    list(shared, |pod| Sight::of(relation(shared, me, pod)))
 }
 
 /// Every Pod of the host.

@@ -24,25 +24,6 @@ pub(crate) async fn run_ended(shared: &Shared, pod: &PodName, parent: &PodName, 
     }
 }
 
-/// Tells the parent that its child was stopped, unless it did that itself: then its tool's result
-/// says so.
-pub(crate) async fn stopped(shared: &Shared, pod: &PodName, by: Option<&PodName>) {
-    // The stored row says when it was stopped, which tells this stop from every other one. One that
-    // cannot be read is told at the next start.
-    let Ok(Some(row)) = shared.store.pod(pod).await else { return };
-    let Some(parent) = &row.parent else { return };
-    let mail = of_stop(&row.name, row.session, row.since);
-    if by.is_none_or(|by| by.key() != parent.key()) {
-        return deliver(shared, parent, mail).await;
-    }
-    let id = mail.id.clone();
-    // The row stays as one that was taken, so that the next start does not tell it either. Where
-    // that fails the parent hears it once more.
-    if matches!(shared.store.add_mail(parent, mail).await, Ok(true)) {
-        let _ = shared.store.take_mail(parent, vec![id]).await;
-    }
-}
-
 /// Tells the parent that its child waits for a person.
 pub(crate) async fn asked(shared: &Shared, parent: &PodName, ask: &ApprovalRequest) {
     deliver(shared, parent, of_ask(ask)).await;
@@ -124,7 +105,9 @@ fn of_ask(ask: &ApprovalRequest) -> MailboxMessage {
     MailboxMessage { id: ask.id.clone(), kind: MailboxKind::Notify, payload, created: now_ms() }
 }
 
-fn of_stop(pod: &PodName, session: SessionId, since: u64) -> MailboxMessage {
+/// What a parent is told of a child that was stopped. When that was tells this stop from every other
+/// one.
+pub(crate) fn of_stop(pod: &PodName, session: SessionId, since: u64) -> MailboxMessage {
     let event = PodEvent::ShutDown { pod_name: pod.to_string() };
     mail(format!("stopped:{session}:{since}"), &event)
 }

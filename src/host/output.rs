@@ -40,13 +40,12 @@ pub(crate) async fn read(
     by: Option<&PodName>,
     pod: &PodName,
 ) -> Result<Event, Refusal> {
-    let internal = |e: &dyn ToString| Refusal::internal(e.to_string());
     let missing = || Refusal::invalid(crate::tools::pods::missing(pod.as_str()));
     let handle = shared.pod(pod).ok_or_else(missing)?;
     let (since, limit) = match by {
         Some(by) => {
             let cursor = shared.store.cursor(by, &handle.name).await;
-            (Since::Entry(cursor.map_err(|e| internal(&e))?), FOR_PODS)
+            (Since::Entry(cursor?), FOR_PODS)
         }
         None => (Since::LastRun, FOR_PEOPLE),
     };
@@ -58,10 +57,10 @@ pub(crate) async fn read(
         None => Ok(Found::default()),
         Some(segment) => {
             let find = move || find(&view, segment, since, limit);
-            tokio::task::spawn_blocking(find).await.map_err(|e| internal(&e))?
+            tokio::task::spawn_blocking(find).await?
         }
     };
-    let found = found.map_err(|e| internal(&e))?;
+    let found = found?;
     Ok(Event::Output(Box::new(PodOutput {
         name: info.name,
         state: info.state,

@@ -8,7 +8,7 @@ use crate::host::subscribers::Queue;
 use crate::host::{Answer, Shared};
 use crate::protocol::Lent;
 use crate::protocol::{
-    Alert, Entry, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal,
+    Alert, Entry, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Queued, Refusal,
     RewindTargetId, SegmentId, SessionId, State,
 };
 use crate::run::{ApprovalDecided, Commands, End, Interrupt, RunEvent, SessionState};
@@ -36,6 +36,10 @@ pub(crate) mod tail;
 const ORDERS: usize = 64;
 /// How long a turn may take to end by itself when its Pod is stopped.
 const TO_FINISH: Duration = Duration::from_secs(5);
+/// How long a Pod may take to answer what it knows at once.
+const SHORT: Duration = Duration::from_secs(10);
+/// How long a Pod may take to become live, with a long log to look at.
+const LONG: Duration = Duration::from_secs(60);
 /// How long an idle Pod keeps its log open.
 const CLOSE_AFTER: Duration = Duration::from_secs(10);
 
@@ -75,12 +79,14 @@ pub(crate) enum Order {
     /// Take the place among the living that the supervisor has made; the notes say what a person
     /// should know.
     Live { notes: Vec<String>, answer: Answer },
-    /// What it holds has changed: show it.
+    /// What it holds has changed: answer when that is shown.
     Regranted { answer: oneshot::Sender<()> },
+    /// It has its first message and is listed now.
+    Listed { answer: oneshot::Sender<()> },
     /// Take no more orders and end the turn, within [`TO_FINISH`].
     LetGo { answer: oneshot::Sender<()> },
-    /// The store says that it is stopped; `by` is the Pod that wanted it.
-    Stopped { by: Option<PodName>, answer: oneshot::Sender<()> },
+    /// The store says that it is stopped.
+    Stopped { answer: oneshot::Sender<()> },
     /// Its parent was deleted.
     Orphaned { answer: oneshot::Sender<()> },
     /// What a child of it takes over.
@@ -98,7 +104,19 @@ pub(crate) enum Order {
     Leave { answer: oneshot::Sender<()> },
 }
 
-/// What a Pod holds by the supervisor's book.
+/// How an actor begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Birth {
+    /// The Pod was there before this host, with these messages in its queue.
+    Restarted { queue: Vec<Queued> },
+    /// A person makes it; its commands get this environment.
+    New { env: Env },
+    /// A parent makes it. Until its first message is committed it is not listed, serves that parent
+    /// only, and can be discarded without a trace.
+    Child { env: Env },
+}
+
+/// What a Pod holds by the lease table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Granted {
     /// What it asks for, while it is not live.
@@ -164,11 +182,13 @@ pub(crate) struct Pod {
     end_at: Option<Instant>,
     /// It has let go and is being stopped.
     released: bool,
+    /// Its first message is not committed: it serves its parent only and is not shown.
+    newborn: bool,
     leaving: Option<oneshot::Sender<()>>,
     /// How this Pod's own readers reach it; weak, so that the actor ends with its last handle.
     orders: mpsc::WeakSender<Order>,
     /// A reader of this Pod's socket asks the supervisor through it.
-    supervisor: mpsc::WeakSender<crate::host::supervisor::Order>,
+    supervisor: mpsc::WeakSender<crate::host::supervisor::Step>,
 }
 
 /// A run under way.
@@ -219,30 +239,51 @@ impl Handle {
 
     pub(crate) async fn live(&self, notes: Vec<String>) -> Result<Event, Refusal> {
         let (answer, reply) = oneshot::channel();
-        self.orders.send(Order::Live { notes, answer }).await.map_err(|_| self.gone())?;
-        reply.await.map_err(|_| self.gone())?
+        self.ask(LONG, Order::Live { notes, answer }, reply).await?
     }
 
     pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {
         let (answer, reply) = oneshot::channel();
-        self.orders.send(Order::Parental { answer }).await.map_err(|_| self.gone())?;
-        reply.await.map_err(|_| self.gone())
+        self.ask(SHORT, Order::Parental { answer }, reply).await
+    }
+
+    /// Sends an order and waits for what comes of it, no longer than `limit`.
+    async fn ask<T>(
+        &self,
+        limit: Duration,
+        order: Order,
+        reply: oneshot::Receiver<T>,
+    ) -> Result<T, Refusal> {
+        let ask = async {
+            self.orders.send(order).await.map_err(|_| self.gone())?;
+            reply.await.map_err(|_| self.gone())
+        };
+        let late = |_| {
+            let text = format!("pod `{}` did not answer within {} s", self.name, limit.as_secs());
+            Refusal::internal(text)
+        };
+        tokio::time::timeout(limit, ask).await.map_err(late)?
     }
 
     fn gone(&self) -> Refusal {
         Refusal::internal(format!("pod `{}` is gone", self.name))
     }
 
+    /// Resolves when every screen is told what the Pod holds now, or the Pod is too busy to say.
     pub(crate) async fn regranted(&self) {
         self.wait_for(|answer| Order::Regranted { answer }).await;
+    }
+
+    pub(crate) async fn listed(&self) {
+        self.wait_for(|answer| Order::Listed { answer }).await;
     }
 
     pub(crate) async fn let_go(&self) {
         self.wait_for(|answer| Order::LetGo { answer }).await;
     }
 
-    pub(crate) async fn stopped(&self, by: Option<PodName>) {
-        self.wait_for(|answer| Order::Stopped { by, answer }).await;
+    pub(crate) async fn stopped(&self) {
+        self.wait_for(|answer| Order::Stopped { answer }).await;
     }
 
     pub(crate) async fn orphaned(&self) {
@@ -251,8 +292,7 @@ impl Handle {
 
     pub(crate) async fn look(&self) -> Option<View> {
         let (answer, view) = oneshot::channel();
-        self.orders.send(Order::Look { answer }).await.ok()?;
-        view.await.ok()
+        self.ask(SHORT, Order::Look { answer }, view).await.ok()
     }
 
     pub(crate) async fn subscribe(&self) -> Option<Subscription> {
@@ -282,31 +322,39 @@ impl Handle {
         self.wait_for(|answer| Order::Leave { answer }).await;
     }
 
-    /// Sends an order and waits until it is carried out.
+    /// Sends an order and waits until it is carried out, or for so long that it is not waited for
+    /// any more.
     async fn wait_for(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
         let (answer, done) = oneshot::channel();
-        if self.orders.send(order(answer)).await.is_ok() {
-            // A Pod that is gone has nothing left to carry out.
-            let _ = done.await;
-        }
+        // A Pod that is gone has nothing left to carry out; one that is late does it later.
+        let _ = self.ask(SHORT, order(answer), done).await;
     }
 }
 
 /// Starts the actor of a Pod, stopped; [`Order::Live`] makes it live.
-pub(crate) async fn spawn(
+pub(crate) fn spawn(
     shared: &Shared,
-    supervisor: mpsc::WeakSender<crate::host::supervisor::Order>,
+    supervisor: mpsc::WeakSender<crate::host::supervisor::Step>,
     row: PodRow,
-    granted: Granted,
+    granted: Arc<watch::Sender<Granted>>,
+    birth: Birth,
 ) -> Handle {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let resolved = life::Resolved::read(&row.config);
-    let info = life::info(shared, &row, &resolved).await;
+    let newborn = matches!(birth, Birth::Child { .. });
+    let (queue, env) = match birth {
+        Birth::Restarted { queue } => (queue, row.env.clone()),
+        Birth::New { env } | Birth::Child { env } => {
+            crate::trace::secrets::register_environment(&env);
+            let mut all = row.env.clone();
+            all.extend(env);
+            (Vec::new(), all)
+        }
+    };
+    let info = life::info(&row, &resolved, queue);
     let (name, session, created) = (row.name.clone(), row.session, row.created);
     let (info, watched) = watch::channel(info);
     let files = Files::new(&shared.dirs.data, row.session);
-    let env = row.env.clone();
-    let granted = Arc::new(watch::Sender::new(granted));
     let commands = Commands::default();
     let pod = Pod {
         publisher: Publisher::new(name.clone(), shared.clone()),
@@ -328,6 +376,7 @@ pub(crate) async fn spawn(
         letting_go: Vec::new(),
         end_at: None,
         released: false,
+        newborn,
         leaving: None,
         orders: orders.downgrade(),
         supervisor,
@@ -339,6 +388,7 @@ pub(crate) async fn spawn(
 impl Pod {
     /// Serves orders and follows the run, until every handle is gone.
     async fn live_on(&mut self, inbox: &mut mpsc::Receiver<Order>) {
+        let mut granted = self.granted.subscribe();
         loop {
             let close_at = self.close_at.unwrap_or_else(Instant::now);
             let end_at = self.end_at.unwrap_or_else(Instant::now);
@@ -348,6 +398,7 @@ impl Pod {
                     None => break,
                 },
                 out = next(&mut self.run) => self.on_run_event(out).await,
+                Ok(()) = granted.changed() => self.show_granted(),
                 () = tokio::time::sleep_until(close_at), if self.close_at.is_some() => {
                     self.close_log().await;
                 }
@@ -381,9 +432,14 @@ impl Pod {
                 self.show_granted();
                 let _ = answer.send(());
             }
+            Order::Listed { answer } => {
+                self.newborn = false;
+                self.show_info();
+                let _ = answer.send(());
+            }
             Order::LetGo { answer } => self.let_go(answer).await,
-            Order::Stopped { by, answer } => {
-                self.stopped(by).await;
+            Order::Stopped { answer } => {
+                self.stopped().await;
                 let _ = answer.send(());
             }
             Order::Orphaned { answer } => {
@@ -469,6 +525,13 @@ impl Pod {
             *info != before
         });
         if changed {
+            self.show_info();
+        }
+    }
+
+    /// Tells every screen what is known about the Pod, once it is listed.
+    fn show_info(&self) {
+        if !self.newborn {
             let info = Box::new(self.info.borrow().clone());
             self.shared.feed(None, None, &Event::PodChanged { info });
         }

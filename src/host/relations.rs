@@ -1,11 +1,11 @@
-//! What one Pod is to another: oneself, something below it, a peer, or a stranger.
+//! What one Pod is to another: itself, a Pod below it, a peer, or a stranger.
 
 use crate::host::Shared;
 use crate::protocol::{PeerEdge, PodName};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a Pod is to the one that asks. Who is two things at once is the first of them.
+/// What a Pod is to the one that asks. One that is two things at once is the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Itself,
@@ -15,32 +15,39 @@ pub(crate) enum Relation {
     Stranger,
 }
 
+/// What `other` is to `me` now. Costs as much as `other` has Pods above it.
+pub(crate) fn relation(shared: &Shared, me: &PodName, other: &PodName) -> Relation {
+    let mut parents = HashMap::new();
+    let mut at = other.key();
+    while let Some(parent) = parent(shared, &at) {
+        let above = parent.key();
+        if parents.insert(at, above.clone()).is_some() {
+            // A circle of parents, which only a damaged store can hold.
+            break;
+        }
+        at = above;
+    }
+    Relations { parents, peers: shared.peers.borrow().clone() }.relation(me, other)
+}
+
+fn parent(shared: &Shared, key: &str) -> Option<PodName> {
+    let name = PodName::parse(key).ok()?;
+    match shared.any_pod(&name) {
+        Some(handle) => handle.info.borrow().parent.clone(),
+        None => shared.damaged_row(&name)?.parent,
+    }
+}
+
 /// The family at one moment.
-pub(crate) struct Relations {
+struct Relations {
     /// The parent of each Pod that has one, both by key.
     parents: HashMap<String, String>,
     peers: Arc<Vec<PeerEdge>>,
 }
 
 impl Relations {
-    pub(crate) fn now(shared: &Shared) -> Self {
-        let members = shared.members.borrow().clone();
-        let mut parents: HashMap<String, String> = HashMap::new();
-        for (key, handle) in members.0.iter() {
-            if let Some(parent) = &handle.info.borrow().parent {
-                parents.insert(key.clone(), parent.key());
-            }
-        }
-        for row in shared.damaged.borrow().iter() {
-            if let Some(parent) = &row.parent {
-                parents.insert(row.name.to_ascii_lowercase(), parent.key());
-            }
-        }
-        Self { parents, peers: shared.peers.borrow().clone() }
-    }
-
     /// What `other` is to `me`.
-    pub(crate) fn relation(&self, me: &PodName, other: &PodName) -> Relation {
+    fn relation(&self, me: &PodName, other: &PodName) -> Relation {
         let (mine, key) = (me.key(), other.key());
         if mine == key {
             return Relation::Itself;
@@ -74,7 +81,7 @@ mod tests {
         PodName::parse(text).unwrap()
     }
 
-    fn kin(parents: &[(&str, &str)], peers: &[(&str, &str)]) -> Relations {
+    fn family(parents: &[(&str, &str)], peers: &[(&str, &str)]) -> Relations {
         let edge = |(a, b): &(&str, &str)| PeerEdge::new(name(a), name(b));
         Relations {
             parents: parents.iter().map(|(c, p)| ((*c).to_owned(), (*p).to_owned())).collect(),
@@ -84,24 +91,24 @@ mod tests {
 
     #[test]
     fn everything_below_is_below_and_nothing_above_or_beside() {
-        let kin = kin(&[("kid", "alice"), ("baby", "kid"), ("twin", "alice")], &[]);
-        assert_eq!(kin.relation(&name("alice"), &name("Baby")), Relation::Below);
-        assert_eq!(kin.relation(&name("Kid"), &name("alice")), Relation::Stranger);
-        assert_eq!(kin.relation(&name("kid"), &name("twin")), Relation::Stranger);
-        assert_eq!(kin.relation(&name("kid"), &name("KID")), Relation::Itself);
+        let family = family(&[("kid", "alice"), ("baby", "kid"), ("twin", "alice")], &[]);
+        assert_eq!(family.relation(&name("alice"), &name("Baby")), Relation::Below);
+        assert_eq!(family.relation(&name("Kid"), &name("alice")), Relation::Stranger);
+        assert_eq!(family.relation(&name("kid"), &name("twin")), Relation::Stranger);
+        assert_eq!(family.relation(&name("kid"), &name("KID")), Relation::Itself);
     }
 
     #[test]
     fn a_child_that_is_a_peer_is_a_child() {
-        let kin = kin(&[("kid", "alice")], &[("alice", "kid"), ("bob", "alice")]);
-        assert_eq!(kin.relation(&name("alice"), &name("kid")), Relation::Below);
-        assert_eq!(kin.relation(&name("kid"), &name("alice")), Relation::Peer);
-        assert_eq!(kin.relation(&name("alice"), &name("bob")), Relation::Peer);
+        let family = family(&[("kid", "alice")], &[("alice", "kid"), ("bob", "alice")]);
+        assert_eq!(family.relation(&name("alice"), &name("kid")), Relation::Below);
+        assert_eq!(family.relation(&name("kid"), &name("alice")), Relation::Peer);
+        assert_eq!(family.relation(&name("alice"), &name("bob")), Relation::Peer);
     }
 
     #[test]
     fn parents_that_are_each_others_end_the_search() {
-        let kin = kin(&[("a", "b"), ("b", "a")], &[]);
-        assert_eq!(kin.relation(&name("c"), &name("a")), Relation::Stranger);
+        let family = family(&[("a", "b"), ("b", "a")], &[]);
+        assert_eq!(family.relation(&name("c"), &name("a")), Relation::Stranger);
     }
 }

@@ -3,24 +3,24 @@
 
 use crate::config::policy::Rules;
 use crate::config::settings::WorkspaceSettings;
-use crate::host::relations::{Relation, Relations};
-use crate::host::supervisor::Order;
+use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, supervisor};
 use crate::protocol::family::Confined;
 use crate::protocol::{PodName, Refusal};
 use crate::run::policy::{FamilyView, Policy, Walls};
 use crate::scope::Rule;
+use crate::scope::lease::NotLent;
 use crate::store::Decided;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// One Pod's view of its family.
 struct Family {
     shared: Shared,
     me: PodName,
-    supervisor: mpsc::WeakSender<supervisor::Order>,
+    supervisor: mpsc::WeakSender<supervisor::Step>,
 }
 
 /// The policy that binds a Pod as of now. Reads the workspace's settings.
@@ -28,13 +28,13 @@ pub(crate) async fn policy(
     shared: &Shared,
     me: &PodName,
     workspace: PathBuf,
-    supervisor: mpsc::WeakSender<supervisor::Order>,
+    supervisor: mpsc::WeakSender<supervisor::Step>,
 ) -> Policy {
     let workspace_file = workspace.join(".yoi/config.toml").display().to_string();
     let rules = Rules {
         user: shared.settings.permissions.clone(),
         user_file: shared.dirs.config.join("config.toml").display().to_string(),
-        workspace: self::workspace(workspace).await.rules,
+        workspace: self::workspace(shared, workspace).await.rules,
         workspace_file,
     };
     let kin = Family { shared: shared.clone(), me: me.clone(), supervisor };
@@ -45,15 +45,16 @@ pub(crate) async fn policy(
     Policy { rules: Arc::new(rules), kin: Arc::new(kin), walls }
 }
 
-/// What a workspace's own file says.
-pub(crate) async fn workspace(root: PathBuf) -> WorkspaceSettings {
-    let load = tokio::task::spawn_blocking(move || WorkspaceSettings::load(&root));
+/// What a workspace's own file says; nothing where its directory does not answer.
+pub(crate) async fn workspace(shared: &Shared, root: PathBuf) -> WorkspaceSettings {
+    let at = root.clone();
+    let load = shared.files.run(&root, move || WorkspaceSettings::load(&at));
     load.await.unwrap_or_default()
 }
 
 /// The ancestors of a Pod, the root first.
 pub(crate) fn lineage(shared: &Shared, pod: &PodName) -> Vec<PodName> {
-    let parent = |pod: &PodName| shared.pod(pod)?.info.borrow().parent.clone();
+    let parent = |pod: &PodName| shared.any_pod(pod)?.info.borrow().parent.clone();
     let mut above: Vec<PodName> = Vec::new();
     let mut next = parent(pod);
     while let Some(name) = next.filter(|name| !above.contains(name)) {
@@ -64,17 +65,44 @@ pub(crate) fn lineage(shared: &Shared, pod: &PodName) -> Vec<PodName> {
     above
 }
 
-/// Adds a rule to what a live Pod holds, together with the answer that allows it, if one does.
+/// Gives a live Pod one more rule until it stops. Its ancestors get it and lend it down, so a child
+/// is never wider than its parent. The decision that allows it is stored with it: neither is there
+/// without the other.
 pub(crate) async fn extend(
-    orders: mpsc::Sender<supervisor::Order>,
+    supervisor: mpsc::Sender<supervisor::Step>,
     name: PodName,
     rule: Rule,
     decided: Option<Decided>,
 ) -> Result<(), Refusal> {
-    let ending = || Refusal::internal("the host is ending");
-    let (answer, reply) = oneshot::channel();
-    orders.send(Order::Extend { name, rule, decided, answer }).await.map_err(|_| ending())?;
-    reply.await.map_err(|_| ending())?.map(drop)
+    supervisor::step(&supervisor, move |family| extend_in(family, &name, &rule, decided)).await?;
+    crate::crash_point!("extend-stored");
+    Ok(())
+}
+
+fn extend_in(
+    family: &mut supervisor::Family,
+    name: &PodName,
+    rule: &Rule,
+    decided: Option<Decided>,
+) -> Result<(), Refusal> {
+    let own = family.shared.dirs.own();
+    if own.iter().any(|dir| rule.target.starts_with(dir) || dir.starts_with(&rule.target)) {
+        let text = format!("{} is yoi's own; no pod is given that", rule.target.display());
+        return Err(Refusal::invalid(text));
+    }
+    match family.table.extend(&name.key(), rule) {
+        Ok(()) => {}
+        Err(NotLent::HeldBy(other)) => {
+            let (other, path) = (family.named(&other), rule.target.display());
+            return Err(Refusal::invalid(format!(
+                "`{other}` holds write on {path}; :lend {other} {name} {path} shares it"
+            )));
+        }
+        Err(why) => return Err(family.not_within(name, rule, &why)),
+    }
+    family.must_be_unused();
+    family.change.answer = decided;
+    Ok(())
 }
 
 impl FamilyView for Family {
@@ -84,7 +112,7 @@ impl FamilyView for Family {
 
     fn is_peer(&self, name: &str) -> bool {
         let Ok(name) = PodName::parse(name) else { return false };
-        Relations::now(&self.shared).relation(&self.me, &name) == Relation::Peer
+        relation(&self.shared, &self.me, &name) == Relation::Peer
     }
 
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>> {

@@ -15,6 +15,7 @@ mod pods;
 mod family;
 mod histories;
 mod kept;
+mod late;
 mod records;
 mod settings;
 mod tools;

@@ -17,12 +17,7 @@ pub struct Discard {
 impl Store {
     /// Marks a session; one that is marked already changes nothing.
     pub async fn discard(&self, session: SessionId) -> Result<(), StoreError> {
-        let mark = move |db: &Connection| {
-            let sql = "INSERT INTO discards (session) VALUES (?1) ON CONFLICT DO NOTHING";
-            db.execute(sql, [session.to_string()])?;
-            Ok(())
-        };
-        self.writer.run("write to", mark).await
+        self.writer.run("write to", move |db| discard(db, session)).await
     }
 
     /// Takes the mark away: the session is somebody's, or its files are gone.
@@ -50,6 +45,13 @@ impl Store {
         };
         self.reader.run("read", read).await
     }
+}
+
+/// Marks a session; one that is marked already changes nothing.
+pub fn discard(db: &Connection, session: SessionId) -> Result<(), Failure> {
+    let sql = "INSERT INTO discards (session) VALUES (?1) ON CONFLICT DO NOTHING";
+    db.execute(sql, [session.to_string()])?;
+    Ok(())
 }
 
 /// Marks the session of a Pod that is about to be deleted.

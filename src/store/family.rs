@@ -1,13 +1,16 @@
 //! What changes together when a Pod comes, goes, lends or returns: its row, what it is wanted to
 //! be, everything that is lent, and where it reads only. One transaction.
 
-use crate::protocol::name::PodName;
-use crate::protocol::now_ms;
+use crate::protocol::PeerEdge;
+use crate::protocol::name::{PodName, SessionId};
 use crate::scope::lease::{Changes, Lease, LeaseKind};
 use crate::store::approvals::answer;
+use crate::store::discards::discard;
 use crate::store::lane::Failure;
+use crate::store::mailbox::{add, end};
+use crate::store::peers::{add_edge, remove_edge};
 use crate::store::pods::{delete, existing, insert, json, signed};
-use crate::store::{Decided, PodRow, Store, StoreError, Wanted};
+use crate::store::{Decided, MailboxMessage, PodRow, Store, StoreError, Wanted};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params};
 
@@ -16,14 +19,44 @@ use rusqlite::{Connection, params};
 pub struct Change {
     /// A Pod that is new.
     pub create: Option<PodRow>,
-    /// What is wanted of Pods from now on.
-    pub wanted: Vec<(PodName, Wanted)>,
+    /// What is wanted of Pods from now on, and since when; milliseconds since the Unix epoch.
+    pub wanted: Vec<(PodName, Wanted, u64)>,
     /// A Pod that is deleted.
     pub remove: Option<PodName>,
     /// A person's answer that this is the outcome of; refused when nobody waits for it any more.
     pub answer: Option<Decided>,
     /// What is lent, or not any more, and where Pods read only.
     pub leases: Changes,
+    /// What parents are told of their children.
+    pub mail: Vec<ChildMail>,
+    /// Pairs that are peers from now on, or not any more.
+    pub peers: Vec<(PeerEdge, bool)>,
+    /// A session that goes with its files at the next start unless it is settled.
+    pub discard: Option<SessionId>,
+}
+
+/// A message about a child for its parent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildMail {
+    pub parent: PodName,
+    pub message: MailboxMessage,
+    /// The parent knows already; the row keeps it from being told again.
+    pub taken: bool,
+}
+
+impl Change {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        let Self { create, wanted, remove, answer, leases, mail, peers, discard } = self;
+        create.is_none()
+            && wanted.is_empty()
+            && remove.is_none()
+            && answer.is_none()
+            && *leases == Changes::default()
+            && mail.is_empty()
+            && peers.is_empty()
+            && discard.is_none()
+    }
 }
 
 impl Store {
@@ -55,9 +88,9 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     if let Some(row) = &change.create {
         insert(db, row)?;
     }
-    for (pod, wanted) in &change.wanted {
+    for (pod, wanted, since) in &change.wanted {
         let sql = "UPDATE pods SET wanted = ?2, since = ?3 WHERE key = ?1";
-        existing(pod, db.execute(sql, params![pod.key(), wanted, signed(now_ms())])?)?;
+        existing(pod, db.execute(sql, params![pod.key(), wanted, signed(*since)])?)?;
         if *wanted == Wanted::Stopped {
             // What a person allowed it for good ends with it, also when the host dies right now.
             db.execute("DELETE FROM policy WHERE pod = ?1", [pod.key()])?;
@@ -72,6 +105,21 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         && !answer(db, decided)?
     {
         return Err(StoreError::NotAsked.into());
+    }
+    for ChildMail { parent, message, taken } in &change.mail {
+        if add(db, parent, message)? && *taken {
+            end(db, &parent.key(), &message.id)?;
+        }
+    }
+    for (edge, are_peers) in &change.peers {
+        if *are_peers {
+            add_edge(db, edge)?
+        } else {
+            remove_edge(db, edge)?
+        };
+    }
+    if let Some(session) = change.discard {
+        discard(db, session)?;
     }
     write(db, &change.leases)
 }

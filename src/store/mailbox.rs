@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-fn add(db: &Connection, pod: &PodName, mail: &MailboxMessage) -> Result<bool, Failure> {
+pub fn add(db: &Connection, pod: &PodName, mail: &MailboxMessage) -> Result<bool, Failure> {
     let sql = "SELECT 1 FROM pods WHERE key = ?1";
     if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
         return Err(StoreError::NoSuchPod(pod.clone()).into());
@@ -99,7 +99,7 @@ fn add(db: &Connection, pod: &PodName, mail: &MailboxMessage) -> Result<bool, Fa
 }
 
 /// The row stays, so that its id is not accepted again; its content goes.
-fn end(db: &Connection, key: &str, id: &str) -> rusqlite::Result<bool> {
+pub fn end(db: &Connection, key: &str, id: &str) -> rusqlite::Result<bool> {
     let sql = "UPDATE mail SET taken = 1, payload = 'null'
         WHERE pod = ?1 AND id = ?2 AND taken = 0";
     Ok(db.execute(sql, [key, id])? > 0)

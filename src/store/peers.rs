@@ -3,6 +3,7 @@
 use crate::protocol::PeerEdge;
 use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
+use crate::store::lane::Failure;
 use crate::store::pods::signed;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -11,25 +12,7 @@ impl Store {
     /// Makes two Pods peers. Returns whether they were not before. Both must be there.
     pub async fn add_peer(&self, edge: &PeerEdge) -> Result<bool, StoreError> {
         let edge = edge.clone();
-        let add = move |db: &Connection| {
-            for pod in [&edge.a, &edge.b] {
-                let sql = "SELECT 1 FROM pods WHERE key = ?1";
-                if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
-                    return Err(StoreError::NoSuchPod(pod.clone()).into());
-                }
-            }
-            let sql = "INSERT INTO peers (a, b, since) VALUES (?1, ?2, ?3)
-                ON CONFLICT (a, b) DO NOTHING";
-            Ok(db.execute(sql, params![edge.a.key(), edge.b.key(), signed(now_ms())])? > 0)
-        };
-        self.writer.run("write to", add).await
-    }
-
-    /// Ends the relation of two Pods. Returns whether they had one.
-    pub async fn remove_peer(&self, edge: &PeerEdge) -> Result<bool, StoreError> {
-        let (a, b) = (edge.a.key(), edge.b.key());
-        let sql = "DELETE FROM peers WHERE a = ?1 AND b = ?2";
-        self.writer.run("write to", move |db| Ok(db.execute(sql, [a, b])? > 0)).await
+        self.writer.run("write to", move |db| add_edge(db, &edge)).await
     }
 
     /// All pairs, oldest first.
@@ -48,4 +31,20 @@ impl Store {
         };
         self.reader.run("read", read).await
     }
+}
+
+pub fn add_edge(db: &Connection, edge: &PeerEdge) -> Result<bool, Failure> {
+    for pod in [&edge.a, &edge.b] {
+        let sql = "SELECT 1 FROM pods WHERE key = ?1";
+        if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
+            return Err(StoreError::NoSuchPod(pod.clone()).into());
+        }
+    }
+    let sql = "INSERT INTO peers (a, b, since) VALUES (?1, ?2, ?3) ON CONFLICT (a, b) DO NOTHING";
+    Ok(db.execute(sql, params![edge.a.key(), edge.b.key(), signed(now_ms())])? > 0)
+}
+
+pub fn remove_edge(db: &Connection, edge: &PeerEdge) -> Result<bool, Failure> {
+    let sql = "DELETE FROM peers WHERE a = ?1 AND b = ?2";
+    Ok(db.execute(sql, [edge.a.key(), edge.b.key()])? > 0)
 }

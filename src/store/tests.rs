@@ -223,7 +223,7 @@ async fn a_stop_ends_what_nobody_answered_and_keeps_an_answer_that_was_given() {
     }
     let decided = |id: &str| Decided { ask: id.into(), verdict: Verdict::Once, rule: None };
     assert!(store.answer_ask(decided("1")).await.unwrap());
-    let wanted = vec![(name("alice"), Wanted::Stopped)];
+    let wanted = vec![(name("alice"), Wanted::Stopped, 7)];
     store.change_family(Change { wanted, ..Change::default() }).await.unwrap();
     let left: Vec<String> = store.asks().await.unwrap().into_iter().map(|row| row.ask.id).collect();
     assert_eq!(left, ["1"]);
@@ -469,7 +469,8 @@ async fn a_peer_relation_is_one_row_and_goes_with_either_end() {
     assert!(matches!(store.add_peer(&ghost).await, Err(StoreError::NoSuchPod(_))));
     store.remove_pod(&name("bob")).await.unwrap();
     assert!(store.peers().await.unwrap().is_empty());
-    assert!(!store.remove_peer(&edge).await.unwrap());
+    let ended = Change { peers: vec![(edge, false)], ..Change::default() };
+    store.change_family(ended).await.unwrap();
 }
 
 #[tokio::test]
@@ -486,7 +487,7 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
     let kid = PodRow { parent: Some(name("alice")), ..pod("kid") };
     let leases = Changes { leases: vec![(1, Some(loan.clone()))], ..Changes::default() };
     let change = Change { create: Some(kid), leases, ..Change::default() };
-    let bad = Change { wanted: vec![(name("ghost"), Wanted::Live)], ..change.clone() };
+    let bad = Change { wanted: vec![(name("ghost"), Wanted::Live, 7)], ..change.clone() };
     assert!(matches!(store.change_family(bad).await, Err(StoreError::NoSuchPod(_))));
     assert!(store.pod(&name("kid")).await.unwrap().is_none());
     assert!(store.leases().await.unwrap().is_empty());

@@ -5,7 +5,7 @@ use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::life::Resolved;
 use crate::host::pod::runs::accepted;
 use crate::host::pod::{Pod, life};
-use crate::host::{Answer, listing, supervisor};
+use crate::host::{Answer, listing, verb};
 use crate::protocol::{
     CompletionKind, ErrorCode, Event, Method, PodEvent, PodName, Refusal, Segment, State,
 };
@@ -16,6 +16,10 @@ use std::collections::BTreeMap;
 
 impl Pod {
     pub(super) async fn call(&mut self, method: Method, by: Option<PodName>, answer: Answer) {
+        if self.newborn && (by.is_none() || by != self.row.parent) {
+            let text = format!("pod `{}` is being created; try again when it is", self.row.name);
+            return reply(answer, Err(Refusal::invalid(text)));
+        }
         match method {
             Method::Send { input, queue } => {
                 self.send(Input { segments: input, from: by }, queue, answer).await
@@ -33,20 +37,11 @@ impl Pod {
                 let rewound = self.rewind(target, expected_head_entries).await;
                 reply(answer, rewound.map(|rewound| rewound.event()));
             }
-            Method::Stop => self.ask_supervisor(plainly(answer), |name, answer| {
-                supervisor::Order::StopPods { name, tree: false, by, answer }
-            }),
             Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
-            Method::ListPods => reply(answer, Ok(listing::of_pod(&self.row.name, &self.shared))),
-            Method::Restore { name } => {
-                self.ask_supervisor(answer, |_, answer| supervisor::Order::Restore {
-                    name,
-                    answer,
-                });
-            }
-            Method::Peer { name } => self.ask_supervisor(answer, |source, answer| {
-                supervisor::Order::Peer { source, name, answer }
-            }),
+            method @ (Method::Stop
+            | Method::ListPods
+            | Method::Restore { .. }
+            | Method::Peer { .. }) => self.pass_on(method, answer),
             Method::Open { env } => self.offer(env, answer).await,
             Method::SetModel { model } => self.set_model(&model, answer).await,
             Method::EditQueued { id, input } => self.edit_queued(&id, input, answer).await,
@@ -227,20 +222,15 @@ impl Pod {
         });
     }
 
-    /// What concerns more than this Pod is the supervisor's business. It is not waited for here:
-    /// the supervisor may be waiting for this very Pod.
-    fn ask_supervisor(
-        &self,
-        answer: Answer,
-        order: impl FnOnce(PodName, Answer) -> supervisor::Order,
-    ) {
+    /// A verb that concerns more than this Pod, at its own socket. It is not waited for here: it
+    /// may have to wait for this very Pod.
+    fn pass_on(&self, method: Method, answer: Answer) {
         let Some(supervisor) = self.supervisor.upgrade() else {
             return reply(answer, Err(Refusal::internal("the host is ending")));
         };
-        let order = order(self.row.name.clone(), answer);
+        let (shared, pod) = (self.shared.clone(), Some(self.row.name.clone()));
         tokio::spawn(async move {
-            // A supervisor that is gone drops the order and with it the answer.
-            let _ = supervisor.send(order).await;
+            reply(answer, verb::carry_out(&shared, &supervisor, None, pod, method).await);
         });
     }
 
@@ -355,17 +345,6 @@ fn not_queued() -> Refusal {
 /// Answers; an asker that is gone wants no answer.
 pub(super) fn reply(answer: Answer, result: Result<Event, Refusal>) {
     let _ = answer.send(result);
-}
-
-/// Answers an order of the predecessor's, which has no reply of its own.
-fn plainly(answer: Answer) -> Answer {
-    let (told, reply_to) = tokio::sync::oneshot::channel();
-    tokio::spawn(async move {
-        let gone = || Refusal::internal("the host is ending");
-        let result = reply_to.await.unwrap_or_else(|_| Err(gone()));
-        reply(answer, result.map(|_: Event| done()));
-    });
-    told
 }
 
 /// The reply to an order that leaves no entry of its own.

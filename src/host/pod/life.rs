@@ -8,7 +8,7 @@ use crate::host::pod::calls::{done, reply};
 use crate::host::pod::child_events;
 use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Handle, Pod, TO_FINISH, next};
-use crate::host::{Answer, Shared, listener, notify_parent};
+use crate::host::{Answer, Shared, listener};
 use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
 use crate::run::{Input, Interrupt};
 use crate::session::Journal;
@@ -76,8 +76,7 @@ pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&ModelChoice>) {
 }
 
 /// What is known of a Pod from the store alone.
-pub(crate) async fn info(shared: &Shared, row: &PodRow, resolved: &Resolved) -> PodInfo {
-    let rows = shared.store.mail(&row.name).await.unwrap_or_default();
+pub(crate) fn info(row: &PodRow, resolved: &Resolved, queue: Vec<Queued>) -> PodInfo {
     let mut info = PodInfo {
         name: row.name.clone(),
         parent: row.parent.clone(),
@@ -103,7 +102,7 @@ pub(crate) async fn info(shared: &Shared, row: &PodRow, resolved: &Resolved) -> 
         last_result: row.last_run.clone(),
         confined: None,
         notes: Vec::new(),
-        queue: queue(rows),
+        queue,
         segment: row.segment,
     };
     show_model(&mut info, resolved.model.as_ref());
@@ -261,7 +260,7 @@ impl Pod {
     }
 
     /// The store says so: it is stopped, and restorable. A turn that is still there is ended.
-    pub(super) async fn stopped(&mut self, by: Option<crate::protocol::PodName>) {
+    pub(super) async fn stopped(&mut self) {
         self.row.wanted = Wanted::Stopped;
         self.end_run();
         while self.run.is_some() {
@@ -277,7 +276,6 @@ impl Pod {
         let Some(door) = self.door.take() else { return };
         door.abort();
         listener::close_pod(&self.shared, &self.row.name);
-        notify_parent::stopped(&self.shared, &self.row.name, by.as_ref()).await;
     }
 
     /// The host ends: what runs is paused, nothing is stopped.

@@ -1,24 +1,24 @@
 //! What a person should know about the scope a Pod got, in sentences.
 
-use crate::host::supervisor::Supervisor;
-use crate::scope::lease::LeaseTable;
-use crate::scope::{Permission, Rule};
+use crate::host::supervisor::Family;
+use crate::scope::Rule;
 
-impl Supervisor {
-    /// Where a Pod reads although it asked for write: who holds it and the ways out.
-    pub(super) fn scope_notes(&self, book: &LeaseTable, key: &str) -> Vec<String> {
-        let Some(holder) = book.holder(key) else { return Vec::new() };
-        let name = self.name_of(key).map_or_else(|| key.to_owned(), |name| name.to_string());
+impl Family {
+    /// Where a Pod reads although it asked for write: which Pod holds it, and the ways out.
+    pub(crate) fn scope_notes(&self, key: &str) -> Vec<String> {
+        let Some(holder) = self.table.holder(key) else { return Vec::new() };
+        let name = self.named(key);
         let mut notes = Vec::new();
-        let writes = holder.wanted.allow.iter().filter(|own| own.permission == Permission::Write);
+        let mut writes = holder.wanted.writable();
         let whole = |rule: &Rule| {
-            holder.restrictions.blocked.iter().any(|b| b.rule == *rule && b.region.contains(rule))
+            let mut blocked = holder.restrictions.blocked.iter();
+            blocked.any(|b| b.rule == *rule && b.region.contains(rule))
         };
-        let part = if writes.clone().all(whole) { "reads only" } else { "reads there only" };
+        let part = if writes.all(whole) { "reads only" } else { "reads there only" };
         for blocked in &holder.restrictions.blocked {
             let path = blocked.region.target.display();
-            let Some(other) = book.writer_of(&blocked.region, key) else { continue };
-            let other = self.name_of(&other).map_or(other, |name| name.to_string());
+            let Some(other) = self.table.writer_of(&blocked.region, key) else { continue };
+            let other = self.named(&other);
             notes.push(format!(
                 "{part}: {other} holds write on {path}; :stop {other} frees it, \
                  :lend {other} {name} {path} shares it, --cwd works elsewhere"

@@ -14,7 +14,7 @@ use std::path::Path;
 pub(super) async fn clear(
     shared: &Shared,
     rows: &mut Vec<PodRow>,
-    book: &mut LeaseTable,
+    table: &mut LeaseTable,
 ) -> Result<(), StoreError> {
     listener::sweep(shared);
     for Discard { session, pod } in shared.store.discards().await? {
@@ -23,7 +23,7 @@ pub(super) async fn clear(
                 shared.store.settle(session).await?;
                 continue;
             }
-            remove(shared, &pod, book).await?;
+            remove(shared, &pod, table).await?;
             rows.retain(|row| row.session != session);
             crate::crash_point!("unfinished-removed");
         }
@@ -34,23 +34,23 @@ pub(super) async fn clear(
 }
 
 /// Whether a Pod that was being made has work of its own, or the past of another one.
-async fn has_task(shared: &Shared, session: SessionId) -> bool {
+pub(crate) async fn has_task(shared: &Shared, session: SessionId) -> bool {
     let files = Files::new(&shared.dirs.data, session);
     let begun = tokio::task::spawn_blocking(move || is_begun(&files)).await;
     // Nothing is deleted that could not be looked at.
     begun.unwrap_or(true)
 }
 
-async fn remove(shared: &Shared, pod: &PodName, book: &mut LeaseTable) -> Result<(), StoreError> {
-    book.remove(&pod.key());
-    let (remove, leases) = (Some(pod.clone()), book.changes());
+async fn remove(shared: &Shared, pod: &PodName, table: &mut LeaseTable) -> Result<(), StoreError> {
+    table.remove(&pod.key());
+    let (remove, leases) = (Some(pod.clone()), table.changes());
     shared.store.change_family(Change { remove, leases, ..Change::default() }).await?;
-    book.commit();
+    table.commit();
     Ok(())
 }
 
 /// Deletes the files of a session that is nobody's, then the mark that says so.
-pub(super) async fn delete(shared: &Shared, session: SessionId) -> Result<(), StoreError> {
+pub(crate) async fn delete(shared: &Shared, session: SessionId) -> Result<(), StoreError> {
     let files = Files::new(&shared.dirs.data, session);
     let gone = tokio::task::spawn_blocking(move || remove_dir(files.dir())).await;
     gone.map_err(|_| StoreError::Closed)??;

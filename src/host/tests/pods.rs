@@ -2,11 +2,12 @@
 //! told upward.
 
 use crate::host::tests::Bench;
-use crate::host::{authority, listing, output};
+use crate::host::verb::carry_out;
+use crate::host::{listing, output};
 use crate::protocol::RewindTarget;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
-    Event, Fact, Method, PeerEdge, PodName, PodOutput, SessionId, State, SystemItem,
+    Event, Fact, Method, PeerEdge, PodName, PodOutput, Refusal, SessionId, State, SystemItem,
 };
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{PodRow, Store, Wanted};
@@ -164,14 +165,18 @@ fn listed(bench: &Bench, me: &str) -> Vec<Value> {
     pods
 }
 
-fn refusal(bench: &Bench, target: &str, method: Method) -> String {
-    let (me, target) = (name("alice"), name(target));
-    let refused = authority::check(&bench.host.shared, &me, Some(&target), method);
-    refused.unwrap_err().message
+/// What comes of a request that alice makes.
+async fn asked(bench: &Bench, target: &str, method: Method) -> Result<Event, Refusal> {
+    asked_by(bench, "alice", target, method).await
 }
 
-fn allowed(bench: &Bench, target: &str, method: Method) -> Method {
-    authority::check(&bench.host.shared, &name("alice"), Some(&name(target)), method).unwrap()
+async fn asked_by(bench: &Bench, by: &str, target: &str, method: Method) -> Result<Event, Refusal> {
+    let (by, to) = (Some(name(by)), Some(name(target)));
+    carry_out(&bench.host.shared, &bench.host.supervisor, by, to, method).await
+}
+
+async fn refusal(bench: &Bench, target: &str, method: Method) -> String {
+    asked(bench, target, method).await.unwrap_err().message
 }
 
 impl Bench {
@@ -423,20 +428,15 @@ async fn only_what_is_below_is_commanded() {
     let orders = [Method::say("x"), Method::ReadOutput, Method::StopPods { tree: false }];
     for order in orders {
         for own in ["kid", "baby"] {
-            assert_eq!(allowed(&bench, own, order.clone()), order);
+            asked(&bench, own, order.clone()).await.unwrap();
         }
         for other in ["bob", "alice", "ghost"] {
-            let text = refusal(&bench, other, order.clone());
+            let text = refusal(&bench, other, order.clone()).await;
             assert_eq!(text, format!("no spawned pod named `{other}`"));
         }
     }
-    let up = authority::check(
-        &bench.host.shared,
-        &name("kid"),
-        Some(&name("alice")),
-        Method::StopPods { tree: true },
-    );
-    assert_eq!(up.unwrap_err().message, "no spawned pod named `alice`");
+    let up = asked_by(&bench, "kid", "alice", Method::StopPods { tree: true });
+    assert_eq!(up.await.unwrap_err().message, "no spawned pod named `alice`");
 }
 
 #[tokio::test]
@@ -448,12 +448,13 @@ async fn what_only_a_person_may_do_is_refused_of_a_pod() {
     let model = Method::SetModel { model: "x".into() };
     for order in [answer, restores, model, Method::Remove, Method::Stop, Method::Watch] {
         for target in ["alice", "kid"] {
-            assert_eq!(refusal(&bench, target, order.clone()), "only a person may do that");
+            assert_eq!(refusal(&bench, target, order.clone()).await, "only a person may do that");
         }
     }
     let spawn = Method::Spawn(crate::protocol::SpawnPod::default());
-    assert_eq!(refusal(&bench, "kid", spawn.clone()), "only a person may do that");
-    assert_eq!(allowed(&bench, "alice", spawn.clone()), spawn);
+    assert_eq!(refusal(&bench, "kid", spawn.clone()).await, "only a person may do that");
+    let text = refusal(&bench, "alice", spawn).await;
+    assert!(!text.contains("only a person"), "{text}");
 }
 
 #[tokio::test]
@@ -467,12 +468,12 @@ async fn invisible_and_missing_pods_are_not_restored() {
     let bench = family(&pods, &[("alice", "bob")]).await;
     let restore = |name: &str| Method::Restore { name: name.into() };
     for seen in ["alice", "kid", "Bob"] {
-        assert_eq!(allowed(&bench, "alice", restore(seen)), restore(seen));
+        asked(&bench, "alice", restore(seen)).await.unwrap();
     }
-    assert_eq!(refusal(&bench, "alice", restore("ghost")), "pod state missing for `ghost`");
-    assert_eq!(refusal(&bench, "alice", restore("../x")), "pod state missing for `../x`");
+    assert_eq!(refusal(&bench, "alice", restore("ghost")).await, "pod state missing for `ghost`");
+    assert_eq!(refusal(&bench, "alice", restore("../x")).await, "pod state missing for `../x`");
     assert_eq!(
-        refusal(&bench, "alice", restore("stranger")),
+        refusal(&bench, "alice", restore("stranger")).await,
         "pod `stranger` is not visible to `alice`; ListPods shows what is"
     );
 }
@@ -487,10 +488,12 @@ async fn a_word_goes_to_a_live_peer_only_and_under_the_senders_name() {
         ("stranger", None, Wanted::Live),
     ];
     let peers = [("alice", "bob"), ("alice", "carol"), ("alice", "kid")];
-    let bench = family(&pods, &peers).await;
+    let mut bench = family(&pods, &peers).await;
     let hello = || Method::Notify { message: "hello".into() };
-    let carried_out = Method::Notify { message: "[Peer message from `alice`]\nhello".into() };
-    assert_eq!(allowed(&bench, "bob", hello()), carried_out);
+    asked(&bench, "bob", hello()).await.unwrap();
+    bench.until("bob", |info| info.last_result.is_some()).await;
+    let told = format!("{:?}", bench.entries("bob").await);
+    assert!(told.contains("[Peer message from `alice`]\\nhello"), "{told}");
     for (other, text) in [
         ("alice", "pod `alice` is visible as SelfPod, not as a peer"),
         ("kid", "pod `kid` is visible as SpawnedChild, not as a peer"),
@@ -498,7 +501,7 @@ async fn a_word_goes_to_a_live_peer_only_and_under_the_senders_name() {
         ("stranger", "pod `stranger` is not visible to `alice`; ListPods shows what is"),
         ("ghost", "pod state missing for `ghost`"),
     ] {
-        assert_eq!(refusal(&bench, other, hello()), text);
+        assert_eq!(refusal(&bench, other, hello()).await, text);
     }
 }
 
@@ -609,7 +612,7 @@ async fn a_turn_that_does_not_let_go_is_ended_before_its_pod_is_stopped() {
     bench.call(&name("kid"), Method::say("stall")).await.unwrap();
     bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
     let kid = bench.host.shared.pod(&name("kid")).unwrap();
-    kid.stopped(Some(name("alice"))).await;
+    kid.stopped().await;
     let info = bench.info(&name("kid")).await;
     assert_eq!(
         (info.state, info.last_result),

@@ -1,11 +1,25 @@
 //! Paths that people and models write, in the one form that scopes compare.
 
+use crate::host::verb::Cx;
+use crate::protocol::Refusal;
 use std::path::{Component, Path, PathBuf};
+
+/// The form of a path that counts, or why it has none.
+pub(crate) async fn absolute(cx: &Cx, path: &Path) -> Result<PathBuf, Refusal> {
+    let found = canonical(cx, path).await?;
+    found.ok_or_else(|| Refusal::invalid(format!("{} is no absolute path", path.display())))
+}
+
+/// The form of a path that counts, if it has one.
+pub(crate) async fn canonical(cx: &Cx, path: &Path) -> Result<Option<PathBuf>, Refusal> {
+    let named = path.to_owned();
+    cx.files(path, move || resolve(&named)).await
+}
 
 /// The path with every symlink of its existing part resolved; what is not there yet keeps its
 /// names. A `..` behind the existing part cannot be resolved and gives `None`, as does a relative
-/// path.
-pub(super) fn canonical(path: &Path) -> Option<PathBuf> {
+/// path. Blocking.
+pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() {
         return None;
     }
@@ -33,9 +47,9 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
-        assert_eq!(canonical(&root.join("link/new/x")), Some(root.join("real/new/x")));
-        assert_eq!(canonical(&root.join("real/../link")), Some(root.join("real")));
-        assert_eq!(canonical(&root.join("new/../x")), None);
-        assert_eq!(canonical(Path::new("ws")), None);
+        assert_eq!(resolve(&root.join("link/new/x")), Some(root.join("real/new/x")));
+        assert_eq!(resolve(&root.join("real/../link")), Some(root.join("real")));
+        assert_eq!(resolve(&root.join("new/../x")), None);
+        assert_eq!(resolve(Path::new("ws")), None);
     }
 }

@@ -1,0 +1,104 @@
+//! The family as the last host left it: read, mended where records are missing, and brought back.
+
+use crate::host::pod::{self, life};
+use crate::host::supervisor::family::holder;
+use crate::host::supervisor::{Family, Step, Supervisor, unfinished};
+use crate::host::{HostError, Shared, notify_parent};
+use crate::protocol::PodName;
+use crate::scope::lease::LeaseTable;
+use crate::store::{Change, DamagedRow, Opening, PodRow, StoreError, Wanted};
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+
+/// What the store could not tell is rebuilt from the logs; every Pod found there is stopped.
+pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<Vec<String>, HostError> {
+    let mut notices = Vec::new();
+    if let Some(aside) = &opening.set_aside {
+        notices.push(format!("the store was damaged and is kept as {}", aside.display()));
+    }
+    if !opening.created && opening.set_aside.is_none() {
+        return Ok(notices);
+    }
+    let data = shared.dirs.data.clone();
+    let rows = tokio::task::spawn_blocking(move || crate::store::recover(&data)).await;
+    let rows = rows.unwrap_or_default();
+    if !rows.is_empty() {
+        notices.push(format!(
+            "{} pods were rebuilt from their logs, stopped; peers, leases, approval requests and \
+             queued messages are gone",
+            rows.len()
+        ));
+    }
+    for row in rows {
+        match shared.store.create_pod(row).await {
+            Ok(()) | Err(StoreError::Taken(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(notices)
+}
+
+/// Starts an actor for every known Pod; those that were live become live again, in the order they
+/// were created, with what they held.
+pub(crate) async fn bring_back(
+    shared: &Shared,
+    supervisor: &mpsc::Sender<Step>,
+) -> Result<Supervisor, HostError> {
+    let mut rows = read_rows(shared).await?;
+    let mut table = LeaseTable::default();
+    for row in &rows {
+        table.add(row.name.key(), holder(row));
+    }
+    for (id, lease) in shared.store.leases().await? {
+        table.load_lease(id, lease);
+    }
+    // What was read is stored already.
+    table.commit();
+    unfinished::clear(shared, &mut rows, &mut table).await?;
+    shared.peers.send_replace(Arc::new(shared.store.peers().await?));
+    notify_parent::catch_up(shared, &mut rows).await;
+    crate::crash_point!("news-caught-up");
+    if table.mend() {
+        let leases = table.changes();
+        shared.store.change_family(Change { leases, ..Change::default() }).await?;
+        table.commit();
+    }
+    let family = Family::new(shared.clone(), table, supervisor.downgrade());
+    let live = |row: &&PodRow| row.wanted == Wanted::Live;
+    let live: Vec<PodName> = rows.iter().filter(live).map(|row| row.name.clone()).collect();
+    for row in rows {
+        start(shared, &family, row, supervisor).await;
+    }
+    for name in live {
+        if let Some(handle) = shared.pod(&name) {
+            // A Pod that cannot live says why in its own state.
+            let _ = handle.live(Vec::new()).await;
+            crate::crash_point!("pod-back");
+        }
+    }
+    Ok(Supervisor { family })
+}
+
+async fn read_rows(shared: &Shared) -> Result<Vec<PodRow>, StoreError> {
+    let (mut rows, mut damaged): (Vec<PodRow>, Vec<DamagedRow>) = (Vec::new(), Vec::new());
+    for row in shared.store.pods().await? {
+        match row {
+            Ok(row) => rows.push(row),
+            // One damaged record never hides the others.
+            Err(row) => damaged.push(row),
+        }
+    }
+    rows.sort_by_key(|row| row.created);
+    shared.damaged.send_replace(Arc::new(damaged));
+    Ok(rows)
+}
+
+async fn start(shared: &Shared, family: &Family, row: PodRow, supervisor: &mpsc::Sender<Step>) {
+    let granted = Arc::new(watch::Sender::new(family.granted(&row.name.key())));
+    let queue = life::queue(shared.store.mail(&row.name).await.unwrap_or_default());
+    let birth = pod::Birth::Restarted { queue };
+    let handle = pod::spawn(shared, supervisor.downgrade(), row, granted, birth);
+    shared.members.send_modify(|members| {
+        Arc::make_mut(&mut members.0).insert(handle.name.key(), handle);
+    });
+}

@@ -1,0 +1,125 @@
+//! Paths that never answer, and messages for children that are still being made.
+
+use crate::host::tests::Bench;
+use crate::host::tests::family::name;
+use crate::protocol::method::NewPod;
+use crate::protocol::{Event, Method, PodName, Segment};
+
+/// How many messages are acknowledged while spawns fail and succeed; the whole thousand takes a
+/// while.
+fn messages() -> usize {
+    std::env::var("YOI_RACES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+}
+
+/// The mount is a stand-in: work on paths below it blocks its thread until it is released.
+#[tokio::test]
+async fn a_path_that_never_answers_delays_its_caller_only() {
+    let bench = Bench::family().await;
+    let mount = bench.root.join("mount");
+    std::fs::create_dir(&mount).unwrap();
+    let files = &bench.host.shared.files;
+    files.stand_in.hang(&mount);
+    let new = NewPod { cwd: mount.clone(), ..NewPod::default() };
+    let who = Method::Who { path: mount.join("x") };
+    let late = futures_util::future::join(
+        bench.client.call(None, Method::New(new)),
+        bench.client.call(None, who),
+    );
+    let others = async {
+        bench.spawn("p", "kid", "a").await.unwrap();
+        bench.call(&name("p"), Method::StopPods { tree: true }).await.unwrap();
+        let restore = Method::RestorePods { tree: true, plan: false };
+        bench.call(&name("p"), restore).await.unwrap();
+        bench.client.call(None, Method::Who { path: bench.root.join("w/a") }).await.unwrap();
+    };
+    tokio::pin!(late);
+    tokio::select! {
+        biased;
+        late = &mut late => panic!("the others waited for it: {late:?}"),
+        () = others => {}
+    }
+    let (new, who) = late.await;
+    let expected = format!("{} did not answer within 5 s", mount.display());
+    assert_eq!(new.unwrap_err().message, expected);
+    let expected = format!("{}/x did not answer within 5 s", mount.display());
+    assert_eq!(who.unwrap_err().message, expected);
+    files.stand_in.release();
+}
+
+fn message(text: &str) -> Method {
+    let input = vec![Segment::Text { content: text.into() }];
+    Method::Send { input, queue: true }
+}
+
+impl Bench {
+    /// Whether a Pod's logs or its mailbox hold a text.
+    async fn holds(&self, pod: &PodName, text: &str) -> bool {
+        let Some(handle) = self.host.shared.pod(pod) else { return false };
+        let files = crate::session::Files::new(&self.host.shared.dirs.data, handle.session);
+        let logs = files.segments().into_iter().map(|segment| files.segment(segment));
+        let logged =
+            logs.into_iter().any(|log| std::fs::read_to_string(log).unwrap().contains(text));
+        let mail = self.host.shared.store.mail(pod).await.unwrap();
+        logged || mail.iter().any(|row| row.payload.to_string().contains(text))
+    }
+}
+
+#[tokio::test]
+async fn no_acknowledged_message_is_lost_to_a_spawn_that_fails() {
+    let mut bench = Bench::family().await;
+    // A client that watches nothing, so that no event waits for this test to read it.
+    (bench.client, bench.events) = bench.host.client().await.unwrap();
+    let cwd = bench.root.join("q");
+    std::fs::create_dir(&cwd).unwrap();
+    let model = Some("anthropic/claude-sonnet-4-5".to_owned());
+    // The model of `q` has no key, so no child of it accepts its first message.
+    let q = NewPod { name: Some(name("q")), cwd: cwd.clone(), model, ..NewPod::default() };
+    bench.client.call(None, Method::New(q)).await.unwrap();
+    let (mut acknowledged, mut round) = (0, 0);
+    while acknowledged < messages() {
+        round += 1;
+        let child = name(&format!("kid-{round}"));
+        let mut asks = bench.asks(child.as_str(), "a");
+        let parent = if round % 2 == 0 { "q" } else { "p" };
+        if parent == "q" {
+            asks.scope = vec![crate::host::tests::family::write(&cwd)];
+        }
+        let spawning = bench.spawn_with(parent, asks);
+        tokio::pin!(spawning);
+        let (mut texts, mut spawned) = (Vec::new(), None);
+        for n in 0.. {
+            let text = format!("message {round}.{n} ends");
+            let send = bench.client.call(Some(&child), message(&text));
+            tokio::pin!(send);
+            let reply = loop {
+                tokio::select! {
+                    biased;
+                    reply = &mut send => break reply,
+                    done = &mut spawning, if spawned.is_none() => spawned = Some(done),
+                }
+            };
+            if matches!(reply, Ok(Event::Accepted { .. })) {
+                texts.push(text);
+            }
+            if spawned.is_some() {
+                break;
+            }
+        }
+        let spawned = spawned.unwrap();
+        assert_eq!(spawned.is_ok(), parent == "p", "{spawned:?}");
+        for text in &texts {
+            assert!(bench.holds(&child, text).await, "{child} lost {text:?}");
+        }
+        acknowledged += texts.len();
+        if spawned.is_ok() {
+            let last = format!("message {round}.last ends");
+            bench.call(&child, message(&last)).await.unwrap();
+            assert!(bench.holds(&child, &last).await, "{child} lost {last:?}");
+            acknowledged += 1;
+            bench.call(&child, Method::StopPods { tree: false }).await.unwrap();
+            bench.call(&child, Method::Remove).await.unwrap();
+        } else {
+            assert!(bench.host.shared.pod(&child).is_none());
+        }
+    }
+}

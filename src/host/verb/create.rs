@@ -1,0 +1,85 @@
+//! What new Pods are made of: the parts that `new`, `spawn` and `fork` share.
+
+use crate::config::dirs::Env;
+use crate::config::model_select::{ModelChoice, WantedModel};
+use crate::config::settings::{Profile, WorkspaceSettings};
+use crate::host::Shared;
+use crate::host::pod::life::{self, Resolved};
+use crate::host::verb::Cx;
+use crate::protocol::{PodName, Refusal, SessionId, now_ms};
+use crate::scope::Scope;
+use crate::scope::lease::Restrictions;
+use crate::store::{PodRow, Wanted};
+use std::path::{Path, PathBuf};
+
+/// A new Pod, checked but for its name.
+pub(super) struct Plan {
+    pub(super) parent: Option<PodName>,
+    pub(super) cwd: PathBuf,
+    pub(super) workspace: PathBuf,
+    pub(super) resolved: Resolved,
+    pub(super) scope: Scope,
+    pub(super) env: Env,
+}
+
+impl Plan {
+    pub(super) fn row(&self, name: PodName) -> PodRow {
+        let now = now_ms();
+        PodRow {
+            name,
+            parent: self.parent.clone(),
+            wanted: Wanted::Stopped,
+            cwd: self.cwd.clone(),
+            workspace: self.workspace.clone(),
+            session: SessionId::new(),
+            segment: None,
+            config: self.resolved.value(),
+            scope: self.scope.clone(),
+            created: now,
+            since: now,
+            seen: true,
+            last: None,
+            env: crate::sandbox::short_env(&self.env),
+            restrictions: Restrictions::default(),
+            last_run: None,
+        }
+    }
+}
+
+/// The profile asked for, with its name; `None` and `default` are the one of that name, when the
+/// user has one.
+pub(super) fn profile(
+    shared: &Shared,
+    asked: Option<&str>,
+) -> Result<Option<(String, Profile)>, Refusal> {
+    let profiles = &shared.settings.profile;
+    let name = asked.unwrap_or("default");
+    match profiles.get(name) {
+        Some(profile) => Ok(Some((name.to_owned(), profile.clone()))),
+        None if name == "default" => Ok(None),
+        None => {
+            let mut known = vec!["default".to_owned(), "inherit".to_owned()];
+            known.extend(profiles.keys().filter(|name| *name != "default").cloned());
+            let known = known.join(", ");
+            let text = format!("profile not found: {name}; there are: {known}");
+            Err(Refusal::invalid(text))
+        }
+    }
+}
+
+/// The model for a new Pod in this directory, and what its workspace's own file says.
+pub(super) async fn choose(
+    cx: &Cx,
+    asked: Option<WantedModel>,
+    env: &Env,
+    cwd: &Path,
+    workspace: &Path,
+) -> Result<(Result<Option<ModelChoice>, String>, WorkspaceSettings), Refusal> {
+    let (shared, env, root) = (cx.shared.clone(), env.clone(), workspace.to_owned());
+    let at = cwd.to_owned();
+    cx.files(workspace, move || {
+        let says = WorkspaceSettings::load(&root);
+        (life::choose(&shared, asked, &env, &at, &says), says)
+    })
+    .await
+}

@@ -1,0 +1,20 @@
+//! Ending the host.
+
+use crate::host::supervisor::done;
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Event, Refusal};
+
+pub(crate) struct End;
+
+impl Verb for End {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let end = |family: &mut crate::host::supervisor::Family| {
+            family.ends = true;
+            Ok(())
+        };
+        cx.family(end).await?;
+        Ok(done())
+    }
+}

@@ -1,0 +1,104 @@
+//! Fork: a second Pod with the same past.
+
+use crate::host::pod::Birth;
+use crate::host::pod::life::Resolved;
+use crate::host::supervisor::{Doing, unfinished};
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::entry::domain;
+use crate::protocol::{
+    Entry, EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
+};
+use crate::scope::lease::Restrictions;
+use crate::session::Files;
+use crate::store::PodRow;
+
+pub(crate) struct Fork {
+    pub(crate) name: Option<PodName>,
+    pub(crate) at: Option<EntryId>,
+}
+
+impl Verb for Fork {
+    const WHO: Who = Who::Person;
+
+    /// The new Pod works in the same directory and reads where the first one writes.
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let source = cx.pod()?;
+        let row = cx.shared.store.pod(&source.name).await?;
+        let row = row.ok_or_else(|| crate::host::supervisor::missing(&source.name))?;
+        let base = source.name.clone();
+        let named = cx.family(move |family| {
+            let name = family.free_name(self.name, &base)?;
+            // The name is kept free until the copy is there.
+            let mark = family.mark(&name.key(), Doing::Starting);
+            Ok((name, mark))
+        });
+        let (name, reserved) = named.await?;
+        let mut new = forked(&row, name);
+        let env = source.parental().await?.env;
+        let session = new.session;
+        if let Some(segment) = row.segment {
+            // Discardable until the store has its Pod, so a crash cleans it up.
+            cx.shared.store.discard(session).await?;
+            let copied = copy(&cx, row.session, segment, self.at, &new).await;
+            if copied.is_err() {
+                // What cannot be deleted now goes at the next start.
+                let _ = unfinished::delete(&cx.shared, session).await;
+            }
+            new.segment = Some(copied?);
+            crate::crash_point!("fork-copied");
+        }
+        drop(reserved);
+        let created = cx.family(move |family| {
+            let name = family.free_name(Some(new.name.clone()), &new.name)?;
+            Ok(family.create(PodRow { name, ..new }, Birth::New { env }))
+        });
+        let (handle, _mark) = created.await?;
+        crate::crash_point!("fork-stored");
+        // Where this fails the next start finds the Pod and its log.
+        let _ = cx.shared.store.settle(session).await;
+        handle.live(Vec::new()).await?;
+        Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
+    }
+}
+
+fn forked(row: &PodRow, name: PodName) -> PodRow {
+    let now = now_ms();
+    PodRow {
+        name,
+        parent: None,
+        session: SessionId::new(),
+        segment: None,
+        config: Resolved::read(&row.config).value(),
+        created: now,
+        since: now,
+        seen: true,
+        restrictions: Restrictions::default(),
+        last_run: None,
+        ..row.clone()
+    }
+}
+
+/// Copies a log up to and including an entry into the session of a new Pod, which the copy then
+/// names as its own.
+async fn copy(
+    cx: &Cx,
+    of: SessionId,
+    segment: SegmentId,
+    at: Option<EntryId>,
+    new: &PodRow,
+) -> Result<SegmentId, Refusal> {
+    let data = &cx.shared.dirs.data;
+    let (from, to) = (Files::new(data, of), Files::new(data, new.session));
+    let count = crate::session::entries_through(&from, segment, at);
+    let (keep, turn) = tokio::task::spawn_blocking(count)
+        .await?
+        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let origin = SegmentOrigin { segment_id: segment, at_turn_index: turn };
+    let forked =
+        crate::session::fork_into(&from, segment, keep, origin, &to, Some(new.session)).await;
+    let (journal, segment, _) = forked?;
+    let named = journal.commit(vec![Entry::extension(domain::POD, new.record())]).await;
+    journal.close().await;
+    named?;
+    Ok(segment)
+}

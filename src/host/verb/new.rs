@@ -1,0 +1,106 @@
+//! New: a Pod that a person makes.
+
+use crate::config::model_select::WantedModel;
+use crate::config::workspace::{Access, Workspace};
+use crate::host::Shared;
+use crate::host::paths::canonical;
+use crate::host::pod::Birth;
+use crate::host::pod::life::Resolved;
+use crate::host::verb::create::{self, Plan};
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::method::NewPod;
+use crate::protocol::{Event, PodName, Refusal};
+use crate::scope::{Permission, Rule, Scope};
+use std::path::{Path, PathBuf};
+
+impl Verb for NewPod {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let asked = self.name.clone();
+        let (plan, notes) = plan(self, &cx).await?;
+        let base = plan.workspace.file_name().map(|name| name.to_string_lossy().into_owned());
+        let base = PodName::from_directory(&base.unwrap_or_default());
+        let created = cx.family(move |family| {
+            let name = family.free_name(asked, &base)?;
+            let (row, env) = (plan.row(name), plan.env);
+            Ok(family.create(row, Birth::New { env }))
+        });
+        // The mark lasts until the Pod is live.
+        let (handle, _mark) = created.await?;
+        crate::crash_point!("pod-stored");
+        handle.live(notes).await?;
+        crate::crash_point!("pod-live");
+        let info = Box::new(handle.info.borrow().clone());
+        Ok(Event::Created { info })
+    }
+}
+
+/// Everything but the name, and what a person should know about it.
+async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
+    let shared = &cx.shared;
+    let (workspace, cwd) = place(&new.cwd, cx).await?;
+    let env = if new.env.is_empty() { shared.env.clone() } else { new.env };
+    let profile = create::profile(shared, new.profile.as_deref())?;
+    let asked = new.model.map(|spec| WantedModel::new(spec, "--model"));
+    let asked = asked.or_else(|| {
+        let (name, profile) = profile.as_ref()?;
+        Some(WantedModel::new(profile.model.clone()?, format!("profile {name}")))
+    });
+    let (model, says) = create::choose(cx, asked, &env, &cwd, &workspace.root).await?;
+    let limits = shared.settings.clone().narrowed(&says).limits;
+    let profile = profile.map(|(_, profile)| profile).unwrap_or_default();
+    let max_turns = new.max_turns.or(profile.max_turns.map(std::num::NonZeroU32::get));
+    let resolved = Resolved {
+        model: model.map_err(Refusal::invalid)?,
+        max_turns: max_turns.unwrap_or(limits.max_turns.get()),
+        instruction: profile.instruction,
+    };
+    let asked = match new.scope {
+        Some(rules) => Some(real(rules, cx).await?),
+        None => None,
+    };
+    let (scope, mut notes) = wanted_scope(shared, asked, &workspace);
+    notes.extend(says.notices.iter().map(ToString::to_string));
+    let workspace = workspace.root;
+    Ok((Plan { parent: None, cwd, workspace, resolved, scope, env }, notes))
+}
+
+/// The workspace of a directory, and the directory in the form that counts.
+async fn place(cwd: &Path, cx: &Cx) -> Result<(Workspace, PathBuf), Refusal> {
+    let (env, at) = (cx.shared.env.clone(), cwd.to_owned());
+    let find = move || {
+        let workspace = Workspace::of(&at, &env).map_err(|e| e.to_string())?;
+        let cwd = at.canonicalize().map_err(|e| format!("{}: {e}", at.display()))?;
+        Ok((workspace, cwd))
+    };
+    cx.files(cwd, find).await?.map_err(|text: String| Refusal::invalid(text))
+}
+
+/// Rules in the form that counts.
+async fn real(rules: Vec<Rule>, cx: &Cx) -> Result<Vec<Rule>, Refusal> {
+    let mut found = Vec::new();
+    for rule in rules {
+        let text = || format!("scope.target must be absolute: {}", rule.target.display());
+        let target = canonical(cx, &rule.target).await?;
+        let target = target.ok_or_else(|| Refusal::invalid(text()))?;
+        found.push(Rule { target, ..rule });
+    }
+    Ok(found)
+}
+
+/// The scope a new Pod asks for, without yoi's own directories.
+fn wanted_scope(
+    shared: &Shared,
+    asked: Option<Vec<Rule>>,
+    workspace: &Workspace,
+) -> (Scope, Vec<String>) {
+    let (permission, notes) = match &workspace.access {
+        Access::Write => (Permission::Write, Vec::new()),
+        Access::ReadOnly(why) => (Permission::Read, vec![why.clone()]),
+    };
+    let usual = || vec![Rule { target: workspace.root.clone(), permission, recursive: true }];
+    let scope = Scope { allow: asked.unwrap_or_else(usual), deny: Vec::new() };
+    let own = shared.dirs.own().into_iter().map(Path::to_path_buf);
+    (scope.with_deny(own), notes)
+}

@@ -1,0 +1,68 @@
+//! ListPolicy: every rule in force, in the order in which they count.
+
+use crate::config::settings::WorkspaceSettings;
+use crate::host::rules;
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Action, Event, Pattern, PolicyRule, Refusal};
+use crate::run::policy::in_force;
+use crate::store::StoredRule;
+
+/// What the program does where no rule and no answer speaks, as it is listed.
+const DEFAULTS: [(&str, &str, Action); 9] = [
+    ("Bash+network", "*", Action::Ask),
+    ("Bash+git", "*", Action::Ask),
+    ("Bash+outside", "*", Action::Ask),
+    ("Read, Glob, Grep", "(outside the scope)", Action::Ask),
+    ("Write, Edit", "(outside the scope)", Action::Ask),
+    ("Write+git, Edit+git", "(hooks and configuration of git)", Action::Ask),
+    ("Write+outside, Edit+outside", "(directories on PATH)", Action::Ask),
+    ("RestorePod", "(a peer)", Action::Ask),
+    ("*", "*", Action::Allow),
+];
+
+pub(crate) struct ListPolicy;
+
+impl Verb for ListPolicy {
+    const WHO: Who = Who::Person;
+
+    /// Those that bind one Pod, if one is addressed.
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let shared = &cx.shared;
+        let mut stored = shared.store.policy().await?;
+        let mut all = vec![listed("*", "(secrets of this machine)", Action::Deny, "the program")];
+        let user = &shared.settings.permissions;
+        let file = shared.dirs.config.join("config.toml").display().to_string();
+        all.extend(user.rule.iter().map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
+        if cx.to.is_some() {
+            let pod = cx.pod()?;
+            let root = pod.info.borrow().workspace.clone();
+            let at = root.clone();
+            let says = cx.files(&root, move || WorkspaceSettings::load(&at)).await?;
+            let file = root.join(".yoi/config.toml").display().to_string();
+            all.extend(says.rules.iter().map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
+            stored = in_force(&pod.name, &rules::lineage(shared, &pod.name), stored);
+        }
+        all.extend(stored.into_iter().map(answer_listed));
+        if let Some(action) = user.default {
+            all.push(listed("*", "*", action, &format!("`default` in {file}")));
+        }
+        let defaults = DEFAULTS.iter();
+        all.extend(defaults.map(|(tool, text, action)| listed(tool, text, *action, "the program")));
+        Ok(Event::Policy { rules: all })
+    }
+}
+
+fn listed(tool: &str, pattern: &str, action: Action, source: &str) -> PolicyRule {
+    let pattern = Pattern { tool: tool.into(), pattern: pattern.into() };
+    PolicyRule { id: None, pod: None, tree: false, pattern, action, source: source.into() }
+}
+
+fn answer_listed(rule: StoredRule) -> PolicyRule {
+    let source = if rule.tree {
+        format!("your answer for {} and everything below it", rule.pod)
+    } else {
+        format!("your answer for {}", rule.pod)
+    };
+    let StoredRule { id, pod, tree, pattern, action } = rule;
+    PolicyRule { id: Some(id), pod: Some(pod), tree, pattern, action, source }
+}

@@ -1,0 +1,37 @@
+//! Reclaim: a person takes back what a Pod lent around a path.
+
+use crate::host::paths::absolute;
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Event, Lent, Refusal};
+use crate::scope::{Permission, Rule};
+use std::path::PathBuf;
+
+pub(crate) struct Reclaim {
+    pub(crate) path: PathBuf,
+}
+
+impl Verb for Reclaim {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let owner = cx.pod()?.name;
+        let region = Rule::new(absolute(&cx, &self.path).await?, Permission::Write);
+        crate::crash_point!("reclaim-asked");
+        let loans = cx.family(move |family| {
+            let back = family.table.reclaim(&owner.key(), &region);
+            let lent = back.into_iter().filter_map(|lease| {
+                Some(Lent { to: family.name_of(&lease.borrower)?, rule: lease.rule })
+            });
+            let lent: Vec<Lent> = lent.collect();
+            if lent.is_empty() {
+                let text = format!("`{owner}` has lent nothing at {}", region.target.display());
+                return Err(Refusal::invalid(text));
+            }
+            family.must_be_unused();
+            Ok(lent)
+        });
+        let loans = loans.await?;
+        crate::crash_point!("reclaim-stored");
+        Ok(Event::Reclaimed { loans })
+    }
+}

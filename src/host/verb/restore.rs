@@ -1,0 +1,342 @@
+//! Restore: stopped Pods come back, each with what was stored with it; a plan says beforehand what
+//! that means now.
+
+use crate::host::authority;
+use crate::host::pod::{Handle, tail};
+use crate::host::supervisor::{Doing, Family, Mark};
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// How many logs are looked at side by side.
+const SIDE_BY_SIDE: usize = 32;
+
+/// Bring the addressed Pod back, with `tree` everything below it, too; with `plan` only say what
+/// that would do.
+pub(crate) struct Restore {
+    pub(crate) tree: bool,
+    pub(crate) plan: bool,
+}
+
+impl Verb for Restore {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let first = cx.pod()?;
+        let (name, tree) = (first.name.clone(), self.tree);
+        let mut steps = cx.family(move |family| Ok(find(family, &name, tree))).await?;
+        look(&cx, &mut steps).await;
+        if self.plan {
+            let steps = cx.family(move |family| Ok(foresee(family, steps))).await?;
+            let steps = steps.into_iter().map(|step| step.plan).collect();
+            return Ok(Event::Plan { steps, done: false });
+        }
+        possible(&steps)?;
+        bring(&cx, &mut steps).await?;
+        possible(&steps)?;
+        let steps = steps.into_iter().map(|step| step.plan).collect();
+        Ok(Event::Plan { steps, done: true })
+    }
+}
+
+/// Whether the first Pod, which is the one that was asked for, can come back.
+fn possible(steps: &[Step]) -> Result<(), Refusal> {
+    match steps.first().map(|step| &step.plan) {
+        Some(PlanStep { name, what: Restoring::Impossible, notes }) => {
+            Err(not_restorable(name, &notes.join(" · ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same verb as a Pod's own socket and the tools have it: one Pod, by its name, and a reply of
+/// its own. The name is free text: what it names may not exist.
+pub(crate) struct RestoreByName {
+    pub(crate) name: String,
+}
+
+impl Verb for RestoreByName {
+    const WHO: Who = Who::Itself;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let missing = || Refusal::invalid(crate::tools::pods::missing(&self.name));
+        let name = PodName::parse(&self.name).map_err(|_| missing())?;
+        if let Some(by) = &cx.by {
+            authority::must_see(&cx.shared, by, &name)?;
+        }
+        if let Some(row) = cx.shared.damaged_row(&name) {
+            let why = format!("its record is damaged ({})", row.reason);
+            return Err(not_restorable(&name, &why));
+        }
+        let handle = cx.shared.pod(&name).ok_or_else(missing)?;
+        let named = handle.name.clone();
+        let mut steps = cx.family(move |family| Ok(find(family, &named, false))).await?;
+        steps.truncate(1);
+        look(&cx, &mut steps).await;
+        bring(&cx, &mut steps).await?;
+        let Some(step) = steps.pop() else { return Err(missing()) };
+        if step.plan.what == Restoring::AlreadyLive {
+            return Ok(already_live(&cx, &handle));
+        }
+        step.reply.ok_or_else(|| not_restorable(&handle.name, &step.plan.notes.join(" · ")))
+    }
+}
+
+fn already_live(cx: &Cx, handle: &Handle) -> Event {
+    let status = cx.shared.status(&handle.info.borrow());
+    let socket = cx.shared.dirs.socket(handle.name.as_str());
+    Event::PodRestored {
+        result: json!({
+            "action": "already_live", "pod_name": handle.name,
+            "socket_path": socket, "status": status,
+        }),
+    }
+}
+
+/// One Pod on its way back.
+struct Step {
+    pod: Handle,
+    plan: PlanStep,
+    /// What the Pod itself says when it is live.
+    reply: Option<Event>,
+}
+
+impl Step {
+    fn new(pod: Handle, what: Restoring, note: Option<String>) -> Self {
+        let (name, notes) = (pod.name.clone(), note.into_iter().collect());
+        Self { pod, plan: PlanStep { name, what, notes }, reply: None }
+    }
+
+    /// Whether it is to come back.
+    fn comes(&self) -> bool {
+        matches!(self.plan.what, Restoring::Idle | Restoring::Paused)
+    }
+
+    fn fails(&mut self, why: String) {
+        self.plan.what = Restoring::Impossible;
+        self.plan.notes.push(why);
+    }
+}
+
+/// What this is about, parents first, in the order in which it happens.
+fn find(family: &mut Family, first: &PodName, tree: bool) -> Vec<Step> {
+    let mut keys = vec![first.key()];
+    keys.extend(family.table.below(&first.key()));
+    let mut steps = Vec::new();
+    for (n, key) in keys.iter().enumerate() {
+        let Some(pod) = family.name_of(key).and_then(|name| family.shared.pod(&name)) else {
+            continue;
+        };
+        let busy = family.must_not_be_stopping(&pod.name);
+        let busy = busy.and_then(|()| family.must_not_be_starting(&pod.name)).err();
+        let live = family.table.is_live(key);
+        let failed = live && pod.info.borrow().state == State::Failed;
+        let (what, note) = match busy {
+            _ if n > 0 && !tree && !live => (Restoring::StaysStopped, None),
+            Some(refusal) => (Restoring::Impossible, Some(refusal.message)),
+            None if live && !(failed && n == 0) => (Restoring::AlreadyLive, None),
+            None => (Restoring::Idle, None),
+        };
+        steps.push(Step::new(pod, what, note));
+    }
+    steps
+}
+
+/// Looks at the directory and at the log of each Pod that is to come back.
+async fn look(cx: &Cx, steps: &mut [Step]) {
+    let mut dirs: BTreeMap<PathBuf, Result<bool, Refusal>> = BTreeMap::new();
+    for step in steps.iter().filter(|step| step.comes()) {
+        dirs.insert(step.pod.info.borrow().cwd.clone(), Ok(false));
+    }
+    let asked = dirs.into_keys().map(|dir| async move {
+        let at = dir.clone();
+        let there = cx.files(&dir, move || at.is_dir()).await;
+        (dir, there)
+    });
+    let dirs: BTreeMap<_, _> = join_all(asked).await.into_iter().collect();
+    let looking = steps.iter_mut().filter(|step| step.comes()).map(|step| {
+        let dir = step.pod.info.borrow().cwd.clone();
+        let there = dirs.get(&dir).cloned();
+        async move {
+            match there {
+                Some(Ok(true)) => look_back(step).await,
+                Some(Err(refusal)) => step.fails(refusal.message),
+                Some(Ok(false)) | None => {
+                    step.fails(format!("its directory {} is not there", dir.display()));
+                }
+            }
+        }
+    });
+    futures_util::stream::iter(looking).for_each_concurrent(SIDE_BY_SIDE, |look| look).await;
+}
+
+async fn look_back(step: &mut Step) {
+    match interrupted(&step.pod).await {
+        Ok(None) => {}
+        Ok(Some(notes)) => {
+            step.plan.what = Restoring::Paused;
+            step.plan.notes.extend(notes);
+        }
+        Err(refusal) => step.fails(refusal.message),
+    }
+}
+
+/// How a run was interrupted, and which calls of it are not repeated; `None` when none was.
+async fn interrupted(pod: &Handle) -> Result<Option<Vec<String>>, Refusal> {
+    let gone = || Refusal::internal(format!("pod `{}` is gone", pod.name));
+    let view = pod.look().await.ok_or_else(gone)?;
+    let Some(segment) = view.segment else { return Ok(None) };
+    let look = move || {
+        let Some(why) = tail::read(&view.files, segment)?.interrupted else { return Ok(None) };
+        let calls = tail::open_calls(&view.files, segment)?;
+        let cut = calls.iter().map(|call| format!("{call} was cut off and is not repeated"));
+        Ok::<_, String>(Some(std::iter::once(why).chain(cut).collect()))
+    };
+    tokio::task::spawn_blocking(look).await?.map_err(Refusal::internal)
+}
+
+/// What each Pod would hold; nothing is changed.
+fn foresee(family: &mut Family, mut steps: Vec<Step>) -> Vec<Step> {
+    let before = family.table.savepoint();
+    for step in steps.iter_mut().filter(|step| step.comes()) {
+        let key = step.pod.name.key();
+        family.table.go_live(&key);
+        let mut notes = family.scope_notes(&key);
+        notes.append(&mut step.plan.notes);
+        step.plan.notes = notes;
+    }
+    family.table.roll_back(before);
+    steps
+}
+
+/// Brings Pods back: in one transaction, or where that is refused each in its own.
+async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
+    let coming: Vec<usize> = (0..steps.len()).filter(|n| steps[*n].comes()).collect();
+    if coming.is_empty() {
+        return Ok(());
+    }
+    let mut marks = Vec::new();
+    match enter(cx, steps, &coming).await {
+        Ok(entered) => marks.push(entered),
+        Err(refusal) if coming.len() == 1 => steps[coming[0]].fails(refusal.message),
+        Err(_) => {
+            for n in &coming {
+                match enter(cx, steps, &[*n]).await {
+                    Ok(entered) => marks.push(entered),
+                    Err(refusal) => steps[*n].fails(refusal.message),
+                }
+                if !steps[0].comes() {
+                    // What is below it is not brought back without it.
+                    return Ok(());
+                }
+            }
+        }
+    }
+    crate::crash_point!("restore-stored");
+    let live = steps.iter_mut().filter(|step| step.comes()).map(|step| async move {
+        match step.pod.live(Vec::new()).await {
+            Ok(reply) => step.is_live(reply),
+            Err(refusal) => return Some((step, refusal)),
+        }
+        None
+    });
+    let failed: Vec<_> = join_all(live).await.into_iter().flatten().collect();
+    crate::crash_point!("restore-live");
+    for (step, refusal) in failed {
+        take_back(cx, &step.pod).await?;
+        step.fails(refusal.message);
+    }
+    Ok(())
+}
+
+impl Step {
+    fn is_live(&mut self, reply: Event) {
+        self.plan.what = match self.pod.info.borrow().state {
+            State::Paused => Restoring::Paused,
+            _ => Restoring::Idle,
+        };
+        self.reply = Some(reply);
+    }
+}
+
+/// Makes these live in the store, with what they hold; the notes say where they read only.
+async fn enter(cx: &Cx, steps: &mut [Step], which: &[usize]) -> Result<Vec<Mark>, Refusal> {
+    let names: Vec<PodName> = which.iter().map(|n| steps[*n].pod.name.clone()).collect();
+    let entered = cx.family(move |family| {
+        let mut refused: BTreeMap<usize, String> = BTreeMap::new();
+        let mut enter = Vec::new();
+        let mut room: BTreeMap<String, usize> = BTreeMap::new();
+        for (n, name) in names.iter().enumerate() {
+            family.must_not_be_stopping(name)?;
+            match has_room(family, name, &mut room) {
+                Ok(()) => enter.push(name.clone()),
+                Err(refusal) => drop(refused.insert(n, refusal.message)),
+            }
+        }
+        family.go_live(&enter);
+        let notes: Vec<Vec<String>> =
+            names.iter().map(|name| family.scope_notes(&name.key())).collect();
+        let marks: Vec<Mark> =
+            enter.iter().map(|name| family.mark(&name.key(), Doing::Starting)).collect();
+        Ok((marks, notes, refused))
+    });
+    let (marks, notes, refused) = entered.await?;
+    for (at, n) in which.iter().enumerate() {
+        let step = &mut steps[*n];
+        match refused.get(&at) {
+            Some(why) => step.fails(why.clone()),
+            None => drop(step.plan.notes.splice(0..0, notes[at].clone())),
+        }
+    }
+    Ok(marks)
+}
+
+/// A child counts among those that may be live below its root.
+fn has_room(
+    family: &Family,
+    name: &PodName,
+    room: &mut BTreeMap<String, usize>,
+) -> Result<(), Refusal> {
+    if family.is_live(name) {
+        return Ok(());
+    }
+    let Some(root) = family.table.above(&name.key()).pop() else { return Ok(()) };
+    let left = match room.get(&root) {
+        Some(left) if *left > 0 => *left,
+        _ => {
+            let root = family.name_of(&root).unwrap_or_else(|| name.clone());
+            let most = family.shared.settings.limits.live_children.get() as usize;
+            match room.get(&root.key()) {
+                None => family.room_below(&root)?,
+                Some(_) => {
+                    return Err(Refusal::invalid(format!(
+                        "{most} pods are live below `{root}` and limits.live_children is {most}; stop one first"
+                    )));
+                }
+            }
+        }
+    };
+    room.insert(root, left - 1);
+    Ok(())
+}
+
+/// A Pod that could not become live is stopped again, which its parent knows already.
+async fn take_back(cx: &Cx, pod: &Handle) -> Result<(), Refusal> {
+    let (name, parent) = (pod.name.clone(), pod.info.borrow().parent.clone());
+    let by = parent.clone();
+    let stopped = cx.family(move |family| {
+        family.stop(std::slice::from_ref(&name), by.as_ref());
+        Ok(())
+    });
+    stopped.await?;
+    pod.stopped().await;
+    Ok(())
+}
+
+fn not_restorable(name: &PodName, why: &str) -> Refusal {
+    Refusal::invalid(format!("pod `{name}` cannot be restored: {why}"))
+}

@@ -1,0 +1,295 @@
+//! Spawn: a child of a live Pod. It is checked whole before anything happens, made in one
+//! transaction, listed when its first message is committed, and undone when that is refused.
+
+use crate::config::model_select::{ModelChoice, WantedModel};
+use crate::config::workspace::Workspace;
+use crate::host::paths::canonical;
+use crate::host::pod::life::Resolved;
+use crate::host::pod::{Birth, Handle, Parental};
+use crate::host::supervisor::{Family, unfinished};
+use crate::host::verb::create::{self, Plan};
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod};
+use crate::scope::{Rule, Scope};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a child may take to accept its first message.
+const FIRST_MESSAGE: Duration = Duration::from_secs(5);
+
+impl Verb for SpawnPod {
+    const WHO: Who = Who::Itself;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let parent = cx.pod()?;
+        let asked = Asked::read(&self, &parent.name, &cx).await?;
+        let checking = asked.clone();
+        let scope = cx.family(move |family| checking.check(family)).await?;
+        let parental = parent.parental().await?;
+        let plan = plan(&self, &parent.name, parental, scope, &cx).await?;
+        let created = cx.family(move |family| {
+            // What was true a moment ago may not be any more.
+            asked.check(family)?;
+            let (row, env) = (plan.row(asked.name), plan.env);
+            Ok(family.create(row, Birth::Child { env }))
+        });
+        let (child, _mark) = created.await?;
+        crate::crash_point!("spawn-stored");
+        if let Err(refusal) = first_message(&child, &parent.name, self.task).await {
+            crate::crash_point!("spawn-refused");
+            return Err(undo(&cx, &child, refusal).await);
+        }
+        crate::crash_point!("spawn-told");
+        list(&cx, &child).await?;
+        let info = Box::new(child.info.borrow().clone());
+        Ok(Event::Spawned { info, socket: cx.shared.dirs.socket(child.name.as_str()) })
+    }
+}
+
+/// What a call asks for, in the form that counts.
+#[derive(Clone)]
+struct Asked {
+    parent: PodName,
+    name: PodName,
+    rules: Vec<Rule>,
+}
+
+impl Asked {
+    async fn read(new: &SpawnPod, parent: &PodName, cx: &Cx) -> Result<Self, Refusal> {
+        let name = PodName::parse(&new.name).map_err(|e| Refusal::invalid(e.to_string()))?;
+        if name.key() == parent.key() {
+            let text = format!("spawned pod name `{name}` collides with spawner's own name");
+            return Err(Refusal::invalid(text));
+        }
+        let named = name.clone();
+        cx.family(move |family| must_be_free(family, &named)).await?;
+        if new.scope.is_empty() {
+            return Err(Refusal::invalid("scope must not be empty"));
+        }
+        let mut rules = Vec::new();
+        for rule in &new.scope {
+            let target = real_target(&rule.target, cx).await?;
+            rules.push(Rule { target, ..rule.clone() });
+        }
+        Ok(Self { parent: parent.clone(), name, rules })
+    }
+
+    /// Whether the parent may have this child now; the child's scope.
+    fn check(&self, family: &mut Family) -> Result<Scope, Refusal> {
+        let parent = family.live(&self.parent)?.name;
+        family.must_not_be_stopping(&parent)?;
+        must_be_free(family, &self.name)?;
+        for rule in &self.rules {
+            let lent = family.table.may_lend(&parent.key(), rule);
+            lent.map_err(|why| family.not_within(&parent, rule, &why))?;
+        }
+        within_limits(family, &parent)?;
+        Ok(family.table.child_scope(&parent.key(), self.rules.clone()))
+    }
+}
+
+fn must_be_free(family: &Family, name: &PodName) -> Result<(), Refusal> {
+    if family.is_free(name) {
+        return Ok(());
+    }
+    let text = format!(
+        "pod name `{name}` is already registered; take another name, or RestorePod if that one is yours and stopped"
+    );
+    Err(Refusal::invalid(text))
+}
+
+async fn real_target(target: &Path, cx: &Cx) -> Result<PathBuf, Refusal> {
+    if !target.is_absolute() {
+        let text = format!("scope.target must be absolute: {}", target.display());
+        return Err(Refusal::invalid(text));
+    }
+    let text = || format!("scope.target cannot be resolved: {}", target.display());
+    canonical(cx, target).await?.ok_or_else(|| Refusal::invalid(text()))
+}
+
+fn within_limits(family: &Family, parent: &PodName) -> Result<(), Refusal> {
+    let limits = &family.shared.settings.limits;
+    let above = family.table.above(&parent.key());
+    let depth = above.len() + 1;
+    if depth > limits.depth.get() as usize {
+        let text = format!(
+            "`{parent}` is {depth} deep already and limits.depth is {}; do it yourself or ask a pod above",
+            limits.depth
+        );
+        return Err(Refusal::invalid(text));
+    }
+    let root = above.last().and_then(|key| family.name_of(key));
+    family.room_below(root.as_ref().unwrap_or(parent)).map(drop)
+}
+
+/// Everything but the name.
+async fn plan(
+    new: &SpawnPod,
+    parent: &PodName,
+    parental: Parental,
+    scope: Scope,
+    cx: &Cx,
+) -> Result<Plan, Refusal> {
+    let cwd = match &new.cwd {
+        Some(asked) => asked_cwd(asked, &scope, cx).await?,
+        None => usual_cwd(&parental.cwd, &scope, cx).await?,
+    };
+    let resolved = child_config(new, parent, &parental, &cwd, cx).await?;
+    let workspace = if cwd.starts_with(&parental.workspace) {
+        parental.workspace
+    } else {
+        let (at, env) = (cwd.clone(), parental.env.clone());
+        let find = move || Workspace::of(&at, &env).map_or(at, |found| found.root);
+        cx.files(&cwd, find).await?
+    };
+    let (parent, env) = (Some(parent.clone()), parental.env);
+    Ok(Plan { parent, cwd, workspace, resolved, scope, env })
+}
+
+/// The directory that was asked for.
+async fn asked_cwd(asked: &Path, scope: &Scope, cx: &Cx) -> Result<PathBuf, Refusal> {
+    let refuse = |why: &str| Refusal::invalid(format!("cwd {}: {why}", asked.display()));
+    let real = canonical(cx, asked).await?.ok_or_else(|| refuse("it must be an absolute path"))?;
+    let dir = real.clone();
+    if !cx.files(&real, move || dir.is_dir()).await? {
+        return Err(refuse("it is no directory"));
+    }
+    if scope.permission(&real).is_none() {
+        return Err(refuse("it is not readable under the scope given to the child"));
+    }
+    Ok(real)
+}
+
+/// The parent's directory if the child may read there, else its first target that exists.
+async fn usual_cwd(parents: &Path, scope: &Scope, cx: &Cx) -> Result<PathBuf, Refusal> {
+    if scope.permission(parents).is_some() {
+        return Ok(parents.to_path_buf());
+    }
+    for rule in &scope.allow {
+        let (target, scope) = (rule.target.clone(), scope.clone());
+        let find = move || {
+            let mut dirs = target.ancestors();
+            let home = dirs.find(|dir| dir.is_dir() && scope.permission(dir).is_some());
+            home.map(Path::to_path_buf)
+        };
+        if let Some(home) = cx.files(&rule.target, find).await? {
+            return Ok(home);
+        }
+    }
+    let text = "no directory in scope is there to work in; create one, or pass cwd";
+    Err(Refusal::invalid(text))
+}
+
+async fn child_config(
+    new: &SpawnPod,
+    parent: &PodName,
+    parental: &Parental,
+    cwd: &Path,
+    cx: &Cx,
+) -> Result<Resolved, Refusal> {
+    let invalid = |text: String| Refusal::invalid(format!("invalid SpawnPod.profile: {text}"));
+    let profile = match new.profile.as_deref() {
+        Some("inherit") => None,
+        asked => create::profile(&cx.shared, asked).map_err(|refusal| invalid(refusal.message))?,
+    };
+    let mut resolved = parental.resolved.clone();
+    resolved.model = inherited(resolved.model.as_ref(), parent);
+    if let Some((name, profile)) = profile {
+        if let Some(spec) = profile.model {
+            let asked = Some(WantedModel::new(spec, format!("profile {name}")));
+            let (env, workspace) = (&parental.env, &parental.workspace);
+            let (model, _) = create::choose(cx, asked, env, cwd, workspace).await?;
+            resolved.model = model.map_err(invalid)?;
+        }
+        if let Some(max_turns) = profile.max_turns {
+            resolved.max_turns = max_turns.get();
+        }
+        resolved.instruction = profile.instruction.or(resolved.instruction);
+    }
+    if let Some(instruction) = &new.instruction {
+        resolved.instruction = Some(instruction.clone());
+    }
+    Ok(resolved)
+}
+
+/// A model as a child takes it over.
+fn inherited(choice: Option<&ModelChoice>, parent: &PodName) -> Option<ModelChoice> {
+    let mut choice = choice?.clone();
+    choice.why = format!("as {parent}");
+    Some(choice)
+}
+
+/// Makes the child live and gives it its task.
+async fn first_message(child: &Handle, parent: &PodName, task: String) -> Result<(), Refusal> {
+    let give = async {
+        child.live(Vec::new()).await?;
+        child.call_by(Some(parent.clone()), Method::say(task)).await
+    };
+    match tokio::time::timeout(FIRST_MESSAGE, give).await {
+        Ok(given) => given.map(drop),
+        Err(_) => Err(Refusal::internal("it did not accept its task in time")),
+    }
+}
+
+/// The child has its task: it is a Pod like every other one.
+async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
+    let listed = child.clone();
+    cx.family(move |family| {
+        family.list(&listed);
+        Ok(())
+    })
+    .await?;
+    child.listed().await;
+    // Where this fails the next start finds the task in its log.
+    let _ = cx.shared.store.settle(child.session).await;
+    Ok(())
+}
+
+/// Takes a child back that did not begin, and says why. One whose first message was committed all
+/// the same is kept, stopped.
+async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
+    child.let_go().await;
+    let name = &child.name;
+    if unfinished::has_task(&cx.shared, child.session).await {
+        return keep(cx, child, &refusal).await;
+    }
+    let removed = name.clone();
+    let removed = cx.family(move |family| {
+        family.remove(&removed);
+        Ok(())
+    });
+    let removed = removed.await;
+    crate::crash_point!("unspawn-stored");
+    // The parent reads of it in the answer.
+    child.stopped().await;
+    if removed.is_err() {
+        // Where the store cannot be written the child stays, listed, so that a person can end it.
+        let _ = list(cx, child).await;
+    } else {
+        // What of its session stays on the disk is tried again at the next start.
+        let _ = unfinished::delete(&cx.shared, child.session).await;
+    }
+    let text = format!("could not start pod `{name}`: {}; nothing is left of it", refusal.message);
+    Refusal::new(refusal.code, text)
+}
+
+async fn keep(cx: &Cx, child: &Handle, refusal: &Refusal) -> Refusal {
+    let name = child.name.clone();
+    let stopped = name.clone();
+    let parent = child.info.borrow().parent.clone();
+    let by = parent.clone();
+    let stopping = cx.family(move |family| {
+        family.stop(std::slice::from_ref(&stopped), by.as_ref());
+        Ok(())
+    });
+    if stopping.await.is_ok() {
+        child.stopped().await;
+    }
+    // It is in the store already; listing it cannot fail but at the end of the host.
+    let _ = list(cx, child).await;
+    let text = format!(
+        "pod `{name}` has its task but {}; it is stopped, RestorePod brings it back",
+        refusal.message
+    );
+    Refusal::new(ErrorCode::Internal, text)
+}

@@ -1,0 +1,19 @@
+//! HostStatus: what this host is.
+
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Event, Refusal};
+
+pub(crate) struct HostStatus;
+
+impl Verb for HostStatus {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        Ok(Event::Host {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            data_dir: cx.shared.dirs.data.clone(),
+            runtime_dir: cx.shared.dirs.runtime.clone(),
+        })
+    }
+}

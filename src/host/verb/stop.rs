@@ -1,0 +1,146 @@
+//! Stop: the runs halt side by side and within their time, then one transaction says that the Pods
+//! are stopped, that what they had on lease is back, and what their parents are told of it.
+
+use crate::host::pod::Handle;
+use crate::host::supervisor::{Doing, Family, Mark, done};
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Event, PodName, Refusal};
+use crate::store::ChildMail;
+use futures_util::future::join_all;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The asking side has its answer then in any case.
+const IN_ANY_CASE: Duration = Duration::from_millis(7500);
+
+/// Stop the addressed Pod; with `tree`, everything below it first.
+pub(crate) struct Stop {
+    pub(crate) tree: bool,
+}
+
+impl Verb for Stop {
+    const WHO: Who = Who::Above;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        stop(&cx, self.tree).await
+    }
+}
+
+/// The same verb as a Pod's own socket has it, with the reply that it has there.
+pub(crate) struct Shutdown;
+
+impl Verb for Shutdown {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        stop(&cx, false).await?;
+        Ok(done())
+    }
+}
+
+async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
+    let name = cx.pod()?.name;
+    let end = Instant::now() + IN_ANY_CASE;
+    let (handles, marks) = targets(cx, &name, tree, end).await?;
+    let leaving = Leaving::new(handles);
+    // A Pod that does not let go in time is stopped all the same; its run was ended.
+    let _ = tokio::time::timeout_at(end, join_all(leaving.pods.iter().map(Handle::let_go))).await;
+    let names: Vec<PodName> = leaving.pods.iter().map(|pod| pod.name.clone()).collect();
+    let by = cx.by.clone();
+    let stopped = cx.family(move |family| Ok(family.stop(&names, by.as_ref()))).await;
+    // Where it is refused they are not stopped: dropping `leaving` makes them take requests again.
+    let stopped = stopped?;
+    crate::crash_point!("stop-stored");
+    let pods = leaving.done();
+    let gone = |pod: &&Handle| stopped.were_live.contains(&pod.name.key());
+    join_all(pods.iter().filter(gone).map(Handle::stopped)).await;
+    drop(marks);
+    tell_parents(cx, stopped.told).await;
+    Ok(Event::PodsStopped { stopped: stopped.pods })
+}
+
+/// The Pods that are stopped, children before parents, each marked. A Pod that is being started is
+/// waited for.
+async fn targets(
+    cx: &Cx,
+    name: &PodName,
+    tree: bool,
+    end: Instant,
+) -> Result<(Vec<Handle>, Vec<Mark>), Refusal> {
+    loop {
+        let name = name.clone();
+        match cx.family(move |family| find(family, &name, tree)).await? {
+            Found::Ready(handles, marks) => return Ok((handles, marks)),
+            Found::Starting(name, mut gone) => {
+                // Its sender sends nothing: this ends when the mark does.
+                if tokio::time::timeout_at(end, gone.changed()).await.is_err() {
+                    let text = format!("pod `{name}` is being started; try again when it is");
+                    return Err(Refusal::invalid(text));
+                }
+            }
+        }
+    }
+}
+
+enum Found {
+    Ready(Vec<Handle>, Vec<Mark>),
+    Starting(String, watch::Receiver<()>),
+}
+
+fn find(family: &mut Family, name: &PodName, tree: bool) -> Result<Found, Refusal> {
+    let mut keys = if tree { family.table.below(&name.key()) } else { Vec::new() };
+    keys.reverse();
+    keys.push(name.key());
+    if let Some((key, gone)) = keys.iter().find_map(|key| Some((key, family.starting(key)?))) {
+        return Ok(Found::Starting(family.named(key), gone));
+    }
+    keys.retain(|key| family.table.is_live(key));
+    if keys.is_empty() {
+        let below = if tree { " and so is everything below it" } else { "" };
+        let text = format!("pod `{name}` is stopped already{below}");
+        return Err(Refusal::invalid(text));
+    }
+    let mut found = (Vec::new(), Vec::new());
+    for key in keys {
+        let handle = family.name_of(&key).and_then(|name| family.shared.pod(&name));
+        found.0.extend(handle);
+        found.1.push(family.mark(&key, Doing::Stopping));
+    }
+    Ok(Found::Ready(found.0, found.1))
+}
+
+/// What was stored for parents is handed to those that are there.
+async fn tell_parents(cx: &Cx, told: Vec<ChildMail>) {
+    let told = told.into_iter().filter(|told| !told.taken).filter_map(|told| {
+        let parent = cx.shared.pod(&told.parent)?;
+        Some(async move { parent.news(told.message).await })
+    });
+    crate::crash_point!("upward-stored");
+    join_all(told).await;
+}
+
+/// Pods that let go of their runs. Unless that is done they take requests again.
+struct Leaving {
+    pods: Vec<Handle>,
+}
+
+impl Leaving {
+    fn new(pods: Vec<Handle>) -> Self {
+        Self { pods }
+    }
+
+    fn done(mut self) -> Vec<Handle> {
+        std::mem::take(&mut self.pods)
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        // Without a runtime the host has ended, and the next one brings them back.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        for pod in std::mem::take(&mut self.pods) {
+            runtime.spawn(async move { pod.live(Vec::new()).await });
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Who: the Pods that may read or write a path.
+
+use crate::host::paths::absolute;
+use crate::host::supervisor::Family;
+use crate::host::verb::{Cx, Verb, Who};
+use crate::protocol::{Event, PathHolder, Refusal};
+use crate::scope::Permission;
+use std::path::{Path, PathBuf};
+
+pub(crate) struct WhoHolds {
+    pub(crate) path: PathBuf,
+}
+
+impl Verb for WhoHolds {
+    const WHO: Who = Who::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let path = absolute(&cx, &self.path).await?;
+        let holders = cx.family(move |family| Ok(holders(family, &path))).await?;
+        Ok(Event::Holders { holders })
+    }
+}
+
+fn holders(family: &Family, path: &Path) -> Vec<PathHolder> {
+    let mut holders = Vec::new();
+    for (key, holder) in family.table.holders().filter(|(_, holder)| holder.live) {
+        let held = family.table.held(key).permission(path);
+        let (Some(permission), Some(pod)) = (held, family.name_of(key)) else { continue };
+        let mut leases = family.table.borrowed_by(key);
+        let lease = leases.find(|l| l.rule.permission >= permission && l.rule.covers(path));
+        let lender = lease.and_then(|lease| family.name_of(&lease.lender));
+        holders.push((holder.created, PathHolder { pod, permission, lender }));
+    }
+    holders.sort_by_key(|(created, holder)| (holder.permission < Permission::Write, *created));
+    holders.into_iter().map(|(_, holder)| holder).collect()
+}
