@@ -48,7 +48,7 @@ pub fn held(data: &Path) -> Held {
     serde_json::from_str(&text).map_or(Held::Starting, Held::By)
 }
 
-/// Who can be reached for this data directory.
+/// The host of this data directory, if it can be reached.
 pub fn holder(data: &Path) -> Option<Holder> {
     match held(data) {
         Held::By(holder) => Some(holder),

@@ -17,9 +17,9 @@ pub struct PodApi {
 /// An order of a Pod.
 #[derive(Debug)]
 pub struct Request {
-    /// Who asks.
+    /// The Pod that asks.
     pub by: PodName,
-    /// Whom it concerns; `None` is the host.
+    /// The Pod that is asked; `None` is the host.
     pub pod: Option<PodName>,
     pub method: Method,
     pub answer: oneshot::Sender<Result<Event, Refusal>>,
@@ -31,7 +31,7 @@ impl PodApi {
         Self { me, requests }
     }
 
-    /// Whose handle it is.
+    /// The Pod that this handle belongs to.
     pub fn me(&self) -> &PodName {
         &self.me
     }

@@ -1,4 +1,5 @@
-//! The sockets: made private, replaced when they lie around, made anew when they vanish.
+//! The sockets: created private, replaced when an earlier host left one, created anew when they
+//! vanish.
 
 use crate::config::dirs::ConfigError;
 use crate::host::{Shared, host_connection, pod, pod_connection, supervisor};
@@ -51,7 +52,7 @@ pub(crate) fn close_pod(shared: &Shared, name: &PodName) {
     remove(&shared.dirs.socket(name.as_str()));
 }
 
-/// Removes what a killed host left: nobody listens there. What cannot be removed is replaced when
+/// Removes the sockets that a killed host left. What cannot be removed is replaced when
 /// its Pod is live.
 pub(crate) fn sweep(shared: &Shared) {
     for socket in shared.dirs.sockets() {
@@ -81,8 +82,8 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// The next connection of anybody but our own commands: these speak with their Pod through tools,
-/// within its policy. Running out of descriptors is no reason to stop listening: the next try
+/// The next connection. Commands that this host started are refused: they reach their Pod through
+/// tools, within its policy. Running out of descriptors is no reason to stop listening: the next try
 /// comes when the kernel reports the waiting connection again.
 async fn accept(listener: &UnixListener) -> Option<tokio::net::UnixStream> {
     loop {
