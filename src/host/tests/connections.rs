@@ -81,7 +81,11 @@ impl Raw {
     }
 
     async fn at(socket: &std::path::Path) -> Self {
-        let (reader, writer) = UnixStream::connect(socket).await.unwrap().into_split();
+        Self::over(UnixStream::connect(socket).await.unwrap())
+    }
+
+    fn over(stream: UnixStream) -> Self {
+        let (reader, writer) = stream.into_split();
         Self { lines: BufReader::new(reader).lines(), writer }
     }
 

@@ -13,6 +13,7 @@ use crate::scope::{Permission, Rule};
 use crate::store::Wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 
 const REQUESTS: usize = 1_000;
@@ -199,14 +200,19 @@ fn rule(target: std::path::PathBuf) -> Rule {
 async fn send_and_leave(bench: &Bench, request: &Incoming, to_pod: bool) {
     let mut request = request.clone();
     let socket = request.pod.as_ref().map(|pod| bench.host.shared.dirs.socket(pod.as_str()));
-    let mut raw = match socket.filter(|socket| to_pod && socket.exists()) {
-        Some(socket) => {
+    // A Pod that is being stopped takes no connection any more.
+    let pod = match socket.filter(|_| to_pod) {
+        Some(socket) => UnixStream::connect(socket).await.ok(),
+        None => None,
+    };
+    let mut raw = match pod {
+        Some(stream) => {
             request.pod = None;
-            Raw::at(&socket).await
+            Raw::over(stream)
         }
         None => Raw::at_host(bench).await,
     };
-    // A Pod that was stopped meanwhile has closed the connection.
+    // Or it has closed the connection meanwhile.
     let _ = raw.writer.write_all(&request.encode()).await;
 }
 
