@@ -9,6 +9,7 @@ pub mod frame;
 pub mod item;
 pub mod method;
 pub mod name;
+pub mod outcome;
 pub mod piece;
 pub mod reply;
 
@@ -23,6 +24,7 @@ pub use frame::{Frame, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
 pub use item::{Content, Item, RequestConfig, Role, flatten};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
+pub use outcome::{CANCELLED, RunOutcome};
 pub use piece::{ByteRange, LineShape, MAX_PIECE, TextSpan};
 pub use reply::{
     Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, Restoring,

@@ -4,8 +4,8 @@
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunResult, Segment, SegmentId,
-    SessionId, SystemItem, Trigger, TurnResult,
+    Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunOutcome, RunResult, Segment,
+    SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
 use crate::session::{Files, LogError};
 use crate::store::{MailboxMessage, Store};
@@ -401,30 +401,28 @@ impl Run {
     }
 
     async fn close(&mut self, end: End) -> End {
-        let result = if matches!(end, End::LimitReached) { "limit_reached" } else { "finished" };
-        let fact = Fact::RunCompleted { interrupted: false, result: result.into() };
+        let (outcome, result) = match end {
+            End::LimitReached => (RunOutcome::LimitReached, RunResult::LimitReached),
+            _ => (RunOutcome::Finished, RunResult::Finished),
+        };
         crate::crash_point!("run-ending");
-        let entry = match self.commit_end(fact).await {
+        let entry = match self.commit_end(outcome).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
             Err(Stopped::Halted) => None,
             Ok(entry) => entry,
         };
         crate::crash_point!("run-ended");
-        let result = match end {
-            End::LimitReached => RunResult::LimitReached,
-            _ => RunResult::Finished,
-        };
         self.publish(Event::RunEnd { result, entry }).await;
         end
     }
 
     async fn failed(&mut self, refusal: Refusal) -> End {
-        let fact = Fact::RunErrored { interrupted: false, message: refusal.message.clone() };
+        let outcome = RunOutcome::Failed(&refusal.message);
         let entry = if refusal.code == ErrorCode::Internal {
             None
         } else {
             // When the log fails now, the first failure is still the one to report.
-            self.commit_end(fact).await.unwrap_or_default()
+            self.commit_end(outcome).await.unwrap_or_default()
         };
         self.publish(refusal.clone().into()).await;
         self.publish(Event::RunEnd { result: RunResult::Failed, entry }).await;
@@ -432,9 +430,9 @@ impl Run {
     }
 
     /// Commits the entry that ends the run, behind the count of its turns, and returns its id.
-    async fn commit_end(&mut self, fact: Fact) -> Result<Option<EntryId>, Stopped> {
+    async fn commit_end(&mut self, outcome: RunOutcome<'_>) -> Result<Option<EntryId>, Stopped> {
         let turn_count = self.mind.state.turn_count;
-        let end = Entry::new(fact);
+        let end = outcome.entry();
         let id = end.id;
         self.commit(vec![Entry::new(Fact::TurnEnd { turn_count }), end]).await?;
         Ok(id)

@@ -47,6 +47,8 @@ pub struct Limits {
     pub depth: NonZeroU32,
     /// How many Pods below one that a person made may be live at once.
     pub live_children: NonZeroU32,
+    /// How many messages may wait in the mailbox of one Pod. What children tell is not counted.
+    pub mailbox: NonZeroU32,
 }
 
 /// A name for how Pods are made.
@@ -145,6 +147,7 @@ impl Default for Limits {
             max_turns: const { count(200) },
             depth: const { count(4) },
             live_children: const { count(16) },
+            mailbox: const { count(1000) },
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::host::splice::LogRange;
 use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
 use crate::protocol::{
-    Alert, Entry, ErrorCode, Event, Fact, InFlight, Item, PodName, RewindSummary, RunResult,
-    Segment,
+    Alert, CANCELLED, Entry, ErrorCode, Event, Fact, InFlight, Item, PodName, RewindSummary,
+    RunResult, Segment,
 };
 use crate::session::Cut;
 use bytes::Bytes;
@@ -71,7 +71,7 @@ impl Classic {
         match event {
             Event::RunEnd { result: RunResult::Failed, .. } => Self::Nothing,
             Event::RunEnd { result: RunResult::Cancelled, .. } => {
-                line(&Event::Error { code: ErrorCode::Internal, message: "Cancelled".into() })
+                line(&Event::Error { code: ErrorCode::Internal, message: CANCELLED.into() })
             }
             Event::RunEnd { result, .. } => line(&Event::RunEnd { result: *result, entry: None }),
             event if event.is_classic() => Self::Same,

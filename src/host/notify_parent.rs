@@ -3,6 +3,7 @@
 //! what was sent is not sent again.
 
 use crate::host::Shared;
+use crate::protocol::RunOutcome;
 use crate::protocol::event::Line;
 use crate::protocol::{
     ApprovalRequest, Entry, EntryId, Fact, LastRun, PodEvent, PodName, SessionId, now_ms,
@@ -60,18 +61,15 @@ async fn put(shared: &Shared, parent: &PodName, mail: MailboxMessage) {
 async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
     let known = row.last_run.as_ref().map(|run| run.entry);
     let Some(entry) = end.id.filter(|id| known != Some(*id)) else { return };
-    let (result, error) = match &end.fact {
-        Fact::RunCompleted { result, .. } => (result.clone(), None),
-        Fact::RunErrored { interrupted: false, message } => {
-            ("failed".into(), Some(message.clone()))
-        }
-        Fact::RunErrored { interrupted: true, message } if message == "Cancelled" => {
-            ("cancelled".into(), None)
-        }
+    let Some(outcome) = RunOutcome::of(&end.fact) else { return };
+    let (result, error) = match (outcome, outcome.result()) {
+        (RunOutcome::Failed(message), Some(result)) => (result.word(), Some(message.to_owned())),
+        (_, Some(result)) => (result.word(), None),
+        (RunOutcome::Other(word), None) => (word, None),
         // One that was cut off has not ended: it can go on.
-        _ => return,
+        (_, None) => return,
     };
-    let last = LastRun { entry, result, error, at: end.ts };
+    let last = LastRun { entry, result: result.to_owned(), error, at: end.ts };
     // Only shown; the log says it, too.
     let _ = shared.store.set_last_run(&row.name, &last).await;
     row.last_run = Some(last);

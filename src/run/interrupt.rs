@@ -1,7 +1,7 @@
 //! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{Entry, EntryId, Event, Fact, RunResult, Segment};
+use crate::protocol::{Entry, EntryId, Event, RunOutcome, RunResult, Segment};
 use crate::run::{End, Run, Stopped};
 use serde_json::json;
 use tokio::sync::watch;
@@ -39,12 +39,8 @@ impl Run {
         if let Some((from, input)) = first.filter(|_| halt.is_a_persons() && !self.acted) {
             return self.roll_back(from, input).await;
         }
-        let fact = if cancel {
-            Fact::RunErrored { interrupted: true, message: "Cancelled".into() }
-        } else {
-            Fact::RunCompleted { interrupted: true, result: "paused".into() }
-        };
-        let entry = match self.commit_end(fact).await {
+        let outcome = if cancel { RunOutcome::Cancelled } else { RunOutcome::Paused };
+        let entry = match self.commit_end(outcome).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
             Err(Stopped::Halted) => None,
             Ok(entry) => entry,

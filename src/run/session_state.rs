@@ -63,9 +63,9 @@ async fn reopen(
     }
     // Everything up to here is durable and may be shown.
     let _ = out.send(RunEvent::Rotated { segment, end }).await;
-    let taken: Vec<String> = state.taken.iter().cloned().collect();
-    // Rows whose id the log holds were delivered; the mark was lost with the last host.
-    let _ = setup.store.take_mail(&setup.pod, taken).await;
+    // Rows whose id the log holds were delivered; the mark was lost with the last host. Where this
+    // fails, it is done when the log is opened next.
+    let _ = setup.store.settle_mail(&setup.pod, state.taken.clone()).await;
     let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
     let system = state.system_prompt.clone().unwrap_or_default();
     Ok(SessionState {

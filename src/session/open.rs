@@ -5,6 +5,7 @@ use crate::disk::{Appender, DiskError};
 use crate::protocol::entry::{Entry, Fact, domain};
 use crate::protocol::item::{Item, Role};
 use crate::protocol::name::EntryId;
+use crate::protocol::outcome::RunOutcome;
 use crate::session::line::{Backward, Forward, Head, decode};
 use crate::session::partial::{self, Left, Partial, Section};
 use crate::session::{LogError, journal, rollback};
@@ -58,7 +59,7 @@ fn closing(left: Option<Left>, last_ts: u64) -> Vec<Entry> {
     let at = written.max(last_ts);
     let mut entries: Vec<Entry> = sections.into_iter().map(partial_item).collect();
     entries.push(Entry::extension(domain::CUT, json!({ "at": at })));
-    entries.push(Entry::new(Fact::RunErrored { interrupted: true, message: CUT_OFF.into() }));
+    entries.push(RunOutcome::CutOff(CUT_OFF).entry());
     entries
 }
 

@@ -7,6 +7,11 @@ use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Rows of taken messages that are kept for each Pod, so that a repeated one is known. The log knows
+/// the ids of older ones.
+const KEPT_TAKEN: i64 = 1024;
 
 /// A piece of mail.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +81,43 @@ impl Store {
             Ok(())
         };
         self.writer.run("write to", take).await
+    }
+
+    /// How many messages wait in a Pod's box.
+    pub async fn waiting_mail(&self, pod: &PodName) -> Result<u64, StoreError> {
+        let key = pod.key();
+        let count = move |db: &Connection| {
+            let sql = "SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0";
+            let count: i64 = db.query_row(sql, [key], |row| row.get(0))?;
+            Ok(u64::try_from(count).unwrap_or(0))
+        };
+        self.reader.run("read", count).await
+    }
+
+    /// Marks what waits although the log holds its id, and deletes old rows that were taken: of
+    /// each Pod the newest [`KEPT_TAKEN`] stay.
+    pub async fn settle_mail(
+        &self,
+        pod: &PodName,
+        in_log: BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        let key = pod.key();
+        let settle = move |db: &Connection| {
+            let sql = "SELECT id FROM mail WHERE pod = ?1 AND taken = 0";
+            let mut statement = db.prepare(sql)?;
+            let waiting = statement.query_map([&key], |row| row.get::<_, String>(0))?;
+            for id in waiting.collect::<Result<Vec<_>, _>>()? {
+                if in_log.contains(&id) {
+                    end(db, &key, &id)?;
+                }
+            }
+            let sql = "DELETE FROM mail WHERE pod = ?1 AND taken = 1 AND place <=
+                (SELECT place FROM mail WHERE pod = ?1 AND taken = 1
+                 ORDER BY place DESC LIMIT 1 OFFSET ?2)";
+            db.execute(sql, params![key, KEPT_TAKEN])?;
+            Ok(())
+        };
+        self.writer.run("write to", settle).await
     }
 
     /// Takes mail out of the box for good. Returns whether it waited there.

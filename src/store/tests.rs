@@ -550,3 +550,20 @@ async fn a_reading_position_is_kept_for_each_pair() {
     assert_eq!(store.cursor(&name("alice"), &name("kid")).await.unwrap(), Some(two));
     assert_eq!(store.cursor(&name("kid"), &name("alice")).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn rows_of_taken_messages_do_not_grow_for_ever_and_a_repeated_one_is_known() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let a = name("a");
+    store.create_pod(pod("a")).await.unwrap();
+    for n in 0..1100 {
+        store.add_mail(&a, mail(&n.to_string(), "x")).await.unwrap();
+    }
+    let in_log = (0..1099).map(|n| n.to_string()).collect();
+    store.settle_mail(&a, in_log).await.unwrap();
+    let waiting: Vec<String> = store.mail(&a).await.unwrap().into_iter().map(|m| m.id).collect();
+    assert_eq!(waiting, ["1099"]);
+    assert!(!store.add_mail(&a, mail("1098", "x")).await.unwrap(), "the newest are known");
+    assert!(store.add_mail(&a, mail("0", "x")).await.unwrap(), "the oldest row is gone");
+}

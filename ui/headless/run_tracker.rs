@@ -1,7 +1,7 @@
 //! What the events of one Pod say about its runs: which input began, and how it ended.
 
 use crate::headless::exit::{Exit, Failure};
-use yoi::protocol::{Entry, EntryId, ErrorCode, Event, Fact, RunResult};
+use yoi::protocol::{Entry, EntryId, Event, Fact, RunOutcome, RunResult};
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl RunTracker {
             Event::RunEnd { result, .. } => {
                 self.seen.push(Mark::End(End { exit: (*result).into(), why: said(*result) }));
             }
-            Event::Error { code, message } => self.seen.push(Mark::End(failed(*code, message))),
+            Event::Error { message, .. } => self.seen.push(Mark::End(failed(message))),
             _ => {}
         }
     }
@@ -89,18 +89,14 @@ impl RunTracker {
         self.tail = true;
         for entry in entries {
             self.note_entry(entry);
-            match &entry.fact {
-                Fact::RunCompleted { result, .. } => {
-                    let exit =
-                        if result == "finished" { Exit::Finished } else { Exit::StoppedShort };
-                    self.seen.push(Mark::End(End { exit, why: None }));
-                }
-                Fact::RunErrored { interrupted, message } => {
-                    let exit = if *interrupted { Exit::StoppedShort } else { Exit::Failed };
-                    self.seen.push(Mark::End(End { exit, why: Some(message.clone()) }));
-                }
-                _ => {}
-            }
+            let (exit, why) = match RunOutcome::of(&entry.fact) {
+                None | Some(RunOutcome::RolledBack) => continue,
+                Some(RunOutcome::Finished) => (Exit::Finished, None),
+                Some(RunOutcome::Failed(why)) => (Exit::Failed, Some(why.to_owned())),
+                Some(RunOutcome::CutOff(why)) => (Exit::StoppedShort, Some(why.to_owned())),
+                Some(outcome) => (Exit::StoppedShort, outcome.result().and_then(said)),
+            };
+            self.seen.push(Mark::End(End { exit, why }));
         }
     }
 
@@ -148,15 +144,14 @@ fn said(result: RunResult) -> Option<String> {
     Some(why.to_owned())
 }
 
-fn failed(code: ErrorCode, message: &str) -> End {
-    let cancelled = code == ErrorCode::Internal && message == "Cancelled";
-    let exit = if cancelled { Exit::StoppedShort } else { Exit::Failed };
-    End { exit, why: Some(message.to_owned()) }
+fn failed(message: &str) -> End {
+    End { exit: Exit::Failed, why: Some(message.to_owned()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use yoi::protocol::ErrorCode;
 
     fn input() -> Entry {
         Entry::new(Fact::UserInput { segments: vec![], taken: None, from: None })

@@ -105,12 +105,28 @@ impl Pod {
         kind: MailboxKind,
         payload: serde_json::Value,
     ) -> Result<MailboxMessage, Refusal> {
+        self.mailbox_must_have_room().await?;
         let id = uuid::Uuid::now_v7().to_string();
         let row = MailboxMessage { id, kind, payload, created: crate::protocol::now_ms() };
         let stored = self.shared.store.add_mail(&self.row.name, row.clone()).await;
         stored.map_err(|e| Refusal::internal(e.to_string()))?;
         crate::crash_point!("mail-stored");
         Ok(row)
+    }
+
+    /// Messages of people and Pods are bounded; what a child tells is a fact and always stored.
+    async fn mailbox_must_have_room(&self) -> Result<(), Refusal> {
+        let waiting = self.shared.store.waiting_mail(&self.row.name).await;
+        let waiting = waiting.map_err(|e| Refusal::internal(e.to_string()))?;
+        let limit = self.shared.settings.limits.mailbox;
+        if waiting < u64::from(limit.get()) {
+            return Ok(());
+        }
+        let name = &self.row.name;
+        Err(Refusal::invalid(format!(
+            "{waiting} messages wait for pod `{name}` and limits.mailbox is {limit}; try again when \
+             it has taken some, or drop some from its queue"
+        )))
     }
 
     /// Something for the inbox that is no queued input: a running turn takes it before its next

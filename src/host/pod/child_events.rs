@@ -2,18 +2,13 @@
 
 use crate::host::notify_parent;
 use crate::host::pod::Pod;
-use crate::protocol::entry::domain;
-use crate::protocol::{Entry, Fact, LastRun, PodEvent, State};
+use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult, State};
 use crate::run::End;
 use crate::store::{MailboxKind, MailboxMessage};
 
 /// Whether this entry is the one that ends a run.
 pub(super) fn ends_run(fact: &Fact) -> bool {
-    match fact {
-        Fact::RunCompleted { .. } | Fact::RunErrored { .. } => true,
-        Fact::Extension { domain, .. } => domain == domain::ROLLED_BACK,
-        _ => false,
-    }
+    RunOutcome::of(fact).is_some()
 }
 
 /// What waits in the mailbox of a Pod that has just come back, which wakes nobody, and the way on.
@@ -41,13 +36,11 @@ impl Pod {
     /// missing when the log itself failed.
     pub(super) async fn run_is_over(&mut self, end: &End, entry: Option<Entry>) {
         let Some((result, error)) = outcome(end) else { return };
-        let failed = || {
-            let message = error.clone().unwrap_or_default();
-            Entry::new(Fact::RunErrored { interrupted: false, message })
-        };
+        let failed = || RunOutcome::Failed(error.as_deref().unwrap_or_default()).entry();
         let entry = entry.unwrap_or_else(failed);
         let Some(id) = entry.id else { return };
-        let last = LastRun { entry: id, result: result.into(), error: error.clone(), at: entry.ts };
+        let last =
+            LastRun { entry: id, result: result.word().into(), error: error.clone(), at: entry.ts };
         // Only shown, and in the log as well.
         let _ = self.shared.store.set_last_run(&self.row.name, &last).await;
         self.row.last_run = Some(last.clone());
@@ -75,14 +68,14 @@ impl Pod {
 }
 
 /// The word for an end and what went wrong; `None` for what was no run.
-fn outcome(end: &End) -> Option<(&'static str, Option<String>)> {
+fn outcome(end: &End) -> Option<(RunResult, Option<String>)> {
     match end {
-        End::Finished => Some(("finished", None)),
-        End::Paused => Some(("paused", None)),
-        End::LimitReached => Some(("limit_reached", None)),
-        End::RolledBack => Some(("rolled_back", None)),
-        End::Cancelled => Some(("cancelled", None)),
-        End::Failed(refusal) => Some(("failed", Some(refusal.message.clone()))),
+        End::Finished => Some((RunResult::Finished, None)),
+        End::Paused => Some((RunResult::Paused, None)),
+        End::LimitReached => Some((RunResult::LimitReached, None)),
+        End::RolledBack => Some((RunResult::RolledBack, None)),
+        End::Cancelled => Some((RunResult::Cancelled, None)),
+        End::Failed(refusal) => Some((RunResult::Failed, Some(refusal.message.clone()))),
         // One that was cut off has not ended: it can go on.
         End::Compacted | End::CutOff => None,
     }

@@ -3,7 +3,7 @@
 
 use crate::host::listener;
 use crate::host::pod::{Order, Pod};
-use crate::protocol::{Entry, Event, Fact, Refusal, RunResult, State};
+use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
 use crate::run::End;
 use crate::session::Journal;
 use futures_util::FutureExt as _;
@@ -56,8 +56,7 @@ impl Pod {
 
     async fn record_failure(&mut self, refusal: &Refusal) -> Option<Entry> {
         let segment = self.row.segment?;
-        let message = refusal.message.clone();
-        let entry = Entry::new(Fact::RunErrored { interrupted: false, message });
+        let entry = RunOutcome::Failed(&refusal.message).entry();
         let entries = vec![entry.clone()];
         // Where the log cannot say it, the next opening closes the run as cut off.
         let opened = Journal::open_with(&self.files, segment, entries.clone()).await;

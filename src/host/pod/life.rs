@@ -9,7 +9,7 @@ use crate::host::pod::child_events;
 use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Handle, Pod, TO_FINISH, next};
 use crate::host::{Answer, Shared, listener};
-use crate::protocol::{Entry, Event, Fact, PodInfo, Queued, Refusal, State};
+use crate::protocol::{Event, PodInfo, Queued, Refusal, RunOutcome, State};
 use crate::run::{Input, Interrupt};
 use crate::session::Journal;
 use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
@@ -226,8 +226,7 @@ impl Pod {
             self.close_log().await;
             let internal = |e: crate::session::LogError| Refusal::internal(e.to_string());
             let (journal, _) = Journal::open(&self.files, segment).await.map_err(internal)?;
-            let fact = Fact::RunErrored { interrupted: true, message: "Cancelled".into() };
-            let entries = vec![Entry::new(fact)];
+            let entries = vec![RunOutcome::Cancelled.entry()];
             let end = journal.commit(entries.clone()).await.map_err(internal)?;
             crate::crash_point!("drop-committed");
             journal.close().await;

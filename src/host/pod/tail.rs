@@ -2,7 +2,7 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
-use crate::protocol::{ApprovalRequest, Entry, Fact, Item, SegmentId};
+use crate::protocol::{ApprovalRequest, Entry, Fact, Item, RunOutcome, SegmentId};
 use crate::session::{Files, page};
 use std::collections::BTreeSet;
 
@@ -124,9 +124,7 @@ impl Tail {
             {
                 Asks::Known
             }
-            Fact::RunErrored { interrupted, message } if *interrupted && message != "Cancelled" => {
-                Asks::Unknown
-            }
+            Fact::RunErrored { .. } if is_cut_off(&entry.fact) => Asks::Unknown,
             Fact::RunCompleted { interrupted: true, .. }
             | Fact::TurnEnd { .. }
             | Fact::Extension { .. }
@@ -153,23 +151,30 @@ impl Tail {
 
 /// Whether this entry settles how the last run ended.
 fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
-    match fact {
-        Fact::RunCompleted { interrupted: true, result } if result == "paused" => {
+    match (fact, RunOutcome::of(fact)) {
+        (_, Some(RunOutcome::Paused)) => {
             tail.interrupted = Some(format!("paused {}; :resume goes on", clock(ts)));
-            true
         }
-        Fact::RunErrored { interrupted: true, message } if message != "Cancelled" => {
-            tail.interrupted = Some(cut_off(ts));
-            true
-        }
-        Fact::RunCompleted { .. } | Fact::RunErrored { .. } => true,
+        (_, Some(RunOutcome::CutOff(_))) => tail.interrupted = Some(cut_off(ts)),
+        (_, Some(_)) => {}
+        (fact, None) => return decide_under_way(tail, fact, last),
+    }
+    true
+}
+
+/// The same for an entry that ends no run: it may stand in one that has no end.
+fn decide_under_way(tail: &mut Tail, fact: &Fact, last: u64) -> bool {
+    match fact {
         Fact::Invoke { .. } | Fact::AssistantItem { .. } | Fact::ToolResult { .. } => {
             tail.cut_off(last)
         }
         Fact::Extension { domain, .. } if domain == domain::RESUMED => tail.cut_off(last),
-        Fact::Extension { domain, .. } => domain == domain::ROLLED_BACK,
         _ => false,
     }
+}
+
+fn is_cut_off(fact: &Fact) -> bool {
+    matches!(RunOutcome::of(fact), Some(RunOutcome::CutOff(_)))
 }
 
 fn cut_off(ts: u64) -> String {

@@ -2,6 +2,7 @@
 
 use crate::host::tests::{Bench, run_end};
 use crate::protocol::entry::domain;
+use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Fact, Method, PodName, State};
 
 const SCRIPT: &str = r#"
@@ -98,4 +99,28 @@ async fn a_model_that_the_store_refuses_changes_nothing() {
     });
     let identity = identity.expect("every segment begins with a record of its Pod");
     assert!(identity.contains("counting.toml") && !identity.contains("other.toml"), "{identity}");
+}
+
+#[tokio::test]
+async fn a_full_mailbox_refuses_with_the_limit_and_its_setting() {
+    let bench = Bench::with_settings("limits.mailbox = 2").await;
+    let model = Some("anthropic/claude-x".to_owned());
+    let new = NewPod { cwd: bench.root.join("w"), model, ..NewPod::default() };
+    let created = bench.client.call(None, Method::New(new)).await.unwrap();
+    let Event::Created { info } = created else { panic!("{created:?}") };
+    let say = || {
+        let Method::Send { input, .. } = Method::say("x") else { unreachable!() };
+        bench.call(&info.name, Method::Send { input, queue: true })
+    };
+    say().await.unwrap();
+    say().await.unwrap();
+    let refused = say().await.unwrap_err();
+    assert!(refused.message.contains("limits.mailbox is 2"), "{refused}");
+    let queued = bench.info(&info.name).await.queue;
+    assert_eq!(queued.len(), 2);
+    bench
+        .call(&info.name, Method::EditQueued { id: queued[0].id.clone(), input: None })
+        .await
+        .unwrap();
+    say().await.unwrap();
 }

@@ -54,6 +54,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("limits.max_turns", "", "limits.max_turns = 7", Effect::NewPod),
     ("limits.depth", "", "limits.depth = 1", Effect::Spawn),
     ("limits.live_children", "", "limits.live_children = 1", Effect::Spawn),
+    ("limits.mailbox", "", "", Effect::Test("src/host/tests/records.rs", MAILBOX)),
     ("timeouts.connect_s", "", "timeouts.connect_s = 1", Effect::Timeouts),
     ("timeouts.first_event_s", "", "timeouts.first_event_s = 1", Effect::Timeouts),
     ("timeouts.idle_s", "", "timeouts.idle_s = 1", Effect::Timeouts),
@@ -118,6 +119,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("profile.*.max_turns", "", "profile.p.max_turns = 7", Effect::NewPodOf("p")),
     ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
 ];
+const MAILBOX: &str = "a_full_mailbox_refuses_with_the_limit_and_its_setting";
 const LOOKS: &str = "the_settings_choose_theme_and_keymap_unless_the_command_line_does";
 
 /// The keys that the settings have, as their types say: a probe with an unknown key is answered

@@ -8,6 +8,7 @@ use crate::pane::transcript::wrap::Row;
 use crate::theme::Role;
 use serde_json::Value;
 use std::rc::Rc;
+use yoi::protocol::CANCELLED;
 use yoi::protocol::entry::domain;
 use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Segment, SystemItem, Verdict};
 
@@ -273,7 +274,7 @@ fn ended(result: &str) -> Option<Kind> {
 fn errored(interrupted: bool, message: &str) -> Kind {
     let message = clean::words(message.trim()).into_owned();
     match (interrupted, message.as_str()) {
-        (true, "Cancelled") => Kind::Note { role: Role::Warn, text: "cancelled".into() },
+        (true, CANCELLED) => Kind::Note { role: Role::Warn, text: "cancelled".into() },
         (true, "") => Kind::Note { role: Role::Warn, text: "interrupted".into() },
         (true, _) => Kind::Note { role: Role::Warn, text: format!("interrupted: {message}") },
         (false, _) => Kind::Note { role: Role::Error, text: format!("error: {message}") },
