@@ -29,6 +29,8 @@ mod pod_api;
 mod listener;
 /// What one Pod is to another: itself, a descendant, a peer or a stranger.
 mod relations;
+/// What is logged of a request.
+mod request_log;
 /// Lists of Pods, and completions of file names.
 mod listing;
 /// The texts that a Pod's model wrote, read from its log.
@@ -240,6 +242,7 @@ impl Host {
         let place = host_lock::HostLock::take(&dirs)?;
         let (store, opening) = Store::open(&dirs.data.join("yoi.db")).await?;
         let (settings, complaints) = Settings::load(&dirs.config);
+        crate::config::keys::register_secrets(&options.env, &settings);
         let mut notices: Vec<String> = complaints.iter().map(ToString::to_string).collect();
         let timeouts = crate::llm::http::Timeouts {
             connect: settings.timeouts.connect(),

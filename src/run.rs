@@ -181,6 +181,23 @@ pub enum End {
     Failed(Refusal),
 }
 
+impl End {
+    /// Logs how a run ended. The sentence of a failure is the host's or the provider's own.
+    fn log(&self, took: std::time::Duration, turns: u32) {
+        let ms = took.as_millis();
+        match self {
+            Self::Failed(refusal) => tracing::warn!(ms, turns, "failed: {refusal}"),
+            Self::Finished
+            | Self::Paused
+            | Self::LimitReached
+            | Self::RolledBack
+            | Self::Cancelled
+            | Self::Compacted
+            | Self::CutOff => tracing::info!(ms, turns, "ended: {self:?}"),
+        }
+    }
+}
+
 /// Why a step of a run did not go on.
 pub(crate) enum Stopped {
     Halted,
@@ -234,7 +251,10 @@ pub async fn run(
     let offered = setup.tool_set.borrow().clone();
     let mut run =
         Run { setup, mind, ports, first: None, trigger: None, acted: false, requests: 0, offered };
+    tracing::info!("started");
+    let begun = tokio::time::Instant::now();
     let end = run.all(start).await;
+    end.log(begun.elapsed(), run.requests);
     let healthy = !matches!(&end, End::Failed(r) if r.code == ErrorCode::Internal);
     (healthy.then_some(run.mind), end)
 }
@@ -294,6 +314,7 @@ impl Run {
         match start {
             Start::User { input: Input { segments, from }, taken, accepted } => {
                 let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
+                tracing::Span::current().record("id", invoke.id.map(tracing::field::display));
                 let first = invoke.id.map(|id| (id, segments.clone()));
                 self.first = first.filter(|_| from.is_none());
                 let fact = Fact::UserInput { segments: segments.clone(), taken, from };

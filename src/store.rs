@@ -2,6 +2,7 @@
 //! that reads; a write is on disk when its future resolves.
 
 mod approvals;
+mod counts;
 mod cursors;
 mod discards;
 mod error;
@@ -16,6 +17,7 @@ mod recover;
 mod schema;
 
 pub use approvals::{Decided, StoredAsk};
+pub use counts::{Counts, counts};
 pub use discards::Discard;
 pub use error::StoreError;
 pub use family::{Change, ChildMail};

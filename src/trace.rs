@@ -14,8 +14,11 @@ mod redact;
 mod ring;
 /// The values that must never be shown.
 pub mod secrets;
+/// Failures that stop nothing are logged instead of dropped.
+mod or_log;
 
 pub use file::LOG_FILE;
+pub use or_log::OrLog;
 pub use redact::{MARK, redact};
 
 use crate::text::SafeText;

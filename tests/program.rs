@@ -18,6 +18,8 @@ mod family;
 mod headless;
 #[path = "program/host.rs"]
 mod host;
+#[path = "program/planted.rs"]
+mod planted;
 #[path = "program/pty.rs"]
 mod pty;
 #[path = "program/secrets.rs"]

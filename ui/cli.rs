@@ -67,10 +67,7 @@ async fn start_with(wanted: Wanted) -> Exit {
         Wanted::Program(args) => return program(*args).await,
         Wanted::Verb(verb, matches) => one_verb(verb, &matches).await,
     };
-    match result {
-        Ok(()) => Exit::Finished,
-        Err(failure) => headless::say_last(&failure),
-    }
+    exit_of(result)
 }
 
 /// `yoi <verb>`.
@@ -99,7 +96,18 @@ async fn dialogue(verb: &Verb, matches: &ArgMatches) -> Result<Option<Box<dyn Di
     }
 }
 
+fn exit_of(result: Result<(), Failure>) -> Exit {
+    match result {
+        Ok(()) => Exit::Finished,
+        Err(failure) => headless::say_last(&failure),
+    }
+}
+
 async fn program(args: Args) -> Exit {
+    // The directories may be what is broken.
+    if let Some(Command::Doctor(wanted)) = args.command {
+        return exit_of(doctor::doctor(wanted).await);
+    }
     let opening = match opening(args.cwd.as_deref()) {
         Ok(opening) => opening,
         Err(failure) => return headless::say_last(&failure),
@@ -117,10 +125,7 @@ async fn program(args: Args) -> Exit {
             screen::show(&opening, args, model).await
         }
     };
-    match result {
-        Ok(()) => Exit::Finished,
-        Err(failure) => headless::say_last(&failure),
-    }
+    exit_of(result)
 }
 
 fn opening(cwd: Option<&Path>) -> Result<Opening, Failure> {
@@ -180,7 +185,7 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
         Command::Log { pod, json } => log::log(opening, &pod, json).await,
         Command::Host { order: None } => orders::host(opening).await,
         Command::Host { order: Some(HostOrder::Stop) } => orders::stop_host(opening).await,
-        Command::Doctor => doctor::doctor(opening).await,
+        Command::Doctor(wanted) => doctor::doctor(wanted).await,
         Command::Auth { provider: None, .. } => auth::list(opening),
         Command::Auth { provider: Some(provider), remove: true } => {
             auth::remove(opening, &provider)

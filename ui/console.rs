@@ -10,8 +10,8 @@ pub fn out(text: &str) {
     let _ = writeln!(io::stdout(), "{}", SafeText::lines(text));
 }
 
-/// Writes lines to standard error.
+/// Writes lines to standard error, without secrets: what a file or a provider says may hold one.
 pub fn err(text: &str) {
     // A closed standard error leaves no place to say so.
-    let _ = writeln!(io::stderr(), "{}", SafeText::lines(text));
+    let _ = writeln!(io::stderr(), "{}", SafeText::lines(yoi::trace::redact(text)));
 }

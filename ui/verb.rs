@@ -38,6 +38,7 @@ mod split;
 mod stop;
 mod theme;
 mod tour;
+mod trace;
 mod unpeer;
 mod who;
 mod zoom;
@@ -77,6 +78,7 @@ pub static LIST: &[&Verb] = &[
     &split::VERB,
     &zoom::VERB,
     &notices::VERB,
+    &trace::VERB,
     &tour::VERB,
     &redraw::VERB,
     &keys::VERB,
@@ -250,13 +252,6 @@ impl Verb {
     /// Whether it cannot be carried out without an argument.
     pub fn needs_argument(&self) -> bool {
         self.line().get_arguments().any(Arg::is_required_set)
-    }
-
-    /// Whether its first argument is a free choice, so that it is completed before it runs.
-    pub fn is_completed_first(&self) -> bool {
-        let command = self.line();
-        let first = command.get_positionals().next().map(source);
-        self.needs_argument() || first.is_some_and(|first| first == "name" || first == "model")
     }
 
     /// Whether it takes several Pods.

@@ -23,7 +23,9 @@ impl Diagnostic {
     /// About the place a TOML error names.
     pub fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let at = error.span().map_or(0, |span| span.start);
-        Self::at(file, text, at, error.message().replace('\n', "; "))
+        // The parser repeats the value that does not fit.
+        let message = crate::trace::redact(error.message()).replace('\n', "; ");
+        Self::at(file, text, at, message)
     }
 }
 

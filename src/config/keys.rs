@@ -1,8 +1,9 @@
 //! Keys of providers. A key is only ever named by where it comes from; the stored ones lie in
 //! `keys.toml`, readable by nobody else.
 
-use crate::config::Env;
 use crate::config::models::KeySource;
+use crate::config::{Catalogue, Env, Settings};
+use crate::trace::secrets;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -18,7 +19,7 @@ impl Secret {
     /// From here on no log line, report or provider's sentence shows this key.
     pub fn new(key: impl Into<String>) -> Self {
         let key = key.into();
-        crate::trace::secrets::register(&key);
+        secrets::register(&key);
         Self(key)
     }
 
@@ -133,6 +134,7 @@ impl Keys {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(cause) => return Err(self.io("read", cause)),
         };
+        register(&text);
         let mode = fs::metadata(&self.file).map_err(|cause| self.io("read", cause))?;
         if mode.permissions().mode() & 0o077 != 0 {
             return Err(KeysError::Open { file: self.file.clone() });
@@ -154,6 +156,23 @@ impl Keys {
 
     fn io(&self, doing: &'static str, cause: io::Error) -> KeysError {
         KeysError::Io { doing, file: self.file.clone(), cause }
+    }
+}
+
+/// No log line shows a key that stands in the file, also when the file cannot be used.
+fn register(text: &str) {
+    let values = text.lines().filter_map(|line| line.split_once('='));
+    values.for_each(|(_, key)| secrets::register(key.trim().trim_matches(['"', '\''])));
+}
+
+/// Remembers every secret of an environment, also those whose variables have ordinary names and
+/// are keys by the settings: from here on no log line, report or provider's sentence shows one.
+pub fn register_secrets(env: &Env, settings: &Settings) {
+    secrets::register_environment(env);
+    for name in Catalogue::with(settings).key_variables() {
+        if let Some(key) = env.get(&name) {
+            secrets::register(key);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 /// The largest page, in bytes of log, whatever a client asks for: a page is built in memory.
 const PAGE: u64 = 4 * 1024 * 1024;
@@ -113,6 +114,7 @@ async fn begin(
     let (shared, supervisor) = (shared.clone(), supervisor.clone());
     let request =
         async move { Outcome::Reply(carry_out(&shared, &supervisor, None, pod, method).await) };
+    let request = request.instrument(tracing::info_span!("client", id));
     requests.begin(id, line.len(), size, request).await;
 }
 

@@ -10,6 +10,7 @@ use crate::protocol::{
 };
 use crate::session::{self, Files};
 use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
+use crate::trace::OrLog as _;
 use serde_json::json;
 
 /// How much of a log's end is read at a time, in bytes.
@@ -54,7 +55,7 @@ pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
 
 /// Stores a piece of news. What cannot be stored now is found again at the next start.
 async fn put(shared: &Shared, parent: &PodName, mail: MailboxMessage) {
-    let _ = shared.store.add_mail(parent, mail).await;
+    shared.store.add_mail(parent, mail).await.or_log("store a mailbox message");
 }
 
 /// Notes how a run ended, if its host did not live to do so.
@@ -71,7 +72,7 @@ async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
     };
     let last = LastRun { entry, result: result.to_owned(), error, at: end.ts };
     // Only shown; the log says it, too.
-    let _ = shared.store.set_last_run(&row.name, &last).await;
+    shared.store.set_last_run(&row.name, &last).await.or_log("store how the last run ended");
     row.last_run = Some(last);
 }
 

@@ -8,6 +8,7 @@ use crate::host::events::{Classic, Content, Published, Rewound};
 use crate::host::host_connection::too_long;
 use crate::host::line_writer::write;
 use crate::host::pod::{Handle, Subscription};
+use crate::host::request_log::logged;
 use crate::host::requests::{Replies, Requests, Size};
 use crate::host::splice::{LogRange, write_entries};
 use crate::host::subscribers::{Queue, Queued};
@@ -99,7 +100,10 @@ async fn begin(line: &[u8], requests: &Requests<Outcome>, handle: &Handle, exten
                 let rewound = handle.rewind(target, expected_head_entries).await;
                 rewound.map_or_else(Outcome::from, Outcome::Rewound)
             }
-            method => Outcome::Reply(handle.call(method).await),
+            method => {
+                let (name, pod) = (method.name(), handle.name.clone());
+                Outcome::Reply(logged(name, Some(&pod), None, handle.call(method)).await)
+            }
         }
     };
     requests.begin(id, line.len(), Size::Small, request).await;

@@ -110,7 +110,7 @@ impl<T: From<Refusal> + Send + 'static> Requests<T> {
 /// The reply to a request that panicked.
 fn failed() -> Refusal {
     Refusal::internal(
-        "the host could not finish this request because of a mistake in the program; host.log says where",
+        "the host could not finish this request because of a mistake in the program; yoi.log says where",
     )
 }
 
@@ -214,6 +214,6 @@ mod tests {
         requests.begin(Some("q".into()), 10, Size::Small, request).await;
         let reply = replies.recv().await.expect("a reply");
         assert_eq!(reply.id.as_deref(), Some("q"));
-        assert!(matches!(reply.outcome, Outcome::Refused(why) if why.contains("host.log")));
+        assert!(matches!(reply.outcome, Outcome::Refused(why) if why.contains("yoi.log")));
     }
 }

@@ -1,8 +1,9 @@
 //! The verbs: each request that a person, a client or a Pod makes is carried out here. A verb is one
 //! type in a file of its own that says who may ask for it and how it is carried out; it needs one
-//! more line, in [`carry_out`].
+//! more line, in [`dispatch`].
 
 use crate::host::pod::Handle;
+use crate::host::request_log::logged;
 use crate::host::supervisor::{self, Family, Step, missing};
 use crate::host::{Shared, authority};
 use crate::protocol::{Event, Method, PodName, Refusal};
@@ -32,6 +33,7 @@ mod send;
 mod spawn;
 mod status;
 mod stop;
+mod trace;
 mod unpeer;
 mod who;
 
@@ -104,7 +106,7 @@ impl Cx {
     }
 }
 
-/// Carries a request out: a person's, or a Pod's (`by`). One line for each verb.
+/// Carries a request out, and logs how it ended: a person's, or a Pod's (`by`).
 pub(crate) async fn carry_out(
     shared: &Shared,
     supervisor: &mpsc::Sender<Step>,
@@ -112,7 +114,13 @@ pub(crate) async fn carry_out(
     pod: Option<PodName>,
     method: Method,
 ) -> Result<Event, Refusal> {
+    let (name, asker, to) = (method.name(), by.clone(), pod.clone());
     let cx = Cx { shared: shared.clone(), by, to: pod, supervisor: supervisor.clone() };
+    logged(name, to.as_ref(), asker.as_ref(), dispatch(cx, method)).await
+}
+
+/// One line for each verb.
+async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
     match method {
         Method::New(new) => ask(new, cx).await,
         Method::Spawn(spawn) => ask(spawn, cx).await,
@@ -134,6 +142,7 @@ pub(crate) async fn carry_out(
         Method::ListPods => ask(list::ListPods, cx).await,
         Method::ReadOutput => ask(read_output::ReadOutput, cx).await,
         Method::HostStatus => ask(status::HostStatus, cx).await,
+        Method::Trace { filter } => ask(trace::Trace { filter }, cx).await,
         Method::Page { before, max_bytes } => ask(page::Page { before, max_bytes }, cx).await,
         Method::Fetch { entry, range } => ask(page::Fetch { entry, range }, cx).await,
         Method::Send { input, queue } => ask(send::Send { input, queue }, cx).await,

@@ -228,6 +228,10 @@ pub enum Event {
         data_dir: std::path::PathBuf,
         runtime_dir: std::path::PathBuf,
     },
+    /// The reply to `trace`: log lines of the host, oldest first.
+    Trace {
+        lines: Vec<String>,
+    },
     /// Two Pods are peers of each other; `source` is the one it was asked of.
     Peered {
         source: PodName,
@@ -302,6 +306,7 @@ impl Event {
                 | Self::FetchedRange { .. }
                 | Self::Created { .. }
                 | Self::Host { .. }
+                | Self::Trace { .. }
                 | Self::Peered { .. }
                 | Self::Unpeered { .. }
                 | Self::ApprovalRequested { .. }

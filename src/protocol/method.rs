@@ -106,6 +106,11 @@ pub enum Method {
     Seen,
     /// What this host is: version, process id, directories.
     HostStatus,
+    /// The newest log lines of the host that contain `filter` in any case.
+    Trace {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        filter: String,
+    },
     /// Create a child of the addressed Pod, lend it scope and give it its first message.
     Spawn(SpawnPod),
     /// Stop the addressed Pod; with `tree`, everything below it first.
@@ -192,6 +197,7 @@ impl Method {
             | Self::Steer { .. }
             | Self::Seen
             | Self::HostStatus
+            | Self::Trace { .. }
             | Self::Spawn(_)
             | Self::StopPods { .. }
             | Self::ReadOutput
@@ -204,6 +210,50 @@ impl Method {
             | Self::ListPolicy
             | Self::Revoke { .. }
             | Self::Fork { .. } => false,
+        }
+    }
+
+    /// Its name on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Send { .. } => "run",
+            Self::Notify { .. } => "notify",
+            Self::PodEvent(_) => "pod_event",
+            Self::Resume => "resume",
+            Self::Cancel => "cancel",
+            Self::Pause => "pause",
+            Self::Compact => "compact",
+            Self::ListRewindTargets => "list_rewind_targets",
+            Self::Rewind { .. } => "rewind_to",
+            Self::Stop => "shutdown",
+            Self::ListCompletions { .. } => "list_completions",
+            Self::ListPods => "list_pods",
+            Self::Restore { .. } => "restore_pod",
+            Self::Peer { .. } => "register_peer",
+            Self::Watch => "watch",
+            Self::Page { .. } => "page",
+            Self::Fetch { .. } => "fetch",
+            Self::New(_) => "new",
+            Self::Open { .. } => "open",
+            Self::Remove => "remove",
+            Self::SetModel { .. } => "set_model",
+            Self::EditQueued { .. } => "edit_queued",
+            Self::Steer { .. } => "steer",
+            Self::Seen => "seen",
+            Self::HostStatus => "host_status",
+            Self::Trace { .. } => "trace",
+            Self::Spawn(_) => "spawn",
+            Self::StopPods { .. } => "stop",
+            Self::ReadOutput => "read_output",
+            Self::RestorePods { .. } => "restore",
+            Self::Unpeer { .. } => "unpeer",
+            Self::Lend { .. } => "lend",
+            Self::Reclaim { .. } => "reclaim",
+            Self::Who { .. } => "who",
+            Self::Decide { .. } => "answer",
+            Self::ListPolicy => "list_policy",
+            Self::Revoke { .. } => "revoke",
+            Self::Fork { .. } => "fork",
         }
     }
 

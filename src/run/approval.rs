@@ -6,6 +6,7 @@ use crate::protocol::{ApprovalRequest, Entry, Item, Refusal, Verdict, now_ms};
 use crate::run::batch::{Call, Planned, Say};
 use crate::run::policy::{Decision, Question};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, halted};
+use crate::trace::OrLog as _;
 use serde_json::json;
 
 /// An answer on its way to the run that waits for it.
@@ -120,7 +121,11 @@ impl Run {
 
     async fn forget(&mut self, id: &str, verdict: &Verdict) {
         // The log has the answer: where this fails the row is dropped at the next start.
-        let _ = self.setup.store.end_asks(vec![id.to_owned()]).await;
+        self.setup
+            .store
+            .end_asks(vec![id.to_owned()])
+            .await
+            .or_log("end approval requests in the store");
         let answered = ApprovalDecided { ask: id.to_owned(), verdict: verdict.clone() };
         self.send(RunEvent::ApprovalDecided(answered)).await;
     }

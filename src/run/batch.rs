@@ -7,6 +7,7 @@ use crate::run::approval::denial;
 use crate::run::policy::{Decision, Grant, Question, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, halted};
 use crate::tools::{self, Done, Lane, ToolSet};
+use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -196,6 +197,14 @@ impl Run {
             self.mind.tasks = tasks;
         }
         let output = done.output;
+        let bytes = output.content.as_ref().map_or(0, String::len);
+        tracing::debug!(
+            tool = call.name,
+            call = call.id,
+            bytes,
+            error = output.is_error,
+            "tool ended"
+        );
         let item = Item::ToolResult {
             call_id: call.id.clone(),
             summary: output.summary,
@@ -213,7 +222,11 @@ impl Run {
     async fn keep_place(&self, read: Option<tools::Reading>) {
         let Some(tools::Reading { pod, upto }) = read else { return };
         // Where this fails the same text is read again.
-        let _ = self.setup.store.set_cursor(&self.setup.pod, &pod, upto).await;
+        self.setup
+            .store
+            .set_cursor(&self.setup.pod, &pod, upto)
+            .await
+            .or_log("store how far the output was read");
     }
 
     async fn conclude(

@@ -3,6 +3,7 @@
 use crate::protocol::{Entry, Fact, PodEvent, Refusal, SystemItem, Trigger};
 use crate::run::{Input, Run, Stopped, prompt};
 use crate::store::{MailboxKind, MailboxMessage};
+use crate::trace::OrLog as _;
 
 impl Run {
     /// A run that mail wakes says so by its trigger; the mail itself is drained by the first turn.
@@ -76,7 +77,11 @@ impl Run {
     /// the mark is made at the next open.
     pub(super) async fn taken(&self, id: Option<String>) {
         if let Some(id) = id {
-            let _ = self.setup.store.take_mail(&self.setup.pod, vec![id]).await;
+            self.setup
+                .store
+                .take_mail(&self.setup.pod, vec![id])
+                .await
+                .or_log("mark mailbox messages as taken");
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::run::{RunEvent, Setup, prompt};
 use crate::sandbox::Person;
 use crate::session::{Journal, Replay, replay};
 use crate::tools::tasks::Tasks;
+use crate::trace::OrLog as _;
 use tokio::sync::mpsc;
 
 /// What a Pod cost in the segments before this one, in its `yoi.pod` record.
@@ -65,7 +66,8 @@ async fn reopen(
     let _ = out.send(RunEvent::Rotated { segment, end }).await;
     // Rows whose id the log holds were delivered; the mark was lost with the last host. Where this
     // fails, it is done when the log is opened next.
-    let _ = setup.store.settle_mail(&setup.pod, state.taken.clone()).await;
+    let settled = setup.store.settle_mail(&setup.pod, state.taken.clone()).await;
+    settled.or_log("mark mailbox messages as taken");
     let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
     let system = state.system_prompt.clone().unwrap_or_default();
     Ok(SessionState {

@@ -91,6 +91,7 @@ impl Run {
             return Err(provider_error(failure));
         };
         let max_attempts = policy.attempts;
+        tracing::warn!(failed_attempt, wait_ms = wait.as_millis(), "retrying: {failure}");
         let status = match failure {
             Failure::Status { status, .. } => Some(*status),
             _ => None,

@@ -567,3 +567,16 @@ async fn rows_of_taken_messages_do_not_grow_for_ever_and_a_repeated_one_is_known
     assert!(!store.add_mail(&a, mail("1098", "x")).await.unwrap(), "the newest are known");
     assert!(store.add_mail(&a, mail("0", "x")).await.unwrap(), "the oldest row is gone");
 }
+
+#[tokio::test]
+async fn counts_are_read_beside_a_host_and_hold_no_contents() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    store.add_mail(&name("alice"), mail("1", "a private text")).await.unwrap();
+    let counts = crate::store::counts(&bench.path).unwrap();
+    assert_eq!(counts.version as usize, MIGRATIONS.len());
+    assert_eq!(counts.pods, [("alice".to_owned(), "live".to_owned())]);
+    assert!(counts.rows.contains(&("mail".to_owned(), 1)), "{counts:?}");
+    assert!(!format!("{counts:?}").contains("private"));
+}

@@ -411,6 +411,10 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"host","data":{"version":"1","pid":2,"data_dir":"/d","runtime_dir":"/r"}}"#
                 .into(),
         ),
+        (
+            Event::Trace { lines: vec!["a".into()] },
+            r#"{"event":"trace","data":{"lines":["a"]}}"#.into(),
+        ),
         (Event::Lagged, r#"{"event":"lagged"}"#.into()),
         (
             Event::Peered { source: name("bob"), peer: name("alice") },
@@ -520,7 +524,7 @@ fn every_event_has_its_line() {
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family PodChanged
-        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host Peered Unpeered ApprovalRequested ApprovalDecided Spawned
+        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
     );
 }

@@ -126,6 +126,11 @@ fn every_method_has_its_line() {
             ),
             (Method::Seen, r#"{"method":"seen"}"#),
             (Method::HostStatus, r#"{"method":"host_status"}"#),
+            (Method::Trace { filter: String::new() }, r#"{"method":"trace","params":{}}"#),
+            (
+                Method::Trace { filter: "warn".into() },
+                r#"{"method":"trace","params":{"filter":"warn"}}"#,
+            ),
             (
                 Method::Spawn(SpawnPod {
                     name: "kid".into(),
@@ -173,7 +178,7 @@ fn every_method_has_its_line() {
         ],
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
-        Steer Seen HostStatus Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
+        Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
         ListPolicy Revoke Fork
     );
 }

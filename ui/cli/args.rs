@@ -1,5 +1,6 @@
 //! What can stand on the command line.
 
+use crate::cli::doctor::Doctor;
 use crate::verb::{self, Way};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -104,8 +105,8 @@ pub enum Command {
         #[command(subcommand)]
         order: Option<HostOrder>,
     },
-    /// Say how this machine suits: directories, and how well commands are confined
-    Doctor,
+    /// Say what this machine offers, what is broken, and what to do about it
+    Doctor(Doctor),
     /// List the stored keys, or store one for a provider (read without echo)
     Auth {
         provider: Option<String>,

@@ -1,48 +1,157 @@
-//! `yoi doctor`: how this machine suits, without a host and without a model.
+//! `yoi doctor`: what this machine offers, each finding with its way out, and `--report`: one file
+//! for a bug report. Every look at the machine has a limit; nothing is created but the report.
 
-use crate::headless::Failure;
-use crate::start::Opening;
-use yoi::sandbox::{Confinement, Sandbox};
+/// What was found, as text and as JSON.
+mod finding;
+/// The host of the data directory.
+mod host;
+/// Directories, sockets, limits and the walls around commands.
+mod machine;
+/// Models, keys and local servers.
+mod model;
+/// The file for a bug report.
+mod report;
+/// The terminal and what stands between it and the program.
+mod terminal;
 
-/// Prints where things lie, and what commands are held by.
-pub async fn doctor(opening: &Opening) -> Result<(), Failure> {
-    let dirs = &opening.dirs;
-    println!("version    {}", env!("CARGO_PKG_VERSION"));
-    println!("settings   {}", dirs.config.display());
-    println!("data       {}", dirs.data.display());
-    println!("sockets    {}", dirs.runtime.display());
-    print!("{}", lines(&Sandbox::default().probe().await));
-    Ok(())
+use crate::headless::{Exit, Failure};
+use crate::keys;
+use crate::start;
+use crate::theme::Theme;
+use finding::{Finding, Page};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use yoi::config::dirs::Dirs;
+use yoi::config::keys::register_secrets;
+use yoi::config::{Keys, Settings};
+
+/// How long the program's own files may take to be read.
+const FILES: Duration = Duration::from_secs(1);
+
+/// What is wanted of the doctor.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// The findings as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write one file for a bug report, without secrets and messages; without a name it lies in
+    /// the state directory
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    report: Option<Option<PathBuf>>,
 }
 
-fn lines(confinement: &Confinement) -> String {
-    let landlock = match confinement.abi {
-        0 => "no Landlock".to_owned(),
-        abi => format!("Landlock {abi}"),
+/// Prints what this machine offers. It fails when something is broken.
+pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
+    let env = start::environment();
+    yoi::trace::start(&env, None);
+    let dirs = match Dirs::find(&env) {
+        Ok(dirs) => dirs,
+        Err(error) => return without_directories(&wanted, &error),
     };
-    let mut text = format!("commands   {} ({landlock})\n", confinement.text());
-    for cost in &confinement.cost {
-        text.push_str(&format!("           {cost}\n"));
+    let (settings, mut findings) = own_files(&dirs).await;
+    register_secrets(&env, &settings);
+    let keys = Keys::at(&dirs.config);
+    let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let terminal = terminal::findings(&env).await;
+    let (model, directories, sockets, walls, (host, reached)) = tokio::join!(
+        model::findings(&settings, &env, &keys, &cwd),
+        machine::directories(&dirs),
+        machine::sockets(&dirs),
+        machine::walls(),
+        host::finding(&dirs.data),
+    );
+    let mut all = program();
+    all.append(&mut findings);
+    all.extend(terminal);
+    all.extend(model);
+    all.push(walls);
+    all.extend([host, sockets]);
+    all.extend(directories);
+    all.extend(machine::limits());
+    let page = Page::new(all);
+    print(&page, wanted.json);
+    if let Some(file) = wanted.report {
+        let path = report::write(&page.text(), &dirs, &env, reached.as_ref(), file).await?;
+        crate::console::err(&format!("wrote {}: look at it before you send it", path.display()));
     }
-    text
+    verdict(&page)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use yoi::protocol::family::Confined;
+/// Without directories nothing else can be looked at.
+fn without_directories(wanted: &Doctor, error: &dyn std::error::Error) -> Result<(), Failure> {
+    let mut all = program();
+    let way_out = "set HOME, or YOI_HOME, to an absolute path";
+    all.push(Finding::broken("disk", "directories", error.to_string(), way_out));
+    let page = Page::new(all);
+    print(&page, wanted.json);
+    verdict(&page)
+}
 
-    #[test]
-    fn confinement_is_said_with_its_word_what_is_open_and_what_it_costs() {
-        let partly = Confinement {
-            word: Confined::Partly,
-            open: vec!["signals".into()],
-            cost: vec!["no view of its own".into()],
-            abi: 3,
-        };
-        let expected = "commands   partly: signals (Landlock 3)\n           no view of its own\n";
-        assert_eq!(lines(&partly), expected);
-        let none = "commands   not enforced: why (no Landlock)\n";
-        assert_eq!(lines(&Confinement::none("why")), none);
+fn print(page: &Page, json: bool) {
+    let text = if json { page.json() } else { page.text() };
+    crate::console::out(text.trim_end());
+}
+
+fn verdict(page: &Page) -> Result<(), Failure> {
+    match page.is_broken() {
+        true => Err(Failure::new(Exit::Failed, "")),
+        false => Ok(()),
     }
+}
+
+fn program() -> Vec<Finding> {
+    let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let mut found = vec![Finding::ok("program", "version", version)];
+    // The link of a file that was replaced since ends in this word.
+    let replaced = std::env::current_exe().is_ok_and(|path| path.ends_with(" (deleted)"));
+    if replaced {
+        let text = "the file of this program was replaced since it started";
+        found.push(Finding::warning("program", "file", text, "start it again"));
+    }
+    found
+}
+
+/// Settings, key map and themes: what in them cannot be used.
+async fn own_files(dirs: &Dirs) -> (Settings, Vec<Finding>) {
+    let config = dirs.config.clone();
+    let read = move || read_own_files(&config);
+    within(FILES, read).await.unwrap_or_else(|| {
+        let text = format!("{}: the file system does not answer", dirs.config.display());
+        let way_out = "mend the mount, or set YOI_CONFIG_DIR";
+        (Settings::default(), vec![Finding::broken("settings", "files", text, way_out)])
+    })
+}
+
+fn read_own_files(config: &Path) -> (Settings, Vec<Finding>) {
+    let (settings, complaints) = Settings::load(config);
+    let mut said: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    let keymap = config.join("keymap.toml");
+    match std::fs::read_to_string(&keymap) {
+        Ok(text) => {
+            let problems =
+                keys::read(&mut keys::default_keymap(), &keymap.display().to_string(), &text);
+            said.extend(problems.iter().map(ToString::to_string));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => said.push(format!("{}: {error}", keymap.display())),
+    }
+    let theme = settings.ui.theme.as_deref().unwrap_or("night");
+    said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
+    let way_out = "mend the line; until then the default holds for it";
+    let warning = |text| Finding::warning("settings", "settings", text, way_out);
+    let mut found: Vec<Finding> = said.into_iter().map(warning).collect();
+    if found.is_empty() {
+        let text = format!("{}, read without a complaint", config.display());
+        found.push(Finding::ok("settings", "settings", text));
+    }
+    (settings, found)
+}
+
+/// What `look` answers, if it does within `limit`; it runs in a thread of its own, which is left
+/// behind when a file system never answers.
+async fn within<T: Send + 'static>(
+    limit: Duration,
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    tokio::time::timeout(limit, tokio::task::spawn_blocking(look)).await.ok()?.ok()
 }

@@ -1,7 +1,6 @@
 //! Reading keymap files. What is wrong is said with file, line and column, and the default stays.
 
 use crate::keys::{Action, Binding, CONTEXTS, Context, Keymap, parse};
-use crate::verb::{Way, find};
 use crokey::KeyCombination;
 use crossterm::event::{KeyCode, KeyModifiers};
 use std::collections::HashSet;
@@ -11,6 +10,8 @@ use toml::de::{DeString, DeTable, DeValue};
 
 /// The keymap this program comes with.
 const DEFAULT: &str = include_str!("../../keymaps/default.toml");
+/// Verbs that no key may run by itself.
+const NEVER_RUN: [&str; 5] = ["stop", "rm", "rewind", "restore", "cancel"];
 
 /// Something wrong in a keymap file; the binding before it stays in force.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -143,11 +144,10 @@ fn meaning(text: &str) -> Result<Binding, String> {
         return Ok(Binding::Do(action));
     };
     let word = line.split_whitespace().next().unwrap_or("");
-    let verb = find(word).ok_or_else(|| format!("no such verb `:{word}`"))?;
-    if !verb.ways.contains(&Way::Key) {
-        return Err(format!("`:{word}` cannot be bound to a key"));
+    if !crate::command::TABLE.iter().any(|row| row.name == word) {
+        return Err(format!("no such verb `:{word}`"));
     }
-    if run && verb.is_only_typed() {
+    if run && NEVER_RUN.contains(&word) {
         return Err(format!("`:{word}` is only ever put into the command line: leave out `run`"));
     }
     Ok(if run { Binding::Run(line.into()) } else { Binding::Prefill(line.into()) })

@@ -8,6 +8,7 @@ use crate::protocol::{ApprovalRequest, Entry, ErrorCode, Event, Refusal, State, 
 use crate::run::approval::answer_entry;
 use crate::run::{ApprovalDecided, Interrupt, Start};
 use crate::session::Journal;
+use crate::trace::OrLog as _;
 
 /// The question that the Pod's turn stands at.
 pub(crate) struct Waiting {
@@ -142,7 +143,11 @@ impl Pod {
         self.end = Some(opened.end);
         self.publisher.committed(&entries);
         // The log has it: where this fails the row is dropped at the next start.
-        let _ = self.shared.store.end_asks(vec![id.clone()]).await;
+        self.shared
+            .store
+            .end_asks(vec![id.clone()])
+            .await
+            .or_log("end approval requests in the store");
         self.settled(&ApprovalDecided { ask: id, verdict });
         Ok(())
     }
@@ -166,13 +171,13 @@ impl Pod {
         let stale = |id: &String| ask.as_ref().is_none_or(|ask| ask.id != *id);
         let ids: Vec<String> = stored.iter().map(|row| row.ask.id.clone()).filter(stale).collect();
         // Rows that stay are looked at again at the next start.
-        let _ = self.shared.store.end_asks(ids).await;
+        self.shared.store.end_asks(ids).await.or_log("end approval requests in the store");
         let Some(ask) = ask else { return };
         let row = stored.into_iter().find(|row| row.ask.id == ask.id);
         let verdict = row.as_ref().and_then(|row| row.verdict.clone());
         if row.is_none() {
             // An answer finds no row to write to and is refused; asking is tried again at a start.
-            let _ = self.shared.store.add_ask(ask.clone()).await;
+            self.shared.store.add_ask(ask.clone()).await.or_log("store an approval request");
         }
         if verdict.is_none() {
             self.shared.asked(&ask);

@@ -56,6 +56,7 @@ impl Pod {
             | Method::New(_)
             | Method::Remove
             | Method::HostStatus
+            | Method::Trace { .. }
             | Method::Spawn(_)
             | Method::StopPods { .. }
             | Method::ReadOutput
@@ -252,7 +253,7 @@ impl Pod {
 
     /// A client's environment: commands and keys come from it from now on.
     async fn offer(&mut self, env: BTreeMap<String, String>, answer: Answer) {
-        crate::trace::secrets::register_environment(&env);
+        crate::config::keys::register_secrets(&env, &self.shared.settings);
         self.env.extend(env);
         reply(answer, Ok(done()));
         self.go_on_with_key().await;

@@ -5,6 +5,7 @@ use crate::host::pod::Pod;
 use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult, State};
 use crate::run::End;
 use crate::store::{MailboxKind, MailboxMessage};
+use crate::trace::OrLog as _;
 
 /// Whether this entry is the one that ends a run.
 pub(super) fn ends_run(fact: &Fact) -> bool {
@@ -42,7 +43,11 @@ impl Pod {
         let last =
             LastRun { entry: id, result: result.word().into(), error: error.clone(), at: entry.ts };
         // Only shown, and in the log as well.
-        let _ = self.shared.store.set_last_run(&self.row.name, &last).await;
+        self.shared
+            .store
+            .set_last_run(&self.row.name, &last)
+            .await
+            .or_log("store how the last run ended");
         self.row.last_run = Some(last.clone());
         self.change(|info| {
             info.last_activity = last.at;

@@ -13,6 +13,7 @@ use crate::protocol::{Event, PodInfo, Queued, Refusal, RunOutcome, State};
 use crate::run::{Input, Interrupt};
 use crate::session::Journal;
 use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
+use crate::trace::OrLog as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -134,7 +135,11 @@ impl Pod {
         let tail = self.look_back().await.map_err(internal)?;
         if !tail.taken.is_empty() {
             // Where this fails the marks are made when the log is opened for the next run.
-            let _ = self.shared.store.take_mail(&self.row.name, tail.taken).await;
+            self.shared
+                .store
+                .take_mail(&self.row.name, tail.taken)
+                .await
+                .or_log("mark mailbox messages as taken");
         }
         if self.door.is_none() {
             self.door = Some(self.open_door().map_err(|e| internal(e.to_string()))?);

@@ -13,9 +13,11 @@ use crate::run::{self, Accepted, End, Input, Interrupt, Limits, Ports, RunEvent,
 use crate::scope::Permission;
 use crate::store::{MailboxKind, MailboxMessage, StoreError};
 use crate::tools;
+use crate::trace::OrLog as _;
 use std::collections::BTreeSet;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 /// What a run may have said before its actor has read it.
 const OUT: usize = 256;
@@ -70,10 +72,19 @@ impl Pod {
         self.close_at = None;
         // Published first, so that nobody hears of the run's beginning while the Pod seems to rest.
         self.enter(State::Running, None);
-        let task = tokio::spawn(run::run(setup, self.mind.take(), self.row.segment, start, ports));
+        let span = self.run_span();
+        let run = run::run(setup, self.mind.take(), self.row.segment, start, ports);
+        let task = tokio::spawn(run.instrument(span));
         let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
         let (taken, ended) = (BTreeSet::new(), None);
         self.run = Some(Running { task, out, halt, mail, answers, handed, taken, halting, ended });
+    }
+
+    /// Around everything that a run logs; the run adds its id, that of its first log entry.
+    fn run_span(&self) -> tracing::Span {
+        let model = self.resolved.model.as_ref().map(|choice| choice.model.spec());
+        let (pod, model) = (self.row.name.as_str(), model.as_deref());
+        tracing::info_span!("run", pod, model, id = tracing::field::Empty)
     }
 
     /// Notifications that wait come along with whatever run is next.
@@ -231,7 +242,7 @@ impl Pod {
         self.close_at = self.mind.is_some().then(|| Instant::now() + CLOSE_AFTER);
         let last = self.info.borrow().activity.clone();
         // What it did last is only shown; losing it loses nothing.
-        let _ = self.shared.store.set_last(&self.row.name, last).await;
+        self.shared.store.set_last(&self.row.name, last).await.or_log("store the last activity");
         let (state, why) = self.left_waiting().unwrap_or_else(|| self.rest_after(&end));
         let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
         // Published first: while news of it are on their way, somebody is at work.
@@ -239,7 +250,11 @@ impl Pod {
         self.enter(state, why);
         self.row.since = self.info.borrow().since;
         // Only shown, like what it did last.
-        let _ = self.shared.store.set_since(&self.row.name, self.row.since).await;
+        self.shared
+            .store
+            .set_since(&self.row.name, self.row.since)
+            .await
+            .or_log("store the time of the state");
         for answer in run.halting {
             reply(answer, Ok(done()));
         }
@@ -293,7 +308,11 @@ impl Pod {
             }
             // A row nobody can read would block the queue for ever.
             None => {
-                let _ = self.shared.store.drop_mail(&self.row.name, &row.id).await;
+                self.shared
+                    .store
+                    .drop_mail(&self.row.name, &row.id)
+                    .await
+                    .or_log("drop a mailbox message");
                 self.load_queue().await;
             }
         }
@@ -345,7 +364,11 @@ impl Pod {
             return;
         }
         // The mark is a convenience: without it the Pod is shown as unseen once more.
-        let _ = self.shared.store.set_seen(&self.row.name, seen).await;
+        self.shared
+            .store
+            .set_seen(&self.row.name, seen)
+            .await
+            .or_log("store that the Pod was seen");
         self.change(|info| info.unseen = !seen);
     }
 }

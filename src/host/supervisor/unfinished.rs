@@ -7,6 +7,7 @@ use crate::protocol::{PodName, SessionId};
 use crate::scope::lease::LeaseTable;
 use crate::session::{Files, is_begun};
 use crate::store::{Change, Discard, PodRow, StoreError};
+use crate::trace::OrLog as _;
 use std::path::Path;
 
 /// Takes back what was not finished, before anyone is brought back: Pods that never were told what
@@ -28,7 +29,7 @@ pub(super) async fn clear(
             crate::crash_point!("unfinished-removed");
         }
         // What cannot be deleted now is tried again at the next start.
-        let _ = delete(shared, session).await;
+        delete(shared, session).await.or_log("delete a session");
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::protocol::{
 use crate::scope::lease::Restrictions;
 use crate::session::Files;
 use crate::store::PodRow;
+use crate::trace::OrLog as _;
 
 pub(crate) struct Fork {
     pub(crate) name: Option<PodName>,
@@ -42,7 +43,7 @@ impl Verb for Fork {
             let copied = copy(&cx, row.session, segment, self.at, &new).await;
             if copied.is_err() {
                 // What cannot be deleted now goes at the next start.
-                let _ = unfinished::delete(&cx.shared, session).await;
+                unfinished::delete(&cx.shared, session).await.or_log("delete a session");
             }
             new.segment = Some(copied?);
             crate::crash_point!("fork-copied");
@@ -55,7 +56,7 @@ impl Verb for Fork {
         let (handle, _mark) = created.await?;
         crate::crash_point!("fork-stored");
         // Where this fails the next start finds the Pod and its log.
-        let _ = cx.shared.store.settle(session).await;
+        cx.shared.store.settle(session).await.or_log("settle the session in the store");
         handle.live(Vec::new()).await?;
         Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
     }

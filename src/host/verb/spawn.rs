@@ -11,6 +11,7 @@ use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod};
 use crate::scope::{Rule, Scope};
+use crate::trace::OrLog as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -241,7 +242,7 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
     .await?;
     child.listed().await;
     // Where this fails the next start finds the task in its log.
-    let _ = cx.shared.store.settle(child.session).await;
+    cx.shared.store.settle(child.session).await.or_log("settle the session in the store");
     Ok(())
 }
 
@@ -267,7 +268,7 @@ async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
         let _ = list(cx, child).await;
     } else {
         // What of its session stays on the disk is tried again at the next start.
-        let _ = unfinished::delete(&cx.shared, child.session).await;
+        unfinished::delete(&cx.shared, child.session).await.or_log("delete a session");
     }
     let text = format!("could not start pod `{name}`: {}; nothing is left of it", refusal.message);
     Refusal::new(refusal.code, text)

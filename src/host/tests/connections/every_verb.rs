@@ -36,7 +36,7 @@ macro_rules! verbs {
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued Steer Seen HostStatus
-    Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy Revoke Fork
+    Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy Revoke Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -82,6 +82,7 @@ impl Asker<'_> {
                 | Method::ListPolicy
                 | Method::Revoke { .. }
                 | Method::HostStatus
+                | Method::Trace { .. }
                 | Method::Watch
         );
         // To stop without a Pod is to end the host, which is asked for at times.
@@ -132,6 +133,7 @@ impl Asker<'_> {
             "Steer" => Method::Steer { id: None, input: input(format!("hello {n}")) },
             "Seen" => Method::Seen,
             "HostStatus" => Method::HostStatus,
+            "Trace" => Method::Trace { filter: "warn".into() },
             "Spawn" => Method::Spawn(SpawnPod {
                 name: format!("child-{n}"),
                 task: format!("write {n}"),

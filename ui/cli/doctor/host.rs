@@ -1,0 +1,109 @@
+//! The host of this data directory: whether one runs, of which version, and how fast it answers.
+
+use crate::cli::doctor::finding::Finding;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use yoi::client::{Client, Events, find};
+use yoi::protocol::{Event, Method};
+
+const ABOUT: &str = "host";
+const NAME: &str = "host";
+/// How long a host may take to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+/// From here on an answer is slow.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// A connection to the host that runs, if one does and answers.
+pub struct Reached {
+    pub client: Client,
+    /// Kept, so that the connection lives as long as the handle.
+    _events: Events,
+}
+
+/// What is to be said about the host, and the way to it.
+pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
+    let held = find::held(data);
+    let holder = match held {
+        find::Held::Nobody => {
+            return (Finding::ok(ABOUT, NAME, "none runs; the next `yoi` starts one"), None);
+        }
+        find::Held::Starting => {
+            let text = "one holds the lock of the data directory and does not say where it is";
+            let way_out = "try again in a moment; else end the process that holds host.lock";
+            return (Finding::warning(ABOUT, NAME, text, way_out), None);
+        }
+        find::Held::By(holder) => holder,
+    };
+    let begun = Instant::now();
+    let connect = async {
+        let found = find::connect(data).await.map_err(|e| e.to_string())?;
+        let (client, events) = found.ok_or_else(|| "it just ended".to_owned())?;
+        let reached = Reached { client, _events: events };
+        match reached.client.call(None, Method::HostStatus).await {
+            Ok(Event::Host { version, .. }) => Ok((reached, version)),
+            Ok(_) => Err("it answers with another event".to_owned()),
+            Err(refusal) => Err(refusal.message),
+        }
+    };
+    let process = format!("process {}", holder.pid);
+    match tokio::time::timeout(ANSWER, connect).await {
+        Ok(Ok((reached, version))) => (running(&process, &version, begun.elapsed()), Some(reached)),
+        Ok(Err(reason)) => {
+            let text = format!("{process}, version {}: {reason}", holder.version);
+            (
+                Finding::broken(ABOUT, NAME, text, format!("kill {}, then start yoi", holder.pid)),
+                None,
+            )
+        }
+        Err(_) => {
+            let text = format!("{process} does not answer within {} s", ANSWER.as_secs());
+            (
+                Finding::broken(ABOUT, NAME, text, format!("kill {}, then start yoi", holder.pid)),
+                None,
+            )
+        }
+    }
+}
+
+fn running(process: &str, version: &str, took: Duration) -> Finding {
+    let text = format!("{process}, version {version}, answers in {} ms", took.as_millis());
+    let way_out = "yoi host stop, then yoi: no Pod is lost by it";
+    if version != env!("CARGO_PKG_VERSION") {
+        let text = format!("{text}; this program is {}", env!("CARGO_PKG_VERSION"));
+        return Finding::warning(ABOUT, NAME, text, way_out);
+    }
+    if took > SLOW {
+        return Finding::warning(ABOUT, NAME, format!("{text}: that is slow"), way_out);
+    }
+    Finding::ok(ABOUT, NAME, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::finding::Level;
+
+    #[test]
+    fn a_host_of_another_version_and_a_slow_one_are_warnings() {
+        let level = |version, ms| running("process 1", version, Duration::from_millis(ms)).level;
+        assert_eq!(level(env!("CARGO_PKG_VERSION"), 3), Level::Ok);
+        assert_eq!(level("0.0.1", 3), Level::Warning);
+        assert_eq!(level(env!("CARGO_PKG_VERSION"), 900), Level::Warning);
+    }
+
+    /// A host that took the lock and accepts connections, and never says anything.
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_never_answers_is_broken_and_its_process_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let socket = temp.path().join("sock");
+        let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let lock = std::fs::File::create(find::lock_file(temp.path())).unwrap();
+        let holder = find::Holder { pid: 4711, version: "0.1.0".into(), socket };
+        std::fs::write(find::lock_file(temp.path()), serde_json::to_vec(&holder).unwrap()).unwrap();
+        lock.lock().unwrap();
+        let (finding, reached) = finding(temp.path()).await;
+        assert!(reached.is_none());
+        assert_eq!(finding.level, Level::Broken);
+        assert_eq!(finding.way_out.as_deref(), Some("kill 4711, then start yoi"));
+    }
+}

@@ -1,0 +1,143 @@
+//! Which model a new Pod would get, chosen by the code that a Pod uses; which keys there are, and
+//! where they come from; which model servers run on this machine.
+
+use crate::cli::doctor::finding::Finding;
+use std::path::Path;
+use std::time::Duration;
+use yoi::config::dirs::{Env, var};
+use yoi::config::model_select::{ModelContext, ModelError, choose, probe_local};
+use yoi::config::{
+    Catalogue, KeySource, Keys, ModelChoice, Settings, Workspace, WorkspaceSettings,
+};
+
+const ABOUT: &str = "model";
+/// How long the servers on this machine may take together; each has 300 ms.
+const LOCAL: Duration = Duration::from_secs(1);
+/// The ways to connect a model.
+const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there, store one with \
+                       `yoi auth <provider>`, or start Ollama";
+
+/// What a new Pod in `cwd` would talk to.
+pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -> Vec<Finding> {
+    let root = Workspace::of(cwd, env).map_or_else(|_| cwd.to_owned(), |found| found.root);
+    let workspace = WorkspaceSettings::load(&root);
+    let context = ModelContext { settings, workspace: &workspace, env, keys, cwd };
+    let mut found = vec![model(&choose(None, &context), keys, env)];
+    found.push(stored(keys));
+    found.extend(in_environment(settings, env));
+    found.extend(proxy(env));
+    found.push(local(&context).await);
+    found.extend(workspace.notices.iter().map(|notice| {
+        let way_out = "put it into your own config.toml if you want it";
+        Finding::warning(ABOUT, "workspace", notice.to_string(), way_out)
+    }));
+    found
+}
+
+fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &Env) -> Finding {
+    let name = "model";
+    let choice = match choice {
+        Ok(Some(choice)) => choice,
+        Ok(None) => return Finding::warning(ABOUT, name, "none is known", CONNECT),
+        Err(error) => {
+            return Finding::broken(ABOUT, name, error.to_string(), "name another one: :model");
+        }
+    };
+    let key = match &choice.model.key {
+        KeySource::Env(name) => format!("key from {name}"),
+        KeySource::File(provider) => format!("key stored for {provider}"),
+        KeySource::None => "needs no key".into(),
+    };
+    let text = format!("{}: {}; {key}", choice.model.spec(), choice.why);
+    match (keys.resolve(&choice.model.key, env), &choice.notice) {
+        (Err(missing), _) => Finding::broken(ABOUT, name, text, missing.to_string()),
+        (Ok(_), Some(notice)) => {
+            let way_out = "add [models.\"provider/model\"] with its window to config.toml";
+            Finding::warning(ABOUT, name, format!("{text}; {notice}"), way_out)
+        }
+        (Ok(_), None) => Finding::ok(ABOUT, name, text),
+    }
+}
+
+fn stored(keys: &Keys) -> Finding {
+    let name = "stored keys";
+    match keys.list() {
+        Ok(list) if list.is_empty() => Finding::ok(ABOUT, name, "none"),
+        Ok(list) => Finding::ok(ABOUT, name, list.join(", ")),
+        Err(error) => {
+            let way_out = format!("mend {}, or store the keys anew", keys.file().display());
+            Finding::broken(ABOUT, name, error.to_string(), way_out)
+        }
+    }
+}
+
+/// The names of key variables that are set, never a value.
+fn in_environment(settings: &Settings, env: &Env) -> Option<Finding> {
+    let variables = Catalogue::with(settings).key_variables();
+    let set: Vec<&str> =
+        variables.iter().filter(|name| var(env, name).is_some()).map(String::as_str).collect();
+    (!set.is_empty()).then(|| Finding::ok(ABOUT, "keys set", set.join(", ")))
+}
+
+fn proxy(env: &Env) -> Option<Finding> {
+    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let (name, value) = names.iter().find_map(|name| Some((name, var(env, name)?)))?;
+    let host = value.rsplit_once('@').map_or(value, |(_, host)| host);
+    Some(Finding::ok(ABOUT, "proxy", format!("{name} leads to {host}")))
+}
+
+async fn local(context: &ModelContext<'_>) -> Finding {
+    let name = "local servers";
+    yoi::llm::install_crypto();
+    let Ok(http) = reqwest::Client::builder().no_proxy().build() else {
+        let way_out = "install ca-certificates";
+        return Finding::warning(ABOUT, name, "no connection can be made", way_out);
+    };
+    let probe = tokio::time::timeout(LOCAL, probe_local(&http, context)).await;
+    let specs: Vec<String> =
+        probe.unwrap_or_default().iter().map(|choice| choice.model.spec()).collect();
+    let text = if specs.is_empty() { "none".into() } else { specs.join(", ") };
+    Finding::ok(ABOUT, name, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::finding::Level;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    fn chosen(pairs: &[(&str, &str)]) -> Finding {
+        let temp = tempfile::tempdir().unwrap();
+        let (settings, workspace) = (Settings::default(), WorkspaceSettings::default());
+        let (env, keys) = (env(pairs), Keys::at(temp.path()));
+        let context = ModelContext {
+            settings: &settings,
+            workspace: &workspace,
+            env: &env,
+            keys: &keys,
+            cwd: temp.path(),
+        };
+        model(&choose(None, &context), &keys, &env)
+    }
+
+    #[test]
+    fn the_model_is_named_with_its_reason_and_where_its_key_comes_from() {
+        let found = chosen(&[("ANTHROPIC_API_KEY", "value-of-the-key")]);
+        assert_eq!(found.level, Level::Ok);
+        assert!(found.text.contains("ANTHROPIC_API_KEY is set; key from ANTHROPIC_API_KEY"));
+        assert!(!format!("{found:?}").contains("value-of-the-key"));
+    }
+
+    #[test]
+    fn no_model_an_unknown_one_and_a_missing_key_are_told_apart() {
+        assert_eq!(chosen(&[]).level, Level::Warning);
+        let unknown = chosen(&[("YOI_MODEL", "nowhere/x")]);
+        assert!(unknown.level == Level::Broken && unknown.text.contains("nowhere"), "{unknown:?}");
+        let no_key = chosen(&[("YOI_MODEL", "openai/")]);
+        assert_eq!(no_key.level, Level::Broken);
+        assert!(no_key.way_out.unwrap().contains("OPENAI_API_KEY is not set"));
+    }
+}
