@@ -1,8 +1,6 @@
 //! The state of the dashboard and its one writer: `update` takes what happened and returns what is to
 //! be done and painted. It does no I/O and gets the time as an argument.
 
-use crate::command::complete::Sources;
-use crate::command::{Defaults, Verb};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
 use crate::pane::age;
@@ -15,6 +13,7 @@ use crate::pane::tree::Tree;
 use crate::pane::wait;
 use crate::run::ExitReason;
 use crate::theme::Theme;
+use crate::verb::complete::Sources;
 use crossterm::event::{KeyEvent, MouseEvent};
 use family::Family;
 use jiff::tz::TimeZone;
@@ -40,14 +39,13 @@ mod picked;
 mod pods;
 mod prompt;
 mod send;
-mod several;
 mod split;
-mod stop;
+mod verb;
 
 pub use confirm::{Confirm, Read};
 pub use layer::{Layer, Layers, RequestToken};
 pub use split::Zoom;
-pub use stop::Planning;
+pub use verb::VerbId;
 
 /// Something that happened. It is moved into `update` and gone.
 #[allow(clippy::large_enum_variant)]
@@ -145,8 +143,8 @@ pub enum Capture {
 /// What a call was for, so that its reply can be dealt with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
-    /// A verb; its notice is made from the reply.
-    Verb(Verb, Option<PodName>, RequestToken),
+    /// One of the requests of a verb.
+    Verb(VerbId, usize),
     /// The subscription.
     Watch,
     Page(PodName),
@@ -164,13 +162,8 @@ pub enum Asked {
     ReadyFor(PodName, Message),
     /// Files whose names begin so.
     Files(String),
-    RewindTargets(PodName, Option<usize>, RequestToken),
     /// A queued message is taken out to be edited.
     Unqueue(PodName, Message),
-    /// What a restore would do; then it is done, asked about, or only shown.
-    Plan(Planning),
-    /// One of several orders that were given together.
-    Together(u64, PodName),
     /// A verdict on this question.
     Answer(String),
     /// Nobody waits for the reply; a refusal is said.
@@ -268,8 +261,8 @@ pub struct App {
     /// Pods that were offered this environment.
     opened: HashSet<PodName>,
     tour: Option<Tour>,
-    /// Orders under way that were given together.
-    batches: HashMap<u64, several::Batch>,
+    /// Verbs that wait for results, or for the person's answer.
+    verbs: BTreeMap<VerbId, verb::Carried>,
     /// A Pod is being made for a message.
     creating: bool,
     /// Counts what the person does; a [`RequestToken`] holds the count of its request.
@@ -461,16 +454,6 @@ impl App {
             transcript.set_detail(detail);
             transcript
         })
-    }
-
-    /// What lines typed here mean without an argument.
-    fn here(&self) -> Defaults<'_> {
-        Defaults {
-            current: self.selected(),
-            cwd: &self.setup.cwd,
-            model: self.model.as_deref(),
-            env: &self.setup.env,
-        }
     }
 
     /// What arguments can be.

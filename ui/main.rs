@@ -6,9 +6,6 @@ mod console;
 mod theme;
 mod notice;
 mod keys;
-mod command;
-// The dashboard follows; then nothing of it is unused.
-#[allow(dead_code)]
 mod verb;
 mod pane;
 mod palette;

@@ -1,15 +1,16 @@
 //! A list to choose from by fuzzy search: the palette, the history, where to rewind to.
 
-use crate::command::complete::rank;
+use crate::app::VerbId;
 use crate::keys::Action;
 use crate::pane::fit::{cut, pad, width};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use crate::theme::Theme;
+use crate::verb::complete::rank;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use yoi::protocol::{PodName, RewindTarget};
+use yoi::protocol::PodName;
 
 /// What choosing a row does.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,9 +20,12 @@ pub enum Choice {
     Open(PodName),
     /// Puts this message of the history into the composer: 0 is the newest.
     History(usize),
-    Rewind {
-        pod: PodName,
-        target: Box<RewindTarget>,
+    /// Answers what a verb lets the person choose.
+    Picked {
+        verb: VerbId,
+        at: usize,
+        /// The Pod without which the row means nothing.
+        about: Option<PodName>,
     },
     /// Takes this message out of the queue of a Pod to edit it.
     Queued {

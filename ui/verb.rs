@@ -254,6 +254,13 @@ impl Verb {
         self.line().get_arguments().any(Arg::is_required_set)
     }
 
+    /// Whether its first argument is a free choice, so that it is completed before it runs.
+    pub fn is_completed_first(&self) -> bool {
+        let command = self.line();
+        let first = command.get_positionals().next().map(source);
+        self.needs_argument() || first.is_some_and(|first| first == "name" || first == "model")
+    }
+
     /// Whether it takes several Pods.
     pub fn takes_several(&self) -> bool {
         let command = self.line();

@@ -217,16 +217,8 @@ fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
 #[test]
 fn a_verb_that_asks_is_not_carried_out_without_a_terminal_and_yes() {
     let bench = Bench::new();
-    bench.yoi(&[
-        "--model",
-        &bench.model(),
-        "-c",
-        "new a",
-        "-c",
-        "send a greet you",
-        "-c",
-        "stop a",
-    ]);
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a greet you"]);
+    assert_eq!(bench.yoi(&["stop", "a"]).code, Some(0));
     for args in [&["-c", ":rm a"] as &[&str], &["rm", "a"]] {
         let done = bench.yoi(args);
         assert_eq!(done.code, Some(3), "{args:?}: {done:?}");

@@ -3,18 +3,16 @@
 
 use crate::app::inbox::{NO_ROOM, Questions, Reach};
 use crate::app::key::typed;
-use crate::app::{App, Asked, Effect};
-use crate::command::done::step_line;
-use crate::command::{Breadth, Verb};
+use crate::app::{App, Asked, Effect, VerbId};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
 use crate::pane::inbox;
+use crate::verb::{self, Reply, Way};
 use crate::view::confirm_rows;
 use crossterm::event::{KeyEvent, KeyEventKind};
-use yoi::protocol::{Method, PlanStep, PodName, RewindTarget};
-use yoi::text::SafeText;
+use yoi::protocol::{Method, PodName};
 
 /// What a key gets that came before the person could read what it would answer.
 const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
@@ -23,42 +21,15 @@ const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press
 #[derive(Clone, Debug, PartialEq)]
 pub enum Confirm {
     /// A message looks like a verb.
-    Offered {
-        line: String,
-    },
+    Offered { line: String },
     /// The first message on a model nobody chose.
-    FirstMessage {
-        pod: PodName,
-        model: String,
-        sends: String,
-        message: Message,
-    },
+    FirstMessage { pod: PodName, model: String, sends: String, message: Message },
     /// Pods work while the screen is left.
-    Leave {
-        working: Vec<PodName>,
-    },
-    Rewind {
-        pod: PodName,
-        target: Box<RewindTarget>,
-        warning: String,
-    },
-    /// Verbs for Pods that have to be named first.
-    Several {
-        what: String,
-        enter: &'static str,
-        verbs: Vec<Verb>,
-    },
-    /// Bringing Pods back does more, or less, than one would think.
-    Restore {
-        pods: Vec<PodName>,
-        breadth: Breadth,
-        steps: Vec<PlanStep>,
-    },
+    Leave { working: Vec<PodName> },
+    /// What a verb asks before it is carried out.
+    Verb { id: VerbId, confirm: verb::Confirm },
     /// A rule is about to be written.
-    Rule {
-        questions: Questions,
-        reach: Reach,
-    },
+    Rule { questions: Questions, reach: Reach },
 }
 
 /// How far a text that is longer than the screen has been read.
@@ -112,17 +83,7 @@ impl Confirm {
                 [one] => format!("{one} is working"),
                 more => format!("{} Pods are working", more.len()),
             },
-            Self::Rewind { target, warning, .. } => {
-                format!(
-                    "go back to before “{}”? {warning}",
-                    SafeText::line(target.preview.as_str())
-                )
-            }
-            Self::Several { what, .. } => what.clone(),
-            Self::Restore { steps, .. } => {
-                let lines = steps.iter().map(|step| step_line(step, false));
-                lines.collect::<Vec<_>>().join("\n")
-            }
+            Self::Verb { confirm, .. } => confirm.question.clone(),
             Self::Rule { questions, reach, .. } => questions.sentence(*reach),
         }
     }
@@ -131,9 +92,8 @@ impl Confirm {
     pub fn is_about(&self, name: &PodName) -> bool {
         match self {
             Self::Offered { .. } | Self::Leave { .. } => false,
-            Self::FirstMessage { pod, .. } | Self::Rewind { pod, .. } => pod == name,
-            Self::Several { verbs, .. } => verbs.iter().any(|verb| verb.pod() == Some(name)),
-            Self::Restore { pods, .. } => pods.contains(name),
+            Self::FirstMessage { pod, .. } => pod == name,
+            Self::Verb { confirm, .. } => confirm.about.contains(name),
             Self::Rule { questions, .. } => questions.pods.iter().all(|pod| pod == name),
         }
     }
@@ -149,20 +109,14 @@ impl Confirm {
             Self::Offered { .. } => "run it",
             Self::FirstMessage { .. } => "send",
             Self::Leave { .. } => "leave it running",
-            Self::Rewind { .. } => "rewind",
-            Self::Several { enter, .. } => enter,
-            Self::Restore { .. } => "do that",
+            Self::Verb { confirm, .. } => confirm.enter,
             Self::Rule { .. } => "allow and write the rule",
         };
         let mut answers = vec![Hint::new("Enter", enter)];
         match self {
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
             Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
-            Self::FirstMessage { .. }
-            | Self::Rewind { .. }
-            | Self::Several { .. }
-            | Self::Restore { .. }
-            | Self::Rule { .. } => {}
+            Self::FirstMessage { .. } | Self::Verb { .. } | Self::Rule { .. } => {}
         }
         answers.push(back);
         answers
@@ -231,7 +185,7 @@ impl App {
         match confirm {
             Confirm::Offered { line } => {
                 self.composer.clear();
-                self.run_line(&line)
+                self.run_line(&line, Way::Line)
             }
             Confirm::FirstMessage { pod, model, message, .. } => {
                 // Sending takes the model as chosen.
@@ -240,9 +194,7 @@ impl App {
                 vec![Effect::Call { pod: Some(pod), method, asked }]
             }
             Confirm::Leave { .. } => self.leave_now(),
-            Confirm::Rewind { pod, target, .. } => self.rewind_to(&pod, &target),
-            Confirm::Several { verbs, .. } => self.order(&verbs),
-            Confirm::Restore { pods, breadth, .. } => self.restore_now(pods, breadth),
+            Confirm::Verb { id, .. } => self.verb_replied(id, Reply::Confirmed),
             Confirm::Rule { questions, reach } => self.write_rule(&questions, reach),
         }
     }
@@ -277,9 +229,7 @@ impl App {
             }
             Confirm::Offered { .. }
             | Confirm::Leave { .. }
-            | Confirm::Rewind { .. }
-            | Confirm::Several { .. }
-            | Confirm::Restore { .. }
+            | Confirm::Verb { .. }
             | Confirm::Rule { .. } => Vec::new(),
         }
     }

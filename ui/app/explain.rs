@@ -1,11 +1,9 @@
 //! Why a Pod is in its state, over everything else; and what can be done about it now.
 
 use crate::app::{App, Effect, Focus, Layer};
-use crate::command::{Argument, find};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
-use crate::pane::fit::wrap;
-use crate::pane::why::{Known, LABEL};
+use crate::verb::{Way, find};
 use yoi::protocol::{PodInfo, PodName, State};
 
 /// The widest text of a popup with nothing but text, in columns.
@@ -23,41 +21,10 @@ impl App {
     }
 
     pub(super) fn explain_row(&mut self) -> Vec<Effect> {
-        let pod = self.row_pod();
-        self.explain(pod.as_ref())
-    }
-
-    /// Shows everything that is known about a Pod and its state.
-    pub(super) fn explain(&mut self, pod: Option<&PodName>) -> Vec<Effect> {
-        let Some(info) = pod.or(self.selected()).and_then(|name| self.family.get(name)) else {
-            return match pod {
-                Some(name) => self.say(Kind::Refused, format!("no Pod named {name}")),
-                None => self.say(Kind::Refused, "no Pod is selected: name one, or :open it first"),
-            };
-        };
-        let title = format!("{}: {}", info.name, self.setup.glyphs.look(info).word);
-        let room = self.sheet_width().saturating_sub(LABEL);
-        let known = Known { family: &self.family, now: self.now, zone: self.zone() };
-        let mut found = Vec::new();
-        for (label, text) in known.explain(info) {
-            for (i, line) in wrap(&text, room).into_iter().enumerate() {
-                let label = if i == 0 { label } else { "" };
-                found.push(format!("{label:<LABEL$}{line}"));
-            }
+        match self.row_pod() {
+            Some(pod) => self.carry_out(&format!("explain {pod}"), Way::Key),
+            None => self.carry_out("explain", Way::Key),
         }
-        self.open_layer(lines(&title, found))
-    }
-
-    /// Text to be read, over everything else.
-    pub(super) fn open_sheet(&mut self, title: &str, paragraphs: &[String]) -> Vec<Effect> {
-        let sheet = self.sheet(title, paragraphs);
-        self.open_layer(sheet)
-    }
-
-    /// The same as a layer that is not open yet.
-    pub(super) fn sheet(&self, title: &str, paragraphs: &[String]) -> Layer {
-        let room = self.sheet_width();
-        lines(title, paragraphs.iter().flat_map(|text| wrap(text, room)).collect())
     }
 
     pub(super) fn sheet_width(&self) -> usize {
@@ -94,7 +61,7 @@ impl App {
                 let Some(verb) = line.strip_suffix(info.name.as_str()).map(str::trim_end) else {
                     continue;
                 };
-                if find(verb).is_none_or(|row| row.argument != Argument::Pods) {
+                if find(verb).is_none_or(|verb| !verb.takes_several()) {
                     continue;
                 }
                 match lines.iter_mut().find(|(line, _)| line.split(' ').next() == Some(verb)) {
@@ -119,7 +86,7 @@ impl App {
 }
 
 /// A list that can only be read.
-fn lines(title: &str, lines: Vec<String>) -> Layer {
+pub(super) fn lines(title: &str, lines: Vec<String>) -> Layer {
     let row = |text| Row { text, help: String::new(), choice: Choice::Nothing };
     Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
 }

@@ -2,7 +2,6 @@
 
 use crate::app::send::unchosen;
 use crate::app::{App, Asked, Effect, Link, RequestToken};
-use crate::command::{self, Verb};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use serde::Deserialize as _;
@@ -213,7 +212,7 @@ impl App {
         self.link = Link::Up;
         self.search = Search::default();
         self.transcripts.clear();
-        self.batches.clear();
+        self.verbs.clear();
         self.seen.clear();
         let watch = Effect::Call { pod: None, method: Method::Watch, asked: Asked::Watch };
         std::iter::once(watch).chain(self.offer_environment()).collect()
@@ -231,12 +230,7 @@ impl App {
 
     fn granted(&mut self, asked: Asked, reply: Event) -> Vec<Effect> {
         match asked {
-            Asked::Verb(verb, pod, token) => self.verb_done(&verb, pod.as_ref(), reply, &token),
-            Asked::Plan(planning) => match reply {
-                Event::Plan { steps, .. } => self.planned(planning, steps),
-                _ => Vec::new(),
-            },
-            Asked::Together(batch, pod) => self.came_back(batch, pod, Ok(reply)),
+            Asked::Verb(id, at) => self.verb_answered(id, at, Ok(reply)),
             Asked::Page(pod) => {
                 self.page(&pod, reply);
                 Vec::new()
@@ -265,12 +259,6 @@ impl App {
                 }
                 Vec::new()
             }
-            Asked::RewindTargets(pod, turn, token) => match reply {
-                Event::RewindTargets { head_entries, targets } => {
-                    self.choose_rewind(&pod, turn, head_entries, targets, &token)
-                }
-                _ => Vec::new(),
-            },
             Asked::Unqueue(pod, message) => {
                 self.composer.give_back(Some(&pod), &message);
                 Vec::new()
@@ -283,56 +271,10 @@ impl App {
         }
     }
 
-    /// A verb was carried out: what is one sentence is a notice, what is a list can be read.
-    fn verb_done(
-        &mut self,
-        verb: &Verb,
-        pod: Option<&PodName>,
-        reply: Event,
-        token: &RequestToken,
-    ) -> Vec<Effect> {
-        if matches!(verb, Verb::Peer(_) | Verb::Stop { .. } | Verb::Restore { .. }) {
-            self.tour_step();
-        }
-        let text = command::done(verb, pod, &reply);
-        match reply {
-            Event::Policy { rules } => self.list_policy(&rules, token),
-            Event::Created { info } | Event::Spawned { info, .. } => {
-                if self.still_waits(token) {
-                    self.say(Kind::Done, text);
-                    return self.created(*info);
-                }
-                let late = format!("{text} · :open {} goes there", info.name);
-                self.known(*info);
-                self.say(Kind::Done, late)
-            }
-            _ if text.contains('\n') => {
-                let lines: Vec<String> = text.lines().map(String::from).collect();
-                let sheet = self.sheet("done", &lines);
-                let first = lines.first().map_or("", String::as_str);
-                self.open_for_reply(token, sheet, format!("{first} … · the verb again shows it"))
-            }
-            Event::PeerRegistered { result } => self.say_peered(text, &result.peer),
-            Event::Peered { peer, .. } => self.say_peered(text, &peer),
-            _ => self.say(Kind::Done, text),
-        }
-    }
-
-    /// A new peer that is not live is told with what it needs.
-    fn say_peered(&mut self, text: String, peer: &PodName) -> Vec<Effect> {
-        let needs = command::peer_needs(self.family.get(peer));
-        self.say(Kind::Done, text + &needs)
-    }
-
     fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {
         match asked {
             Asked::Silently => return Vec::new(),
-            Asked::Plan(planning) if planning.pods.len() > 1 => {
-                return self.not_planned(planning, &refusal.message);
-            }
-            Asked::Together(batch, pod) => {
-                return self.came_back(batch, pod, Err(refusal.message.clone()));
-            }
+            Asked::Verb(id, at) => return self.verb_answered(id, at, Err(refusal.clone())),
             Asked::Page(pod) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {
                     transcript.page_failed(refusal.message.clone());
@@ -348,12 +290,9 @@ impl App {
             Asked::Answer(id) => {
                 self.answering.remove(&id);
             }
-            Asked::Verb(..)
-            | Asked::Watch
+            Asked::Watch
             | Asked::Whole(_)
             | Asked::NewTour(_)
-            | Asked::RewindTargets(..)
-            | Asked::Plan(_)
             | Asked::Unqueue(..)
             | Asked::Quietly => {}
         }
@@ -371,7 +310,7 @@ impl App {
     }
 
     /// Notes a new Pod, whether or not its event has come yet.
-    fn known(&mut self, info: PodInfo) {
+    pub(super) fn known(&mut self, info: PodInfo) {
         // It was created with this environment.
         self.opened.insert(info.name.clone());
         if self.family.get(&info.name).is_none() {
@@ -380,7 +319,7 @@ impl App {
     }
 
     /// Goes to a new Pod.
-    fn created(&mut self, info: PodInfo) -> Vec<Effect> {
+    pub(super) fn created(&mut self, info: PodInfo) -> Vec<Effect> {
         let name = info.name.clone();
         self.known(info);
         self.make_current(&name)

@@ -1,14 +1,14 @@
 //! From a key to what it does: the leader first, then what lies on top, then the pane in focus.
 
-use crate::app::{App, Asked, Capture, Effect, Focus, Layer, Link};
-use crate::command::Verb;
+use crate::app::{App, Capture, Effect, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 
 use crate::pane::actionbar::Purpose;
 use crate::pane::transcript::{Detail, Scroll};
+use crate::verb::Way;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use yoi::protocol::{Method, State};
+use yoi::protocol::State;
 
 /// Milliseconds for which Esc does nothing after it closed something.
 const ESCAPE: u64 = 300;
@@ -65,7 +65,7 @@ impl App {
             Some(Binding::Do(action)) if repeat && !repeats(action) => Vec::new(),
             Some(Binding::Do(action)) => self.act(action),
             Some(Binding::Prefill(line)) => self.open_line(&line),
-            Some(Binding::Run(line)) => self.run_line(&line),
+            Some(Binding::Run(line)) => self.run_line(&line, Way::Key),
             None => self.unbound(key),
         }
     }
@@ -92,7 +92,7 @@ impl App {
             Some(Binding::Do(Action::Back)) => Vec::new(),
             Some(Binding::Do(action)) => self.everywhere(action),
             Some(Binding::Prefill(line)) => self.open_line(&line),
-            Some(Binding::Run(line)) => self.run_line(&line),
+            Some(Binding::Run(line)) => self.run_line(&line, Way::Key),
             None => self.say(Kind::Told, "the leader has no such key"),
         }
     }
@@ -176,7 +176,7 @@ impl App {
             Action::Tail => self.scroll(Scroll::Tail),
             Action::Redraw => vec![Effect::Redraw],
             Action::Suspend => vec![Effect::Suspend],
-            Action::Help => self.list_help(None),
+            Action::Help => self.carry_out("help", Way::Key),
             Action::Keys => self.list_keys(),
             Action::Notices => self.list_notices(),
             Action::CommandLine => self.open_line(""),
@@ -243,9 +243,8 @@ impl App {
         if !matches!(info.state, State::Running | State::NeedsYou) {
             return Vec::new();
         }
-        let pod = Some(info.name.clone());
-        let asked = Asked::Verb(Verb::Pause(None), pod.clone(), self.request_token());
-        vec![Effect::Call { pod, method: Method::Pause, asked }]
+        let line = format!("pause {}", info.name);
+        self.carry_out(&line, Way::Key)
     }
 
     fn interrupt(&mut self) -> Vec<Effect> {

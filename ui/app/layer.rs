@@ -1,7 +1,7 @@
 //! What lies over the panes: layers on a stack, the topmost gets the keys. A key of the person opens
 //! a layer at once; the reply to a request opens one only while the person still waits for it.
 
-use crate::app::{App, Confirm, Effect, Focus, Read};
+use crate::app::{App, Confirm, Effect, Focus, Read, VerbId};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette};
 use crate::pane::actionbar::Prompt;
@@ -47,7 +47,8 @@ impl Layer {
         match self {
             Self::Prompt(_) => false,
             Self::List(list) => list.choices().any(|choice| match choice {
-                Choice::Rewind { pod: of, .. } | Choice::Queued { pod: of, .. } => of == pod,
+                Choice::Picked { about, .. } => about.as_ref() == Some(pod),
+                Choice::Queued { pod: of, .. } => of == pod,
                 Choice::Verb(_)
                 | Choice::Open(_)
                 | Choice::History(_)
@@ -77,6 +78,17 @@ impl Layers {
     fn push(&mut self, layer: Layer) {
         self.changed();
         self.stack.push(layer);
+    }
+
+    /// Whether a verb waits for the person's answer in one of them.
+    pub(super) fn ask_for(&self, wanted: VerbId) -> bool {
+        self.stack.iter().any(|layer| match layer {
+            Layer::Prompt(_) => false,
+            Layer::List(list) => list
+                .choices()
+                .any(|choice| matches!(choice, Choice::Picked { verb, .. } if *verb == wanted)),
+            Layer::Confirm(confirm) => matches!(confirm, Confirm::Verb { id, .. } if *id == wanted),
+        })
     }
 
     /// Takes the topmost layer off, to be put back or to be gone.

@@ -1,23 +1,17 @@
-//! The lists that open over the panes: palette, help, keys, notices, history, queue, rewind.
+//! The lists that open over the panes: palette, keys, notices, history, queue.
 
-use crate::app::{App, Effect, Layer, RequestToken};
-use crate::command::{self, Argument, Needs, TABLE, find};
-use crate::keys::{Binding, CONTEXTS, Context, label};
+use crate::app::verb::is_written;
+use crate::app::{App, Effect, Layer};
+use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context, label};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
 use crate::pane::age;
 use crate::pane::fit::wrap;
 use crate::pane::glyph::Glyphs;
-use yoi::protocol::{PodName, PolicyRule, RewindTarget, flatten};
-
-/// Verbs that end or bring back something are only put into the command line.
-const PREFILLED: [&str; 3] = ["stop", "restore", "cancel"];
-
-/// Whether a chosen verb is put into the command line rather than run.
-fn waits(row: &command::Row) -> bool {
-    let wants = matches!(row.argument, Argument::NewPod | Argument::Model);
-    row.needs == Needs::Argument || wants || PREFILLED.contains(&row.name)
-}
+use crate::verb::words::first;
+use crate::verb::{Reply, Way, find, reached};
+use crokey::KeyCombination;
+use yoi::protocol::flatten;
 
 fn read(text: String, help: String) -> Row {
     Row { text, help, choice: Choice::Nothing }
@@ -35,7 +29,7 @@ impl App {
             help: format!("Pod, {}", self.setup.glyphs.look(info).word),
             choice: Choice::Open(info.name.clone()),
         });
-        let verbs = TABLE.iter().map(|row| Row {
+        let verbs = reached(Way::Palette).map(|row| Row {
             text: format!(":{}", row.name),
             help: match self.key_of(row.name) {
                 Some(key) => format!("{} ({key})", row.help),
@@ -47,34 +41,31 @@ impl App {
         self.open("palette", rows)
     }
 
-    /// The key that does what a verb does, if one does.
+    /// The key that does what a verb does, if one does: first one of the place the focus is in.
     fn key_of(&self, verb: &str) -> Option<String> {
-        let action = match verb {
-            "quit" => crate::keys::Action::Leave,
-            "help" => crate::keys::Action::Help,
-            "redraw" => crate::keys::Action::Redraw,
-            _ => return None,
-        };
-        Some(self.keymap.label(Context::Everywhere, action)).filter(|key| !key.is_empty())
+        let places = [self.place(), Context::Everywhere, Context::Leader];
+        places.into_iter().find_map(|context| {
+            let mut keys = self.keymap.list(context);
+            let (key, _) = keys.find(|(_, binding)| verb_of(binding) == Some(verb))?;
+            Some(self.key_name(context, key))
+        })
     }
 
-    pub(super) fn list_help(&mut self, about: Option<&str>) -> Vec<Effect> {
-        if let Some(verb) = about {
-            return match find(verb) {
-                Some(row) => self.open_sheet(&format!("help: {}", row.name), &command::about(row)),
-                None => self.say(Kind::Refused, format!("no verb :{verb}; :help lists them")),
-            };
+    /// The place of a key that does what a verb does.
+    fn key_anywhere(&self, verb: &str) -> Option<Context> {
+        let mut places = CONTEXTS.iter().map(|(_, context)| *context);
+        places.find(|context| {
+            self.keymap.list(*context).any(|(_, binding)| verb_of(binding) == Some(verb))
+        })
+    }
+
+    /// A key as it is pressed: after the leader where it needs it.
+    fn key_name(&self, context: Context, key: KeyCombination) -> String {
+        let leader = self.keymap.label(Context::Everywhere, KeyAction::Leader);
+        match context {
+            Context::Leader => format!("{leader} {}", label(key)),
+            _ => label(key),
         }
-        let rows = TABLE
-            .iter()
-            .map(|row| Row {
-                text: format!(":{} {}", row.name, row.usage).trim_end().to_owned(),
-                help: row.help.to_owned(),
-                choice: Choice::Verb(row.name),
-            })
-            .chain([read("keys".into(), ":keys, or ? in a list".into())])
-            .collect();
-        self.open("help", rows)
     }
 
     /// The keys of the place the focus is in, then those of everywhere.
@@ -87,13 +78,25 @@ impl App {
             let name = CONTEXTS.iter().find(|(_, of)| *of == context).map_or("", |(name, _)| name);
             for (key, binding) in self.keymap.list(context) {
                 let does = match binding {
-                    Binding::Do(action) => action.help().to_owned(),
-                    Binding::Prefill(line) | Binding::Run(line) => format!(":{line}"),
+                    Binding::Do(action) => action.help(),
+                    Binding::Prefill(_) | Binding::Run(_) => {
+                        verb_of(binding).and_then(find).map_or("", |verb| verb.help)
+                    }
                 };
-                let lead = if context == Context::Leader { "Ctrl+X " } else { "" };
-                rows.push(read(format!("{lead}{}", label(key)), format!("{does}  ({name})")));
+                // The verb stands in the text: that is where the list is searched.
+                let line = match (binding, verb_of(binding)) {
+                    (Binding::Prefill(line) | Binding::Run(line), _) => {
+                        format!("  :{}", line.trim_end())
+                    }
+                    (Binding::Do(_), Some(verb)) => format!("  :{verb}"),
+                    (Binding::Do(_), None) => String::new(),
+                };
+                let key = self.key_name(context, key);
+                rows.push(read(format!("{key}{line}"), format!("{does}  ({name})")));
             }
         }
+        let unbound = reached(Way::Line).filter(|verb| self.key_anywhere(verb.name).is_none());
+        rows.extend(unbound.map(|verb| read(format!(":{}", verb.name), verb.help.to_owned())));
         self.open("keys", rows)
     }
 
@@ -147,74 +150,12 @@ impl App {
         self.open("queue: Enter edits", rows)
     }
 
-    /// Where one can go back to, the last message first; or straight to a turn that was named.
-    pub(super) fn choose_rewind(
-        &mut self,
-        pod: &PodName,
-        turn: Option<usize>,
-        head: usize,
-        targets: Vec<RewindTarget>,
-        token: &RequestToken,
-    ) -> Vec<Effect> {
-        if let Some(turn) = turn {
-            return match targets.into_iter().find(|target| target.turn_index == turn) {
-                Some(target) => self.rewind(pod.clone(), target, token),
-                None => self.say(Kind::Refused, format!("{pod} has no turn {turn}")),
-            };
-        }
-        if targets.is_empty() {
-            return self.say(Kind::Told, format!("{pod} has nothing to go back to"));
-        }
-        let rows = targets
-            .into_iter()
-            .rev()
-            .map(|target| {
-                let dropped = head.saturating_sub(target.truncate_entries);
-                let help = match &target.disabled_reason {
-                    Some(reason) if !target.eligible => reason.clone(),
-                    _ => format!("drops {dropped} entries"),
-                };
-                let text = format!("{}  {}", target.turn_index, target.preview.replace('\n', " "));
-                Row {
-                    text,
-                    help,
-                    choice: Choice::Rewind { pod: pod.clone(), target: Box::new(target) },
-                }
-            })
-            .collect();
-        let list = Layer::List(Palette::new("rewind to before", rows));
-        let late = format!("the messages of {pod} are ready: :rewind lists them");
-        self.open_for_reply(token, list, late)
-    }
-
-    /// Every rule of what Pods may do; one that an answer made can be ended from here.
-    pub(super) fn list_policy(
-        &mut self,
-        rules: &[PolicyRule],
-        token: &RequestToken,
-    ) -> Vec<Effect> {
-        if rules.is_empty() {
-            return self.say(Kind::Told, "no rule is in force");
-        }
-        let row = |rule: &PolicyRule| Row {
-            text: command::done::policy_line(rule),
-            help: String::new(),
-            choice: match rule.id {
-                Some(id) => Choice::Prefill(format!("policy revoke {id}")),
-                None => Choice::Nothing,
-            },
-        };
-        let rows = rules.iter().map(row).collect();
-        let list = Layer::List(Palette::new("policy: the first that fits counts", rows));
-        self.open_for_reply(token, list, "the rules are ready: :policy lists them")
-    }
-
     /// What choosing a row does.
     pub(super) fn chose(&mut self, choice: Choice) -> Vec<Effect> {
         match choice {
             Choice::Verb(name) => match find(name) {
-                Some(row) if waits(row) => self.open_line(&format!("{name} ")),
-                _ => self.run_line(name),
+                Some(verb) if is_written(verb) => self.open_line(&format!("{name} ")),
+                _ => self.run_line(name, Way::Palette),
             },
             Choice::Open(name) => self.make_current(&name),
             Choice::History(at) => {
@@ -224,13 +165,20 @@ impl App {
                 }
                 Vec::new()
             }
-            Choice::Rewind { pod, target } => {
-                let token = self.request_token();
-                self.rewind(pod, *target, &token)
-            }
+            Choice::Picked { verb, at, .. } => self.verb_replied(verb, Reply::Picked(at)),
             Choice::Queued { pod, id } => self.unqueue(&pod, &id),
             Choice::Prefill(line) => self.open_line(&line),
             Choice::Nothing => Vec::new(),
         }
     }
+}
+
+/// The verb that a key carries out, or writes into the command line.
+fn verb_of(binding: &Binding) -> Option<&'static str> {
+    let name = match binding {
+        Binding::Do(KeyAction::Leave) => "quit",
+        Binding::Do(action) => action.name(),
+        Binding::Prefill(line) | Binding::Run(line) => first(line).0,
+    };
+    find(name).map(|verb| verb.name)
 }

@@ -1,7 +1,6 @@
 //! RunTracker and pins under the keys: `Space` marks a row of the tree, `m` and a digit pins it.
 
 use crate::app::{App, Effect, Focus};
-use crate::command::{self, Verb};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crossterm::event::{KeyEvent, KeyEventKind};
@@ -11,29 +10,6 @@ impl App {
     /// The marked Pods, when the tree has the keys: nowhere else does a verb mean them.
     pub fn marked(&self) -> &[PodName] {
         if self.focus == Focus::Tree { self.tree.marks.all() } else { &[] }
-    }
-
-    /// A line typed in the tree, with the marked Pods in it when it names none and its verb takes
-    /// several.
-    pub(super) fn meaning_marks(&self, line: &str) -> Option<String> {
-        command::naming(line, self.marked())
-    }
-
-    /// A verb that takes several Pods uses up the mark of the one it names.
-    pub(super) fn marks_used(&mut self, verb: &Verb) {
-        let takes_several = matches!(
-            verb,
-            Verb::Stop { .. }
-                | Verb::Restore { .. }
-                | Verb::Pause(_)
-                | Verb::Resume(_)
-                | Verb::Cancel(_)
-                | Verb::Compact(_)
-                | Verb::Remove(_)
-        );
-        if let Some(pod) = verb.pod().filter(|_| takes_several) {
-            self.tree.marks.drop_if(|marked| marked == pod);
-        }
     }
 
     /// Takes back what was picked of Pods that are no more.
@@ -104,9 +80,9 @@ impl App {
             return self
                 .say(Kind::Told, if pins.is_empty() { none.into() } else { pins.join(" · ") });
         };
-        match self.meant(pod) {
-            Some(pod) => self.pin(slot, &pod),
-            None => self.say(Kind::Refused, "no Pod is selected: name one, or :open it first"),
+        match pod {
+            Some(pod) => self.pin(slot, pod),
+            None => Vec::new(),
         }
     }
 }

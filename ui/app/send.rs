@@ -2,7 +2,6 @@
 //! message that could not be sent comes back.
 
 use crate::app::{App, Asked, Confirm, Effect, Layer};
-use crate::command;
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use yoi::protocol::method::NewPod;
@@ -18,7 +17,7 @@ impl App {
             return self.enter_on_nothing();
         }
         let text = self.composer.draft().message().text;
-        if let Some(line) = command::offered(&text) {
+        if let Some(line) = crate::verb::line::offered(&text) {
             return self.open_layer(Layer::Confirm(Confirm::Offered { line }));
         }
         self.send_draft()

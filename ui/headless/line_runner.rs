@@ -176,7 +176,7 @@ impl<'a> LineRunner<'a> {
             let known = Known {
                 family: &family,
                 selected: self.current.as_ref(),
-                marked: &[],
+                pods_are_marked: false,
                 cwd: &self.work.cwd,
                 model: self.model.as_deref(),
                 env: &self.opening.env,

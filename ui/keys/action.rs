@@ -224,6 +224,11 @@ impl Action {
         ACTIONS.iter().find(|row| row.name == name).map(|row| row.action)
     }
 
+    /// Its name in keymap files.
+    pub fn name(self) -> &'static str {
+        ACTIONS.iter().find(|row| row.action == self).map_or("", |row| row.name)
+    }
+
     /// What it does, in words.
     pub fn help(self) -> &'static str {
         ACTIONS.iter().find(|row| row.action == self).map_or("", |row| row.help)

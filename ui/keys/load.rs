@@ -1,6 +1,7 @@
 //! Reading keymap files. What is wrong is said with file, line and column, and the default stays.
 
 use crate::keys::{Action, Binding, CONTEXTS, Context, Keymap, parse};
+use crate::verb::{Way, find};
 use crokey::KeyCombination;
 use crossterm::event::{KeyCode, KeyModifiers};
 use std::collections::HashSet;
@@ -10,8 +11,6 @@ use toml::de::{DeString, DeTable, DeValue};
 
 /// The keymap this program comes with.
 const DEFAULT: &str = include_str!("../../keymaps/default.toml");
-/// Verbs that no key may run by itself.
-const NEVER_RUN: [&str; 5] = ["stop", "rm", "rewind", "restore", "cancel"];
 
 /// Something wrong in a keymap file; the binding before it stays in force.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,10 +143,11 @@ fn meaning(text: &str) -> Result<Binding, String> {
         return Ok(Binding::Do(action));
     };
     let word = line.split_whitespace().next().unwrap_or("");
-    if !crate::command::TABLE.iter().any(|row| row.name == word) {
-        return Err(format!("no such verb `:{word}`"));
+    let verb = find(word).ok_or_else(|| format!("no such verb `:{word}`"))?;
+    if !verb.ways.contains(&Way::Key) {
+        return Err(format!("`:{word}` cannot be bound to a key"));
     }
-    if run && NEVER_RUN.contains(&word) {
+    if run && verb.is_only_typed() {
         return Err(format!("`:{word}` is only ever put into the command line: leave out `run`"));
     }
     Ok(if run { Binding::Run(line.into()) } else { Binding::Prefill(line.into()) })

@@ -1,13 +1,13 @@
 //! The last line of the screen: the command line, or a notice, or what is possible now; and at its
 //! right the counts.
 
-use crate::command::complete::{Completion, Sources, complete};
 use crate::keys::Action;
 use crate::notice::{Kind, Notice};
 use crate::pane::fit::{columns, cut, width};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use crate::theme::{Role, Theme};
+use crate::verb::complete::{Completion, Sources, complete};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};

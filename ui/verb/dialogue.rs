@@ -49,6 +49,8 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     pub question: String,
+    /// The Pods without which it means nothing.
+    pub about: Vec<PodName>,
     /// What Enter does.
     pub enter: &'static str,
     pub unasked: Unasked,
@@ -67,6 +69,8 @@ pub enum Unasked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
     pub title: String,
+    /// The Pod without which it means nothing.
+    pub about: Option<PodName>,
     /// Text and help of each.
     pub rows: Vec<(String, String)>,
 }
@@ -139,8 +143,8 @@ pub struct Known<'a> {
     pub family: &'a Family,
     /// The Pod that a verb means when it names none.
     pub selected: Option<&'a PodName>,
-    /// The Pods that a verb means which takes several and names none.
-    pub marked: &'a [PodName],
+    /// Whether the Pods of the line are those that are marked: then all are named before anything is done.
+    pub pods_are_marked: bool,
     /// Absolute; paths are relative to it, and new Pods work there.
     pub cwd: &'a Path,
     /// The model of new Pods, when a person chose one.
@@ -185,6 +189,16 @@ impl Known<'_> {
             Way::Command | Way::Shell | Way::Input => "`yoi ls` shows",
         };
         End::refused(Why::NotThere, format!("there is no pod `{name}`: {list} those there are"))
+    }
+
+    /// What continues a paused run, as a person types it here.
+    pub fn go_on(&self, pods: &[PodName]) -> String {
+        match (self.way, pods) {
+            (Way::Line | Way::Palette | Way::Key, [pod]) if self.selected == Some(pod) => {
+                "Enter".into()
+            }
+            _ => self.spell("resume"),
+        }
     }
 
     /// A verb as a person types it here: `:restore bob`, or `yoi restore bob`.

@@ -36,7 +36,7 @@ impl Dialogue for Help {
             return Next::End(End { action, ..End::default() });
         }
         let rows = listed.iter().map(|verb| (verb.heading(), verb.help.to_owned())).collect();
-        Next::Pick(Pick { title: "help".into(), rows })
+        Next::Pick(Pick { title: "help".into(), about: None, rows })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `:pause`: interrupts a run so that it can continue.
 
-use crate::verb::several::{Each, Several, names};
+use crate::verb::several::{Each, Several, list};
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodName};
@@ -42,11 +42,8 @@ impl Each for EachPod {
     }
 
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
-        let pods = names(done);
-        format!(
-            "paused {pods} · {} goes on · {} drops the turn",
-            known.spell("resume"),
-            known.spell("cancel")
-        )
+        let pods: Vec<PodName> = done.iter().map(|(pod, _)| pod.clone()).collect();
+        let (go_on, drop) = (known.go_on(&pods), known.spell("cancel"));
+        format!("paused {} · {go_on} goes on · {drop} drops the turn", list(&pods))
     }
 }

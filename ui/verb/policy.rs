@@ -62,7 +62,7 @@ impl Policy {
             return Next::End(End::told("no rule is in force"));
         }
         let rows = self.rules.iter().map(|rule| (line(rule), String::new())).collect();
-        Next::Pick(Pick { title: "policy: the first that fits counts".into(), rows })
+        Next::Pick(Pick { title: "policy: the first that fits counts".into(), about: None, rows })
     }
 
     /// A rule that an answer made can be ended from the list.

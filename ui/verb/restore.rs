@@ -91,14 +91,15 @@ impl Restore {
             let title = format!("plan for {}: nothing is done yet", list(&self.targets));
             return Next::End(End { said: Said::Sheet { title, lines }, action: None });
         }
-        let alone = self.targets.len() == 1 && !several::uses_marks(known, &self.pods);
+        let alone = self.targets.len() == 1 && !known.pods_are_marked;
         // The host itself says why a Pod cannot come back.
         let hopeless = steps.iter().all(|step| step.what == Restoring::Impossible);
         if hopeless || alone && steps.iter().all(is_trivial) {
             return self.carry_out();
         }
         let question = steps.iter().map(line).collect::<Vec<_>>().join("\n");
-        Next::Confirm(Confirm { question, enter: "restore", unasked: Unasked::Does })
+        let about = self.targets.clone();
+        Next::Confirm(Confirm { question, about, enter: "do that", unasked: Unasked::Does })
     }
 
     /// The steps of all plans, each Pod once. A Pod that has no plan is left out, and its reason kept.

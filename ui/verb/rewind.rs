@@ -5,6 +5,7 @@ use crate::verb::several::confirm;
 use crate::verb::{Dialogue, End, Known, Next, Pick, Reply, Request, Safety, Verb, Why, of, verb};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodName, RewindTarget};
+use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Rewind>(Verb {
     safety: Safety::TypedOnly,
@@ -22,7 +23,7 @@ struct Rewind {
     turn: Option<usize>,
     #[arg(skip)]
     pod: Option<PodName>,
-    /// Newest first.
+    /// Newest first, as the host lists them.
     #[arg(skip)]
     targets: Vec<RewindTarget>,
     #[arg(skip)]
@@ -64,7 +65,6 @@ impl Rewind {
             return Next::End(End::refused(Why::Failed, "the host did not list the messages"));
         };
         self.targets = targets;
-        self.targets.reverse();
         let Some(turn) = self.turn else { return self.list(head_entries) };
         match self.targets.iter().find(|target| target.turn_index == turn).cloned() {
             Some(target) => self.choose(target),
@@ -86,10 +86,14 @@ impl Rewind {
                 Some(reason) if !target.eligible => reason.clone(),
                 _ => format!("drops {dropped} entries"),
             };
-            (format!("{}  {}", target.turn_index, target.preview.replace('\n', " ")), help)
+            (format!("{}  {}", target.turn_index, SafeText::line(target.preview.as_str())), help)
         };
         let rows = self.targets.iter().map(row).collect();
-        Next::Pick(Pick { title: format!("rewind {} to before", self.name()), rows })
+        Next::Pick(Pick {
+            title: format!("rewind {} to before", self.name()),
+            about: self.pod.clone(),
+            rows,
+        })
     }
 
     /// Goes back, after a question when a rewind does not undo everything.
@@ -99,13 +103,12 @@ impl Rewind {
             let why = why.unwrap_or_else(|| "the Pod cannot go back there".into());
             return Next::End(End::refused(Why::Failed, why));
         }
-        let question = target
-            .warning
-            .as_ref()
-            .map(|warning| format!("go back to before “{}”? {warning}", target.preview));
+        let question = target.warning.as_ref().map(|warning| {
+            format!("go back to before “{}”? {warning}", SafeText::line(target.preview.as_str()))
+        });
         self.chosen = Some(target);
         match question {
-            Some(question) => confirm(question, "rewind"),
+            Some(question) => confirm(self.pod.as_slice(), question, "rewind"),
             None => self.go(),
         }
     }
@@ -123,6 +126,6 @@ impl Rewind {
 
     fn sentence(&self) -> String {
         let preview = self.chosen.as_ref().map_or("", |target| target.preview.as_str());
-        format!("rewound {} to before: {}", self.name(), preview.replace('\n', " "))
+        format!("rewound {} to before: {}", self.name(), SafeText::line(preview))
     }
 }

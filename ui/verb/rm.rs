@@ -57,7 +57,7 @@ impl Remove {
                 self.targets.push(name.clone());
             }
         }
-        confirm(self.question(&list(&self.targets)), self.enter())
+        confirm(&self.targets, self.question(&list(&self.targets)), self.enter())
     }
 }
 

@@ -36,9 +36,9 @@ impl Several {
                 Err(end) => Next::End(end),
                 Ok(pods) => {
                     self.pods = pods;
-                    if self.pods.len() > 1 || uses_marks(known, named) {
+                    if self.pods.len() > 1 || known.pods_are_marked {
                         let question = each.question(&list(&self.pods));
-                        return confirm(question, each.enter());
+                        return confirm(&self.pods, question, each.enter());
                     }
                     self.call(each.method())
                 }
@@ -55,11 +55,8 @@ impl Several {
     }
 }
 
-/// The Pods that are meant: those named, each once; else the marked ones; else the selected one.
+/// The Pods that are meant: those named, each once; else the selected one.
 pub fn targets(known: &Known<'_>, named: &[PodName]) -> Result<Vec<PodName>, End> {
-    if uses_marks(known, named) {
-        return Ok(known.marked.to_vec());
-    }
     if named.is_empty() {
         return known.target(None).map(|pod| vec![pod]);
     }
@@ -73,14 +70,9 @@ pub fn targets(known: &Known<'_>, named: &[PodName]) -> Result<Vec<PodName>, End
     Ok(pods)
 }
 
-/// Whether the marked Pods are meant.
-pub fn uses_marks(known: &Known<'_>, named: &[PodName]) -> bool {
-    named.is_empty() && !known.marked.is_empty()
-}
-
-/// A question that has to be answered.
-pub fn confirm(question: String, enter: &'static str) -> Next {
-    Next::Confirm(Confirm { question, enter, unasked: Unasked::Asks })
+/// A question about these Pods that has to be answered.
+pub fn confirm(about: &[PodName], question: String, enter: &'static str) -> Next {
+    Next::Confirm(Confirm { question, about: about.to_vec(), enter, unasked: Unasked::Asks })
 }
 
 /// The sentence for all results: first what failed, each with its Pod, then what was done.

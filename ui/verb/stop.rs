@@ -1,7 +1,7 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
 use crate::pane::scope;
-use crate::verb::several::{Each, confirm, ended, list, targets, uses_marks};
+use crate::verb::several::{Each, confirm, ended, list, targets};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
 use clap::Args;
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ impl Stop {
             return Next::End(End::told("every pod is stopped already"));
         }
         match self.confirmation(known) {
-            Some(question) => confirm(question, self.enter()),
+            Some(question) => confirm(&self.targets, question, self.enter()),
             None => self.call(),
         }
     }
@@ -74,8 +74,7 @@ impl Stop {
             let all = list(&below);
             return Some(format!("stop {} Pods, {heads} and all below {them}: {all}", below.len()));
         }
-        let marks = !self.all && uses_marks(known, &self.pods);
-        (marks || self.targets.len() > 1).then(|| self.question(&heads))
+        (known.pods_are_marked || self.targets.len() > 1).then(|| self.question(&heads))
     }
 
     /// The live Pods among these and below them, each once.

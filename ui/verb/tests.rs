@@ -26,7 +26,7 @@ fn first(line: &str) -> Next {
     let known = Known {
         family: &family,
         selected: Some(&selected),
-        marked: &[],
+        pods_are_marked: false,
         cwd: Path::new("/repo"),
         model: None,
         env: &env,
@@ -252,4 +252,27 @@ fn words_complete_by_what_they_can_be() {
     assert_eq!(texts("who ui"), ["/repo/ui"]);
     assert_eq!(texts("policy re"), ["revoke"]);
     assert_eq!(texts("help sto"), ["stop", "restore"]);
+}
+
+/// The table of the README, as the list has it.
+fn table() -> String {
+    let way = |verb: &Verb| match verb.ways {
+        ways if ways == EVERYWHERE => "everywhere",
+        ways if ways == CONVERSATION => "`:` `-c` `--no-ui`",
+        ways if ways == SCREEN => "screen",
+        ways => panic!(":{}: say in the README where {ways:?} is", verb.name),
+    };
+    let row = |verb: &&Verb| {
+        let heading = verb.heading().replace('|', r"\|");
+        format!("| `{heading}` | {} | {} |\n", verb.help, way(verb))
+    };
+    let rows: String = LIST.iter().map(row).collect();
+    format!("| verb | what it does | where |\n|---|---|---|\n{rows}")
+}
+
+#[test]
+fn the_table_of_verbs_in_the_readme_is_the_list() {
+    let readme = include_str!("../../README.md");
+    let table = table();
+    assert!(readme.contains(&table), "README.md has another table of verbs; it is to be:\n{table}");
 }

@@ -346,12 +346,44 @@ fn a_rewind_lists_where_one_can_go_back_to() {
     bench.type_in(":rewind");
     let asked = bench.press("enter");
     assert_eq!(calls(&asked), [(Some("alice"), &Method::ListRewindTargets)]);
-    let targets = vec![rewind_target(1, "fix the tests"), rewind_target(2, "now the docs")];
-    let id = targets[1].id;
+    // The host lists the last message first, and so does the screen.
+    let targets = vec![rewind_target(2, "now the docs"), rewind_target(1, "fix the tests")];
+    let id = targets[0].id;
     answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets });
     let screen = bench.screen();
     assert!(screen.contains("2  now the docs") && screen.contains("drops 9 entries"), "{screen}");
     let rewound = bench.press("enter");
     let rewind = Method::Rewind { target: id, expected_head_entries: 12 };
     assert_eq!(calls(&rewound), [(Some("alice"), &rewind)]);
+}
+
+/// What the list on top shows for a search.
+fn found(bench: &mut Bench, search: &str) -> String {
+    bench.type_in(search);
+    let screen = bench.screen();
+    bench.press("esc");
+    bench.wait(1_000);
+    screen
+}
+
+#[test]
+fn the_list_of_keys_finds_a_verb_by_its_name() {
+    let mut bench = alice(State::Idle);
+    for (search, shown) in [("split", "Ctrl+X v  :split"), ("tour", ":tour"), ("quit", ":quit")] {
+        bench.type_in(":keys");
+        bench.press("enter");
+        let screen = found(&mut bench, search);
+        assert!(screen.contains(shown), "{search}: {screen}");
+    }
+}
+
+#[test]
+fn names_of_keys_come_from_the_keymap() {
+    let mut bench = alice(State::Idle);
+    let text = "[everywhere]\n\"ctrl-x\" = \"\"\n\"ctrl-e\" = \"leader\"\n";
+    assert_eq!(crate::keys::read(&mut bench.app.keymap, "keymap.toml", text), []);
+    bench.type_in(":keys");
+    bench.press("enter");
+    let screen = found(&mut bench, "split");
+    assert!(screen.contains("Ctrl+E v  :split") && !screen.contains("Ctrl+X"), "{screen}");
 }

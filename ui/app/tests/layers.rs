@@ -48,10 +48,10 @@ fn rules() -> Event {
 #[test]
 fn a_reply_never_replaces_the_line_that_is_being_typed() {
     let replies = [
-        (":policy", rules(), "the rules are ready: :policy lists them"),
-        (":rewind", targets(), "the messages of alice are ready: :rewind lists them"),
-        (":restore bob", plan(), "not restored: :restore bob shows what it does and asks"),
-        (":restore bob --plan", plan(), "the plan is ready: :restore bob --plan shows it"),
+        (":policy", rules(), "the list is ready: :policy shows it"),
+        (":rewind", targets(), "the list for alice is ready: :rewind shows it"),
+        (":restore bob", plan(), "not done: :restore bob says what it does and asks"),
+        (":restore bob --plan", plan(), "the text is ready: :restore bob --plan shows it"),
     ];
     for (verb, reply, notice) in replies {
         let mut bench = two();
@@ -99,7 +99,7 @@ fn a_list_never_opens_over_another_pod() {
     ask(&mut bench, ":open bob");
     answer(&mut bench, asked, targets());
     assert!(bench.app.layers.is_empty());
-    assert_eq!(bench.notice(), "the messages of alice are ready: :rewind lists them");
+    assert_eq!(bench.notice(), "the list for alice is ready: :rewind shows it");
 }
 
 #[test]

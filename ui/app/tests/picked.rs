@@ -101,7 +101,7 @@ fn stopping_marked_pods_names_them_asks_once_and_gives_each_its_order() {
     bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
     assert_eq!(bench.notice(), "", "scout is still being stopped");
     bench.msg(Msg::Answered(asked[0].clone(), Ok(stopped("scout"))));
-    assert_eq!(bench.notice(), "stopped bob, scout · :restore bob scout brings them back");
+    assert_eq!(bench.notice(), "stopped scout, bob · :restore scout bob brings them back");
 }
 
 #[test]
@@ -192,11 +192,12 @@ fn restoring_several_shows_one_plan_and_gives_each_its_order() {
         steps: vec![PlanStep { name: name(pod), what, notes: vec![] }],
         done: false,
     };
-    let first = bench.press("enter");
-    assert_eq!(calls(&first), [(Some("bob"), &plan)]);
-    let second = answer(&mut bench, first, step("bob", Restoring::Idle));
-    assert_eq!(calls(&second), [(Some("docs"), &plan)]);
-    assert!(answer(&mut bench, second, step("docs", Restoring::Paused)).is_empty());
+    let plans = bench.press("enter");
+    assert_eq!(calls(&plans), [(Some("bob"), &plan), (Some("docs"), &plan)]);
+    let asked_for = asked(plans);
+    bench.msg(Msg::Answered(asked_for[1].clone(), Ok(step("docs", Restoring::Paused))));
+    assert!(bench.app.layers.is_empty(), "the plan of bob is not known yet");
+    bench.msg(Msg::Answered(asked_for[0].clone(), Ok(step("bob", Restoring::Idle))));
     let screen = bench.screen();
     assert!(screen.contains("bob comes back idle"), "{screen}");
     assert!(screen.contains("docs comes back paused"), "{screen}");
@@ -214,13 +215,19 @@ fn one_that_cannot_come_back_is_named_and_the_others_go_on() {
     let mut bench = bench();
     bench.press(":");
     bench.type_in("restore bob docs");
-    let first = bench.press("enter");
-    let second = refuse(&mut bench, first, "its record is damaged");
-    assert_eq!(bench.notice(), "bob: its record is damaged");
+    let plans = asked(bench.press("enter"));
+    let refusal = Refusal::invalid("its record is damaged");
+    bench.msg(Msg::Answered(plans[0].clone(), Err(refusal)));
     let idle = PlanStep { name: name("docs"), what: Restoring::Idle, notes: vec![] };
-    let plan = Event::Plan { steps: vec![idle], done: false };
+    let step = |done| Event::Plan { steps: vec![idle.clone()], done };
+    let restored = bench.msg(Msg::Answered(plans[1].clone(), Ok(step(false))));
     let restore = Method::RestorePods { tree: false, plan: false };
-    assert_eq!(calls(&answer(&mut bench, second, plan)), [(Some("docs"), &restore)]);
+    assert_eq!(calls(&restored), [(Some("docs"), &restore)]);
+    answer(&mut bench, restored, step(true));
+    assert_eq!(
+        bench.notice(),
+        "bob: its record is damaged · docs is back; nothing was run or sent again"
+    );
 }
 
 #[test]

@@ -75,9 +75,9 @@ const POPUPS: [(&str, Opens); 17] = [
         bench.told(pod("alice", State::Running));
         bench.press("ctrl-d");
     }),
-    ("rewind", |bench| reply(bench, ":rewind 2", rewind())),
-    ("several", |bench| drop(run(bench, ":rm old"))),
-    ("restore", |bench| reply(bench, ":restore old --tree", restore())),
+    ("verb", |bench| reply(bench, ":rewind 2", rewind())),
+    ("verb", |bench| drop(run(bench, ":rm old"))),
+    ("verb", |bench| reply(bench, ":restore old --tree", restore())),
     ("rule", |bench| in_inbox(bench, "T")),
     ("none", |bench| drop(bench.press("ctrl-n"))),
 ];
@@ -91,9 +91,7 @@ fn kind(bench: &Bench) -> &'static str {
             Confirm::Offered { .. } => "offered",
             Confirm::FirstMessage { .. } => "first message",
             Confirm::Leave { .. } => "leave",
-            Confirm::Rewind { .. } => "rewind",
-            Confirm::Several { .. } => "several",
-            Confirm::Restore { .. } => "restore",
+            Confirm::Verb { .. } => "verb",
             Confirm::Rule { .. } => "rule",
         },
         None if bench.app.leader => "leader",

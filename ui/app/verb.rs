@@ -1,0 +1,257 @@
+//! Verbs on the dashboard: drives their dialogues. Requests become effects, confirmations and lists become
+//! layers, and what is said becomes a notice.
+
+use crate::app::{App, Asked, Confirm, Effect, Layer, Link, RequestToken};
+use crate::notice::Kind;
+use crate::palette::{Choice, Palette, Row};
+use crate::pane::fit::wrap;
+use crate::pane::why::LABEL;
+use crate::verb::line::{means_marks, read};
+use crate::verb::words::first;
+use crate::verb::{
+    self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, Way,
+};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
+
+/// Verbs after which the tour goes on.
+const STEPS_OF_THE_TOUR: [&str; 3] = ["peer", "stop", "restore"];
+
+/// Names a verb that is being carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VerbId(u64);
+
+/// A verb that is being carried out.
+pub(super) struct Carried {
+    verb: &'static Verb,
+    /// As it was typed.
+    line: String,
+    dialogue: Box<dyn Dialogue>,
+    way: Way,
+    pods_are_marked: bool,
+    /// The results of its requests, as they come.
+    results: Vec<Option<Result<Event, Refusal>>>,
+    token: RequestToken,
+}
+
+impl Carried {
+    fn waits_for_results(&self) -> bool {
+        self.results.iter().any(Option::is_none)
+    }
+}
+
+impl App {
+    /// Runs a line, without its colon, and keeps it in the history of lines.
+    pub(super) fn run_line(&mut self, line: &str, way: Way) -> Vec<Effect> {
+        self.lines.retain(|before| before != line);
+        self.lines.insert(0, line.to_owned());
+        self.carry_out(line, way)
+    }
+
+    /// Carries out the verb of a line.
+    pub(super) fn carry_out(&mut self, line: &str, way: Way) -> Vec<Effect> {
+        let marked = self.with_marks(line);
+        let line = marked.as_deref().unwrap_or(line);
+        match read(line, way) {
+            Err(why) => self.say(Kind::Refused, why),
+            Ok(understood) => {
+                let carried = Carried {
+                    verb: understood.verb,
+                    line: line.to_owned(),
+                    dialogue: understood.dialogue,
+                    way,
+                    pods_are_marked: marked.is_some(),
+                    results: Vec::new(),
+                    token: self.request_token(),
+                };
+                self.step(carried, None)
+            }
+        }
+    }
+
+    /// The line with the marked Pods in it, when its verb takes several and it names none.
+    pub(super) fn with_marks(&self, line: &str) -> Option<String> {
+        let marked = self.marked();
+        if marked.is_empty() {
+            return None;
+        }
+        let verb = means_marks(line)?;
+        let names = marked.iter().map(PodName::as_str).collect::<Vec<_>>().join(" ");
+        let rest = first(line.trim_start_matches(':')).1;
+        Some(format!("{} {names}{}", verb.name, rest.trim_end()))
+    }
+
+    /// One result of the requests of a verb; with the last one it goes on.
+    pub(super) fn verb_answered(
+        &mut self,
+        id: VerbId,
+        at: usize,
+        result: Result<Event, Refusal>,
+    ) -> Vec<Effect> {
+        let Some(carried) = self.verbs.get_mut(&id) else { return Vec::new() };
+        if let Some(slot) = carried.results.get_mut(at) {
+            *slot = Some(result);
+        }
+        if carried.waits_for_results() {
+            return Vec::new();
+        }
+        let Some(mut carried) = self.verbs.remove(&id) else { return Vec::new() };
+        let results = std::mem::take(&mut carried.results).into_iter().flatten().collect();
+        self.step(carried, Some(Reply::Results(results)))
+    }
+
+    /// The person answered what a verb asked.
+    pub(super) fn verb_replied(&mut self, id: VerbId, reply: Reply) -> Vec<Effect> {
+        let Some(mut carried) = self.verbs.remove(&id) else { return Vec::new() };
+        carried.token = self.request_token();
+        self.step(carried, Some(reply))
+    }
+
+    fn step(&mut self, mut carried: Carried, last: Option<Reply>) -> Vec<Effect> {
+        match carried.dialogue.next(&self.known_to(&carried), last) {
+            Next::Call(requests) if requests.is_empty() => {
+                self.step(carried, Some(Reply::Results(Vec::new())))
+            }
+            Next::Call(requests) => self.send_requests(carried, requests),
+            Next::Confirm(confirm) => {
+                let late = format!("not done: :{} says what it does and asks", carried.line);
+                let token = carried.token.clone();
+                let id = self.keep(carried);
+                let layer = Layer::Confirm(Confirm::Verb { id, confirm });
+                self.open_for_reply(&token, layer, late)
+            }
+            Next::Pick(pick) => self.pick(carried, pick),
+            Next::End(end) => self.verb_ends(&carried, end),
+        }
+    }
+
+    fn known_to<'a>(&'a self, carried: &Carried) -> Known<'a> {
+        Known {
+            family: &self.family,
+            selected: self.selected(),
+            pods_are_marked: carried.pods_are_marked,
+            cwd: &self.setup.cwd,
+            model: self.model.as_deref(),
+            env: &self.setup.env,
+            now: self.now,
+            zone: self.zone(),
+            way: carried.way,
+        }
+    }
+
+    /// Keeps a verb until its results or the person's answer come. Verbs whose layer was closed are dropped.
+    fn keep(&mut self, carried: Carried) -> VerbId {
+        let Self { verbs, layers, .. } = self;
+        verbs.retain(|id, verb| verb.waits_for_results() || layers.ask_for(*id));
+        let id = VerbId(verbs.keys().next_back().map_or(0, |last| last.0 + 1));
+        verbs.insert(id, carried);
+        id
+    }
+
+    fn send_requests(&mut self, mut carried: Carried, requests: Vec<Request>) -> Vec<Effect> {
+        if carried.verb.takes_several() {
+            let used = requests.iter().filter(|request| !is_plan(request));
+            let used: Vec<_> = used.filter_map(|request| request.pod.clone()).collect();
+            self.tree.marks.drop_if(|marked| used.contains(marked));
+        }
+        carried.results = requests.iter().map(|_| None).collect();
+        let id = self.keep(carried);
+        let effect = |(at, Request { pod, method }): (usize, Request)| Effect::Call {
+            pod,
+            method,
+            asked: Asked::Verb(id, at),
+        };
+        requests.into_iter().enumerate().map(effect).collect()
+    }
+
+    fn pick(&mut self, carried: Carried, pick: Pick) -> Vec<Effect> {
+        let of = pick.about.as_ref().map(|pod| format!(" for {pod}")).unwrap_or_default();
+        let late = format!("the list{of} is ready: :{} shows it", carried.line);
+        let token = carried.token.clone();
+        let id = self.keep(carried);
+        let about = pick.about;
+        let row = |(at, (text, help)): (usize, (String, String))| Row {
+            text,
+            help,
+            choice: Choice::Picked { verb: id, at, about: about.clone() },
+        };
+        let rows = pick.rows.into_iter().enumerate().map(row).collect();
+        self.open_for_reply(&token, Layer::List(Palette::new(pick.title, rows)), late)
+    }
+
+    /// Says what came of a verb, and does what is left to do.
+    fn verb_ends(&mut self, carried: &Carried, end: End) -> Vec<Effect> {
+        if STEPS_OF_THE_TOUR.contains(&carried.verb.name) {
+            self.tour_step();
+        }
+        match end.said {
+            Said::Nothing => Vec::new(),
+            Said::Done(text) => self.say(Kind::Done, text),
+            Said::Told(text) | Said::Answer(text) => self.say(Kind::Told, text),
+            // Without a connection the screen says so already.
+            Said::Refused(..) if self.link == Link::Ended => Vec::new(),
+            Said::Refused(_, text) => self.say(Kind::Refused, text),
+            Said::Sheet { title, lines } => {
+                let late = format!("the text is ready: :{} shows it", carried.line);
+                let sheet = self.labelled_sheet(&title, &lines);
+                self.open_for_reply(&carried.token, sheet, late)
+            }
+        };
+        end.action.map(|action| self.verb_acts(carried, action)).unwrap_or_default()
+    }
+
+    fn verb_acts(&mut self, carried: &Carried, action: Action) -> Vec<Effect> {
+        match action {
+            Action::GoTo(pod) => self.make_current(&pod),
+            Action::Created(info) => self.go_to_new(*info, &carried.token),
+            Action::Verb(name) => self.chose(Choice::Verb(name)),
+            Action::Prefill(line) => self.open_line(&line),
+            Action::ModelOfNewPods(model) => {
+                self.model = Some(model);
+                Vec::new()
+            }
+            Action::Inbox => self.focus_inbox(),
+            Action::Theme(name) => vec![Effect::LoadTheme(name)],
+            Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
+            Action::Split(pod) => self.split(pod.as_ref()),
+            Action::Zoom => self.toggle_zoom(),
+            Action::Notices => self.list_notices(),
+            Action::Tour => vec![Effect::Tour(carried.token.clone())],
+            Action::Redraw => vec![Effect::Redraw],
+            Action::Keys => self.list_keys(),
+            Action::Quit => self.leave(),
+        }
+    }
+
+    /// Goes to a Pod that was just created, unless the person does something else by now.
+    fn go_to_new(&mut self, info: PodInfo, token: &RequestToken) -> Vec<Effect> {
+        if self.still_waits(token) {
+            return self.created(info);
+        }
+        let text = format!("{0} is ready · :open {0} goes there", info.name);
+        self.known(info);
+        self.say(Kind::Done, text)
+    }
+
+    fn labelled_sheet(&self, title: &str, lines: &[(&'static str, String)]) -> Layer {
+        let labels = lines.iter().any(|(label, _)| !label.is_empty());
+        let indent = if labels { LABEL } else { 0 };
+        let room = self.sheet_width().saturating_sub(indent);
+        let mut rows = Vec::new();
+        for (label, text) in lines {
+            for (i, line) in wrap(text, room).into_iter().enumerate() {
+                let label = if i == 0 { label } else { "" };
+                rows.push(format!("{label:<indent$}{line}"));
+            }
+        }
+        crate::app::explain::lines(title, rows)
+    }
+}
+
+fn is_plan(request: &Request) -> bool {
+    matches!(request.method, Method::RestorePods { plan: true, .. })
+}
+
+/// Whether a verb that is chosen from a list is written into the command line instead of run.
+pub(super) fn is_written(verb: &verb::Verb) -> bool {
+    verb.is_only_typed() || verb.is_completed_first()
+}
