@@ -11,6 +11,7 @@ mod connection;
 pub mod pod_api;
 pub mod find;
 pub mod pod_socket;
+pub mod whole_entry;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! The real binary, started as a person or a program would start it.
 
+#[path = "program/answers.rs"]
+mod answers;
 #[path = "program/asking.rs"]
 mod asking;
 #[path = "program/auth.rs"]

@@ -156,7 +156,10 @@ fn resolved_model(model: Option<String>) -> Option<String> {
 }
 
 async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
-    let form = if args.json { Form::Json } else { Form::Plain };
+    let form = match form(args.json, args.raw) {
+        Ok(form) => form,
+        Err(failure) => return headless::say_last(&failure),
+    };
     let unanswered = match args.ask {
         Ask::Deny => Unanswered::End,
         Ask::Wait => Unanswered::Wait,
@@ -182,7 +185,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
 async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
     match command {
         Command::Ls { json } => orders::list(opening, json).await,
-        Command::Log { pod, json } => log::log(opening, &pod, json).await,
+        Command::Log { pod, json, raw } => log::log(opening, &pod, form(json, raw)?).await,
         Command::Host { order: None } => orders::host(opening).await,
         Command::Host { order: Some(HostOrder::Stop) } => orders::stop_host(opening).await,
         Command::Doctor(wanted) => doctor::doctor(wanted).await,
@@ -200,5 +203,19 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Auth { provider: Some(provider), remove: false } => auth::set(opening, &provider),
+    }
+}
+
+/// How text is printed. Committed bytes could drive a terminal, so they never reach one.
+fn form(json: bool, raw: bool) -> Result<Form, Failure> {
+    use std::io::IsTerminal as _;
+    match (json, raw) {
+        (true, _) => Ok(Form::Json),
+        (false, false) => Ok(Form::Plain),
+        (false, true) if std::io::stdout().is_terminal() => {
+            let text = "--raw is for a pipe or a file: send the output to one, or leave it out";
+            Err(Failure::usage(text))
+        }
+        (false, true) => Ok(Form::Raw),
     }
 }

@@ -7,9 +7,14 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use yoi::protocol::{Pattern, PodName, Segment};
 
+mod answer;
 mod approvals;
 pub mod exit;
+mod follow;
 mod lines;
+mod numbers;
+mod output;
+pub mod pages;
 mod run_tracker;
 mod once;
 mod print;
@@ -20,6 +25,7 @@ mod line_runner;
 
 pub use exit::{Exit, Failure};
 pub use line_client::{LineClient, Reach};
+pub use output::{Output, Piece};
 pub use print::{Form, Printer};
 pub use serve::serve;
 

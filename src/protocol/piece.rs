@@ -33,3 +33,89 @@ pub struct LineShape {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<TextSpan>,
 }
+
+/// Decodes the inside of a JSON string that arrives in pieces: a piece may end inside an escape.
+#[derive(Debug, Default)]
+pub struct Unescape {
+    /// The beginning of an escape that is not complete.
+    rest: String,
+}
+
+/// What stands in a JSON string is no JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a text of the log is not valid JSON: {0}")]
+pub struct NotJson(String);
+
+impl Unescape {
+    /// The text that the next piece stands for.
+    pub fn push(&mut self, piece: &str) -> Result<String, NotJson> {
+        let mut raw = std::mem::take(&mut self.rest);
+        raw.push_str(piece);
+        self.rest = raw.split_off(complete(&raw));
+        let quoted = format!("\"{raw}\"");
+        serde_json::from_str(&quoted).map_err(|error| NotJson(error.to_string()))
+    }
+}
+
+/// Where the last complete character or escape ends.
+fn complete(raw: &str) -> usize {
+    let bytes = raw.as_bytes();
+    let mut at = 0;
+    while let Some(escape) = raw[at..].find('\\').map(|found| at + found) {
+        let length = match bytes.get(escape + 1) {
+            Some(b'u') => {
+                let code = raw
+                    .get(escape + 2..escape + 6)
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+                // The first half of a pair is decoded together with the second.
+                if code.is_some_and(|code| (0xd800..0xdc00).contains(&code)) { 12 } else { 6 }
+            }
+            _ => 2,
+        };
+        if escape + length > raw.len() {
+            return escape;
+        }
+        at = escape + length;
+        if !raw.is_char_boundary(at) {
+            return raw.len();
+        }
+    }
+    raw.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_pieces_of_a_string_decode_to_the_string_wherever_it_is_cut(
+            text in "([a\\\\\"\n\u{1}日🎈]|\\PC){0,40}",
+            ascii in any::<bool>(),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        ) {
+            let mut raw = serde_json::to_string(&text).unwrap();
+            if ascii {
+                raw = raw.encode_utf16().map(|unit| match u8::try_from(unit) {
+                    Ok(byte) if byte.is_ascii() => char::from(byte).to_string(),
+                    _ => format!("\\u{unit:04x}"),
+                }).collect();
+            }
+            let raw = &raw[1..raw.len() - 1];
+            let mut cuts: Vec<usize> = cuts.iter().map(|at| at.index(raw.len() + 1))
+                .map(|at| raw.floor_char_boundary(at)).chain([0, raw.len()]).collect();
+            cuts.sort_unstable();
+            let mut decoder = Unescape::default();
+            let decoded: String =
+                cuts.windows(2).map(|cut| decoder.push(&raw[cut[0]..cut[1]]).unwrap()).collect();
+            prop_assert_eq!(decoded, text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_string_is_refused() {
+        assert!(Unescape::default().push("a\\qb").is_err());
+        assert!(Unescape::default().push("a\"b").is_err());
+    }
+}

@@ -55,6 +55,9 @@ pub struct Args {
     /// One event a line on standard output, as JSON
     #[arg(long)]
     pub json: bool,
+    /// Text as it was committed, with its control characters: for a pipe or a file
+    #[arg(long, conflicts_with = "json")]
+    pub raw: bool,
     /// Give every confirmation that a verb of -c or --no-ui asks for
     #[arg(long)]
     pub yes: bool,
@@ -99,6 +102,9 @@ pub enum Command {
         /// One entry of the log a line, as JSON
         #[arg(long)]
         json: bool,
+        /// Text as it was committed, with its control characters: for a pipe or a file
+        #[arg(long, conflicts_with = "json")]
+        raw: bool,
     },
     /// Show the host that runs, or end it; its pods are live again at the next start
     Host {

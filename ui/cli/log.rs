@@ -1,133 +1,219 @@
-//! `yoi log`: a transcript from its beginning, read in pages so that its length does not matter.
+//! `yoi log`: a transcript from its beginning, read in pages, and large entries in pieces, so that
+//! its length does not matter.
 
-use crate::headless::{Exit, Failure, Form, LineClient, Printer, Reach, close};
+use crate::headless::pages::{PagesBehind, Place};
+use crate::headless::{Exit, Failure, Form, LineClient, Output, Piece, Printer, Reach, close};
 use crate::start::Opening;
-use std::io::Write as _;
+use yoi::client::Client;
+use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, EntryId, Event, Fact, Item, Method, PodName, Role, flatten};
-
-/// How much of the log one page holds, in bytes.
-const PAGE: u64 = 1024 * 1024;
+use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Role, Unescape, flatten};
+use yoi::text::{SafeStream, SafeText};
 
 /// Prints all of a Pod's transcript, as text or as one entry a line.
-pub async fn log(opening: &Opening, pod: &PodName, json: bool) -> Result<(), Failure> {
-    let printer = Printer::new(Form::Plain);
+pub async fn log(opening: &Opening, pod: &PodName, form: Form) -> Result<(), Failure> {
+    let printer = Printer::new(form);
     let mut talk = LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await?;
-    let result = print(&mut talk, pod, json).await;
+    let result = print(&mut talk, pod, form).await;
     match close(talk, result).await {
         Exit::Finished => Ok(()),
         exit => Err(Failure::new(exit, String::new())),
     }
 }
 
-async fn print(talk: &mut LineClient, pod: &PodName, json: bool) -> Result<(), Failure> {
-    let name = talk.find(pod)?.name.clone();
-    let mut ends = page_ends(talk, &name).await?;
-    while let Some(before) = ends.pop() {
-        let (lines, _) = page(talk, &name, before).await?;
-        for line in lines {
-            let text = match line {
-                Line::Cut { entry, .. } => text_of(&whole(talk, &name, *entry).await?, &name, json),
-                Line::Whole(entry) => text_of(&entry, &name, json),
-                Line::Damaged { damaged, byte } => {
-                    talk.printer.note(&format!("a damaged line at byte {byte}: {damaged}"));
-                    continue;
-                }
-            };
-            if std::io::stdout().write_all(text.as_bytes()).is_err() {
-                // Whoever read our output has seen enough.
-                return Ok(());
+async fn print(talk: &mut LineClient, pod: &PodName, form: Form) -> Result<(), Failure> {
+    let pod = talk.find(pod)?.name.clone();
+    let (client, output) = (talk.client().clone(), talk.printer.output().clone());
+    let log = Log { client, pod, form, output };
+    talk.while_listening(async move { log.print().await }).await?
+}
+
+/// A log on its way to the standard output.
+struct Log {
+    client: Client,
+    pod: PodName,
+    form: Form,
+    output: Output,
+}
+
+impl Log {
+    async fn print(&self) -> Result<(), Failure> {
+        let (client, pod) = (self.client.clone(), self.pod.clone());
+        let mut pages = PagesBehind::find(client, pod, &Place::start()).await?;
+        while let Some(lines) = pages.next().await? {
+            for line in lines {
+                self.line(&line).await?;
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Where the pages end, the last one first.
-async fn page_ends(talk: &mut LineClient, pod: &PodName) -> Result<Vec<Option<EntryId>>, Failure> {
-    let mut ends = vec![None];
-    let mut before = None;
-    loop {
-        let (_, earlier) = page(talk, pod, before).await?;
-        if earlier.is_none() {
-            return Ok(ends);
+    async fn line(&self, line: &Line) -> Result<(), Failure> {
+        match (line, self.form) {
+            (Line::Damaged { damaged, byte }, _) => {
+                let note = format!("a damaged line at byte {byte}: {damaged}");
+                self.output.note(SafeText::spelled(note));
+                Ok(())
+            }
+            (Line::Cut { entry, .. }, form) => match entry.id {
+                Some(id) if form == Form::Json => self.json_in_pieces(id).await,
+                Some(id) => self.text_in_pieces(entry, id).await,
+                None => self.whole(entry).await,
+            },
+            (Line::Whole(entry), _) => self.whole(entry).await,
         }
-        ends.push(earlier);
-        before = earlier;
+    }
+
+    async fn whole(&self, entry: &Entry) -> Result<(), Failure> {
+        if self.form == Form::Json {
+            // Entries are made of JSON values only.
+            let line = serde_json::to_string(entry).unwrap_or_default();
+            return self.write(Piece::Safe(SafeText::json(line + "\n"))).await;
+        }
+        let Some((speaker, text)) = said(entry, &self.pod) else { return Ok(()) };
+        let mut indented = Indented::new(self.form);
+        self.write(Piece::Safe(speaker)).await?;
+        self.write(indented.push(&text)).await?;
+        self.end(indented).await
+    }
+
+    async fn json_in_pieces(&self, id: EntryId) -> Result<(), Failure> {
+        let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
+        let mut reading = whole.line();
+        while let Some(piece) = whole.next(&mut reading).await? {
+            self.write(Piece::Safe(SafeText::json(piece))).await?;
+        }
+        self.write(Piece::Safe(SafeText::json("\n"))).await
+    }
+
+    /// `beginning` is the entry with its long texts shortened.
+    async fn text_in_pieces(&self, beginning: &Entry, id: EntryId) -> Result<(), Failure> {
+        if let Fact::UserInput { .. } = beginning.fact {
+            // Its text is made from segments of several kinds; it came in one line.
+            return self.whole(&self.fetched(id).await?).await;
+        }
+        let Some((speaker, _)) = said(beginning, &self.pod) else { return Ok(()) };
+        let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
+        let mut indented = Indented::new(self.form);
+        self.write(Piece::Safe(speaker)).await?;
+        for (index, span) in whole.texts().iter().enumerate() {
+            if index > 0 && span.field == "content" {
+                self.write(indented.push("\n")).await?;
+            }
+            let (mut reading, mut decoder) = (whole.span(span), Unescape::default());
+            while let Some(text) = whole.next_text(&mut reading, &mut decoder).await? {
+                self.write(indented.push(&text)).await?;
+            }
+        }
+        self.end(indented).await
+    }
+
+    async fn fetched(&self, entry: EntryId) -> Result<Entry, Failure> {
+        let method = yoi::protocol::Method::Fetch { entry, range: None };
+        match self.client.call(Some(&self.pod), method).await? {
+            yoi::protocol::Event::Fetched { entry } => Ok(*entry),
+            _ => Err(Failure::new(Exit::Failed, "the host did not answer with an entry")),
+        }
+    }
+
+    async fn end(&self, mut indented: Indented) -> Result<(), Failure> {
+        if !indented.line_begins {
+            self.write(indented.push("\n")).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self, piece: Piece) -> Result<(), Failure> {
+        self.output.write(piece).await.map_err(|_closed| self.output.failure())
     }
 }
 
-async fn page(
-    talk: &mut LineClient,
-    pod: &PodName,
-    before: Option<EntryId>,
-) -> Result<(Vec<Line>, Option<EntryId>), Failure> {
-    let reply = talk.call(Some(pod), Method::Page { before, max_bytes: PAGE }).await?;
-    let Event::Page { entries, before, .. } = reply else {
-        return Err(Failure::new(Exit::Failed, "the host did not answer with a page"));
-    };
-    Ok((entries, before))
+/// Text that comes in pieces, each line of it indented.
+struct Indented {
+    form: Form,
+    safe: SafeStream,
+    line_begins: bool,
 }
 
-async fn whole(talk: &mut LineClient, pod: &PodName, entry: Entry) -> Result<Entry, Failure> {
-    let Some(id) = entry.id else { return Ok(entry) };
-    match talk.call(Some(pod), Method::Fetch { entry: id, range: None }).await? {
-        Event::Fetched { entry } => Ok(*entry),
-        _ => Ok(entry),
+impl Indented {
+    fn new(form: Form) -> Self {
+        Self { form, safe: SafeStream::default(), line_begins: true }
     }
-}
 
-fn text_of(entry: &Entry, pod: &PodName, json: bool) -> String {
-    if json {
-        // Entries are made of JSON values only.
-        return serde_json::to_string(entry).map_or_else(|_| String::new(), |line| line + "\n");
-    }
-    match said(entry, pod) {
-        Some((who, text)) => format!("{who}\n{}\n", indented(&text)),
-        None => String::new(),
+    fn push(&mut self, text: &str) -> Piece {
+        let mut out = String::with_capacity(text.len() + text.len() / 16);
+        for line in text.split_inclusive('\n') {
+            if self.line_begins {
+                out.push_str("  ");
+            }
+            out.push_str(line);
+            self.line_begins = line.ends_with('\n');
+        }
+        match self.form {
+            Form::Raw => Piece::Committed(out),
+            Form::Plain | Form::Json => Piece::Safe(self.safe.push(&out)),
+        }
     }
 }
 
 /// Who said what, for the entries that a person reads.
-fn said(entry: &Entry, pod: &PodName) -> Option<(String, String)> {
-    match &entry.fact {
-        Fact::UserInput { segments, .. } => Some(("you".into(), flatten(segments))),
-        Fact::SystemItem { item, .. } => Some(("system".into(), item.body().to_owned())),
+fn said(entry: &Entry, pod: &PodName) -> Option<(SafeText<'static>, String)> {
+    let (speaker, text) = match &entry.fact {
+        Fact::UserInput { segments, .. } => ("you".into(), flatten(segments)),
+        Fact::SystemItem { item, .. } => ("system".into(), item.body().to_owned()),
         Fact::AssistantItem { item, .. } => match item {
-            Item::Message { role: Role::Assistant, .. } => Some((pod.to_string(), item.text()?)),
+            Item::Message { role: Role::Assistant, .. } => (pod.to_string(), item.text()?),
             Item::ToolCall { name, arguments, .. } => {
-                Some((format!("{pod} ▸ {name}"), arguments.clone()))
+                (format!("{pod} ▸ {}", SafeText::spelled(name)), arguments.clone())
             }
             Item::Reasoning { text, .. } if !text.is_empty() => {
-                Some((format!("{pod} (thinking)"), text.clone()))
+                (format!("{pod} (thinking)"), text.clone())
             }
-            _ => None,
+            _ => return None,
         },
         Fact::ToolResult { item: Item::ToolResult { summary, content, is_error, .. }, .. } => {
             let who = if *is_error { "tool error" } else { "tool" };
             let rest = content.as_ref().map(|content| format!("\n{content}"));
-            Some((who.into(), format!("{summary}{}", rest.unwrap_or_default())))
+            (who.into(), format!("{summary}{}", rest.unwrap_or_default()))
         }
-        Fact::RunErrored { message, .. } => Some(("error".into(), message.clone())),
-        _ => None,
-    }
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+        Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
+        _ => return None,
+    };
+    Some((SafeText::lines(speaker + "\n"), text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn text(piece: Piece) -> String {
+        match piece {
+            Piece::Safe(text) | Piece::Note(text) => text.into_string(),
+            Piece::Committed(text) => text,
+        }
+    }
+
     #[test]
-    fn every_side_is_named_and_its_words_are_indented() {
+    fn every_side_is_named() {
         let pod = PodName::parse("alice").expect("a name");
         let item = Item::message(Role::Assistant, "one\ntwo");
         let entry =
             Entry::new(Fact::AssistantItem { item, origin: None, native: None, partial: false });
-        assert_eq!(text_of(&entry, &pod, false), "alice\n  one\n  two\n");
-        assert_eq!(text_of(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod, false), "");
+        let (speaker, words) = said(&entry, &pod).expect("a text");
+        assert_eq!((speaker.as_str(), words.as_str()), ("alice\n", "one\ntwo"));
+        assert_eq!(said(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod), None);
+    }
+
+    #[test]
+    fn lines_are_indented_wherever_the_pieces_end() {
+        for (form, expected) in
+            [(Form::Plain, "  one\n  \n  two"), (Form::Raw, "  o\u{1b}[mne\n  \n  two")]
+        {
+            let mut indented = Indented::new(form);
+            let pieces = ["o\u{1b}[m", "ne", "\n", "\ntw", "o"];
+            let out: String = pieces.into_iter().map(|piece| text(indented.push(piece))).collect();
+            assert_eq!(out, expected);
+            assert!(!indented.line_begins);
+        }
     }
 }

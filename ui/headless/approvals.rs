@@ -3,11 +3,13 @@
 
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
+use crate::headless::numbers::Numbers;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
 use yoi::protocol::approval::NotAPattern;
 use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
+use yoi::text::SafeText;
 
 /// The questions that concern this program, and how they are met.
 #[derive(Default)]
@@ -22,6 +24,7 @@ pub struct Inbox {
     current: Option<String>,
     /// All that wait, oldest first.
     open: Vec<ApprovalRequest>,
+    numbers: Numbers,
     /// Those that were met, by id.
     met: BTreeSet<String>,
     /// What was denied because nobody was there.
@@ -98,6 +101,9 @@ impl Inbox {
             Event::ApprovalDecided { ask, .. } => self.open.retain(|open| open.id != *ask),
             _ => {}
         }
+        for request in &self.open {
+            self.numbers.of(&request.id);
+        }
     }
 
     /// The next question that has to be met, and how.
@@ -120,15 +126,15 @@ impl Inbox {
         let subject = subject_of(ask);
         let passes = |rule: &&Pattern| matches(rule, Action::Allow, &subject);
         if let Some(rule) = self.allow.iter().find(passes) {
-            let note = format!("allowed by --allow {}: {}", quoted(rule), ask.line());
+            let note = format!("allowed by --allow {}: {}", quoted(rule), spelled(&ask.line()));
             return Meeting::Answer { verdict: Verdict::Once, note };
         }
         if unanswered == Unanswered::Wait {
-            return Meeting::Wait { note: self.question(ask) };
+            return Meeting::Wait { note: shown(&mut self.numbers, ask) };
         }
         let way = format!("--allow {} lets it pass", quoted(&ask.rule));
         let reason = format!("nobody is here to answer; {way}");
-        let note = format!("denied: {}: {reason}", ask.line());
+        let note = format!("denied: {}: {}", spelled(&ask.line()), spelled(&reason));
         self.deny(&note);
         Meeting::Answer { verdict: Verdict::Deny { reason }, note }
     }
@@ -153,48 +159,65 @@ impl Inbox {
     }
 
     /// All that wait, as a person reads them.
-    pub fn questions(&self) -> Vec<String> {
-        self.open.iter().map(|ask| self.question(ask)).collect()
+    pub fn questions(&mut self) -> Vec<String> {
+        self.numbers.list_begins();
+        self.open.iter().map(|request| shown(&mut self.numbers, request)).collect()
     }
 
-    fn question(&self, ask: &ApprovalRequest) -> String {
-        let number = self.open.iter().position(|open| open.id == ask.id).unwrap_or(0) + 1;
-        let reason = ask.reason.as_ref().map(|text| format!(" (it says: {text})"));
-        format!(
-            "[{number}] {} asks: {} {}\n    {}{}; :allow {number}, :allow {number} pod, :allow {number} tree (writes {}), :deny {number} <why>",
-            ask.pod,
-            ask.tool,
-            ask.action,
-            ask.because,
-            reason.unwrap_or_default(),
-            quoted(&ask.rule),
-        )
-    }
-
-    /// The answer that a typed line gives, `None` when it gives none: `:allow [n] [pod|tree [rule]]` or
-    /// `:deny [n] [why]`; without a number it is the oldest question.
-    pub fn typed(&self, line: &str) -> Option<Result<(ApprovalRequest, Verdict), Failure>> {
+    /// The decision that a typed line gives, `None` when it gives none: `:allow [n] [pod|tree [rule]]`
+    /// or `:deny [n] [why]`; without a number it is the one request that was shown.
+    pub fn typed(&mut self, line: &str) -> Option<Result<(ApprovalRequest, Verdict), Failure>> {
         let (verb, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        let allows = match verb {
-            ":allow" => true,
-            ":deny" => false,
-            _ => return None,
-        };
+        let verb = [":allow", ":deny"].into_iter().find(|known| *known == verb)?;
         let (first, behind) =
             rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
         let (number, words) = match first.parse::<usize>() {
-            Ok(number) => (number, behind.trim()),
-            Err(_) => (1, rest.trim()),
+            Ok(number) => (Some(number), behind.trim()),
+            Err(_) => (None, rest.trim()),
         };
-        let none = || Failure::usage(format!("there is no question {number}; :inbox lists them"));
-        let ask = number.checked_sub(1).and_then(|at| self.open.get(at)).cloned().ok_or_else(none);
-        let verdict = match (allows, words) {
-            (false, why) => Ok(Verdict::Deny { reason: why.into() }),
-            (true, "" | "once") => Ok(Verdict::Once),
-            (true, words) => for_good(words),
-        };
-        Some(ask.and_then(|ask| Ok((ask, verdict?))))
+        Some(self.decision(verb, number, words))
     }
+
+    fn decision(
+        &mut self,
+        verb: &'static str,
+        number: Option<usize>,
+        words: &str,
+    ) -> Result<(ApprovalRequest, Verdict), Failure> {
+        let verdict = match (verb, words) {
+            (":deny", why) => Verdict::Deny { reason: why.into() },
+            (_, "" | "once") => Verdict::Once,
+            (_, words) => for_good(words)?,
+        };
+        let is_open = |id: &str| self.open.iter().any(|open| open.id == id);
+        let id = self.numbers.find(number, verb, is_open);
+        let id = id.map_err(|error| Failure::usage(error.to_string()))?.to_owned();
+        let request = self.open.iter().find(|open| open.id == id).cloned();
+        let gone = || Failure::usage("that request does not wait any more");
+        let request = request.ok_or_else(gone)?;
+        self.numbers.decided(&id);
+        Ok((request, verdict))
+    }
+}
+
+/// A request as a person judges it: what a Pod wrote is on one line, and every character that a
+/// terminal would not show is spelled.
+fn shown(numbers: &mut Numbers, request: &ApprovalRequest) -> String {
+    let number = numbers.show(&request.id);
+    let reason = request.reason.as_ref().map(|text| format!(" (it says: {})", spelled(text)));
+    format!(
+        "[{number}] {} asks: {} {}\n    {}{}; :allow {number}, :allow {number} pod, :allow {number} tree (writes {}), :deny {number} <why>",
+        request.pod,
+        spelled(&request.tool),
+        spelled(&request.action),
+        spelled(&request.because),
+        reason.unwrap_or_default(),
+        quoted(&request.rule),
+    )
+}
+
+fn spelled(text: &str) -> SafeText<'_> {
+    SafeText::spelled(text)
 }
 
 /// An answer that writes a rule: `pod` or `tree`, and behind it a rule of one's own.
@@ -212,7 +235,7 @@ fn for_good(words: &str) -> Result<Verdict, Failure> {
 
 /// A rule as a shell takes it.
 fn quoted(rule: &Pattern) -> String {
-    format!("'{}'", rule.to_string().replace('\'', r"'\''"))
+    format!("'{}'", spelled(&rule.to_string().replace('\'', r"'\''")))
 }
 
 #[cfg(test)]
@@ -304,22 +327,59 @@ mod tests {
     }
 
     #[test]
-    fn who_types_answers_by_number_or_the_oldest() {
+    fn a_typed_line_decides_the_request_of_its_number_or_the_only_one_that_was_shown() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        inbox.look_after(&name("alice"), &[]);
+        inbox.look_after(&name("bob"), &[]);
+        let typed = |inbox: &mut Inbox, line: &str| {
+            inbox.typed(line).map(|read| read.map(|(a, v)| (a.id, v)).map_err(|e| e.message))
+        };
+        let once = |id: &str| Some(Ok((id.to_owned(), Verdict::Once)));
+        asked(&mut inbox, ask("1", "alice"));
+        let none = "no request was shown that waits; :inbox lists them".to_owned();
+        assert_eq!(typed(&mut inbox, ":allow"), Some(Err(none)));
+        while inbox.next().is_some() {}
+        assert_eq!(typed(&mut inbox, ":allow"), once("1"));
+        asked(&mut inbox, ask("2", "bob"));
+        asked(&mut inbox, ask("3", "bob"));
+        while inbox.next().is_some() {}
+        let several = "2 requests were shown; say the number of the one you mean, as in `:allow 3`"
+            .to_owned();
+        assert_eq!(typed(&mut inbox, ":allow"), Some(Err(several)));
+        let pod =
+            Verdict::Pod { rule: Some(Pattern { tool: "Bash".into(), pattern: "cargo *".into() }) };
+        assert_eq!(typed(&mut inbox, ":allow 2 pod Bash:cargo *"), Some(Ok(("2".into(), pod))));
+        assert!(matches!(typed(&mut inbox, ":allow 2 pod cargo"), Some(Err(_))), "no tool");
+        let deny = Verdict::Deny { reason: "not now".into() };
+        assert_eq!(typed(&mut inbox, ":deny 3 not now"), Some(Ok(("3".into(), deny))));
+        assert!(matches!(typed(&mut inbox, ":allow 2 for ever"), Some(Err(_))));
+        assert_eq!(typed(&mut inbox, ":allowed"), None);
+    }
+
+    #[test]
+    fn the_number_of_a_withdrawn_request_allows_no_other_one() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
         asked(&mut inbox, ask("1", "alice"));
         asked(&mut inbox, ask("2", "bob"));
-        let typed = |line: &str| inbox.typed(line).map(|r| r.map(|(a, v)| (a.id, v)).ok());
-        assert_eq!(typed(":allow"), Some(Some(("1".into(), Verdict::Once))));
-        assert_eq!(typed(":allow 2 tree"), Some(Some(("2".into(), Verdict::Tree { rule: None }))));
-        let rule = Some(Pattern { tool: "Bash".into(), pattern: "cargo *".into() });
-        let pod = Verdict::Pod { rule };
-        assert_eq!(typed(":allow pod Bash:cargo *"), Some(Some(("1".into(), pod))));
-        assert_eq!(typed(":allow pod cargo"), Some(None), "no tool");
-        let deny = Verdict::Deny { reason: "not now".into() };
-        assert_eq!(typed(":deny 2 not now"), Some(Some(("2".into(), deny.clone()))));
-        assert_eq!(typed(":deny not now"), Some(Some(("1".into(), deny))));
-        assert_eq!(typed(":allow 3"), Some(None));
-        assert_eq!(typed(":allow for ever"), Some(None));
-        assert_eq!(typed(":allowed"), None);
+        let why = "the pod stopped".to_owned();
+        let verdict = Verdict::Withdrawn { why };
+        let pod = name("alice");
+        inbox.note(&Event::ApprovalDecided { pod, ask: "1".into(), verdict });
+        let refused = inbox.typed(":allow 1").expect("a decision").expect_err("it is over");
+        let over = "request 1 does not wait any more: it was withdrawn, or decided elsewhere";
+        assert_eq!((refused.message.as_str(), refused.exit), (over, Exit::Usage));
+        let (request, _) = inbox.typed(":allow 2").expect("a decision").expect("it waits");
+        assert_eq!(request.id, "2");
+    }
+
+    #[test]
+    fn a_request_hides_nothing_of_what_it_wants() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        let action = "ls\u{1b}[2K\r\n[2] bob asks: Bash true".to_owned();
+        asked(&mut inbox, ApprovalRequest { action, ..ask("1", "alice") });
+        let shown = inbox.questions().remove(0);
+        let expected = "[1] alice asks: Bash ls\\x1b[2K\\r\\n[2] bob asks: Bash true";
+        assert_eq!(shown.lines().next(), Some(expected), "{shown}");
+        assert_eq!(shown.lines().count(), 2);
     }
 }

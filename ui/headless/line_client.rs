@@ -4,12 +4,15 @@
 use crate::app::family::Family;
 use crate::headless::approvals::{Inbox, Meeting};
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::print::Printer;
+use crate::headless::follow::{CaughtUp, Follow};
+use crate::headless::pages::{Place, last_page};
+use crate::headless::print::{Form, Printer};
 use crate::headless::run_tracker::{Begun, End, RunTracker};
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use yoi::client::{Client, Events};
 use yoi::host::{Host, HostError, HostLockError};
 use yoi::protocol::event::Line;
@@ -49,6 +52,9 @@ pub enum View {
     All(Option<PodName>),
 }
 
+/// The task that shows the log of a Pod.
+type CatchingUp = JoinHandle<Result<CaughtUp, Failure>>;
+
 /// A connection with everything that was heard on it.
 pub struct LineClient {
     client: Client,
@@ -63,6 +69,10 @@ pub struct LineClient {
     peers: Vec<PeerEdge>,
     /// Pods of which events were missed.
     stale: BTreeSet<PodName>,
+    /// What of which Pod was shown.
+    follows: BTreeMap<PodName, Follow>,
+    /// The Pod whose log is being shown.
+    catching_up: Option<(PodName, CatchingUp)>,
     /// Set when this process is the host.
     host: Option<Host>,
 }
@@ -89,6 +99,8 @@ impl LineClient {
             pods: BTreeMap::new(),
             peers: Vec::new(),
             stale: BTreeSet::new(),
+            follows: BTreeMap::new(),
+            catching_up: None,
             host,
         };
         talk.watch().await?;
@@ -99,9 +111,25 @@ impl LineClient {
     async fn watch(&mut self) -> Result<(), Failure> {
         self.call(None, Method::Watch).await?;
         while !self.told {
-            let outgoing = self.receive().await?;
-            self.take(outgoing);
+            self.listen().await?;
         }
+        Ok(())
+    }
+
+    /// The connection, for what reads beside the events.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// From now on everything that is committed in this Pod's log is shown when it is in view.
+    pub async fn follow(&mut self, pod: &PodName) -> Result<(), Failure> {
+        if self.follows.contains_key(pod) {
+            return Ok(());
+        }
+        let (client, name) = (self.client.clone(), pod.clone());
+        let page = self.while_listening(async move { last_page(&client, &name).await }).await??;
+        let follow = Follow::behind(Place::behind(&page.lines), page.seq, page.streaming);
+        self.follows.insert(pod.clone(), follow);
         Ok(())
     }
 
@@ -161,11 +189,12 @@ impl LineClient {
         let reply = loop {
             tokio::select! {
                 reply = &mut reply => break reply,
-                outgoing = self.events.recv() => match outgoing {
-                    Some(outgoing) => self.take(outgoing),
-                    None => break reply.await,
+                happened = self.next() => match happened? {
+                    Happened::Event(outgoing) => self.take(outgoing),
+                    Happened::CaughtUp(name, caught) => self.caught_up(name, *caught)?,
+                    Happened::Wrote => {}
+                    Happened::HostEnded => break reply.await,
                 },
-                number = self.signals.asked() => return Err(interrupted(number)),
             }
         };
         while let Ok(outgoing) = self.events.try_recv() {
@@ -176,8 +205,7 @@ impl LineClient {
 
     /// Waits until the host says something, and notes it.
     pub async fn step(&mut self) -> Result<(), Failure> {
-        let outgoing = self.receive().await?;
-        self.take(outgoing);
+        self.listen().await?;
         self.refresh().await
     }
 
@@ -185,15 +213,11 @@ impl LineClient {
     async fn refresh(&mut self) -> Result<(), Failure> {
         while let Some(name) = self.stale.pop_first() {
             let method = Method::Page { before: None, max_bytes: TAIL };
-            let Event::Page { entries, .. } = self.call(Some(&name), method).await? else {
-                continue;
-            };
+            let reply = self.exchange(Some(&name), method).await??;
+            let Event::Page { entries, seq, .. } = reply else { continue };
             let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
-            if self.shown(&name) {
-                self.printer.catch_up(entries.iter());
-            }
             if let Some(known) = self.pods.get_mut(&name) {
-                known.marks.reread(entries.iter());
+                known.marks.reread(entries.iter(), seq);
             }
         }
         self.meet().await
@@ -243,19 +267,84 @@ impl LineClient {
         self.call(None, method).await.map(drop)
     }
 
-    async fn receive(&mut self) -> Result<Outgoing, Failure> {
+    /// Waits until something happens, and notes it.
+    async fn listen(&mut self) -> Result<(), Failure> {
+        match self.next().await? {
+            Happened::Event(outgoing) => self.take(outgoing),
+            Happened::CaughtUp(name, caught) => self.caught_up(name, *caught)?,
+            Happened::Wrote => {}
+            Happened::HostEnded => {
+                return Err(Failure::new(Exit::Failed, "the connection to the host ended"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What happens next. Cancel-safe.
+    async fn next(&mut self) -> Result<Happened, Failure> {
+        self.start_catching_up();
         tokio::select! {
             outgoing = self.events.recv() => {
-                outgoing.ok_or_else(|| Failure::new(Exit::Failed, "the connection to the host ended"))
+                Ok(outgoing.map_or(Happened::HostEnded, Happened::Event))
             }
             number = self.signals.asked() => Err(interrupted(number)),
+            failure = self.printer.output().clone().closed() => Err(failure),
+            (name, caught) = joined(&mut self.catching_up) => {
+                Ok(Happened::CaughtUp(name, Box::new(caught)))
+            }
+            () = self.printer.write_waiting(), if self.printer.is_waiting() => Ok(Happened::Wrote),
         }
+    }
+
+    /// Begins to show the log of a Pod of which events were missed, one Pod at a time.
+    fn start_catching_up(&mut self) {
+        if self.catching_up.is_some() {
+            return;
+        }
+        let Some((name, follow)) = self.follows.iter_mut().find(|(_, f)| f.is_behind()) else {
+            return;
+        };
+        let task = follow.catch_up(self.client.clone(), name.clone(), &self.printer);
+        self.catching_up = Some((name.clone(), tokio::spawn(task.run())));
+    }
+
+    fn caught_up(
+        &mut self,
+        name: PodName,
+        caught: Result<CaughtUp, Failure>,
+    ) -> Result<(), Failure> {
+        match caught {
+            Ok(caught) => {
+                if let Some(follow) = self.follows.get_mut(&name) {
+                    follow.caught_up(caught);
+                }
+                Ok(())
+            }
+            // Its log went with it.
+            Err(_) if !self.pods.contains_key(&name) => {
+                self.follows.remove(&name);
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Waits until everything that was committed is shown, and written.
+    async fn all_shown(&mut self) -> Result<(), Failure> {
+        let behind = |talk: &Self| {
+            talk.catching_up.is_some() || talk.follows.values().any(Follow::is_behind)
+        };
+        while behind(self) || self.printer.is_waiting() {
+            self.listen().await?;
+        }
+        let output = self.printer.output().clone();
+        self.while_listening(async move { output.flush().await }).await
     }
 
     fn take(&mut self, outgoing: Outgoing) {
         self.show(&outgoing);
         self.inbox.note(&outgoing.event);
-        let Outgoing { pod, event, .. } = outgoing;
+        let Outgoing { pod, event, seq, .. } = outgoing;
         match event {
             Event::Family { pods, peers, .. } => {
                 self.peers = peers;
@@ -274,30 +363,28 @@ impl LineClient {
             Event::Lagged => self.missed(),
             event => {
                 if let Some(known) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
-                    known.marks.note(&event);
+                    known.marks.note(seq, &event);
                 }
             }
         }
     }
 
     fn show(&mut self, outgoing: &Outgoing) {
-        let of = outgoing.pod.as_ref();
-        match &self.view {
-            View::Nobody => {}
-            View::One(name) if of == Some(name) => self.printer.event(outgoing),
-            View::One(_) => {}
-            View::All(current) if of.is_some() && of == current.as_ref() => {
-                self.printer.event(outgoing);
+        let all = match (&self.view, &outgoing.pod) {
+            (View::Nobody, _) => return,
+            (View::One(name), Some(of)) if of == name => false,
+            (View::One(_), _) => return,
+            (View::All(current), Some(of)) if current.as_ref() == Some(of) => false,
+            (View::All(_), _) => true,
+        };
+        let programs = self.printer.form() == Form::Json;
+        match &outgoing.pod {
+            // Of other Pods only programs are told.
+            Some(name) if outgoing.seq.is_some() && (programs || !all) => {
+                let follow = self.follows.entry(name.clone()).or_insert_with(Follow::from_here);
+                follow.event(outgoing, &mut self.printer);
             }
-            View::All(_) => self.printer.aside(outgoing),
-        }
-    }
-
-    fn shown(&self, name: &PodName) -> bool {
-        match &self.view {
-            View::Nobody => false,
-            View::One(shown) => shown == name,
-            View::All(current) => current.as_ref() == Some(name),
+            _ => self.printer.aside(outgoing),
         }
     }
 
@@ -316,6 +403,7 @@ impl LineClient {
         if let View::One(name) | View::All(Some(name)) = &self.view {
             self.stale.insert(name.clone());
         }
+        self.follows.values_mut().for_each(Follow::missed);
     }
 
     fn know(&mut self, info: PodInfo) {
@@ -325,6 +413,9 @@ impl LineClient {
         match self.pods.get_mut(&info.name) {
             Some(known) => known.info = info,
             None => {
+                if self.told && matches!(self.view, View::All(_)) {
+                    self.follows.entry(info.name.clone()).or_insert_with(Follow::from_start);
+                }
                 let marks = RunTracker::default();
                 self.pods.insert(info.name.clone(), Known { info, marks });
             }
@@ -350,10 +441,7 @@ impl LineClient {
         loop {
             tokio::select! {
                 value = &mut future => return Ok(value),
-                outgoing = self.receive() => {
-                    let outgoing = outgoing?;
-                    self.take(outgoing);
-                }
+                happened = self.listen() => happened?,
             }
             self.refresh().await?;
         }
@@ -373,14 +461,14 @@ impl LineClient {
     /// process ends with it, once no Pod is at work and nobody else is attached; after a signal at
     /// once.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
-        let Some(host) = self.host.take() else {
-            self.printer.finish();
-            return self.inbox.outcome();
-        };
         let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
+        let shown = if signalled { Ok(()) } else { self.all_shown().await };
+        let Some(host) = self.host.take() else {
+            return shown.and(self.inbox.outcome());
+        };
+        let signalled = signalled || shown.is_err();
         let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
-        self.printer.finish();
-        let ended = waited.and(self.inbox.outcome());
+        let ended = shown.and(waited).and(self.inbox.outcome());
         drop(self);
         host.end().await;
         ended
@@ -405,15 +493,35 @@ impl LineClient {
         while host.others(1) > 0 {
             tokio::select! {
                 _ = look.tick() => {}
-                outgoing = self.receive() => {
-                    let outgoing = outgoing?;
-                    self.take(outgoing);
-                }
+                happened = self.listen() => happened?,
                 () = host.ended() => return Ok(()),
             }
             self.refresh().await?;
         }
         Ok(())
+    }
+}
+
+/// What a client waits for.
+enum Happened {
+    Event(Outgoing),
+    /// The log of a Pod was shown, or could not be.
+    CaughtUp(PodName, Box<Result<CaughtUp, Failure>>),
+    /// Something that waited was written.
+    Wrote,
+    HostEnded,
+}
+
+/// The end of the task that shows a log. Cancel-safe.
+async fn joined(task: &mut Option<(PodName, CatchingUp)>) -> (PodName, Result<CaughtUp, Failure>) {
+    let Some((_, running)) = task else { return std::future::pending().await };
+    let ended = running.await.unwrap_or_else(|error| {
+        Err(Failure::new(Exit::Failed, format!("the log could not be shown: {error}")))
+    });
+    let name = task.take().map(|(name, _)| name);
+    match name {
+        Some(name) => (name, ended),
+        None => std::future::pending().await,
     }
 }
 

@@ -128,6 +128,7 @@ impl<'a> LineRunner<'a> {
         for note in &info.notes {
             talk.printer.note(note);
         }
+        talk.follow(&info.name).await?;
         talk.view = View::All(Some(info.name.clone()));
         talk.inbox.look_at(&info.name);
         self.current = Some(info.name);

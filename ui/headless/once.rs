@@ -52,6 +52,7 @@ async fn create(talk: &mut LineClient, opening: &Opening, work: &Work) -> Result
         return Err(Failure::new(Exit::Failed, "the host did not say which pod it made"));
     };
     talk.view = View::One(info.name.clone());
+    talk.follow(&info.name).await?;
     talk.printer.reply(Some(&info.name.clone()), &Event::Created { info: info.clone() });
     tell_about(talk, &info);
     Ok(Partner { name: info.name, after: After::Stop })
@@ -65,6 +66,7 @@ async fn continue_with(
 ) -> Result<Partner, Failure> {
     let name = info.name.clone();
     talk.view = View::One(name.clone());
+    talk.follow(&name).await?;
     let after = if info.state == State::Stopped { After::Stop } else { After::LeaveLive };
     if after == After::Stop {
         talk.call(None, Method::Restore { name: name.to_string() }).await?;

@@ -1,187 +1,216 @@
 //! What comes out: the answer on standard output, everything else on standard error; or, as JSON,
-//! every event as a line on standard output.
+//! every event as a line on standard output. Everything passes the door of [`SafeText`], but the
+//! committed text that `--raw` asks for.
 
-use std::collections::HashSet;
-use std::io::{self, IsTerminal as _, Write};
-use yoi::protocol::{Entry, EntryId, Event, Fact, Item, Outgoing, PodName, Role};
+use crate::headless::answer::OpenBlock;
+use crate::headless::output::{Full, Output, Piece};
+use std::collections::VecDeque;
+use yoi::protocol::frame::encode_event;
+use yoi::protocol::{Entry, Event, Fact, Item, Outgoing, PodName, Role};
+use yoi::text::SafeText;
 
-/// Plain text for people and screen readers, or one event a line for programs.
+/// What may wait of lines about other Pods and the host, in bytes; more are dropped. Lines that were
+/// asked for are never dropped.
+const WAITING: usize = 1024 * 1024;
+
+/// Plain text for people and screen readers, the committed bytes, or one event a line for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Plain,
+    Raw,
     Json,
 }
 
-/// Writes what happens. A reader of our output that went away ends the writing and nothing else.
+/// Writes what happens.
 pub struct Printer {
     form: Form,
-    out: Box<dyn Write + Send>,
-    err: Box<dyn Write + Send>,
-    /// Both go to one terminal, so a note must not land inside a line of the answer.
-    shared: bool,
-    answer: Answer,
+    output: Output,
+    /// Lines that could not be written yet, the oldest first.
+    waiting: VecDeque<SafeText<'static>>,
+    waiting_bytes: usize,
+    /// The text that was written last ends inside a line.
+    inside_a_line: bool,
 }
 
 impl Printer {
     pub fn new(form: Form) -> Self {
-        let shared = io::stdout().is_terminal() && io::stderr().is_terminal();
-        Self::over(form, Box::new(io::stdout()), Box::new(io::stderr()), shared)
+        Self::over(form, Output::standard())
     }
 
-    fn over(
-        form: Form,
-        out: Box<dyn Write + Send>,
-        err: Box<dyn Write + Send>,
-        shared: bool,
-    ) -> Self {
-        Self { form, out, err, shared, answer: Answer::default() }
+    pub fn over(form: Form, output: Output) -> Self {
+        Self { form, output, waiting: VecDeque::new(), waiting_bytes: 0, inside_a_line: false }
     }
 
-    /// An event of the Pod in view.
-    pub fn event(&mut self, outgoing: &Outgoing) {
-        match self.form {
-            Form::Json => self.line(&outgoing.encode()),
-            Form::Plain => self.plain(&outgoing.event),
-        }
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    pub fn output(&self) -> &Output {
+        &self.output
     }
 
     /// An event of another Pod or of the host: programs get it, people do not.
     pub fn aside(&mut self, outgoing: &Outgoing) {
         if self.form == Form::Json {
-            self.line(&outgoing.encode());
+            let line = encode(outgoing);
+            if self.waiting_bytes + line.len() <= WAITING {
+                self.later(line);
+            }
         }
     }
 
     /// A reply: for programs an event like every other.
     pub fn reply(&mut self, pod: Option<&PodName>, event: &Event) {
         if self.form == Form::Json {
-            self.line(&yoi::protocol::frame::encode_event(None, pod, None, event));
+            let line = String::from_utf8(encode_event(None, pod, None, event)).unwrap_or_default();
+            self.later(SafeText::json(line));
         }
     }
 
     /// A sentence for the person, on a line of its own.
     pub fn note(&mut self, text: &str) {
-        if self.shared && self.answer.inside_a_line() {
-            self.write(b"\n");
+        if self.output.is_shared() && self.inside_a_line {
+            self.inside_a_line = false;
+            self.later(SafeText::lines("\n"));
         }
-        // A closed standard error leaves nobody to tell.
-        let _ = writeln!(self.err, "{text}");
+        self.output.note(SafeText::lines(text).into_owned());
     }
 
     /// Data asked for by a verb: lists, help.
     pub fn data(&mut self, text: &str) {
         match self.form {
-            Form::Plain => self.line(format!("{text}\n").as_bytes()),
+            Form::Plain | Form::Raw => self.later(SafeText::lines(format!("{text}\n"))),
             Form::Json => self.note(text),
         }
     }
 
-    /// What a transcript holds beyond what was shown, after events were missed.
-    pub fn catch_up<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
-        if self.form == Form::Plain {
-            for entry in entries {
-                self.committed(entry);
-            }
+    /// An event of the Pod in view, for programs.
+    pub fn try_line(&mut self, outgoing: &Outgoing) -> Result<(), Full> {
+        self.in_order()?;
+        self.output.try_write(|| Piece::Safe(encode(outgoing)))
+    }
+
+    /// The next piece of the answer that streams.
+    pub fn try_text(&mut self, block: &mut OpenBlock, text: &str) -> Result<(), Full> {
+        self.in_order()?;
+        self.output.try_write(|| block.stream(self.form, text))?;
+        self.inside_a_line = block.inside_a_line();
+        Ok(())
+    }
+
+    /// The rest of an answer that was committed.
+    pub fn try_block(&mut self, block: &mut OpenBlock, text: &str) -> Result<(), Full> {
+        self.in_order()?;
+        let form = self.form;
+        self.output.try_write(|| join(std::mem::take(block).finish(form, text)))?;
+        self.inside_a_line = false;
+        Ok(())
+    }
+
+    /// Ends the line of an answer that was given up.
+    pub fn end_line(&mut self, block: &OpenBlock) {
+        if block.inside_a_line() && self.form != Form::Json {
+            self.inside_a_line = false;
+            self.later(SafeText::lines("\n"));
         }
     }
 
-    /// Ends a line that was begun, so that what follows stands on its own.
-    pub fn finish(&mut self) {
-        if self.answer.inside_a_line() {
-            self.write(b"\n");
+    /// Tells a person of an event that is worth a line.
+    pub fn tell(&mut self, event: &Event) {
+        if let (Form::Plain | Form::Raw, Some(text)) = (self.form, sentence(event)) {
+            self.note(&text);
         }
     }
 
-    fn plain(&mut self, event: &Event) {
-        match event {
-            Event::TextDelta { text } => {
-                let text = self.answer.stream(text);
-                self.write(text.as_bytes());
-            }
-            Event::Entry { entry, .. } => self.committed(entry),
-            event => {
-                if let Some(text) = sentence(event) {
-                    self.note(&text);
-                }
-            }
+    /// Nothing that came before may still wait.
+    fn in_order(&mut self) -> Result<(), Full> {
+        while let Some(next) = self.waiting.front() {
+            self.output.try_write(|| Piece::Safe(next.clone()))?;
+            self.waiting_bytes -= next.len();
+            self.waiting.pop_front();
         }
+        Ok(())
     }
 
-    fn committed(&mut self, entry: &Entry) {
-        let Fact::AssistantItem { item, .. } = &entry.fact else { return };
-        let Item::Message { role: Role::Assistant, .. } = item else { return };
-        let rest = self.answer.commit(entry.id, &item.text().unwrap_or_default());
-        self.line(rest.as_bytes());
+    fn later(&mut self, text: SafeText<'static>) {
+        self.waiting_bytes += text.len();
+        self.waiting.push_back(text);
+        // What finds no room is written by `write_waiting`.
+        let _ = self.in_order();
     }
 
-    fn line(&mut self, bytes: &[u8]) {
-        self.write(bytes);
+    /// Whether something waits for room in the output.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        // Who closed our output does not want the rest; the work goes on to its end.
-        let _ = self.out.write_all(bytes).and_then(|()| self.out.flush());
+    /// Writes what waits, once there is room. Cancel-safe.
+    pub async fn write_waiting(&mut self) {
+        if self.output.room().await.is_ok() {
+            // More room is waited for in the next turn.
+            let _ = self.in_order();
+        } else {
+            (self.waiting, self.waiting_bytes) = (VecDeque::new(), 0);
+        }
     }
 }
 
-/// How much of the answer was written already: text is shown as it streams, and completed from the
-/// committed entry, which is the truth.
-#[derive(Default)]
-struct Answer {
-    streamed: String,
-    done: HashSet<EntryId>,
+fn join(pieces: Vec<Piece>) -> Piece {
+    let mut committed = false;
+    let text = pieces.into_iter().map(|piece| match piece {
+        Piece::Safe(text) | Piece::Note(text) => text.into_string(),
+        Piece::Committed(text) => {
+            committed = true;
+            text
+        }
+    });
+    let text: String = text.collect();
+    if committed { Piece::Committed(text) } else { Piece::Safe(SafeText::lines(text)) }
 }
 
-impl Answer {
-    fn inside_a_line(&self) -> bool {
-        !self.streamed.is_empty() && !self.streamed.ends_with('\n')
-    }
+/// An event as a line of JSON.
+pub fn encode(outgoing: &Outgoing) -> SafeText<'static> {
+    SafeText::json(String::from_utf8(outgoing.encode()).unwrap_or_default())
+}
 
-    fn stream(&mut self, text: &str) -> String {
-        self.streamed.push_str(text);
-        text.to_owned()
-    }
+/// What the model said to the person in an entry.
+pub fn message(entry: &Entry) -> Option<String> {
+    let Fact::AssistantItem { item, .. } = &entry.fact else { return None };
+    let Item::Message { role: Role::Assistant, .. } = item else { return None };
+    item.text()
+}
 
-    /// What is still to be written of a block, its last newline included.
-    fn commit(&mut self, id: Option<EntryId>, whole: &str) -> String {
-        if id.is_some_and(|id| !self.done.insert(id)) {
-            return String::new();
-        }
-        let streamed = std::mem::take(&mut self.streamed);
-        let mut rest = match whole.strip_prefix(&streamed) {
-            Some(rest) => rest.to_owned(),
-            // What was shown is not how it was kept: the whole follows on a line of its own.
-            None => format!("\n{whole}"),
-        };
-        if !whole.ends_with('\n') {
-            rest.push('\n');
-        }
-        rest
-    }
+/// Whether a field of an entry is part of such a message.
+pub fn message_text(field: &str) -> bool {
+    matches!(field, "text" | "refusal")
 }
 
 /// What a person is told of an event, when it is worth a line.
 fn sentence(event: &Event) -> Option<String> {
+    let spelled = |text: &str| SafeText::spelled(text.to_owned()).into_string();
     Some(match event {
         Event::ToolCallDone { name, arguments, .. } => {
-            format!("▸ {name}  {}", shorten(arguments, 100))
+            format!("▸ {}  {}", spelled(name), shorten(arguments, 100))
         }
         Event::ToolResult { summary, is_error: true, .. } => {
             format!("  error: {}", shorten(summary, 200))
         }
         Event::ToolResult { summary, .. } => format!("  {}", shorten(summary, 200)),
         Event::LlmRetry { failed_attempt, max_attempts, wait_ms, error, .. } => format!(
-            "attempt {failed_attempt} of {max_attempts} failed, the next in {}.{} s: {error}",
+            "attempt {failed_attempt} of {max_attempts} failed, the next in {}.{} s: {}",
             wait_ms / 1000,
-            wait_ms % 1000 / 100
+            wait_ms % 1000 / 100,
+            spelled(error)
         ),
         Event::LlmContinuation { reason, .. } => {
-            format!("the answer broke off, going on: {reason}")
+            format!("the answer broke off, going on: {}", spelled(reason))
         }
-        Event::Alert(alert) => alert.message.clone(),
+        Event::Alert(alert) => spelled(&alert.message),
         Event::CompactStart => "compacting the history".into(),
         Event::CompactDone { .. } => "the history is compacted".into(),
-        Event::CompactFailed { error } => format!("the history could not be compacted: {error}"),
+        Event::CompactFailed { error } => {
+            format!("the history could not be compacted: {}", spelled(error))
+        }
         _ => return None,
     })
 }
@@ -189,6 +218,7 @@ fn sentence(event: &Event) -> Option<String> {
 /// The text on one line, at most `most` characters of it.
 fn shorten(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = SafeText::spelled(line).into_string();
     match line.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
@@ -198,6 +228,8 @@ fn shorten(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::headless::follow::Follow;
+    use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
@@ -214,78 +246,120 @@ mod tests {
         }
     }
 
-    impl Paper {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    /// A Pod that is followed, and what was written of it.
+    struct Desk {
+        follow: Follow,
+        printer: Printer,
+        out: Paper,
+        err: Paper,
+        seq: u64,
+    }
+
+    impl Desk {
+        fn new(form: Form) -> Self {
+            let (out, err) = (Paper::default(), Paper::default());
+            let output = Output::over(Box::new(out.clone()), Box::new(err.clone()), false);
+            let (follow, printer) = (Follow::from_start(), Printer::over(form, output));
+            Self { follow, printer, out, err, seq: 0 }
+        }
+
+        fn event(&mut self, event: Event) {
+            self.seq += 1;
+            let pod = PodName::parse("alice").ok();
+            let outgoing = Outgoing { re: None, pod, seq: Some(self.seq), event };
+            self.follow.event(&outgoing, &mut self.printer);
+        }
+
+        async fn written(&self) -> (String, String) {
+            self.printer.output().flush().await;
+            let text = |paper: &Paper| String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+            (text(&self.out), text(&self.err))
         }
     }
 
-    fn printer(form: Form) -> (Printer, Paper, Paper) {
-        let (out, err) = (Paper::default(), Paper::default());
-        (Printer::over(form, Box::new(out.clone()), Box::new(err.clone()), false), out, err)
-    }
-
-    fn event(event: Event) -> Outgoing {
-        Outgoing { re: None, pod: PodName::parse("alice").ok(), seq: Some(1), event }
-    }
-
-    fn said(text: &str) -> Entry {
+    fn said(text: &str) -> Event {
         let item = Item::message(Role::Assistant, text);
-        Entry::new(Fact::AssistantItem { item, origin: None, native: None, partial: false })
+        let fact = Fact::AssistantItem { item, origin: None, native: None, partial: false };
+        Event::Entry { entry: Box::new(Entry::new(fact)), cut_bytes: None }
     }
 
-    #[test]
-    fn the_answer_is_written_once_as_it_streams() {
-        let (mut printer, out, err) = printer(Form::Plain);
-        for text in ["hel", "lo"] {
-            printer.event(&event(Event::TextDelta { text: text.into() }));
+    fn delta(text: &str) -> Event {
+        Event::TextDelta { text: text.into() }
+    }
+
+    #[tokio::test]
+    async fn the_answer_is_written_once_as_it_streams() {
+        let mut desk = Desk::new(Form::Plain);
+        desk.event(delta("hel"));
+        desk.event(delta("lo"));
+        assert_eq!(desk.written().await.0, "hello");
+        desk.event(said("hello there"));
+        assert_eq!(desk.written().await, ("hello there\n".into(), String::new()));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_behind_a_gap_or_an_entry_that_came_cut() {
+        let mut desk = Desk::new(Form::Plain);
+        desk.event(delta("one"));
+        desk.seq += 1;
+        desk.event(delta("three"));
+        assert!(desk.follow.is_behind());
+        assert_eq!(desk.written().await.0, "one");
+        let mut desk = Desk::new(Form::Plain);
+        desk.event(delta("one"));
+        let Event::Entry { entry, .. } = said("on…") else { panic!() };
+        desk.event(Event::Entry { entry, cut_bytes: Some(70_000) });
+        assert!(desk.follow.is_behind());
+        assert_eq!(desk.written().await.0, "one");
+    }
+
+    #[tokio::test]
+    async fn control_characters_reach_a_terminal_in_no_form_but_the_committed_one() {
+        let hidden = "a\u{1b}[2K\rb\u{202e}c";
+        for (form, expected) in [(Form::Plain, "a\nbc\n"), (Form::Raw, "a\u{1b}[2K\rb\u{202e}c\n")]
+        {
+            let mut desk = Desk::new(form);
+            hidden.chars().for_each(|c| desk.event(delta(&c.to_string())));
+            desk.event(said(hidden));
+            assert_eq!(desk.written().await.0, expected);
         }
-        assert_eq!(out.text(), "hello");
-        let entry = Box::new(said("hello there"));
-        printer.event(&event(Event::Entry { entry: entry.clone(), cut_bytes: None }));
-        printer.event(&event(Event::Entry { entry, cut_bytes: None }));
-        assert_eq!(out.text(), "hello there\n");
-        assert_eq!(err.text(), "");
+        let mut desk = Desk::new(Form::Json);
+        desk.event(said(hidden));
+        let out = desk.written().await.0;
+        assert!(!out.trim_end().contains(char::is_control), "{out:?}");
+        let read = Outgoing::decode(out.trim_end().as_bytes()).unwrap();
+        let Event::Entry { entry, .. } = read.event else { panic!("{read:?}") };
+        assert_eq!(message(&entry).as_deref(), Some(hidden));
     }
 
-    #[test]
-    fn what_was_missed_is_read_from_the_transcript() {
-        let (mut printer, out, _) = printer(Form::Plain);
-        let (first, second) = (said("one"), said("two"));
-        printer.event(&event(Event::Entry { entry: Box::new(first.clone()), cut_bytes: None }));
-        printer.catch_up([&first, &second].into_iter());
-        assert_eq!(out.text(), "one\ntwo\n");
-    }
-
-    #[test]
-    fn tools_and_retries_are_told_on_standard_error() {
-        let (mut printer, out, err) = printer(Form::Plain);
-        printer.event(&event(Event::ToolCallDone {
+    #[tokio::test]
+    async fn tools_and_retries_are_told_on_standard_error() {
+        let mut desk = Desk::new(Form::Plain);
+        desk.event(Event::ToolCallDone {
             id: "c".into(),
             name: "Bash".into(),
             arguments: "{\"command\":\n \"ls\"}".into(),
-        }));
-        printer.event(&event(Event::LlmRetry {
+        });
+        desk.event(Event::LlmRetry {
             llm_call: 1,
             failed_attempt: 1,
             max_attempts: 4,
             wait_ms: 1500,
             elapsed_ms: 3,
             status: Some(429),
-            error: "too many requests".into(),
-        }));
-        assert_eq!(out.text(), "");
+            error: "too many\nrequests\u{1b}[1m".into(),
+        });
         let expected = "▸ Bash  {\"command\": \"ls\"}\n\
-                        attempt 1 of 4 failed, the next in 1.5 s: too many requests\n";
-        assert_eq!(err.text(), expected);
+                        attempt 1 of 4 failed, the next in 1.5 s: too many\\nrequests\\x1b[1m\n";
+        assert_eq!(desk.written().await, (String::new(), expected.into()));
     }
 
-    #[test]
-    fn as_json_every_event_is_a_line_with_its_pod() {
-        let (mut printer, out, _) = printer(Form::Json);
-        printer.event(&event(Event::TextDelta { text: "a".into() }));
+    #[tokio::test]
+    async fn as_json_every_event_is_a_line_with_its_pod() {
+        let mut desk = Desk::new(Form::Json);
+        desk.event(delta("a"));
         let expected =
             "{\"pod\":\"alice\",\"seq\":1,\"event\":\"text_delta\",\"data\":{\"text\":\"a\"}}\n";
-        assert_eq!(out.text(), expected);
+        assert_eq!(desk.written().await.0, expected);
     }
 }

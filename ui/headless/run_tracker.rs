@@ -24,9 +24,16 @@ impl End {
 /// The inputs and ends of a Pod's runs, in the order they were seen.
 #[derive(Debug, Default)]
 pub struct RunTracker {
-    seen: Vec<Mark>,
+    seen: Vec<Seen>,
     /// Set when `seen` comes from the tail of a transcript: an input that is not in it lies before.
     tail: bool,
+}
+
+#[derive(Debug)]
+struct Seen {
+    /// The number of the event that told it; 0 when the log did.
+    seq: u64,
+    mark: Mark,
 }
 
 #[derive(Debug)]
@@ -69,26 +76,33 @@ impl RunTracker {
         self.seen.is_empty()
     }
 
-    /// Notes what an event says. Events of other Pods must not come here.
-    pub fn note(&mut self, event: &Event) {
+    /// Notes what an event says, and its number. Events of other Pods must not come here.
+    pub fn note(&mut self, seq: Option<u64>, event: &Event) {
+        let seq = seq.unwrap_or(0);
         match event {
-            Event::Entry { entry, .. } => self.note_entry(entry),
+            Event::Entry { entry, .. } => self.note_entry(seq, entry),
             // The error before it said why.
             Event::RunEnd { result: RunResult::Failed, .. } => {}
             Event::RunEnd { result, .. } => {
-                self.seen.push(Mark::End(End { exit: (*result).into(), why: said(*result) }));
+                self.end(seq, End { exit: (*result).into(), why: said(*result) });
             }
-            Event::Error { message, .. } => self.seen.push(Mark::End(failed(message))),
+            Event::Error { message, .. } => self.end(seq, failed(message)),
             _ => {}
         }
     }
 
-    /// Forgets everything and reads the tail of a transcript instead, after events were missed.
-    pub fn reread<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
+    fn end(&mut self, seq: u64, end: End) {
+        self.seen.push(Seen { seq, mark: Mark::End(end) });
+    }
+
+    /// Reads the tail of a transcript after events were missed: it takes the place of what was
+    /// seen up to its event number. What came later stays.
+    pub fn reread<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>, seq: u64) {
+        let later: Vec<Seen> = self.seen.extract_if(.., |seen| seen.seq > seq).collect();
         self.seen.clear();
         self.tail = true;
         for entry in entries {
-            self.note_entry(entry);
+            self.note_entry(0, entry);
             let (exit, why) = match RunOutcome::of(&entry.fact) {
                 None | Some(RunOutcome::RolledBack) => continue,
                 Some(RunOutcome::Finished) => (Exit::Finished, None),
@@ -96,28 +110,30 @@ impl RunTracker {
                 Some(RunOutcome::CutOff(why)) => (Exit::StoppedShort, Some(why.to_owned())),
                 Some(outcome) => (Exit::StoppedShort, outcome.result().and_then(said)),
             };
-            self.seen.push(Mark::End(End { exit, why }));
+            self.end(0, End { exit, why });
         }
+        self.seen.extend(later);
     }
 
-    fn note_entry(&mut self, entry: &Entry) {
+    fn note_entry(&mut self, seq: u64, entry: &Entry) {
         let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
-        if !self.seen.iter().any(|mark| Begun::Entry(id).is(mark)) {
-            self.seen.push(Mark::Input { id, taken: taken.clone() });
+        if !self.seen.iter().any(|seen| Begun::Entry(id).is(&seen.mark)) {
+            let mark = Mark::Input { id, taken: taken.clone() };
+            self.seen.push(Seen { seq, mark });
         }
     }
 
     /// How the run ended that took this input, once it has.
     pub fn end_of(&self, begun: &Begun) -> Option<&End> {
-        let found = self.seen.iter().position(|mark| begun.is(mark));
+        let found = self.seen.iter().position(|seen| begun.is(&seen.mark));
         let before = self.tail && matches!(begun, Begun::Entry(_));
         let at = found.or(before.then_some(0))?;
-        self.seen[at..].iter().find_map(Mark::end)
+        self.seen[at..].iter().find_map(|seen| seen.mark.end())
     }
 
     /// The last end that was seen.
     pub fn last_end(&self) -> Option<&End> {
-        self.seen.iter().rev().find_map(Mark::end)
+        self.seen.iter().rev().find_map(|seen| seen.mark.end())
     }
 }
 
@@ -165,13 +181,13 @@ mod tests {
     fn only_the_end_behind_its_own_input_counts() {
         let (first, second) = (input(), input());
         let mut marks = RunTracker::default();
-        marks.note(&entry(&first));
-        marks.note(&Event::RunEnd { result: RunResult::Paused, entry: None });
-        marks.note(&entry(&second));
+        marks.note(None, &entry(&first));
+        marks.note(None, &Event::RunEnd { result: RunResult::Paused, entry: None });
+        marks.note(None, &entry(&second));
         let id = |entry: &Entry| Begun::Entry(entry.id.expect("a new entry has an id"));
         assert_eq!(marks.end_of(&id(&first)).map(|end| end.exit), Some(Exit::StoppedShort));
         assert_eq!(marks.end_of(&id(&second)), None);
-        marks.note(&Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
         assert_eq!(marks.end_of(&id(&second)).map(|end| end.exit), Some(Exit::Finished));
     }
 
@@ -180,11 +196,11 @@ mod tests {
         let taken =
             Entry::new(Fact::UserInput { segments: vec![], taken: Some("q1".into()), from: None });
         let mut marks = RunTracker::default();
-        marks.note(&Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
         let queued = Begun::Queued("q1".into());
         assert_eq!(marks.end_of(&queued), None);
-        marks.note(&entry(&taken));
-        marks.note(&Event::RunEnd { result: RunResult::LimitReached, entry: None });
+        marks.note(None, &entry(&taken));
+        marks.note(None, &Event::RunEnd { result: RunResult::LimitReached, entry: None });
         assert_eq!(marks.end_of(&queued).map(|end| end.exit), Some(Exit::StoppedShort));
     }
 
@@ -192,9 +208,10 @@ mod tests {
     fn an_error_ends_the_run_and_keeps_its_sentence() {
         let first = input();
         let mut marks = RunTracker::default();
-        marks.note(&entry(&first));
+        marks.note(None, &entry(&first));
         let message = "anthropic at 127.0.0.1: connection refused".to_owned();
-        marks.note(&Event::Error { code: ErrorCode::ProviderError, message: message.clone() });
+        marks
+            .note(None, &Event::Error { code: ErrorCode::ProviderError, message: message.clone() });
         let end = marks.end_of(&Begun::Entry(first.id.expect("an id"))).expect("an end");
         assert_eq!(*end, End { exit: Exit::Failed, why: Some(message) });
     }
@@ -204,8 +221,20 @@ mod tests {
         let first = input();
         let done = Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into() });
         let mut marks = RunTracker::default();
-        marks.reread([&first, &done].into_iter());
+        marks.reread([&first, &done].into_iter(), 9);
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
         assert!(marks.end_of(&Begun::Entry(first.id.expect("an id"))).is_some());
+    }
+
+    #[test]
+    fn an_end_that_comes_while_the_log_is_read_again_is_kept() {
+        let first = input();
+        let mut marks = RunTracker::default();
+        let begun = Begun::Entry(first.id.expect("an id"));
+        marks.note(Some(4), &entry(&first));
+        marks.note(Some(8), &Event::RunEnd { result: RunResult::Finished, entry: None });
+        // The page was read at event 6, before the run ended.
+        marks.reread([&first].into_iter(), 6);
+        assert_eq!(marks.end_of(&begun).map(|end| end.exit), Some(Exit::Finished));
     }
 }

@@ -1,0 +1,244 @@
+//! Showing one Pod: live while the output keeps up and no event is missing, else from its log until
+//! the end of that is reached.
+
+use crate::headless::answer::OpenBlock;
+use crate::headless::exit::Failure;
+use crate::headless::output::{Full, Output, Piece};
+use crate::headless::pages::{PagesBehind, Place, id_of};
+use crate::headless::print::{Form, Printer, encode, message, message_text};
+use yoi::client::Client;
+use yoi::client::whole_entry::WholeEntry;
+use yoi::protocol::event::Line;
+use yoi::protocol::{Entry, EntryId, Event, Outgoing, PodName, Unescape};
+use yoi::text::SafeText;
+
+/// What of one Pod was shown.
+pub struct Follow {
+    place: Place,
+    block: OpenBlock,
+    /// The text that streams now was seen from its beginning.
+    whole_block: bool,
+    /// The number of the last event that is accounted for; unknown until one came.
+    seq: Option<u64>,
+    /// The number of the last event that came.
+    came: u64,
+    behind: bool,
+}
+
+impl Follow {
+    /// Goes on behind a place, as of an event's number.
+    pub fn behind(place: Place, seq: u64, streaming: bool) -> Self {
+        let block = OpenBlock::default();
+        let whole_block = !streaming;
+        Self { place, block, whole_block, seq: Some(seq), came: seq, behind: false }
+    }
+
+    /// A Pod that has just been made.
+    pub fn from_start() -> Self {
+        Self::unknown(Place::start())
+    }
+
+    /// A Pod of which nothing is known but what comes from now on.
+    pub fn from_here() -> Self {
+        Self::unknown(Place::default())
+    }
+
+    fn unknown(place: Place) -> Self {
+        let block = OpenBlock::default();
+        Self { place, block, whole_block: true, seq: None, came: 0, behind: false }
+    }
+
+    /// Whether the log has to be read before events can be shown again.
+    pub fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    /// Events were missed.
+    pub fn missed(&mut self) {
+        self.behind = true;
+    }
+
+    /// Shows an event of the Pod if it is new and nothing is missing before it.
+    pub fn event(&mut self, outgoing: &Outgoing, printer: &mut Printer) {
+        if let Some(seq) = outgoing.seq {
+            self.came = self.came.max(seq);
+            if self.seq.is_some_and(|seen| seq <= seen) {
+                return;
+            }
+            self.behind |= self.seq.is_some_and(|seen| seq > seen + 1);
+            self.seq = Some(seq);
+        }
+        if !self.behind && self.show(outgoing, printer).is_err() {
+            self.behind = true;
+        }
+    }
+
+    fn show(&mut self, outgoing: &Outgoing, printer: &mut Printer) -> Result<(), Full> {
+        match &outgoing.event {
+            Event::Entry { cut_bytes: Some(_), .. } => return Err(Full),
+            Event::Entry { entry, .. } => {
+                if printer.form() == Form::Json {
+                    printer.try_line(outgoing)?;
+                } else if let Some(text) = message(entry) {
+                    printer.try_block(&mut self.block, &text)?;
+                    self.whole_block = true;
+                }
+                entry.id.into_iter().for_each(|id| self.place.read(id));
+            }
+            _ if printer.form() == Form::Json => printer.try_line(outgoing)?,
+            Event::TextDelta { text } if self.whole_block => {
+                printer.try_text(&mut self.block, text)?;
+            }
+            Event::RunEnd { .. } => {
+                printer.end_line(&self.block);
+                (self.block, self.whole_block) = (OpenBlock::default(), true);
+            }
+            event => printer.tell(event),
+        }
+        Ok(())
+    }
+
+    /// The task that shows the rest of the log.
+    pub fn catch_up(&mut self, client: Client, pod: PodName, printer: &Printer) -> CatchUp {
+        let (place, block) = (self.place.clone(), std::mem::take(&mut self.block));
+        let (form, output) = (printer.form(), printer.output().clone());
+        CatchUp { client, pod, place, block, form, output }
+    }
+
+    /// The log was shown up to an event; live again unless more has come since.
+    pub fn caught_up(&mut self, caught: CaughtUp) {
+        self.place = caught.place;
+        self.block = caught.block;
+        self.behind = self.came > caught.seq;
+        self.seq = Some(self.came.max(caught.seq));
+        self.whole_block = !caught.streaming;
+    }
+}
+
+/// Shows the log from a place on, as fast as the reader of the output takes it.
+pub struct CatchUp {
+    client: Client,
+    pod: PodName,
+    place: Place,
+    block: OpenBlock,
+    form: Form,
+    output: Output,
+}
+
+/// How far the log was shown.
+pub struct CaughtUp {
+    place: Place,
+    block: OpenBlock,
+    seq: u64,
+    streaming: bool,
+}
+
+impl CatchUp {
+    /// Shows everything that is in the log now.
+    pub async fn run(mut self) -> Result<CaughtUp, Failure> {
+        let (client, pod) = (self.client.clone(), self.pod.clone());
+        let mut pages = PagesBehind::find(client, pod, &self.place).await?;
+        while let Some(lines) = pages.next().await? {
+            for line in lines {
+                self.line(&line).await?;
+                id_of(&line).into_iter().for_each(|id| self.place.read(id));
+            }
+        }
+        let (seq, streaming) = (pages.seq, pages.streaming);
+        Ok(CaughtUp { place: self.place, block: self.block, seq, streaming })
+    }
+
+    async fn line(&mut self, line: &Line) -> Result<(), Failure> {
+        match (line, self.form) {
+            (Line::Damaged { damaged, byte }, _) => {
+                let note = format!("a damaged line at byte {byte}: {damaged}");
+                self.output.note(SafeText::spelled(note));
+                Ok(())
+            }
+            (Line::Whole(entry), Form::Json) => self.json(entry).await,
+            (Line::Cut { entry, .. }, Form::Json) => match entry.id {
+                Some(id) => self.json_in_pieces(id).await,
+                None => self.json(entry).await,
+            },
+            (Line::Whole(entry), _) => match message(entry) {
+                Some(text) => self.block(&text).await,
+                None => Ok(()),
+            },
+            (Line::Cut { entry, .. }, _) => match (message(entry), entry.id) {
+                (Some(_), Some(id)) => self.block_in_pieces(id).await,
+                _ => Ok(()),
+            },
+        }
+    }
+
+    async fn json(&self, entry: &Entry) -> Result<(), Failure> {
+        let entry = Box::new(entry.clone());
+        let event = Event::Entry { entry, cut_bytes: None };
+        let outgoing = Outgoing { re: None, pod: Some(self.pod.clone()), seq: None, event };
+        let _turn = self.output.turn().await;
+        self.write(Piece::Safe(encode(&outgoing))).await
+    }
+
+    /// The same line as for an entry that is here as a whole, from its line in the log.
+    async fn json_in_pieces(&self, id: EntryId) -> Result<(), Failure> {
+        let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
+        let _turn = self.output.turn().await;
+        let safe = |text: String| Piece::Safe(SafeText::json(text));
+        let head = format!(r#"{{"pod":"{}","event":"entry","data":{{"entry":"#, self.pod);
+        self.write(safe(head)).await?;
+        let mut reading = whole.line();
+        while let Some(piece) = whole.next(&mut reading).await? {
+            self.write(safe(piece)).await?;
+        }
+        self.write(safe("}}\n".to_owned())).await
+    }
+
+    async fn block(&mut self, text: &str) -> Result<(), Failure> {
+        let _turn = self.output.turn().await;
+        for piece in std::mem::take(&mut self.block).finish(self.form, text) {
+            write(&self.output, piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn block_in_pieces(&mut self, id: EntryId) -> Result<(), Failure> {
+        let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
+        let block = std::mem::take(&mut self.block);
+        let inside_a_line = block.inside_a_line();
+        let _turn = self.output.turn().await;
+        if self.complete(&whole, block).await? {
+            return Ok(());
+        }
+        if inside_a_line {
+            write(&self.output, OpenBlock::default().stream(self.form, "\n")).await?;
+        }
+        self.complete(&whole, OpenBlock::default()).await.map(drop)
+    }
+
+    /// Writes the rest of a text; `false` when it does not begin with what was written.
+    async fn complete(&self, whole: &WholeEntry, block: OpenBlock) -> Result<bool, Failure> {
+        let mut completion = block.complete();
+        for span in whole.texts().iter().filter(|span| message_text(&span.field)) {
+            let (mut reading, mut decoder) = (whole.span(span), Unescape::default());
+            while let Some(text) = whole.next_text(&mut reading, &mut decoder).await? {
+                let Ok(piece) = completion.push(self.form, &text) else { return Ok(false) };
+                if let Some(piece) = piece {
+                    self.write(piece).await?;
+                }
+            }
+        }
+        let Ok(end) = completion.end(self.form) else { return Ok(false) };
+        if let Some(end) = end {
+            self.write(end).await?;
+        }
+        Ok(true)
+    }
+
+    async fn write(&self, piece: Piece) -> Result<(), Failure> {
+        write(&self.output, piece).await
+    }
+}
+
+async fn write(output: &Output, piece: Piece) -> Result<(), Failure> {
+    output.write(piece).await.map_err(|_closed| output.failure())
+}

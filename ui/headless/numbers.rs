@@ -1,0 +1,116 @@
+//! The numbers under which approval requests are shown: each belongs to one request for ever, so a
+//! line that is typed while requests come and go decides the one it was typed for.
+
+/// A number for each request that was ever heard of.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// The ids of all requests; a number is a place in it, counted from 1.
+    ids: Vec<String>,
+    /// Requests that were shown since the person decided one or asked for the list.
+    shown: Vec<String>,
+}
+
+/// Why a typed line names no request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoRequest {
+    #[error("there is no request {0}; :inbox lists those that wait")]
+    Unknown(usize),
+    #[error("request {0} does not wait any more: it was withdrawn, or decided elsewhere")]
+    Over(usize),
+    #[error("no request was shown that waits; :inbox lists them")]
+    NoneShown,
+    #[error("{0} requests were shown; say the number of the one you mean, as in `{1} {2}`")]
+    Several(usize, &'static str, usize),
+}
+
+impl Numbers {
+    /// The number of a request, a new one when it was not heard of.
+    pub fn of(&mut self, id: &str) -> usize {
+        match self.ids.iter().position(|known| known == id) {
+            Some(at) => at + 1,
+            None => {
+                self.ids.push(id.to_owned());
+                self.ids.len()
+            }
+        }
+    }
+
+    /// A request is shown to the person; returns its number.
+    pub fn show(&mut self, id: &str) -> usize {
+        if !self.shown.iter().any(|shown| shown == id) {
+            self.shown.push(id.to_owned());
+        }
+        self.of(id)
+    }
+
+    /// The person asked for the list: what was shown before does not count.
+    pub fn list_begins(&mut self) {
+        self.shown.clear();
+    }
+
+    /// The person decided this request.
+    pub fn decided(&mut self, id: &str) {
+        self.shown.retain(|shown| shown != id);
+    }
+
+    /// The request that a typed number means, or its absence in a line that begins with `verb`.
+    pub fn find(
+        &self,
+        number: Option<usize>,
+        verb: &'static str,
+        is_open: impl Fn(&str) -> bool,
+    ) -> Result<&str, NoRequest> {
+        let number = match number {
+            Some(number) => number,
+            None => self.only_shown(verb)?,
+        };
+        let id = number.checked_sub(1).and_then(|at| self.ids.get(at));
+        let id = id.ok_or(NoRequest::Unknown(number))?;
+        if is_open(id) { Ok(id) } else { Err(NoRequest::Over(number)) }
+    }
+
+    /// The number of the one request that was shown. One that was withdrawn since counts, too: the
+    /// person may not have noticed.
+    fn only_shown(&self, verb: &'static str) -> Result<usize, NoRequest> {
+        let number = |id: &String| self.ids.iter().position(|known| known == id).unwrap_or(0) + 1;
+        match self.shown.as_slice() {
+            [] => Err(NoRequest::NoneShown),
+            [one] => Ok(number(one)),
+            [.., last] => Err(NoRequest::Several(self.shown.len(), verb, number(last))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_belongs_to_its_request_for_ever() {
+        let mut numbers = Numbers::default();
+        assert_eq!((numbers.show("a"), numbers.show("b"), numbers.of("a")), (1, 2, 1));
+        let without_a = |id: &str| id != "a";
+        assert_eq!(numbers.find(Some(1), ":allow", without_a), Err(NoRequest::Over(1)));
+        assert_eq!(numbers.find(Some(2), ":allow", without_a), Ok("b"));
+        assert_eq!(numbers.of("c"), 3, "the number of a withdrawn request is not given again");
+        assert_eq!(numbers.find(Some(9), ":allow", |_| true), Err(NoRequest::Unknown(9)));
+        assert_eq!(numbers.find(Some(0), ":allow", |_| true), Err(NoRequest::Unknown(0)));
+    }
+
+    #[test]
+    fn without_a_number_a_request_is_meant_only_when_it_alone_was_shown() {
+        let mut numbers = Numbers::default();
+        numbers.of("unseen");
+        assert_eq!(numbers.find(None, ":allow", |_| true), Err(NoRequest::NoneShown));
+        numbers.show("a");
+        assert_eq!(numbers.find(None, ":allow", |_| true), Ok("a"));
+        numbers.show("b");
+        let several = Err(NoRequest::Several(2, ":deny", 3));
+        assert_eq!(numbers.find(None, ":deny", |id| id == "b"), several, "a was withdrawn unseen");
+        numbers.decided("b");
+        assert_eq!(numbers.find(None, ":deny", |id| id != "a"), Err(NoRequest::Over(2)));
+        numbers.list_begins();
+        numbers.show("c");
+        assert_eq!(numbers.find(None, ":deny", |_| true), Ok("c"));
+    }
+}

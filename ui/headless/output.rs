@@ -1,0 +1,269 @@
+//! Standard output and standard error, each written by a thread of its own: a reader that does not
+//! read holds up no task and costs a bounded amount of memory.
+
+use crate::headless::exit::{Exit, Failure};
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{Mutex, MutexGuard, Notify, mpsc, oneshot};
+use yoi::text::SafeText;
+
+/// Pieces that wait for a reader: streamed ones are small, and many of them come at once.
+const WAITING: usize = 4096;
+/// From this many waiting bytes on, the output is full.
+const FULL: usize = 1024 * 1024;
+/// The number of the signal that a write to a closed pipe stands for.
+const SIGPIPE: u8 = 13;
+/// Notes that wait for a reader of standard error; more are dropped.
+const NOTES: usize = 256;
+
+/// What may be written.
+#[derive(Debug)]
+pub enum Piece {
+    /// Text that a terminal can show.
+    Safe(SafeText<'static>),
+    /// Committed text as it is: for a pipe or a file, never for a terminal.
+    Committed(String),
+    /// A note among the text, where both go to one terminal.
+    Note(SafeText<'static>),
+}
+
+enum Order {
+    Write(Piece),
+    /// Answered when everything before it is written.
+    Flush(oneshot::Sender<()>),
+}
+
+/// A handle to both streams; clones share them.
+#[derive(Clone)]
+pub struct Output {
+    out: mpsc::Sender<Order>,
+    notes: Notes,
+    waiting: Arc<Waiting>,
+    /// Held while several pieces are written that belong together.
+    turn: Arc<Mutex<()>>,
+    /// Why the text could not be written.
+    failed: Arc<OnceLock<io::Error>>,
+}
+
+/// How much waits for the reader of the text.
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    /// Told after each piece that was written.
+    written: Notify,
+}
+
+impl Waiting {
+    fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= FULL
+    }
+}
+
+/// Where notes go.
+#[derive(Clone)]
+enum Notes {
+    /// Among the text: both streams are one terminal.
+    Among,
+    Apart(mpsc::Sender<Order>),
+}
+
+/// The output takes no piece now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// The reader of the output went away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+impl Output {
+    /// The streams of this process.
+    pub fn standard() -> Self {
+        let shared = io::stdout().is_terminal() && io::stderr().is_terminal();
+        Self::over(Box::new(io::stdout()), Box::new(io::stderr()), shared)
+    }
+
+    /// `shared`: both go to one terminal, so that a note must not land inside a line of the text.
+    pub fn over(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, shared: bool) -> Self {
+        let (turn, failed) = (Arc::new(Mutex::new(())), Arc::new(OnceLock::new()));
+        let (notes, among) = if shared {
+            (Notes::Among, Some(err))
+        } else {
+            (Notes::Apart(Writer::new(err).start(NOTES)), None)
+        };
+        let waiting = Arc::new(Waiting::default());
+        let writer = Writer { err: among, ..Writer::new(out) };
+        let writer =
+            Writer { failed: Arc::clone(&failed), waiting: Arc::clone(&waiting), ..writer };
+        Self { out: writer.start(WAITING), notes, waiting, turn, failed }
+    }
+
+    /// The right to write pieces that nothing may come between.
+    pub async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Writes a piece if that needs no waiting, and nothing else is being written. The piece is made
+    /// only when there is room for it.
+    pub fn try_write(&self, piece: impl FnOnce() -> Piece) -> Result<(), Full> {
+        let _turn = self.turn.try_lock().map_err(|_| Full)?;
+        if self.waiting.is_full() {
+            return Err(Full);
+        }
+        match self.out.try_reserve() {
+            Ok(room) => room.send(self.counted(piece())),
+            // A closed output is noticed by `closed`.
+            Err(mpsc::error::TrySendError::Closed(())) => {}
+            Err(mpsc::error::TrySendError::Full(())) => return Err(Full),
+        }
+        Ok(())
+    }
+
+    /// Writes a piece when the reader has taken enough of what came before. To be called with
+    /// [`Output::turn`].
+    pub async fn write(&self, piece: Piece) -> Result<(), Closed> {
+        self.less_waits().await?;
+        self.out.send(self.counted(piece)).await.map_err(|_| Closed)
+    }
+
+    fn counted(&self, piece: Piece) -> Order {
+        self.waiting.bytes.fetch_add(piece.len(), Ordering::Relaxed);
+        Order::Write(piece)
+    }
+
+    async fn less_waits(&self) -> Result<(), Closed> {
+        while self.waiting.is_full() {
+            tokio::select! {
+                () = self.waiting.written.notified() => {}
+                () = self.out.closed() => return Err(Closed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Room for one piece, once there is some. Cancel-safe.
+    pub async fn room(&self) -> Result<(), Closed> {
+        let _turn = self.turn.lock().await;
+        self.less_waits().await?;
+        self.out.reserve().await.map(drop).map_err(|_| Closed)
+    }
+
+    /// A note; without room for it nobody reads them, and it is dropped.
+    pub fn note(&self, note: SafeText<'static>) {
+        let note = Piece::Note(note);
+        let _ = match &self.notes {
+            // Among the text it is small and not counted.
+            Notes::Among => self.out.try_send(Order::Write(note)),
+            Notes::Apart(notes) => notes.try_send(Order::Write(note)),
+        };
+    }
+
+    /// Whether text and notes go to one terminal.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.notes, Notes::Among)
+    }
+
+    /// Resolves when the text cannot be written any more. A closed pipe ends the program as SIGPIPE
+    /// would. Cancel-safe.
+    pub async fn closed(self) -> Failure {
+        self.out.closed().await;
+        self.failure()
+    }
+
+    /// Why the text cannot be written any more.
+    pub fn failure(&self) -> Failure {
+        match self.failed.get() {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Failure::new(Exit::Failed, format!("cannot write the standard output: {error}"))
+            }
+            _ => Failure::new(Exit::Signal(SIGPIPE), ""),
+        }
+    }
+
+    /// Waits until everything is written, or its reader went away.
+    pub async fn flush(&self) {
+        flush(&self.out).await;
+        if let Notes::Apart(notes) = &self.notes {
+            flush(notes).await;
+        }
+    }
+}
+
+async fn flush(orders: &mpsc::Sender<Order>) {
+    let (done, flushed) = oneshot::channel();
+    if orders.send(Order::Flush(done)).await.is_ok() {
+        // An output that closed meanwhile drops it.
+        let _ = flushed.await;
+    }
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Safe(text) | Self::Note(text) => text.len(),
+            Self::Committed(text) => text.len(),
+        }
+    }
+}
+
+/// Writes to a stream in a thread of its own.
+struct Writer {
+    out: Box<dyn Write + Send>,
+    /// Where notes go that come among the text.
+    err: Option<Box<dyn Write + Send>>,
+    waiting: Arc<Waiting>,
+    failed: Arc<OnceLock<io::Error>>,
+}
+
+impl Writer {
+    fn new(out: Box<dyn Write + Send>) -> Self {
+        Self { out, err: None, waiting: Arc::default(), failed: Arc::default() }
+    }
+
+    /// Starts the thread; it ends with the last handle, or when the stream was closed.
+    fn start(mut self, waiting: usize) -> mpsc::Sender<Order> {
+        let (orders, mut taken) = mpsc::channel(waiting);
+        std::thread::spawn(move || {
+            while let Some(order) = taken.blocking_recv() {
+                if let Err(error) = self.obey(order) {
+                    // The first error is the reason.
+                    let _ = self.failed.set(error);
+                    return;
+                }
+            }
+        });
+        orders
+    }
+
+    fn obey(&mut self, order: Order) -> io::Result<()> {
+        let piece = match order {
+            Order::Write(piece) => piece,
+            Order::Flush(done) => {
+                // A caller that was cancelled does not wait any more.
+                let _ = done.send(());
+                return Ok(());
+            }
+        };
+        let written = match (&piece, &mut self.err) {
+            (Piece::Safe(text), _) => write(&mut self.out, text.as_bytes()),
+            (Piece::Committed(text), _) => write(&mut self.out, text.as_bytes()),
+            (Piece::Note(note), None) => write(&mut self.out, format!("{note}\n").as_bytes()),
+            (Piece::Note(note), Some(err)) => {
+                // A closed standard error leaves nobody to tell; the text goes on.
+                let _ = write(err, format!("{note}\n").as_bytes());
+                Ok(())
+            }
+        };
+        // Notes are not counted; what is, never falls below zero.
+        let counted = if matches!(piece, Piece::Note(_)) { 0 } else { piece.len() };
+        let less = |bytes: usize| Some(bytes.saturating_sub(counted));
+        let _ = self.waiting.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.waiting.written.notify_one();
+        written
+    }
+}
+
+fn write(stream: &mut Box<dyn Write + Send>, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes)?;
+    stream.flush()
+}
