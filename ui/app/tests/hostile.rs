@@ -31,7 +31,7 @@ const PLACES: [Place; 11] = [
     }),
     ("refusal", |bench, text| {
         bench.press(":");
-        bench.type_in("peer bob");
+        bench.type_in("who x");
         let asked = bench.press("enter");
         refuse(bench, asked, text);
     }),
