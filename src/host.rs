@@ -109,7 +109,7 @@ pub enum HostError {
     #[error(transparent)]
     Config(#[from] crate::config::dirs::ConfigError),
     #[error(transparent)]
-    Door(#[from] ListenError),
+    Listener(#[from] ListenError),
 }
 
 /// A running host.
@@ -118,7 +118,7 @@ pub struct Host {
     supervisor: mpsc::Sender<supervisor::Step>,
     ended: watch::Receiver<bool>,
     place: host_lock::HostLock,
-    door: tokio::task::JoinHandle<()>,
+    listener: tokio::task::JoinHandle<()>,
     refresh: tokio::task::JoinHandle<()>,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct Inner {
     /// Work on paths.
     pub(crate) files: files::Files,
     /// What waits for a person, oldest first; each Pod writes its own.
-    pub(crate) asks: watch::Sender<Arc<Vec<ApprovalRequest>>>,
+    pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Open connections to the host socket.
     pub(crate) connections: watch::Sender<usize>,
 }
@@ -212,7 +212,7 @@ impl Shared {
     /// The family with everything between its members.
     pub(crate) fn whole_family(&self) -> Event {
         let peers = self.peers.borrow().as_ref().clone();
-        Event::Family { pods: self.family(), peers, asks: self.asks() }
+        Event::Family { pods: self.family(), peers, approvals: self.approvals() }
     }
 
     /// The record of this name, if it is one that could not be read.
@@ -241,9 +241,9 @@ impl Host {
         dirs.make()?;
         let place = host_lock::HostLock::take(&dirs)?;
         let (store, opening) = Store::open(&dirs.data.join("yoi.db")).await?;
-        let (settings, complaints) = Settings::load(&dirs.config);
+        let (settings, diagnostics) = Settings::load(&dirs.config);
         crate::config::keys::register_secrets(&options.env, &settings);
-        let mut notices: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+        let mut notices: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
         let timeouts = crate::llm::http::Timeouts {
             connect: settings.timeouts.connect(),
             first_event: settings.timeouts.first_event(),
@@ -268,7 +268,7 @@ impl Host {
             members: watch::Sender::default(),
             newborns: watch::Sender::default(),
             files: files::Files::default(),
-            asks: watch::Sender::default(),
+            approvals: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
         let probing = shared.clone();
@@ -277,14 +277,14 @@ impl Host {
         let (orders, inbox) = mpsc::channel(supervisor::STEPS);
         let (ended_tx, ended) = watch::channel(false);
         let supervisor = supervisor::bring_back(&shared, &orders).await?;
-        let door = listener::open(&shared, &orders)?;
+        let listener = listener::open(&shared, &orders)?;
         place.hold(&shared.dirs.host_socket())?;
         let refresh = listener::refresh_on_signal(shared.clone(), orders.clone());
         tokio::spawn(pod_api::serve(shared.clone(), orders.downgrade(), requests));
         tokio::spawn(supervisor.run(inbox, ended_tx, options.idle_exit));
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
-        Ok((Self { shared, supervisor: orders, ended, place, door, refresh }, notices))
+        Ok((Self { shared, supervisor: orders, ended, place, listener, refresh }, notices))
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.
@@ -309,7 +309,7 @@ impl Host {
     /// Pauses what runs, takes the sockets away and lets go of the data directory. No Pod is
     /// stopped: each comes back at the next start.
     pub async fn end(self) {
-        self.door.abort();
+        self.listener.abort();
         self.refresh.abort();
         let members = self.shared.members.borrow().clone();
         let mut leaving = tokio::task::JoinSet::new();

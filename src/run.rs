@@ -34,7 +34,7 @@ pub use approval::ApprovalDecided;
 pub(crate) use batch::label;
 pub use commands::Commands;
 pub use interrupt::Interrupt;
-pub(crate) use interrupt::halted;
+pub(crate) use interrupt::interrupted;
 pub use policy::Policy;
 pub use session_state::SessionState;
 
@@ -130,10 +130,10 @@ pub type Accepted = oneshot::Sender<Result<Option<EntryId>, Refusal>>;
 pub struct Ports {
     /// Waits when it is full: a slow actor slows the stream down, nothing is lost.
     pub out: mpsc::Sender<RunEvent>,
-    pub halt: watch::Receiver<Interrupt>,
+    pub interrupt: watch::Receiver<Interrupt>,
     /// Rows that arrived while the run is under way. When it is full they stay in the store and
     /// wake the Pod afterwards.
-    pub mail: mpsc::Receiver<MailboxMessage>,
+    pub mailbox: mpsc::Receiver<MailboxMessage>,
     /// Answers to what the run asked.
     pub answers: mpsc::Receiver<ApprovalDecided>,
 }
@@ -200,7 +200,7 @@ impl End {
 
 /// Why a step of a run did not go on.
 pub(crate) enum Stopped {
-    Halted,
+    Interrupted,
     Failed(Refusal),
 }
 
@@ -213,7 +213,7 @@ impl From<LogError> for Stopped {
 /// A run under way.
 pub(crate) struct Run {
     pub(crate) setup: Setup,
-    pub(crate) mind: SessionState,
+    pub(crate) session_state: SessionState,
     pub(crate) ports: Ports,
     /// The first entry of a run that a person's input began, from which it is taken back when
     /// nothing came of it.
@@ -231,32 +231,40 @@ pub(crate) struct Run {
 /// or not at all when its log failed and must be opened and checked anew.
 pub async fn run(
     setup: Setup,
-    mind: Option<SessionState>,
+    session_state: Option<SessionState>,
     segment: Option<SegmentId>,
     start: Start,
     ports: Ports,
 ) -> (Option<SessionState>, End) {
     let mut start = start;
-    let opened = match mind {
-        Some(mind) => Ok(mind),
+    let opened = match session_state {
+        Some(session_state) => Ok(session_state),
         None => session_state::open(&setup, segment, &ports.out).await,
     };
-    let mind = match opened {
-        Ok(mind) => mind,
+    let session_state = match opened {
+        Ok(session_state) => session_state,
         Err(refusal) => {
             start.refuse(&refusal);
             return (None, End::Failed(refusal));
         }
     };
     let offered = setup.tool_set.borrow().clone();
-    let mut run =
-        Run { setup, mind, ports, first: None, trigger: None, acted: false, requests: 0, offered };
+    let mut run = Run {
+        setup,
+        session_state,
+        ports,
+        first: None,
+        trigger: None,
+        acted: false,
+        requests: 0,
+        offered,
+    };
     tracing::info!("started");
     let begun = tokio::time::Instant::now();
     let end = run.all(start).await;
     end.log(begun.elapsed(), run.requests);
     let healthy = !matches!(&end, End::Failed(r) if r.code == ErrorCode::Internal);
-    (healthy.then_some(run.mind), end)
+    (healthy.then_some(run.session_state), end)
 }
 
 impl Start {
@@ -297,7 +305,7 @@ impl Run {
         };
         match outcome {
             Ok(end) => self.close(end).await,
-            Err(Stopped::Halted) => self.halted().await,
+            Err(Stopped::Interrupted) => self.interrupted().await,
             Err(Stopped::Failed(refusal)) => self.failed(refusal).await,
         }
     }
@@ -327,20 +335,20 @@ impl Run {
                 answer(accepted, id);
                 crate::run::attach::references(self, &segments).await
             }
-            Start::MailboxMessage => self.commit_invoke_for_mail().await,
+            Start::MailboxMessage => self.commit_invoke_for_mailbox().await,
             Start::Resume { accepted } => {
                 self.commit(vec![Entry::extension(domain::RESUMED, json!({}))]).await?;
                 crate::crash_point!("resume-committed");
                 answer(accepted, None);
-                self.ask_to_go_on().await
+                self.request_continuation().await
             }
             Start::ApprovalDecided { .. } | Start::Compact { .. } => Ok(()),
         }
     }
 
     /// A model is never asked to complete its own words without being told to.
-    async fn ask_to_go_on(&mut self) -> Result<(), Stopped> {
-        let last = self.mind.state.history.last().map(|kept| &kept.item);
+    async fn request_continuation(&mut self) -> Result<(), Stopped> {
+        let last = self.session_state.state.history.last().map(|kept| &kept.item);
         if !matches!(last, Some(Item::Message { role: Role::Assistant, .. })) {
             return Ok(());
         }
@@ -350,9 +358,9 @@ impl Run {
 
     /// Calls that nothing answered get the word that they were interrupted: they never run again.
     pub(crate) async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
-        let interrupted = self.mind.state.interrupted;
-        let cut = self.mind.state.cut_at.is_some();
-        let open = std::mem::take(&mut self.mind.state.open_calls);
+        let interrupted = self.session_state.state.interrupted;
+        let cut = self.session_state.state.cut_at.is_some();
+        let open = std::mem::take(&mut self.session_state.state.open_calls);
         let mut entries: Vec<Entry> = open
             .iter()
             .map(|(id, _)| {
@@ -367,27 +375,27 @@ impl Run {
                 taken: None,
             }));
         }
-        self.mind.state.interrupted = false;
+        self.session_state.state.interrupted = false;
         if entries.is_empty() { Ok(()) } else { self.commit(entries).await }
     }
 
     /// Asks and acts until the model has nothing more to do.
     async fn turns(&mut self) -> Result<End, Stopped> {
         loop {
-            self.drain_mail().await?;
+            self.drain_mailbox().await?;
             if self.requests >= self.setup.limits.max_turns {
                 return Ok(End::LimitReached);
             }
             self.compact_when_full().await?;
             self.requests += 1;
-            let turn = self.mind.state.turn_count;
+            let turn = self.session_state.state.turn_count;
             self.publish(Event::TurnStart { turn }).await;
-            let calls = self.ask().await?;
-            self.mind.state.turn_count = turn + 1;
+            let calls = self.request_reply().await?;
+            self.session_state.state.turn_count = turn + 1;
             self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
             if !calls.is_empty() {
                 self.call_tools(calls).await?;
-            } else if !self.drain_mail().await? {
+            } else if !self.drain_mailbox().await? {
                 return Ok(End::Finished);
             }
         }
@@ -395,9 +403,9 @@ impl Run {
 
     /// Makes entries durable, then tells.
     pub(crate) async fn commit(&mut self, entries: Vec<Entry>) -> Result<(), Stopped> {
-        let end = self.mind.journal.commit(entries.clone()).await?;
+        let end = self.session_state.journal.commit(entries.clone()).await?;
         for entry in &entries {
-            self.mind.state.apply(entry);
+            self.session_state.state.apply(entry);
         }
         self.send(RunEvent::Committed { entries, end }).await;
         Ok(())
@@ -418,7 +426,11 @@ impl Run {
 
     /// How many tokens the next request takes.
     pub(crate) fn tokens(&self) -> u64 {
-        context::tokens(&self.mind.system, &self.mind.state.history, self.mind.state.usage)
+        context::tokens(
+            &self.session_state.system,
+            &self.session_state.state.history,
+            self.session_state.state.usage,
+        )
     }
 
     async fn close(&mut self, end: End) -> End {
@@ -429,7 +441,7 @@ impl Run {
         crate::crash_point!("run-ending");
         let entry = match self.commit_end(outcome).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
-            Err(Stopped::Halted) => None,
+            Err(Stopped::Interrupted) => None,
             Ok(entry) => entry,
         };
         crate::crash_point!("run-ended");
@@ -452,7 +464,7 @@ impl Run {
 
     /// Commits the entry that ends the run, behind the count of its turns, and returns its id.
     async fn commit_end(&mut self, outcome: RunOutcome<'_>) -> Result<Option<EntryId>, Stopped> {
-        let turn_count = self.mind.state.turn_count;
+        let turn_count = self.session_state.state.turn_count;
         let end = outcome.entry();
         let id = end.id;
         self.commit(vec![Entry::new(Fact::TurnEnd { turn_count }), end]).await?;

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_two_writers_conflict_and_a_region_denied_entirely_is_nobodys() {
+    fn only_two_writers_conflict_and_a_region_denied_entirely_is_free() {
         let own = Scope::new(vec![write("/a"), read("/r")]);
         let other = Scope::new(vec![write("/a/b"), write("/r"), write("/x")]);
         assert_eq!(own.write_conflicts(&other), [PathBuf::from("/a/b")]);
@@ -303,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_scope_covers_it_permits(scope in any_scope(), rule in any_rule(), path in path()) {
+        fn a_scope_permits_every_path_it_covers(scope in any_scope(), rule in any_rule(), path in path()) {
             if scope.covers(&rule) && rule.covers(&path) {
                 prop_assert!(scope.permission(&path) >= Some(rule.permission));
             }
@@ -340,7 +340,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_permitted_comes_from_a_rule_and_is_reached(scope in any_scope(), path in path()) {
+        fn every_permission_comes_from_a_rule_and_every_rule_is_reached(scope in any_scope(), path in path()) {
             if let Some(held) = scope.permission(&path) {
                 prop_assert!(scope.rule_for(&path, held).is_some_and(|rule| rule.covers(&path)));
                 prop_assert!(path.ancestors().all(|parent| scope.reaches(parent)));

@@ -16,11 +16,11 @@ mod policy;
 mod recover;
 mod schema;
 
-pub use approvals::{Decided, StoredAsk};
+pub use approvals::{Decided, StoredApproval};
 pub use counts::{Counts, counts};
 pub use discards::Discard;
 pub use error::StoreError;
-pub use family::{Change, ChildMail};
+pub use family::{Change, ChildMessage};
 pub use mailbox::{MailboxKind, MailboxMessage};
 pub use open::Opening;
 pub use pods::{DamagedRow, PodRow, Wanted};

@@ -2,12 +2,12 @@
 //! peers write text that may hold escape sequences and characters that a person cannot see; what
 //! goes to a screen, a terminal, a notice or a log passes one of the doors of [`SafeText`] first.
 
-mod door;
+mod cleaner;
 mod hidden;
 #[cfg(test)]
 mod tests;
 
-use door::{Door, Return};
+use cleaner::{Cleaner, Return};
 use hidden::Sight;
 use std::borrow::Cow;
 use std::fmt;
@@ -35,11 +35,11 @@ impl<'a> SafeText<'a> {
     }
 
     fn through(text: Cow<'a, str>, lone_return: Return) -> Self {
-        if door::is_safe(&text) {
+        if cleaner::is_safe(&text) {
             return Self(text);
         }
         let mut out = String::with_capacity(text.len());
-        Door::new(lone_return).push(&text, &mut out);
+        Cleaner::new(lone_return).push(&text, &mut out);
         Self(Cow::Owned(out))
     }
 
@@ -121,11 +121,11 @@ impl<'a> SafeText<'a> {
 /// [`SafeText::lines`] for a text that arrives in pieces: a piece may end anywhere, inside an
 /// escape sequence too, and the pieces together are what the whole text would have become.
 #[derive(Clone, Debug)]
-pub struct SafeStream(Door);
+pub struct SafeStream(Cleaner);
 
 impl Default for SafeStream {
     fn default() -> Self {
-        Self(Door::new(Return::EndsLine))
+        Self(Cleaner::new(Return::EndsLine))
     }
 }
 

@@ -90,15 +90,15 @@ pub fn start(env: &BTreeMap<String, String>, state: Option<&Path>) {
     if !new {
         return;
     }
-    let (filter, complaint) = filter(env);
+    let (filter, diagnostic) = filter(env);
     let layer = layer::Lines::new(sink.clone()).with_filter(filter);
     let subscriber = tracing_subscriber::registry().with(layer);
     // A program that set its own subscriber keeps it.
     if tracing::subscriber::set_global_default(subscriber).is_err() {
         return;
     }
-    if let Some(complaint) = complaint {
-        tracing::warn!("{complaint}");
+    if let Some(diagnostic) = diagnostic {
+        tracing::warn!("{diagnostic}");
     }
     panic::install();
 }
@@ -144,8 +144,8 @@ fn filter(env: &BTreeMap<String, String>) -> (Targets, Option<String>) {
     match text.parse::<Targets>() {
         Ok(filter) => (filter, None),
         Err(error) => {
-            let complaint = format!("{name} is ignored: {error}; write it as yoi=debug,warn");
-            (usual, Some(complaint))
+            let diagnostic = format!("{name} is ignored: {error}; write it as yoi=debug,warn");
+            (usual, Some(diagnostic))
         }
     }
 }

@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "layers/words.rs"]
+mod words;
+
 /// Crates that only the screen may use.
 const OF_THE_SCREEN: [&str; 10] = [
     "ratatui",

@@ -17,8 +17,8 @@ mod family;
 mod hub;
 #[path = "torture/kills.rs"]
 mod kills;
-#[path = "torture/kin.rs"]
-mod kin;
+#[path = "torture/relations.rs"]
+mod relations;
 #[path = "torture/ledger.rs"]
 mod ledger;
 #[cfg(feature = "crash-points")]

@@ -347,7 +347,7 @@ impl App {
             Msg::ConnectFailed(why) => self.connect_failed(&why),
             Msg::NotFound(why) => self.not_found(why),
             Msg::Answered(asked, reply) => self.answered(asked, reply),
-            Msg::ThemeLoaded(theme, complaints) => self.theme_loaded(*theme, complaints),
+            Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),
             Msg::Wake => Vec::new(),
@@ -397,8 +397,8 @@ impl App {
         let areas = crate::view::Areas::of(self);
         let shown = self.shown();
         let beside = self.beside().filter(|_| areas.beside.is_some());
-        let told = self.link == Link::Up;
-        let transcripts = [shown, beside].into_iter().flatten().filter(|_| told);
+        let connected = self.link == Link::Up;
+        let transcripts = [shown, beside].into_iter().flatten().filter(|_| connected);
         let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
         let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
         let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
@@ -490,14 +490,14 @@ impl App {
         Vec::new()
     }
 
-    fn theme_loaded(&mut self, theme: Theme, complaints: Vec<String>) -> Vec<Effect> {
+    fn theme_loaded(&mut self, theme: Theme, diagnostics: Vec<String>) -> Vec<Effect> {
         let name = theme.name.clone();
         self.theme = theme;
-        if complaints.is_empty() {
+        if diagnostics.is_empty() {
             return self.say(Kind::Done, format!("theme {name}"));
         }
-        for complaint in complaints {
-            self.notices.say(Kind::Warned, complaint, self.now);
+        for diagnostic in diagnostics {
+            self.notices.say(Kind::Warned, diagnostic, self.now);
         }
         Vec::new()
     }

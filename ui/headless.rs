@@ -79,13 +79,13 @@ pub enum Unanswered {
 /// Does the work to its end and says on standard error why it did not succeed, if it did not.
 pub async fn run(opening: &Opening, work: Work) -> Exit {
     let printer = Printer::new(work.form);
-    let mut talk = match LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await {
-        Ok(talk) => talk,
+    let mut client = match LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await {
+        Ok(client) => client,
         Err(failure) => return say_last(&failure),
     };
-    talk.inbox.begin(work.allow.clone(), somebody_types(&work));
-    let result = perform(&mut talk, opening, &work).await;
-    close(talk, result).await
+    client.inbox.begin(work.allow.clone(), a_person_types(&work));
+    let result = perform(&mut client, opening, &work).await;
+    close(client, result).await
 }
 
 /// `yoi <verb>`: carries out one verb for the Pod of `work`. Work that it begins goes on in the host.
@@ -99,14 +99,14 @@ pub async fn one_verb(
         Runs::Nothing => Reach::AttachOrBeTheHost,
         Runs::InTheBackground => Reach::AttachOrStart,
     };
-    let mut talk = LineClient::open(opening, Printer::new(work.form), reach).await?;
+    let mut client = LineClient::open(opening, Printer::new(work.form), reach).await?;
     let mut runner = line_runner::LineRunner::new(opening, &work);
-    let result = match work.pod.as_ref().map(|pod| talk.find(pod).map(|info| info.name.clone())) {
+    let result = match work.pod.as_ref().map(|pod| client.find(pod).map(|info| info.name.clone())) {
         Some(Err(failure)) => Err(failure),
-        Some(Ok(pod)) => runner.drive_for(&mut talk, pod, dialogue).await,
-        None => runner.drive(&mut talk, dialogue, Way::Shell).await.map(drop),
+        Some(Ok(pod)) => runner.drive_for(&mut client, pod, dialogue).await,
+        None => runner.drive(&mut client, dialogue, Way::Shell).await.map(drop),
     };
-    match close(talk, result).await {
+    match close(client, result).await {
         Exit::Finished => Ok(()),
         // The sentence was said.
         exit => Err(Failure::new(exit, String::new())),
@@ -114,26 +114,26 @@ pub async fn one_verb(
 }
 
 /// Whoever types lines into a terminal is there to answer.
-fn somebody_types(work: &Work) -> Unanswered {
+fn a_person_types(work: &Work) -> Unanswered {
     let lines = work.prompt.is_none() && work.verbs.is_empty();
     if lines && std::io::stdin().is_terminal() { Unanswered::Wait } else { work.unanswered }
 }
 
-async fn perform(talk: &mut LineClient, opening: &Opening, work: &Work) -> Result<(), Failure> {
+async fn perform(client: &mut LineClient, opening: &Opening, work: &Work) -> Result<(), Failure> {
     let mut runner = line_runner::LineRunner::new(opening, work);
     for line in &work.verbs {
-        runner.carry_out(talk, line, Way::Command).await?;
+        runner.carry_out(client, line, Way::Command).await?;
     }
     match &work.prompt {
-        Some(input) => once::once(talk, opening, work, input.clone()).await,
-        None if work.verbs.is_empty() => lines::lines(talk, &mut runner).await,
-        None => runner.finish(talk).await,
+        Some(input) => once::once(client, opening, work, input.clone()).await,
+        None if work.verbs.is_empty() => lines::lines(client, &mut runner).await,
+        None => runner.finish(client).await,
     }
 }
 
 /// Leaves the host, or ends it when it was this process; then the last sentence.
-pub async fn close(talk: LineClient, result: Result<(), Failure>) -> Exit {
-    let left = talk.leave(&result).await;
+pub async fn close(client: LineClient, result: Result<(), Failure>) -> Exit {
+    let left = client.leave(&result).await;
     match result.and(left) {
         Ok(()) => Exit::Finished,
         Err(failure) => say_last(&failure),

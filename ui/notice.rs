@@ -12,7 +12,7 @@ pub enum Kind {
     /// What was asked for is done.
     Done,
     /// Something to know.
-    Told,
+    Info,
     /// Something is not as it should be.
     Warned,
     /// What was asked for was not done.
@@ -24,7 +24,7 @@ impl Kind {
     fn stays(self) -> u64 {
         match self {
             Self::Done => 4_000,
-            Self::Told => 6_000,
+            Self::Info => 6_000,
             Self::Warned | Self::Refused => 10_000,
         }
     }
@@ -34,7 +34,7 @@ impl Kind {
         match (self, ascii) {
             (Self::Done, false) => "✓",
             (Self::Done, true) => "v",
-            (Self::Told, _) => "·",
+            (Self::Info, _) => "·",
             (Self::Warned, _) => "!",
             (Self::Refused, false) => "✕",
             (Self::Refused, true) => "x",

@@ -138,7 +138,7 @@ fn open(options: &Options) -> App {
     let env = |name: &str| options.env.get(name).cloned();
     let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));
     let wanted = options.theme.as_deref().unwrap_or("night");
-    let (theme, mut complaints) = Theme::load(wanted, themes.as_deref());
+    let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
     let mut keymap = keys::default_keymap();
     let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
     if let Some(file) = options.keymap.clone().or_else(own) {
@@ -146,11 +146,11 @@ fn open(options: &Options) -> App {
         match std::fs::read_to_string(&file) {
             Ok(text) => {
                 let problems = keys::read(&mut keymap, &name, &text);
-                complaints.extend(problems.iter().map(ToString::to_string));
+                diagnostics.extend(problems.iter().map(ToString::to_string));
             }
             Err(error)
                 if error.kind() == std::io::ErrorKind::NotFound && options.keymap.is_none() => {}
-            Err(error) => complaints.push(format!("{name}: {error}")),
+            Err(error) => diagnostics.push(format!("{name}: {error}")),
         }
     }
     let setup = Setup {
@@ -167,11 +167,11 @@ fn open(options: &Options) -> App {
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);
     let now = now_ms();
-    for complaint in complaints {
-        app.notices.say(Kind::Warned, complaint, now);
+    for diagnostic in diagnostics {
+        app.notices.say(Kind::Warned, diagnostic, now);
     }
     if let Some(notice) = &options.notice {
-        app.notices.say(Kind::Told, notice.clone(), now);
+        app.notices.say(Kind::Info, notice.clone(), now);
     }
     app
 }
@@ -238,7 +238,7 @@ impl Loop {
         tokio::spawn(async move {
             for offer in offers.await {
                 // A loop that is over needs no offers.
-                let _ = sender.send(Arrived::Msg(Msg::Said(Kind::Told, offer))).await;
+                let _ = sender.send(Arrived::Msg(Msg::Said(Kind::Info, offer))).await;
             }
         });
     }

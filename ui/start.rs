@@ -146,9 +146,9 @@ async fn background() -> ExitCode {
     for notice in notices {
         tracing::warn!("{notice}");
     }
-    let told = until_told(&host).await;
+    let shown = until_known(&host).await;
     host.end().await;
-    if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The environment as text; what is no text cannot be a setting of ours.
@@ -159,7 +159,7 @@ pub fn environment() -> Env {
 }
 
 /// Resolves when the host has reason to end.
-async fn until_told(host: &Host) -> std::io::Result<()> {
+async fn until_known(host: &Host) -> std::io::Result<()> {
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     let mut hup = signal(SignalKind::hangup())?;

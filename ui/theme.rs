@@ -127,24 +127,30 @@ impl Theme {
         let name = if depth == Depth::Mono { MONO } else { name };
         let own = user_dir.map(|dir| dir.join(format!("{name}.toml")));
         let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
-        let mut complaints = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut theme = Self::plain(name);
         let (_, base) = built_in.unwrap_or(&BUILT_IN[0]);
-        file::apply(&mut theme, base, "built in", depth, &mut complaints);
+        file::apply(&mut theme, base, "built in", depth, &mut diagnostics);
         match own.as_deref().map(|path| (path, std::fs::read_to_string(path))) {
             Some((path, Ok(text))) => {
-                file::apply(&mut theme, &text, &path.display().to_string(), depth, &mut complaints);
+                file::apply(
+                    &mut theme,
+                    &text,
+                    &path.display().to_string(),
+                    depth,
+                    &mut diagnostics,
+                );
             }
             Some((path, Err(error))) if error.kind() != std::io::ErrorKind::NotFound => {
-                complaints.push(format!("{}: {error}", path.display()));
+                diagnostics.push(format!("{}: {error}", path.display()));
             }
-            _ if built_in.is_none() => complaints.push(unknown(name, user_dir)),
+            _ if built_in.is_none() => diagnostics.push(unknown(name, user_dir)),
             _ => {}
         }
-        if built_in.is_none() && !complaints.is_empty() && own.is_none_or(|path| !path.exists()) {
+        if built_in.is_none() && !diagnostics.is_empty() && own.is_none_or(|path| !path.exists()) {
             theme.name = BUILT_IN[0].0.into();
         }
-        (theme, complaints)
+        (theme, diagnostics)
     }
 }
 

@@ -53,7 +53,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     if app.setup.glyphs == Glyphs::Ascii {
         plain(frame);
     }
-    wide::settle(frame.buffer_mut());
+    wide::fix_wide_cells(frame.buffer_mut());
     let caret = caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty());
     if let Some(position) = above.or(typed).or(caret) {
         frame.set_cursor_position(position);

@@ -148,21 +148,21 @@ impl Home {
     }
 
     /// Talks to the host.
-    pub fn talk<T>(&self, talk: impl AsyncFnOnce(&Client, &mut Events) -> T) -> T {
+    pub fn conversation<T>(&self, conversation: impl AsyncFnOnce(&Client, &mut Events) -> T) -> T {
         let data = self.data();
         self.runtime.block_on(async {
-            let talk = async {
+            let conversation = async {
                 let found = find::connect(&data).await.expect("a connection");
                 let (client, mut events) = found.expect("a host runs");
-                talk(&client, &mut events).await
+                conversation(&client, &mut events).await
             };
-            tokio::time::timeout(PATIENCE, talk).await.expect("the host answers")
+            tokio::time::timeout(PATIENCE, conversation).await.expect("the host answers")
         })
     }
 
     /// How long the list of all Pods takes, asked for so often.
     pub fn lists(&self, often: usize) -> Times {
-        self.talk(async |client, _| {
+        self.conversation(async |client, _| {
             let mut times = Times::default();
             for _ in 0..often {
                 let begun = Instant::now();
@@ -180,7 +180,7 @@ impl Home {
         let model = format!("rehearsal:{}", self.dir.path().join("script.toml").display());
         let name = PodName::parse(name).ok();
         let new = NewPod { name, cwd, model: Some(model), ..NewPod::default() };
-        let reply = self.talk(async |client, _| client.call(None, Method::New(new)).await);
+        let reply = self.conversation(async |client, _| client.call(None, Method::New(new)).await);
         match reply.expect("a new Pod") {
             Event::Created { info } => *info,
             other => panic!("no Pod but {other:?}"),
@@ -215,7 +215,7 @@ impl Home {
         let profile = profile.map(str::to_owned);
         let new = SpawnPod { name: name.into(), task, scope, profile, ..SpawnPod::default() };
         let parent = PodName::parse(parent).expect("a name");
-        self.talk(async |client, _| {
+        self.conversation(async |client, _| {
             let begun = Instant::now();
             let reply = client.call(Some(&parent), Method::Spawn(new)).await;
             (reply, begun.elapsed())
@@ -225,7 +225,7 @@ impl Home {
     /// Says something to a Pod and waits until it has answered.
     pub fn say(&self, pod: &str, text: &str) {
         let pod = PodName::parse(pod).expect("a name");
-        self.talk(async |client, events| {
+        self.conversation(async |client, events| {
             client.call(None, Method::Watch).await.expect("a subscription");
             client.call(Some(&pod), Method::say(text)).await.expect("the message is taken");
             while let Some(event) = events.recv().await {
@@ -240,13 +240,14 @@ impl Home {
     /// Starts a run and does not wait for it.
     pub fn start(&self, pod: &str, text: &str) {
         let pod = PodName::parse(pod).expect("a name");
-        let reply = self.talk(async |client, _| client.call(Some(&pod), Method::say(text)).await);
+        let reply =
+            self.conversation(async |client, _| client.call(Some(&pod), Method::say(text)).await);
         reply.expect("the message is taken");
     }
 
     /// The segment of a Pod that has been spoken to.
     pub fn segment(&self, pod: &str) -> PathBuf {
-        let listed = self.talk(async |client, events| {
+        let listed = self.conversation(async |client, events| {
             client.call(None, Method::Watch).await.expect("a subscription");
             while let Some(event) = events.recv().await {
                 if let Event::Family { pods, .. } = event.event {

@@ -45,7 +45,7 @@ pub fn measure() -> Vec<Figure> {
     long.until("the long transcript shows", |seen| seen.shows(LAST));
     short.until("the short transcript shows", |seen| seen.shows(LAST));
     empty.until("the dashboard shows", |seen| seen.shows("empty"));
-    warm_up(&[&long, &short, &empty]);
+    prepare(&[&long, &short, &empty]);
     let typed = rounds(|n| typed(&long, &empty, n));
     let scrolled = rounds(|n| scrolled(&long, &short, n));
     let (screen, host) = (memory(long.pid()), memory(home.host()));
@@ -87,7 +87,7 @@ fn spread(rounds: &[Sides], side: usize) -> String {
 }
 
 /// The first keys meet cold caches on every side.
-fn warm_up(terminals: &[&Terminal]) {
+fn prepare(terminals: &[&Terminal]) {
     for terminal in terminals {
         for _ in 0..LINE {
             terminal.echo("w");

@@ -63,7 +63,7 @@ fn family(size: usize) -> Cost {
         time(|| (1..size).for_each(|n| spawned.push(home.spawn("root", &format!("kid-{n}")))));
     let (root, other) = (name("root"), name("alone-0"));
     let (mut stop, mut beside) = (Duration::ZERO, Duration::ZERO);
-    home.talk(async |client, _| {
+    home.conversation(async |client, _| {
         let begun = Instant::now();
         let tree = async {
             let reply = client.call(Some(&root), Method::StopPods { tree: true }).await;
@@ -80,7 +80,7 @@ fn family(size: usize) -> Cost {
         (stop, beside) = tokio::join!(tree, single);
     });
     let restore = time(|| {
-        home.talk(async |client, _| {
+        home.conversation(async |client, _| {
             let method = Method::RestorePods { tree: true, plan: false };
             let reply = client.call(Some(&root), method).await;
             let Ok(Event::Plan { steps, done: true }) = reply else { panic!("{reply:?}") };

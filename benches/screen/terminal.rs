@@ -40,14 +40,14 @@ struct Shared {
 
 /// What has come so far.
 pub struct Seen {
-    parser: vt100::Parser<Told>,
+    parser: vt100::Parser<Reported>,
     pub bytes: u64,
     ended: bool,
 }
 
 /// What the program told the terminal beside text.
 #[derive(Default)]
-struct Told {
+struct Reported {
     frames: u64,
     /// When the last frame was complete.
     frame: Option<Instant>,
@@ -55,7 +55,7 @@ struct Told {
     answers: Vec<u8>,
 }
 
-impl vt100::Callbacks for Told {
+impl vt100::Callbacks for Reported {
     fn unhandled_csi(
         &mut self,
         screen: &mut vt100::Screen,
@@ -110,7 +110,7 @@ impl Terminal {
         let mut reader = pair.master.try_clone_reader().expect("its reader");
         let writer = pair.master.take_writer().expect("its writer");
         let writer: Writer = Arc::new(Mutex::new(writer));
-        let parser = vt100::Parser::new_with_callbacks(ROWS, COLUMNS, 0, Told::default());
+        let parser = vt100::Parser::new_with_callbacks(ROWS, COLUMNS, 0, Reported::default());
         let seen = Mutex::new(Seen { parser, bytes: 0, ended: false });
         let shared = Arc::new(Shared { seen, changed: Condvar::new() });
         let (screen, answers) = (Arc::clone(&shared), Arc::clone(&writer));

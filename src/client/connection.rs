@@ -49,13 +49,13 @@ pub(super) async fn converse<R, W>(
     W: AsyncWrite + Unpin,
 {
     let (sent, due) = mpsc::channel(IN_FLIGHT);
-    let (ask, questions) = mpsc::channel(1);
-    let reader = Reader { waiting: HashMap::new(), events, ask, pid };
+    let (probe, probes) = mpsc::channel(1);
+    let reader = Reader { waiting: HashMap::new(), events, probe, pid };
     let mut reading = tokio::spawn(reader.read_on(lines, due));
     let written = tokio::select! {
         // It has refused what was due.
         _ = &mut reading => return,
-        written = write_on(writer, calls, sent, questions) => written,
+        written = write_on(writer, calls, sent, probes) => written,
     };
     if written.is_err() {
         // The host is gone, or going: what it has sent is still read.
@@ -70,7 +70,7 @@ async fn write_on<W: AsyncWrite + Unpin>(
     mut writer: W,
     mut calls: mpsc::Receiver<Call>,
     sent: mpsc::Sender<Due>,
-    mut questions: mpsc::Receiver<()>,
+    mut probes: mpsc::Receiver<()>,
 ) -> io::Result<()> {
     let slots = Arc::new(Semaphore::new(CALLS));
     let mut count = 0_u64;
@@ -86,7 +86,7 @@ async fn write_on<W: AsyncWrite + Unpin>(
                 sent.send(due).await.map_err(|_| io::ErrorKind::BrokenPipe)?;
                 line
             }
-            Some(()) = questions.recv() => {
+            Some(()) = probes.recv() => {
                 let id = Some(ALIVE.to_owned());
                 Incoming { id, pod: None, method: Method::HostStatus }.encode()
             }
@@ -109,7 +109,7 @@ async fn next_call(
 struct Reader {
     waiting: HashMap<String, Due>,
     events: mpsc::Sender<Outgoing>,
-    ask: mpsc::Sender<()>,
+    probe: mpsc::Sender<()>,
     pid: Option<u32>,
 }
 
@@ -143,7 +143,7 @@ impl Reader {
                         return self.give_up();
                     }
                     // One that is still unwritten asks as well.
-                    let _ = self.ask.try_send(());
+                    let _ = self.probe.try_send(());
                     limit = Instant::now() + SIGN_OF_LIFE;
                 }
             }

@@ -30,7 +30,7 @@ pub fn lock_file(data: &Path) -> PathBuf {
 /// Whether a host runs for a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
-    Nobody,
+    NoHost,
     /// It has the lock and does not say yet where it is reached.
     Starting,
     By(Holder),
@@ -39,10 +39,10 @@ pub enum Held {
 /// The host that runs for this data directory.
 pub fn held(data: &Path) -> Held {
     let path = lock_file(data);
-    let Ok(file) = File::open(&path) else { return Held::Nobody };
+    let Ok(file) = File::open(&path) else { return Held::NoHost };
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}
-        Ok(()) | Err(TryLockError::Error(_)) => return Held::Nobody,
+        Ok(()) | Err(TryLockError::Error(_)) => return Held::NoHost,
     }
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     serde_json::from_str(&text).map_or(Held::Starting, Held::By)
@@ -52,7 +52,7 @@ pub fn held(data: &Path) -> Held {
 pub fn holder(data: &Path) -> Option<Holder> {
     match held(data) {
         Held::By(holder) => Some(holder),
-        Held::Nobody | Held::Starting => None,
+        Held::NoHost | Held::Starting => None,
     }
 }
 
@@ -65,7 +65,7 @@ pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectErr
     let mut asked = false;
     loop {
         let holder = match held(data) {
-            Held::Nobody => return Ok(None),
+            Held::NoHost => return Ok(None),
             Held::By(holder) => holder,
             Held::Starting if begun.elapsed() > START => return Err(ConnectError::NotReady),
             Held::Starting => {
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn a_lock_without_a_name_in_it_is_a_host_that_starts() {
         let temp = tempfile::tempdir().unwrap();
-        assert_eq!(held(temp.path()), Held::Nobody);
+        assert_eq!(held(temp.path()), Held::NoHost);
         let file = File::create(lock_file(temp.path())).unwrap();
-        assert_eq!(held(temp.path()), Held::Nobody);
+        assert_eq!(held(temp.path()), Held::NoHost);
         file.lock().unwrap();
         assert_eq!(held(temp.path()), Held::Starting);
         let holder = Holder { pid: 7, version: "1".into(), socket: "/s".into() };

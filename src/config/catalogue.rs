@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn settings_change_single_fields_and_add_providers() {
-        let (settings, complaints) = Settings::read(
+        let (settings, diagnostics) = Settings::read(
             std::path::Path::new("config.toml"),
             r#"
             [provider.anthropic]
@@ -182,7 +182,7 @@ mod tests {
             window = 5
             "#,
         );
-        assert_eq!(complaints, []);
+        assert_eq!(diagnostics, []);
         let all = Catalogue::with(&settings);
         let anthropic = &all.providers["anthropic"];
         assert_eq!(anthropic.default_model.as_deref(), Some("claude-x"));

@@ -63,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_reads_file_line_column_sentence() {
-        let complaint = Diagnostic::at(Path::new("/c/config.toml"), "a\nb", 2, "no such key");
-        assert_eq!(complaint.to_string(), "/c/config.toml:2:1: no such key");
+    fn a_diagnostic_reads_file_line_column_sentence() {
+        let diagnostic = Diagnostic::at(Path::new("/c/config.toml"), "a\nb", 2, "no such key");
+        assert_eq!(diagnostic.to_string(), "/c/config.toml:2:1: no such key");
     }
 }

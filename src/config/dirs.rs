@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_somebody_else_prepared_is_refused() {
+    fn a_directory_of_another_user_is_refused() {
         let top = tempfile::tempdir().unwrap();
         let link = top.path().join("link");
         std::os::unix::fs::symlink(top.path(), &link).unwrap();

@@ -334,11 +334,11 @@ pub async fn probe_local(http: &reqwest::Client, place: &ModelContext<'_>) -> Ve
 
 /// The first model a server lists, at this place of its JSON answer.
 async fn first_model(http: &reqwest::Client, address: &str, first: &str) -> Option<String> {
-    let ask = async {
+    let probe = async {
         let answer = http.get(address).send().await.ok()?.error_for_status().ok()?;
         answer.json::<Value>().await.ok()
     };
-    let answer = tokio::time::timeout(PROBE, ask).await.ok()??;
+    let answer = tokio::time::timeout(PROBE, probe).await.ok()??;
     answer.pointer(first)?.as_str().map(str::to_owned)
 }
 

@@ -84,15 +84,15 @@ impl Rules {
         if let Some(deny) = of(Action::Deny) {
             return Said::Deny(deny);
         }
-        let asks = of(Action::Ask);
-        if asks.is_none() && user.is_some() {
+        let asking = of(Action::Ask);
+        if asking.is_none() && user.is_some() {
             return Said::Allow;
         }
         let answer = answers.iter().find(|(pattern, action)| matches(pattern, *action, subject));
-        match (answer.map(|(_, action)| action), asks) {
+        match (answer.map(|(_, action)| action), asking) {
             (Some(Action::Allow), _) => Said::Allow,
             (Some(Action::Deny), _) => Said::Deny("an answer that was given for good".into()),
-            (Some(Action::Ask) | None, Some(asks)) => Said::Ask(asks),
+            (Some(Action::Ask) | None, Some(asking)) => Said::Ask(asking),
             (Some(Action::Ask) | None, None) => Said::Nothing(self.user.default),
         }
     }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_settles_what_a_rule_asks_and_not_what_a_rule_refuses() {
+    fn an_approval_overrides_an_asking_rule_and_no_denying_rule() {
         let rules =
             rules(vec![rule("Bash", "a*", Action::Ask), rule("Bash", "d*", Action::Deny)], vec![]);
         let answers =
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_needs_is_part_of_what_is_allowed() {
+    fn the_needs_of_a_command_are_part_of_the_rule() {
         let needs = |needs: &[&'static str]| Subject { needs: needs.to_vec(), ..bash("make") };
         let network = pattern("Bash+network", "make");
         assert!(matches(&network, Action::Allow, &needs(&["network"])));

@@ -217,7 +217,7 @@ impl Settings {
         match text_of(&file) {
             Ok(Some(text)) => Self::read(&file, &text),
             Ok(None) => (Self::default(), Vec::new()),
-            Err(complaint) => (Self::default(), vec![complaint]),
+            Err(diagnostic) => (Self::default(), vec![diagnostic]),
         }
     }
 
@@ -354,19 +354,19 @@ pub fn read_what_fits<T: DeserializeOwned + Default>(
     file: &Path,
     text: &str,
 ) -> (T, Vec<Diagnostic>) {
-    let mut complaints = Vec::new();
+    let mut diagnostics = Vec::new();
     let mut table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => return (T::default(), vec![Diagnostic::of_toml(file, text, &error)]),
     };
     loop {
         match T::deserialize(toml::Deserializer::from(table.clone())) {
-            Ok(read) => return (read, complaints),
+            Ok(read) => return (read, diagnostics),
             Err(error) => {
-                complaints.push(Diagnostic::of_toml(file, text, &error));
+                diagnostics.push(Diagnostic::of_toml(file, text, &error));
                 let dropped = error.span().is_some_and(|at| drop_key(table.get_mut(), at.start));
                 if !dropped {
-                    return (T::default(), complaints);
+                    return (T::default(), diagnostics);
                 }
             }
         }

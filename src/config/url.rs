@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base_url_is_refused_and_a_password_is_not_repeated() {
+    fn a_bad_base_url_is_refused_without_repeating_its_password() {
         for bad in ["", "api.example.com", "ftp://x", "https://", "https://x/?a=b", "https://x/#f"]
         {
             assert!(matches!(join(bad, "v1"), Err(BadUrl::Malformed(_))), "{bad}");

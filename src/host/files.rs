@@ -24,7 +24,7 @@ pub(crate) struct Files {
     next: Arc<AtomicU64>,
     deadline: Duration,
     #[cfg(test)]
-    pub(crate) stand_in: Arc<StandIn>,
+    pub(crate) replacement: Arc<Replacement>,
 }
 
 impl Default for Files {
@@ -35,7 +35,7 @@ impl Default for Files {
             next: Arc::default(),
             deadline: DEADLINE,
             #[cfg(test)]
-            stand_in: Arc::default(),
+            replacement: Arc::default(),
         }
     }
 }
@@ -58,12 +58,12 @@ impl Files {
         let (done, result) = oneshot::channel();
         let job = Job::new(self, path);
         #[cfg(test)]
-        let (stand_in, named) = (self.stand_in.clone(), path.to_owned());
+        let (replacement, named) = (self.replacement.clone(), path.to_owned());
         let thread = std::thread::Builder::new().name("path".into());
         let started = thread.spawn(move || {
             let _kept = (permit, job);
             #[cfg(test)]
-            stand_in.wait(&named);
+            replacement.wait(&named);
             // The asker may have stopped waiting.
             let _ = done.send(work());
         });
@@ -118,13 +118,13 @@ impl Drop for Job {
 /// In tests, the mount that never answers: work on paths below it blocks until it is released.
 #[cfg(test)]
 #[derive(Default)]
-pub(crate) struct StandIn {
+pub(crate) struct Replacement {
     mount: Mutex<Option<PathBuf>>,
     released: std::sync::Condvar,
 }
 
 #[cfg(test)]
-impl StandIn {
+impl Replacement {
     pub(crate) fn hang(&self, mount: &Path) {
         *self.mount.lock().unwrap() = Some(mount.to_owned());
     }
@@ -150,17 +150,17 @@ mod tests {
     #[tokio::test]
     async fn a_path_that_never_answers_is_refused_by_name_and_others_are_served() {
         let files = Files { deadline: Duration::from_secs(1), ..Files::default() };
-        files.stand_in.hang(Path::new("/slow"));
+        files.replacement.hang(Path::new("/slow"));
         let refused = files.run(Path::new("/slow/x"), || ()).await.unwrap_err();
         assert_eq!(refused.message, "/slow/x did not answer within 1 s");
         assert_eq!(files.run(Path::new("/fast"), || 7).await.unwrap(), 7);
-        files.stand_in.release();
+        files.replacement.release();
     }
 
     #[tokio::test]
     async fn paths_that_never_answer_keep_no_more_threads_than_there_are() {
         let files = Files { deadline: Duration::from_secs(1), ..Files::default() };
-        files.stand_in.hang(Path::new("/slow"));
+        files.replacement.hang(Path::new("/slow"));
         let hanging = (0..THREADS).map(|_| files.run(Path::new("/slow/x"), || ()));
         for refused in futures_util::future::join_all(hanging).await {
             assert!(refused.is_err());
@@ -170,7 +170,7 @@ mod tests {
         let expected =
             "/fast: not looked at, because all 8 threads for paths wait, the first for /slow/x";
         assert_eq!(refused.message, expected);
-        files.stand_in.release();
+        files.replacement.release();
         // Each thread gives its place back when its path has answered.
         assert_eq!(files.run(Path::new("/fast"), || 7).await.unwrap(), 7);
     }

@@ -109,13 +109,13 @@ pub(crate) fn refresh_on_signal(
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let Ok(mut asked) = signal(SignalKind::user_defined1()) else { return };
-        let mut door: Option<JoinHandle<()>> = None;
+        let mut listener: Option<JoinHandle<()>> = None;
         while asked.recv().await.is_some() {
             if shared.dirs.host_socket().exists() {
                 continue;
             }
             if let Ok(new) = open(&shared, &orders)
-                && let Some(old) = door.replace(new)
+                && let Some(old) = listener.replace(new)
             {
                 old.abort();
             }

@@ -67,7 +67,7 @@ fn list(shared: &Shared, sight: impl Fn(&PodName) -> Option<Sight>) -> Event {
 struct Facts {
     /// How many children are live and how many are not.
     children: HashMap<String, (usize, usize)>,
-    on_loan: HashMap<String, Vec<Rule>>,
+    is_lent: HashMap<String, Vec<Rule>>,
 }
 
 impl Facts {
@@ -80,7 +80,7 @@ impl Facts {
                 *(if is_live(&info) { live } else { resting }) += 1;
             }
             for Lent { to, rule } in &info.lent {
-                facts.on_loan.entry(to.key()).or_default().push(rule.clone());
+                facts.is_lent.entry(to.key()).or_default().push(rule.clone());
             }
         }
         facts
@@ -92,7 +92,7 @@ impl Facts {
     }
 
     fn family(&self, key: &str, parent: Option<&PodName>, sight: &Sight) -> Value {
-        let lent = self.on_loan.get(key).map_or(&[][..], Vec::as_slice);
+        let lent = self.is_lent.get(key).map_or(&[][..], Vec::as_slice);
         let mut family = json!({ "registered": sight.registered, "scope_delegated": lent });
         if let Some(parent) = parent {
             family["parent"] = json!(parent);

@@ -21,19 +21,19 @@ const MAX_PIECES: usize = 16;
 /// Tells the parent how a run ended, when that is news: finished or failed. Pausing, cancelling
 /// and taking back are a person's own doing.
 pub(crate) async fn run_ended(shared: &Shared, pod: &PodName, parent: &PodName, end: &Entry) {
-    if let Some(mail) = of_run(pod, end) {
-        deliver(shared, parent, mail).await;
+    if let Some(message) = of_run(pod, end) {
+        deliver(shared, parent, message).await;
     }
 }
 
 /// Tells the parent that its child waits for a person.
-pub(crate) async fn asked(shared: &Shared, parent: &PodName, ask: &ApprovalRequest) {
-    deliver(shared, parent, of_ask(ask)).await;
+pub(crate) async fn asked(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
+    deliver(shared, parent, of_approval(approval)).await;
 }
 
 /// The same at the start of a host, for what the last one did not live to tell. Wakes nobody.
-pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, ask: &ApprovalRequest) {
-    put(shared, parent, of_ask(ask)).await;
+pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
+    put(shared, parent, of_approval(approval)).await;
 }
 
 /// Puts into parents' mail what the last host did not live to put there, and into rows how runs
@@ -43,8 +43,8 @@ pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
         let Some(parent) = row.parent.clone() else { continue };
         if let Some(end) = last_end(shared, row).await {
             note(shared, row, &end).await;
-            if let Some(mail) = of_run(&row.name, &end) {
-                put(shared, &parent, mail).await;
+            if let Some(message) = of_run(&row.name, &end) {
+                put(shared, &parent, message).await;
             }
         }
         if row.wanted == Wanted::Stopped {
@@ -54,8 +54,8 @@ pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
 }
 
 /// Stores a piece of news. What cannot be stored now is found again at the next start.
-async fn put(shared: &Shared, parent: &PodName, mail: MailboxMessage) {
-    shared.store.add_mail(parent, mail).await.or_log("store a mailbox message");
+async fn put(shared: &Shared, parent: &PodName, message: MailboxMessage) {
+    shared.store.add_message(parent, message).await.or_log("store a mailbox message");
 }
 
 /// Notes how a run ended, if its host did not live to do so.
@@ -77,12 +77,12 @@ async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
 }
 
 /// Stores a piece of news and hands it to the parent, which takes it up according to its state.
-async fn deliver(shared: &Shared, parent: &PodName, mail: MailboxMessage) {
+async fn deliver(shared: &Shared, parent: &PodName, message: MailboxMessage) {
     // The fact is kept where it came from: the next start tells what could not be stored.
-    let Ok(true) = shared.store.add_mail(parent, mail.clone()).await else { return };
+    let Ok(true) = shared.store.add_message(parent, message.clone()).await else { return };
     crate::crash_point!("upward-stored");
     if let Some(handle) = shared.pod(parent) {
-        handle.news(mail).await;
+        handle.child_event(message).await;
     }
 }
 
@@ -95,23 +95,28 @@ fn of_run(pod: &PodName, end: &Entry) -> Option<MailboxMessage> {
         }
         _ => return None,
     };
-    Some(mail(end.id?.to_string(), &event))
+    Some(message(end.id?.to_string(), &event))
 }
 
-fn of_ask(ask: &ApprovalRequest) -> MailboxMessage {
-    let message = format!("pod `{}` waits for a person: {}", ask.pod, ask.line());
+fn of_approval(approval: &ApprovalRequest) -> MailboxMessage {
+    let message = format!("pod `{}` waits for a person: {}", approval.pod, approval.line());
     let payload = json!({ "message": message });
-    MailboxMessage { id: ask.id.clone(), kind: MailboxKind::Notify, payload, created: now_ms() }
+    MailboxMessage {
+        id: approval.id.clone(),
+        kind: MailboxKind::Notify,
+        payload,
+        created: now_ms(),
+    }
 }
 
 /// What a parent is told of a child that was stopped. When that was tells this stop from every other
 /// one.
 pub(crate) fn of_stop(pod: &PodName, session: SessionId, since: u64) -> MailboxMessage {
     let event = PodEvent::ShutDown { pod_name: pod.to_string() };
-    mail(format!("stopped:{session}:{since}"), &event)
+    message(format!("stopped:{session}:{since}"), &event)
 }
 
-fn mail(id: String, event: &PodEvent) -> MailboxMessage {
+fn message(id: String, event: &PodEvent) -> MailboxMessage {
     // Names and texts always encode.
     let payload = serde_json::to_value(event).unwrap_or_default();
     MailboxMessage { id, kind: MailboxKind::PodEvent, payload, created: now_ms() }

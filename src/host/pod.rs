@@ -92,7 +92,7 @@ pub(crate) enum Order {
     /// What a child of it takes over.
     Parental { answer: oneshot::Sender<Parental> },
     /// News of a child, which the mailbox holds already.
-    News { row: MailboxMessage, answer: oneshot::Sender<()> },
+    ChildEvent { row: MailboxMessage, answer: oneshot::Sender<()> },
     /// A person answered what the Pod asked; the store holds it.
     ApprovalDecided { answered: ApprovalDecided, answer: oneshot::Sender<()> },
     /// Make the socket anew; it vanished.
@@ -171,11 +171,11 @@ pub(crate) struct Pod {
     run: Option<Running>,
     /// What the turn waits for a person for.
     question: Option<approval::Waiting>,
-    mind: Option<SessionState>,
+    session_state: Option<SessionState>,
     close_at: Option<Instant>,
     /// How much of the segment has been told, while this process knows.
     end: Option<u64>,
-    door: Option<JoinHandle<()>>,
+    listener: Option<JoinHandle<()>>,
     /// Who waits for the running turn to end before the Pod stops.
     letting_go: Vec<oneshot::Sender<()>>,
     /// When a turn that does not end by itself is ended.
@@ -195,15 +195,15 @@ pub(crate) struct Pod {
 struct Running {
     task: JoinHandle<(Option<SessionState>, End)>,
     out: mpsc::Receiver<RunEvent>,
-    halt: watch::Sender<Interrupt>,
-    mail: mpsc::Sender<MailboxMessage>,
+    interrupt: watch::Sender<Interrupt>,
+    mailbox: mpsc::Sender<MailboxMessage>,
     answers: mpsc::Sender<ApprovalDecided>,
     /// Queued inputs that the run was given and may take at any moment.
     handed: BTreeSet<String>,
     /// Those that its log holds; the store may not say so yet.
     taken: BTreeSet<String>,
     /// Who waits for the run to have halted.
-    halting: Vec<Answer>,
+    interrupting: Vec<Answer>,
     /// The entry that ended it, once that is told.
     ended: Option<Entry>,
 }
@@ -239,22 +239,22 @@ impl Handle {
 
     pub(crate) async fn live(&self, notes: Vec<String>) -> Result<Event, Refusal> {
         let (answer, reply) = oneshot::channel();
-        self.ask(LONG, Order::Live { notes, answer }, reply).await?
+        self.approval(LONG, Order::Live { notes, answer }, reply).await?
     }
 
     pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {
         let (answer, reply) = oneshot::channel();
-        self.ask(SHORT, Order::Parental { answer }, reply).await
+        self.approval(SHORT, Order::Parental { answer }, reply).await
     }
 
     /// Sends an order and waits for what comes of it, no longer than `limit`.
-    async fn ask<T>(
+    async fn approval<T>(
         &self,
         limit: Duration,
         order: Order,
         reply: oneshot::Receiver<T>,
     ) -> Result<T, Refusal> {
-        let ask = async {
+        let approval = async {
             self.orders.send(order).await.map_err(|_| self.gone())?;
             reply.await.map_err(|_| self.gone())
         };
@@ -262,7 +262,7 @@ impl Handle {
             let text = format!("pod `{}` did not answer within {} s", self.name, limit.as_secs());
             Refusal::internal(text)
         };
-        tokio::time::timeout(limit, ask).await.map_err(late)?
+        tokio::time::timeout(limit, approval).await.map_err(late)?
     }
 
     fn gone(&self) -> Refusal {
@@ -292,7 +292,7 @@ impl Handle {
 
     pub(crate) async fn look(&self) -> Option<View> {
         let (answer, view) = oneshot::channel();
-        self.ask(SHORT, Order::Look { answer }, view).await.ok()
+        self.approval(SHORT, Order::Look { answer }, view).await.ok()
     }
 
     pub(crate) async fn subscribe(&self) -> Option<Subscription> {
@@ -303,17 +303,17 @@ impl Handle {
 
     /// Hands on news of a child; resolves when the Pod has taken them up, or does not. Only from a
     /// child to its parent: nobody who is waited for here waits for that child.
-    pub(crate) async fn news(&self, row: MailboxMessage) {
+    pub(crate) async fn child_event(&self, row: MailboxMessage) {
         // A Pod that ends meanwhile finds the news in its mailbox.
-        self.wait_for(|answer| Order::News { row, answer }).await;
+        self.wait_for(|answer| Order::ChildEvent { row, answer }).await;
     }
 
     /// Hands a person's answer over; resolves when the Pod has told of it.
     pub(crate) async fn answered(&self, answered: ApprovalDecided) {
-        let (answer, told) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         if self.orders.send(Order::ApprovalDecided { answered, answer }).await.is_ok() {
             // A Pod that is gone finds the answer in the store.
-            let _ = told.await;
+            let _ = reply.await;
         }
     }
 
@@ -327,7 +327,7 @@ impl Handle {
     async fn wait_for(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
         let (answer, done) = oneshot::channel();
         // A Pod that is gone has nothing left to carry out; one that is late does it later.
-        let _ = self.ask(SHORT, order(answer), done).await;
+        let _ = self.approval(SHORT, order(answer), done).await;
     }
 }
 
@@ -369,10 +369,10 @@ pub(crate) fn spawn(
         row,
         run: None,
         question: None,
-        mind: None,
+        session_state: None,
         close_at: None,
         end: None,
-        door: None,
+        listener: None,
         letting_go: Vec::new(),
         end_at: None,
         released: false,
@@ -418,7 +418,7 @@ impl Pod {
                 let _ = answer.send(self.rewind(target, expected).await);
             }
             Order::Subscribe { answer } => {
-                if self.door.is_some() {
+                if self.listener.is_some() {
                     // A reader that is gone needs nothing.
                     let _ = answer.send(self.subscription());
                 }
@@ -452,8 +452,8 @@ impl Pod {
                 let (resolved, env) = (self.resolved.clone(), self.env.clone());
                 let _ = answer.send(Parental { cwd, workspace, resolved, env });
             }
-            Order::News { row, answer } => {
-                self.news(row).await;
+            Order::ChildEvent { row, answer } => {
+                self.child_event(row).await;
                 let _ = answer.send(());
             }
             Order::ApprovalDecided { answered, answer } => {
@@ -509,7 +509,7 @@ impl Pod {
 
     fn is_live(&self) -> bool {
         let ending = self.leaving.is_some() || self.end_at.is_some() || self.released;
-        self.row.wanted == Wanted::Live && self.door.is_some() && !ending
+        self.row.wanted == Wanted::Live && self.listener.is_some() && !ending
     }
 
     /// Changes what is known about the Pod, and tells every screen when it did change.
@@ -559,8 +559,8 @@ impl Pod {
 
     async fn close_log(&mut self) {
         self.close_at = None;
-        if let Some(mind) = self.mind.take() {
-            mind.close().await;
+        if let Some(session_state) = self.session_state.take() {
+            session_state.close().await;
         }
     }
 }

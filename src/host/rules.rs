@@ -37,12 +37,12 @@ pub(crate) async fn policy(
         workspace: self::workspace(shared, workspace).await.rules,
         workspace_file,
     };
-    let kin = Family { shared: shared.clone(), me: me.clone(), supervisor };
+    let relations = Family { shared: shared.clone(), me: me.clone(), supervisor };
     let walls = match shared.confinement().await.word {
-        Confined::Enforced | Confined::Partly => Walls::Stand,
+        Confined::Enforced | Confined::Partly => Walls::Hold,
         Confined::NotEnforced => Walls::Missing,
     };
-    Policy { rules: Arc::new(rules), kin: Arc::new(kin), walls }
+    Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls }
 }
 
 /// What a workspace's own file says; nothing where its directory does not answer.

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_is_gone_is_not_told() {
+    fn a_subscriber_that_is_gone_gets_nothing() {
         let mut subscribers = Subscribers::<u8>::new(LIMITS);
         drop(subscribers.subscribe());
         assert!(subscribers.is_empty());

@@ -9,7 +9,7 @@ use std::path::Path;
 
 mod approvals;
 mod connections;
-mod doors;
+mod sockets;
 mod faults;
 mod pods;
 mod family;
@@ -402,15 +402,15 @@ async fn a_message_that_left_the_queue_is_not_shown_there_while_its_turn_runs() 
 }
 
 #[tokio::test]
-async fn news_wakes_an_idle_pod_and_reaches_a_running_one_before_its_turn_ends() {
+async fn a_notification_wakes_an_idle_pod_and_reaches_a_running_one_before_its_run_ends() {
     let (mut bench, pod) = Bench::scripted().await;
-    let news = || Method::Notify { message: "some news".into() };
-    bench.call(&pod, news()).await.unwrap();
+    let notification = || Method::Notify { message: "some news".into() };
+    bench.call(&pod, notification()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.said(&pod).await, ["Heard the news."]);
     bench.call(&pod, Method::say("hang")).await.unwrap();
     bench.streamed("This answer ").await;
-    bench.call(&pod, news()).await.unwrap();
+    bench.call(&pod, notification()).await.unwrap();
     bench.call(&pod, Method::Pause).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Paused);
     bench.call(&pod, Method::Resume).await.unwrap();

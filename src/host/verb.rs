@@ -122,31 +122,33 @@ pub(crate) async fn carry_out(
 /// One line for each verb.
 async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
     match method {
-        Method::New(new) => ask(new, cx).await,
-        Method::Spawn(spawn) => ask(spawn, cx).await,
-        Method::Fork { name, at } => ask(fork::Fork { name, at }, cx).await,
-        Method::Stop if cx.to.is_none() => ask(end::End, cx).await,
-        Method::Stop => ask(stop::Shutdown, cx).await,
-        Method::StopPods { tree } => ask(stop::Stop { tree }, cx).await,
-        Method::Restore { name } => ask(restore::RestoreByName { name }, cx).await,
-        Method::RestorePods { tree, plan } => ask(restore::Restore { tree, plan }, cx).await,
-        Method::Remove => ask(remove::Remove, cx).await,
-        Method::Peer { name } => ask(peer::Peer { name }, cx).await,
-        Method::Unpeer { name } => ask(unpeer::Unpeer { name }, cx).await,
-        Method::Lend { to, rule } => ask(lend::Lend { to, rule }, cx).await,
-        Method::Reclaim { path } => ask(reclaim::Reclaim { path }, cx).await,
-        Method::Who { path } => ask(who::WhoHolds { path }, cx).await,
-        Method::Decide { ask: id, verdict } => ask(decide::Decide { id, verdict }, cx).await,
-        Method::ListPolicy => ask(policy::ListPolicy, cx).await,
-        Method::Revoke { rule } => ask(revoke::Revoke { rule }, cx).await,
-        Method::ListPods => ask(list::ListPods, cx).await,
-        Method::ReadOutput => ask(read_output::ReadOutput, cx).await,
-        Method::HostStatus => ask(status::HostStatus, cx).await,
-        Method::Trace { filter } => ask(trace::Trace { filter }, cx).await,
-        Method::Page { before, max_bytes } => ask(page::Page { before, max_bytes }, cx).await,
-        Method::Fetch { entry, range } => ask(page::Fetch { entry, range }, cx).await,
-        Method::Send { input, queue } => ask(send::Send { input, queue }, cx).await,
-        Method::Notify { message } => ask(notify::Notify { message }, cx).await,
+        Method::New(new) => approval(new, cx).await,
+        Method::Spawn(spawn) => approval(spawn, cx).await,
+        Method::Fork { name, at } => approval(fork::Fork { name, at }, cx).await,
+        Method::Stop if cx.to.is_none() => approval(end::End, cx).await,
+        Method::Stop => approval(stop::Shutdown, cx).await,
+        Method::StopPods { tree } => approval(stop::Stop { tree }, cx).await,
+        Method::Restore { name } => approval(restore::RestoreByName { name }, cx).await,
+        Method::RestorePods { tree, plan } => approval(restore::Restore { tree, plan }, cx).await,
+        Method::Remove => approval(remove::Remove, cx).await,
+        Method::Peer { name } => approval(peer::Peer { name }, cx).await,
+        Method::Unpeer { name } => approval(unpeer::Unpeer { name }, cx).await,
+        Method::Lend { to, rule } => approval(lend::Lend { to, rule }, cx).await,
+        Method::Reclaim { path } => approval(reclaim::Reclaim { path }, cx).await,
+        Method::Who { path } => approval(who::WhoHolds { path }, cx).await,
+        Method::Decide { approval: id, verdict } => {
+            approval(decide::Decide { id, verdict }, cx).await
+        }
+        Method::ListPolicy => approval(policy::ListPolicy, cx).await,
+        Method::Revoke { rule } => approval(revoke::Revoke { rule }, cx).await,
+        Method::ListPods => approval(list::ListPods, cx).await,
+        Method::ReadOutput => approval(read_output::ReadOutput, cx).await,
+        Method::HostStatus => approval(status::HostStatus, cx).await,
+        Method::Trace { filter } => approval(trace::Trace { filter }, cx).await,
+        Method::Page { before, max_bytes } => approval(page::Page { before, max_bytes }, cx).await,
+        Method::Fetch { entry, range } => approval(page::Fetch { entry, range }, cx).await,
+        Method::Send { input, queue } => approval(send::Send { input, queue }, cx).await,
+        Method::Notify { message } => approval(notify::Notify { message }, cx).await,
         Method::PodEvent(_)
         | Method::Watch
         | Method::Resume
@@ -160,11 +162,11 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::SetModel { .. }
         | Method::EditQueued { .. }
         | Method::Steer { .. }
-        | Method::Seen => ask(forward::Forward(method), cx).await,
+        | Method::Seen => approval(forward::Forward(method), cx).await,
     }
 }
 
-async fn ask<V: Verb>(verb: V, cx: Cx) -> Result<Event, Refusal> {
+async fn approval<V: Verb>(verb: V, cx: Cx) -> Result<Event, Refusal> {
     authority::check(&cx, V::WHO)?;
     verb.run(cx).await
 }

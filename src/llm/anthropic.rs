@@ -109,11 +109,11 @@ fn thinking<'a>(request: &'a Request, model: &Model, messages: &[Value]) -> Opti
 
 /// A model with a budget must have opened the running turn with a thought; another model did not.
 fn thinks_in_this_turn(messages: &[Value]) -> bool {
-    let asks = |message: &Value| {
+    let wants = |message: &Value| {
         let mut blocks = wire::list(message, "content").iter();
         text(message, "role") == "user" && blocks.any(|block| text(block, "type") != "tool_result")
     };
-    let asked = messages.iter().rposition(asks).map_or(0, |asked| asked + 1);
+    let asked = messages.iter().rposition(wants).map_or(0, |asked| asked + 1);
     let mut answers = messages[asked..].iter().filter(|message| text(message, "role") != "user");
     let first = answers.next().and_then(|answer| wire::list(answer, "content").first());
     first.is_none_or(|block| text(block, "type").ends_with("thinking"))

@@ -131,10 +131,10 @@ impl<'a> Conversation<'a> {
     fn of(request: &'a Request, model: &'a Model) -> Self {
         let mut this = Self { request, model, messages: Vec::new(), images: Vec::new() };
         let origin = wire::origin(model);
-        let asks = |input: &crate::llm::Input| {
+        let wants = |input: &crate::llm::Input| {
             matches!(input.item, Item::Message { role: Role::User | Role::System, .. })
         };
-        let asked = request.input.iter().rposition(asks).unwrap_or(0);
+        let asked = request.input.iter().rposition(wants).unwrap_or(0);
         for (place, input) in request.input.iter().enumerate() {
             if !matches!(input.item, Item::ToolResult { .. }) {
                 this.show_images();

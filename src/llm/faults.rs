@@ -123,20 +123,20 @@ fn question() -> Request {
 }
 
 /// Asks once and collects all that comes.
-async fn ask(provider: &Provider) -> Result<Vec<Result<Delta, Failure>>, Failure> {
+async fn send(provider: &Provider) -> Result<Vec<Result<Delta, Failure>>, Failure> {
     Ok(provider.open(&question()).await?.collect().await)
 }
 
 /// What comes of one answer by the fake.
 async fn hear(wire: Wire, reply: Reply, timeouts: Timeouts) -> Vec<Result<Delta, Failure>> {
     let (_fake, url) = Fake::start(vec![reply]).await;
-    ask(&provider(wire, &url, timeouts)).await.unwrap()
+    send(&provider(wire, &url, timeouts)).await.unwrap()
 }
 
 /// The failure of a request that is refused.
 async fn refusal(wire: Wire, reply: Reply) -> Failure {
     let (_fake, url) = Fake::start(vec![reply]).await;
-    ask(&provider(wire, &url, PATIENT)).await.unwrap_err()
+    send(&provider(wire, &url, PATIENT)).await.unwrap_err()
 }
 
 /// A whole answer on a wire: the text "Grüße 👋", then a call.
@@ -191,8 +191,8 @@ fn events(wire: Wire) -> Vec<String> {
     lines
 }
 
-fn items(heard: &[Result<Delta, Failure>]) -> Vec<Item> {
-    let deltas: Vec<Delta> = heard.iter().filter_map(|delta| delta.clone().ok()).collect();
+fn items(received: &[Result<Delta, Failure>]) -> Vec<Item> {
+    let deltas: Vec<Delta> = received.iter().filter_map(|delta| delta.clone().ok()).collect();
     blocks(&deltas).into_iter().map(|(item, _)| item).collect()
 }
 
@@ -228,9 +228,9 @@ async fn an_answer_that_ends_early_is_cut_and_never_taken_for_complete() {
         let provider = provider(wire, &url, PATIENT);
         let mut cuts = 0;
         for length in lengths {
-            let heard = ask(&provider).await.unwrap();
-            match heard.last().unwrap() {
-                Ok(Delta::End(_)) => assert_eq!(items(&heard), expected(), "{wire:?} {length}"),
+            let received = send(&provider).await.unwrap();
+            match received.last().unwrap() {
+                Ok(Delta::End(_)) => assert_eq!(items(&received), expected(), "{wire:?} {length}"),
                 Err(Failure::Cut(_)) => cuts += 1,
                 other => panic!("{wire:?} after {length} bytes: {other:?}"),
             }
@@ -244,10 +244,10 @@ async fn a_connection_that_breaks_is_a_cut_that_keeps_what_came() {
     for wire in WIRES {
         let first: String = events(wire)[..3].concat();
         let steps = vec![Step::Send(first.into_bytes()), Step::Break];
-        let heard = hear(wire, Reply::stream(steps), PATIENT).await;
-        assert!(heard.contains(&Ok(Delta::Text("Grüße 👋".into()))), "{wire:?}");
+        let received = hear(wire, Reply::stream(steps), PATIENT).await;
+        assert!(received.contains(&Ok(Delta::Text("Grüße 👋".into()))), "{wire:?}");
         let complete = matches!(wire, Wire::Chat | Wire::Gemini);
-        match heard.last().unwrap() {
+        match received.last().unwrap() {
             Ok(Delta::End(Stop::ToolUse)) if complete => {}
             Err(Failure::Cut(said)) if !complete => {
                 assert!(said.starts_with("prov at 127.0.0.1:"), "{said}");
@@ -274,8 +274,8 @@ async fn a_silent_provider_ends_with_a_timeout_before_and_within_its_answer() {
 async fn an_answer_that_is_complete_does_not_wait_for_the_connection_to_close() {
     for wire in WIRES {
         let steps = vec![Step::Send(whole(wire)), Step::Stall];
-        let heard = hear(wire, Reply::stream(steps), HASTY).await;
-        assert_eq!(heard.last().cloned(), end(), "{wire:?}");
+        let received = hear(wire, Reply::stream(steps), HASTY).await;
+        assert_eq!(received.last().cloned(), end(), "{wire:?}");
     }
 }
 
@@ -283,7 +283,7 @@ async fn an_answer_that_is_complete_does_not_wait_for_the_connection_to_close() 
 async fn a_provider_that_takes_the_connection_and_says_nothing_is_a_timeout() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let failure = ask(&provider(Wire::Chat, &url, HASTY)).await.unwrap_err();
+    let failure = send(&provider(Wire::Chat, &url, HASTY)).await.unwrap_err();
     assert!(matches!(failure, Failure::Timeout(_)), "{failure:?}");
 }
 
@@ -293,7 +293,7 @@ async fn a_dead_provider_is_named_with_its_host_and_the_way_out() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let url = format!("http://{address}/v1");
-    let failure = ask(&provider(Wire::Anthropic, &url, PATIENT)).await.unwrap_err();
+    let failure = send(&provider(Wire::Anthropic, &url, PATIENT)).await.unwrap_err();
     let said = format!(
         "prov at {address} refused the connection: \
          check that it runs and its base URL, or choose another model (:model)"
@@ -305,8 +305,10 @@ async fn a_dead_provider_is_named_with_its_host_and_the_way_out() {
 async fn an_event_that_is_not_json_is_a_cut() {
     for wire in WIRES {
         let garbled = [&events(wire)[0], "data: {\"type\": \n\n", &events(wire)[1]].concat();
-        let heard = hear(wire, Reply::bytes(garbled.as_bytes()), PATIENT).await;
-        let Some(Err(Failure::Cut(said))) = heard.last() else { panic!("{wire:?}: {heard:?}") };
+        let received = hear(wire, Reply::bytes(garbled.as_bytes()), PATIENT).await;
+        let Some(Err(Failure::Cut(said))) = received.last() else {
+            panic!("{wire:?}: {received:?}")
+        };
         assert!(said.contains("not JSON"), "{said}");
     }
 }
@@ -317,21 +319,21 @@ async fn bytes_that_are_not_text_do_not_end_an_answer() {
         let mut bytes = whole(wire);
         let wave = bytes.windows(4).position(|four| four == "👋".as_bytes()).unwrap();
         bytes[wave] = 0xFF;
-        let heard = hear(wire, Reply::bytes(&bytes), PATIENT).await;
-        let shown = heard.iter().any(|delta| match delta {
+        let received = hear(wire, Reply::bytes(&bytes), PATIENT).await;
+        let shown = received.iter().any(|delta| match delta {
             Ok(Delta::Text(text)) => text.contains('\u{FFFD}'),
             _ => false,
         });
         assert!(shown, "{wire:?}");
-        assert_eq!(heard.last().cloned(), end(), "{wire:?}");
+        assert_eq!(received.last().cloned(), end(), "{wire:?}");
     }
 }
 
 #[tokio::test]
 async fn an_endless_line_is_a_cut() {
     let steps = std::iter::repeat_n(Step::Send(vec![b'x'; 1 << 20]), 40).collect();
-    let heard = hear(Wire::Chat, Reply::stream(steps), PATIENT).await;
-    let [Err(Failure::Cut(said))] = &heard[..] else { panic!("{heard:?}") };
+    let received = hear(Wire::Chat, Reply::stream(steps), PATIENT).await;
+    let [Err(Failure::Cut(said))] = &received[..] else { panic!("{received:?}") };
     assert!(said.contains("longer than"), "{said}");
 }
 
@@ -346,10 +348,10 @@ async fn a_reported_error_keeps_what_came_before_it() {
             _ => json!({"error": {"code": 503, "message": "busy"}}),
         };
         let stream = format!("{}data: {error}\n\n", events(wire)[..2].concat());
-        let heard = hear(wire, Reply::bytes(stream.as_bytes()), PATIENT).await;
-        assert!(heard.len() > 1, "{wire:?}");
-        let Some(Err(Failure::Provider { message, retryable: true })) = heard.last() else {
-            panic!("{wire:?}: {heard:?}")
+        let received = hear(wire, Reply::bytes(stream.as_bytes()), PATIENT).await;
+        assert!(received.len() > 1, "{wire:?}");
+        let Some(Err(Failure::Provider { message, retryable: true })) = received.last() else {
+            panic!("{wire:?}: {received:?}")
         };
         assert!(message.contains("reported an error: busy ("), "{message}");
     }
@@ -396,7 +398,7 @@ async fn each_wire_has_its_address_and_its_place_for_the_key() {
         let model = Model { base_url: url, key, ..model(wire) };
         let secret = Some(Secret::new("sk-1"));
         let provider = Provider::new(&model, secret, PATIENT, Http::new(&PATIENT));
-        ask(&provider).await.unwrap();
+        send(&provider).await.unwrap();
         assert!(!format!("{provider:?}").contains("sk-1"));
         let asked = fake.asked.lock().unwrap();
         assert_eq!(
@@ -415,7 +417,7 @@ async fn a_missing_key_is_said_and_nothing_is_sent() {
     let key = KeySource::Env("PROV_API_KEY".into());
     let model = Model { base_url: url, key, ..model(Wire::Anthropic) };
     let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
-    let failure = ask(&provider).await.unwrap_err();
+    let failure = send(&provider).await.unwrap_err();
     let said = "no key for prov: start yoi where PROV_API_KEY is set, or :model";
     assert_eq!(failure, Failure::Unusable(said.into()));
     assert!(fake.paths().is_empty());
@@ -437,9 +439,9 @@ async fn a_server_without_the_responses_wire_is_spoken_to_in_chat_and_that_is_re
     let (fake, url) = Fake::start(vec![Reply::status(404, "{}"), chat(), chat()]).await;
     let provider = provider(Wire::Responses, &url, PATIENT);
     assert_eq!(provider.origin().wire, "openai_responses");
-    assert_eq!(items(&ask(&provider).await.unwrap()), expected());
+    assert_eq!(items(&send(&provider).await.unwrap()), expected());
     assert_eq!(provider.origin().wire, "openai_chat");
-    assert_eq!(items(&ask(&provider.clone()).await.unwrap()), expected());
+    assert_eq!(items(&send(&provider.clone()).await.unwrap()), expected());
     let chat = "/v1/chat/completions";
     assert_eq!(fake.paths(), ["/v1/responses", chat, chat]);
 }
@@ -449,7 +451,7 @@ async fn the_providers_own_address_is_not_second_guessed() {
     let (fake, base_url) = Fake::start(vec![Reply::status(404, "{}")]).await;
     let model = Model { base_url, own_url: true, ..model(Wire::Responses) };
     let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
-    assert!(matches!(ask(&provider).await, Err(Failure::Status { status: 404, .. })));
+    assert!(matches!(send(&provider).await, Err(Failure::Status { status: 404, .. })));
     assert_eq!(fake.paths().len(), 1);
 }
 
@@ -460,8 +462,8 @@ async fn an_account_without_summaries_is_asked_without_them_from_then_on() {
     let (fake, base_url) = Fake::start(vec![Reply::status(400, refused), good(), good()]).await;
     let model = Model { base_url, reasoning: Reasoning::Effort, ..model(Wire::Responses) };
     let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
-    ask(&provider).await.unwrap();
-    ask(&provider).await.unwrap();
+    send(&provider).await.unwrap();
+    send(&provider).await.unwrap();
     let asked = fake.asked.lock().unwrap();
     let summaries: Vec<bool> =
         asked.iter().map(|asked| asked.body["reasoning"].get("summary").is_some()).collect();

@@ -49,13 +49,13 @@ impl Provider {
     /// Sends one request; returns when the provider has accepted it and the answer begins.
     pub async fn open(&self, request: &Request) -> Result<Deltas, Failure> {
         let model = self.model();
-        let failure = match self.ask(&model, request).await {
+        let failure = match self.send(&model, request).await {
             Err(failure) if model.wire == Wire::Responses => failure,
             result => return result,
         };
         if self.may_speak_chat(&failure) {
             let chat = Model { wire: Wire::Chat, ..model };
-            let answer = self.ask(&chat, request).await?;
+            let answer = self.send(&chat, request).await?;
             self.inner.speaks_chat.store(true, Ordering::Relaxed);
             return Ok(answer);
         }
@@ -64,7 +64,7 @@ impl Provider {
             && refuses_summaries(&failure)
             && !self.inner.no_summaries.swap(true, Ordering::Relaxed)
         {
-            return self.ask(&model, request).await;
+            return self.send(&model, request).await;
         }
         Err(failure)
     }
@@ -83,7 +83,7 @@ impl Provider {
         unknown && !self.inner.model.own_url
     }
 
-    async fn ask(&self, model: &Model, request: &Request) -> Result<Deltas, Failure> {
+    async fn send(&self, model: &Model, request: &Request) -> Result<Deltas, Failure> {
         if model.wire == Wire::Rehearsal {
             return rehearsal::open(Path::new(&model.model), request);
         }

@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn the_time_a_provider_asks_for_is_given_within_the_budget() {
+    fn the_delay_a_provider_wants_is_kept_within_the_budget() {
         assert_eq!(wait(1, 0, &status(429, Some(20)), 0.0), Some(20_000));
         assert_eq!(wait(2, 21, &status(429, Some(20)), 0.0), None);
         assert_eq!(wait(1, 0, &status(429, Some(3600)), 0.0), None);
     }
 
     #[test]
-    fn nothing_is_tried_after_the_budget() {
+    fn no_request_is_retried_after_the_budget() {
         assert_eq!(wait(1, 40, &status(500, None), 0.0), None);
         assert_eq!(wait(1, 60, &Failure::Timeout(String::new()), 0.0), None);
     }

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_replaced() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(decode([&b"data: a\xFFb\n\n"[..]]), [event("", "a\u{FFFD}b")]);
     }
 

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_question_is_one_line_with_what_it_needs() {
-        let mut ask = ApprovalRequest {
+        let mut approval = ApprovalRequest {
             id: "1".into(),
             pod: PodName::parse("alice").unwrap(),
             lineage: vec![],
@@ -170,8 +170,8 @@ mod tests {
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         };
-        assert_eq!(ask.line(), "Bash cargo fetch (network)");
-        ask.action = "cd x\nmake".into();
-        assert_eq!(ask.line(), "Bash cd x… (network)");
+        assert_eq!(approval.line(), "Bash cargo fetch (network)");
+        approval.action = "cd x\nmake".into();
+        assert_eq!(approval.line(), "Bash cd x… (network)");
     }
 }

@@ -219,7 +219,7 @@ pub mod domain {
     pub const CUT: &str = "yoi.cut";
     /// An [`crate::protocol::ApprovalRequest`]: a tool call waits for a person.
     pub const ASKED: &str = "yoi.asked";
-    /// `{ask, verdict}`: it may go on or not. A call that was allowed and has no result may have run.
+    /// `{approval, verdict}`: it may go on or not. A call that was allowed and has no result may have run.
     pub const ANSWERED: &str = "yoi.answered";
     /// `{from}`: entries from this id on are not part of the history.
     pub const ROLLED_BACK: &str = "yoi.rolled_back";

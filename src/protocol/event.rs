@@ -170,8 +170,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         peers: Vec<PeerEdge>,
         /// What waits for a person, oldest first.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        asks: Vec<ApprovalRequest>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "asks")]
+        approvals: Vec<ApprovalRequest>,
     },
     /// A Pod is new or something about it changed.
     PodChanged {
@@ -245,12 +245,14 @@ pub enum Event {
     /// A Pod wants an approval.
     #[serde(rename = "asked")]
     ApprovalRequested {
-        ask: Box<ApprovalRequest>,
+        #[serde(rename = "ask")]
+        approval: Box<ApprovalRequest>,
     },
     /// A person decided an approval request, or it was withdrawn.
     #[serde(rename = "answered")]
     ApprovalDecided {
-        ask: String,
+        #[serde(rename = "ask")]
+        approval: String,
         pod: PodName,
         verdict: Verdict,
     },
@@ -277,7 +279,7 @@ pub enum Event {
     },
     /// The reply to `reclaim`: what came back, and from whom.
     Reclaimed {
-        loans: Vec<Lent>,
+        leases: Vec<Lent>,
     },
     /// The reply to `list_policy`, in the order they are tried.
     Policy {

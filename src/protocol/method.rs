@@ -150,7 +150,8 @@ pub enum Method {
     /// A person's decision on an approval request.
     #[serde(rename = "answer")]
     Decide {
-        ask: String,
+        #[serde(rename = "ask")]
+        approval: String,
         verdict: Verdict,
     },
     /// Every rule of policy that is in force.

@@ -5,7 +5,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{ApprovalRequest, Entry, Item, Refusal, Verdict, now_ms};
 use crate::run::batch::{Call, Planned, Say};
 use crate::run::policy::{Decision, Question};
-use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, halted};
+use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
 use crate::trace::OrLog as _;
 use serde_json::json;
 
@@ -13,25 +13,25 @@ use serde_json::json;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalDecided {
     /// The id of the question.
-    pub ask: String,
+    pub approval: String,
     pub verdict: Verdict,
 }
 
 impl Run {
     /// Puts the question and waits for its answer, or until the run is halted: then the question
     /// is withdrawn, unless the host ends; it is asked on by the next one.
-    pub(crate) async fn ask_person(
+    pub(crate) async fn request_approval(
         &mut self,
         call: &Call,
         question: &Question,
     ) -> Result<Option<Verdict>, Stopped> {
-        let ask = self.put(call, question).await?;
-        let verdict = match self.answer_to(&ask.id).await {
+        let approval = self.put(call, question).await?;
+        let verdict = match self.answer_to(&approval.id).await {
             Some(verdict) => verdict,
-            None if *self.ports.halt.borrow() == Interrupt::Leave => return Ok(None),
-            None => return self.take_back(&ask.id, self.why_withdrawn()).await.map(Some),
+            None if *self.ports.interrupt.borrow() == Interrupt::Leave => return Ok(None),
+            None => return self.take_back(&approval.id, self.why_withdrawn()).await.map(Some),
         };
-        self.settle(&ask.id, &verdict, Vec::new()).await?;
+        self.commit_decision(&approval.id, &verdict, Vec::new()).await?;
         Ok(Some(verdict))
     }
 
@@ -39,14 +39,14 @@ impl Run {
     /// either way.
     async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
         let withdrawn = Verdict::Withdrawn { why: why.into() };
-        let counts = self.setup.store.withdraw_ask(id, withdrawn.clone()).await;
+        let counts = self.setup.store.withdraw_approval(id, withdrawn.clone()).await;
         let counts = counts.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
-        self.settle(id, &counts, Vec::new()).await?;
+        self.commit_decision(id, &counts, Vec::new()).await?;
         Ok(withdrawn)
     }
 
     fn why_withdrawn(&self) -> &'static str {
-        match *self.ports.halt.borrow() {
+        match *self.ports.interrupt.borrow() {
             Interrupt::Cancel => "the turn was cancelled",
             Interrupt::Stop => "the pod was stopped",
             Interrupt::Go | Interrupt::Pause | Interrupt::Leave => "the turn was paused",
@@ -57,10 +57,10 @@ impl Run {
     async fn put(&mut self, call: &Call, question: &Question) -> Result<ApprovalRequest, Stopped> {
         let mut entry = Entry::extension(domain::ASKED, json!({}));
         let id = entry.id.map(|id| id.to_string()).unwrap_or_default();
-        let ask = ApprovalRequest {
+        let approval = ApprovalRequest {
             id,
             pod: self.setup.pod.clone(),
-            lineage: self.setup.rules.kin.lineage(),
+            lineage: self.setup.rules.relations.lineage(),
             call_id: call.id.clone(),
             tool: call.name.clone(),
             action: question.action.clone(),
@@ -72,31 +72,31 @@ impl Run {
             since: now_ms(),
         };
         if let crate::protocol::Fact::Extension { payload, .. } = &mut entry.fact {
-            *payload = serde_json::to_value(&ask).unwrap_or_default();
+            *payload = serde_json::to_value(&approval).unwrap_or_default();
         }
         self.commit(vec![entry]).await?;
         crate::crash_point!("ask-committed");
-        let stored = self.setup.store.add_ask(ask.clone()).await;
+        let stored = self.setup.store.add_approval(approval.clone()).await;
         stored.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
         crate::crash_point!("ask-stored");
-        self.send(RunEvent::ApprovalRequested(Box::new(ask.clone()))).await;
-        Ok(ask)
+        self.send(RunEvent::ApprovalRequested(Box::new(approval.clone()))).await;
+        Ok(approval)
     }
 
     /// The answer to this question; `None` when the run is halted first.
     async fn answer_to(&mut self, id: &str) -> Option<Verdict> {
-        let mut halt = self.ports.halt.clone();
+        let mut interrupt = self.ports.interrupt.clone();
         loop {
             tokio::select! {
                 biased;
-                () = halted(&mut halt) => return None,
+                () = interrupted(&mut interrupt) => return None,
                 answer = self.ports.answers.recv() => match answer {
-                    Some(ApprovalDecided { ask, verdict }) if ask == id => return Some(verdict),
+                    Some(ApprovalDecided { approval, verdict }) if approval == id => return Some(verdict),
                     // One that came too late for its own question.
                     Some(_) => {}
                     None => {
                         // The actor is gone, and with it everyone who could be told.
-                        halted(&mut halt).await;
+                        interrupted(&mut interrupt).await;
                         return None;
                     }
                 },
@@ -105,7 +105,7 @@ impl Run {
     }
 
     /// The answer in the log, then out of the store, then told. `before` is committed with it.
-    async fn settle(
+    async fn commit_decision(
         &mut self,
         id: &str,
         verdict: &Verdict,
@@ -123,30 +123,34 @@ impl Run {
         // The log has the answer: where this fails the row is dropped at the next start.
         self.setup
             .store
-            .end_asks(vec![id.to_owned()])
+            .end_approvals(vec![id.to_owned()])
             .await
             .or_log("end approval requests in the store");
-        let answered = ApprovalDecided { ask: id.to_owned(), verdict: verdict.clone() };
+        let answered = ApprovalDecided { approval: id.to_owned(), verdict: verdict.clone() };
         self.send(RunEvent::ApprovalDecided(answered)).await;
     }
 
     /// Withdraws the question that an interrupted run left, when it goes on without its answer. One
     /// that came with another Pod's history is that Pod's.
     pub(crate) async fn withdraw(&mut self) -> Result<(), Stopped> {
-        let own = |ask: &&ApprovalRequest| ask.pod.key() == self.setup.pod.key();
-        let Some(ask) = self.mind.state.question().filter(own).cloned() else { return Ok(()) };
-        self.take_back(&ask.id, "the turn went on without an answer").await.map(drop)
+        let own = |approval: &&ApprovalRequest| approval.pod.key() == self.setup.pod.key();
+        let Some(approval) = self.session_state.state.question().filter(own).cloned() else {
+            return Ok(());
+        };
+        self.take_back(&approval.id, "the turn went on without an answer").await.map(drop)
     }
 
     /// Goes on where an earlier run asked: the call that waited, then those behind it, none of
     /// which has started.
     pub(crate) async fn go_on_with(
         &mut self,
-        ApprovalDecided { ask: id, verdict }: ApprovalDecided,
+        ApprovalDecided { approval: id, verdict }: ApprovalDecided,
         accepted: Option<Accepted>,
     ) -> Result<(), Stopped> {
         let resumed = Entry::extension(domain::RESUMED, json!({}));
-        let Some(ask) = self.mind.state.question().filter(|ask| ask.id == id).cloned() else {
+        let Some(approval) =
+            self.session_state.state.question().filter(|approval| approval.id == id).cloned()
+        else {
             // The log has an answer to it already: the call is not run twice.
             self.forget(&id, &verdict).await;
             self.close_open_calls(false).await?;
@@ -154,10 +158,10 @@ impl Run {
             crate::run::answer(accepted, None);
             return Ok(());
         };
-        self.settle(&ask.id, &verdict, vec![resumed]).await?;
+        self.commit_decision(&approval.id, &verdict, vec![resumed]).await?;
         crate::run::answer(accepted, None);
         let mut calls = self.open_calls();
-        let behind = calls.iter().position(|call| call.id == ask.call_id).map(|at| at + 1);
+        let behind = calls.iter().position(|call| call.id == approval.call_id).map(|at| at + 1);
         let later = calls.split_off(behind.unwrap_or(calls.len()));
         let Some(asked) = calls.pop() else { return self.call_tools(later).await };
         for call in &calls {
@@ -171,9 +175,9 @@ impl Run {
 
     /// The calls of the last reply that have no result, in call order.
     fn open_calls(&self) -> Vec<Call> {
-        let open = &self.mind.state.open_calls;
+        let open = &self.session_state.state.open_calls;
         let is_open = |id: &str| open.iter().any(|(open, _)| open == id);
-        let calls = self.mind.state.history.iter().filter_map(|kept| match &kept.item {
+        let calls = self.session_state.state.history.iter().filter_map(|kept| match &kept.item {
             Item::ToolCall { call_id, name, arguments } if is_open(call_id) => {
                 Some(Call { id: call_id.clone(), name: name.clone(), arguments: arguments.clone() })
             }

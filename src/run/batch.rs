@@ -5,7 +5,7 @@
 use crate::protocol::{Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
 use crate::run::policy::{Decision, Grant, Question, telling};
-use crate::run::{Interrupt, Run, RunEvent, Stopped, context, halted};
+use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -62,12 +62,12 @@ impl Run {
         while !rest.is_empty() {
             let (group, later) = rest.split_at(together(&self.offered, rest));
             self.group(group).await?;
-            if *self.ports.halt.borrow() != Interrupt::Go {
-                let asks = self.mind.state.question().is_some();
-                for planned in later.iter().filter(|_| !asks) {
+            if *self.ports.interrupt.borrow() != Interrupt::Go {
+                let approvals = self.session_state.state.question().is_some();
+                for planned in later.iter().filter(|_| !approvals) {
                     self.close_call(&planned.call).await?;
                 }
-                return Err(Stopped::Halted);
+                return Err(Stopped::Interrupted);
             }
             rest = later;
         }
@@ -85,7 +85,9 @@ impl Run {
             [Planned { call, say: Say::Policy(Decision::Deny(why)) }] => {
                 self.refuse(call, why.clone()).await
             }
-            [Planned { call, say: Say::Policy(Decision::Ask(_)) }] => self.ask_anew(call).await,
+            [Planned { call, say: Say::Policy(Decision::Ask(_)) }] => {
+                self.request_approval_again(call).await
+            }
             group => {
                 let allowed = group.iter().filter_map(|planned| match &planned.say {
                     Say::Policy(Decision::Allow(grant)) => {
@@ -99,7 +101,7 @@ impl Run {
     }
 
     /// A person is asked only if nobody has answered for good since the reply came.
-    async fn ask_anew(&mut self, call: &Call) -> Result<(), Stopped> {
+    async fn request_approval_again(&mut self, call: &Call) -> Result<(), Stopped> {
         match self.decide(std::slice::from_ref(call)).await.pop() {
             Some(Decision::Ask(question)) => self.asked(call, &question).await,
             Some(Decision::Allow(grant)) => self.allowed(vec![Allowed { call, grant }]).await,
@@ -109,7 +111,7 @@ impl Run {
     }
 
     async fn asked(&mut self, call: &Call, question: &Question) -> Result<(), Stopped> {
-        match self.ask_person(call, question).await? {
+        match self.request_approval(call, question).await? {
             Some(verdict) => self.answered(call, &verdict).await,
             None => Ok(()),
         }
@@ -137,7 +139,7 @@ impl Run {
     /// Runs calls that may; what their scope lacks is added to it first.
     async fn allowed(&mut self, calls: Vec<Allowed<'_>>) -> Result<(), Stopped> {
         if let [Allowed { call, grant: Grant { lease: Some(rule), .. } }] = calls.as_slice() {
-            let extended = self.setup.rules.kin.extend(rule.clone()).await;
+            let extended = self.setup.rules.relations.extend(rule.clone()).await;
             if let Err(refusal) = extended {
                 return self.refuse(call, format!("denied: {}", refusal.message)).await;
             }
@@ -150,8 +152,8 @@ impl Run {
         tools::Context {
             scope: (self.setup.scope)(),
             others: (self.setup.others)(),
-            read: self.mind.state.files.clone(),
-            tasks: self.mind.tasks.clone(),
+            read: self.session_state.state.files.clone(),
+            tasks: self.session_state.tasks.clone(),
             ..self.setup.tools.clone()
         }
     }
@@ -176,7 +178,7 @@ impl Run {
         let mut running: FuturesUnordered<_> = calls
             .map(|(allowed, ctx)| one(&tools, allowed.call, ctx, &cancel, live.clone()))
             .collect();
-        let mut halt = self.ports.halt.clone();
+        let mut interrupt = self.ports.interrupt.clone();
         loop {
             tokio::select! {
                 biased;
@@ -187,14 +189,14 @@ impl Run {
                     Some((call, done)) => self.concluded(call, done).await?,
                     None => return Ok(()),
                 },
-                () = halted(&mut halt), if !cancel.is_cancelled() => cancel.cancel(),
+                () = interrupted(&mut interrupt), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }
     }
 
     async fn concluded(&mut self, call: &Call, done: Done) -> Result<(), Stopped> {
         if let Some(tasks) = done.tasks {
-            self.mind.tasks = tasks;
+            self.session_state.tasks = tasks;
         }
         let output = done.output;
         let bytes = output.content.as_ref().map_or(0, String::len);
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_simply_pass_goes_alone() {
+    fn a_call_that_needs_a_decision_runs_alone() {
         let allow = || planned("Read", Decision::Allow(Grant::default()));
         let deny = || planned("Read", Decision::Deny("no".into()));
         let set = ToolSet::default();

@@ -5,7 +5,9 @@ use crate::llm::{Delta, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::Kept;
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin};
 use crate::run::usage::merged;
-use crate::run::{Accepted, End, Run, Stopped, answer, context, halted, prompt, session_state};
+use crate::run::{
+    Accepted, End, Run, Stopped, answer, context, interrupted, prompt, session_state,
+};
 use futures_util::StreamExt as _;
 
 impl Run {
@@ -15,17 +17,17 @@ impl Run {
         let Some((model, _)) = &self.setup.model else { return Ok(()) };
         #[allow(clippy::cast_precision_loss)]
         let full = self.tokens() as f64 >= model.window as f64 * self.setup.limits.compact_at;
-        if model.window == 0 || !full || self.mind.compacted {
+        if model.window == 0 || !full || self.session_state.compacted {
             return Ok(());
         }
         match self.compact().await {
             Ok(()) => Ok(()),
-            Err(Stopped::Halted) => Err(Stopped::Halted),
+            Err(Stopped::Interrupted) => Err(Stopped::Interrupted),
             Err(Stopped::Failed(refusal)) if refusal.code == ErrorCode::Internal => {
                 Err(Stopped::Failed(refusal))
             }
             Err(Stopped::Failed(refusal)) => {
-                self.mind.compacted = true;
+                self.session_state.compacted = true;
                 self.publish(Event::CompactFailed { error: refusal.message }).await;
                 Ok(())
             }
@@ -34,7 +36,7 @@ impl Run {
 
     /// A compaction that was asked for, and nothing else.
     pub(crate) async fn compact_now(&mut self, accepted: Option<Accepted>) -> End {
-        if self.setup.model.is_none() || self.mind.state.history.is_empty() {
+        if self.setup.model.is_none() || self.session_state.state.history.is_empty() {
             let why = if self.setup.model.is_none() {
                 "there is no model to compact with"
             } else {
@@ -47,7 +49,7 @@ impl Run {
         answer(accepted, None);
         match self.compact().await {
             Ok(()) => {}
-            Err(Stopped::Halted) => {
+            Err(Stopped::Interrupted) => {
                 self.publish(Event::CompactFailed { error: "cancelled".into() }).await;
             }
             Err(Stopped::Failed(refusal)) => {
@@ -66,20 +68,21 @@ impl Run {
         let summary = self.handover().await?;
         let mut history =
             vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", prompt::COMPACTED)))];
-        history.extend(self.mind.tasks.snapshot().into_iter().map(kept));
-        let tail = tail(&self.mind.state.history, self.setup.limits.keep_tokens);
+        history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
+        let tail = tail(&self.session_state.state.history, self.setup.limits.keep_tokens);
         history.extend_from_slice(tail);
-        let (turn_count, cost) = (self.mind.state.turn_count, self.mind.state.cost);
+        let (turn_count, cost) =
+            (self.session_state.state.turn_count, self.session_state.state.cost);
         let start = session_state::Start {
-            system: self.mind.system.clone(),
+            system: self.session_state.system.clone(),
             history,
             compacted_from: Some(SegmentOrigin {
-                segment_id: self.mind.segment,
+                segment_id: self.session_state.segment,
                 at_turn_index: turn_count,
             }),
             under_way: self.trigger,
         };
-        let session = self.mind.state.session_id;
+        let session = self.session_state.state.session_id;
         if let Some(cost) = cost {
             self.setup.identity[session_state::COST] = cost.into();
         }
@@ -89,13 +92,13 @@ impl Run {
             .map_err(Stopped::Failed)?;
         next.compacted = true;
         // A row may be handed over once more after its entry fell behind the compaction.
-        next.state.taken.clone_from(&self.mind.state.taken);
+        next.state.taken.clone_from(&self.session_state.state.taken);
         crate::crash_point!("compact-switched");
-        std::mem::replace(&mut self.mind, next).close().await;
+        std::mem::replace(&mut self.session_state, next).close().await;
         crate::crash_point!("compact-closed");
         // The count goes on where it was, also for who reads only the new segment.
         self.commit(vec![Entry::new(Fact::TurnEnd { turn_count })]).await?;
-        self.publish(Event::CompactDone { new_segment_id: self.mind.segment }).await;
+        self.publish(Event::CompactDone { new_segment_id: self.session_state.segment }).await;
         self.publish_context().await;
         Ok(())
     }
@@ -105,27 +108,28 @@ impl Run {
         let Some((_, provider)) = self.setup.model.clone() else {
             return Err(failed("there is no model to compact with"));
         };
-        let mut input = context::input(&self.mind.state.history, self.setup.limits.pruning);
+        let mut input =
+            context::input(&self.session_state.state.history, self.setup.limits.pruning);
         let item = Item::message(Role::User, prompt::COMPACTION);
         input.push(Input { item, origin: None, native: None });
         let request = Request {
-            system: self.mind.system.clone(),
+            system: self.session_state.system.clone(),
             input,
             tools: Vec::new(),
-            config: self.mind.state.config.clone(),
-            cache_key: self.mind.segment.to_string(),
+            config: self.session_state.state.config.clone(),
+            cache_key: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
         };
-        let asked = self.mind.state.history.len() as u64;
-        let (mut halt, mut usage) = (self.ports.halt.clone(), Usage::default());
+        let asked = self.session_state.state.history.len() as u64;
+        let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let text = tokio::select! {
             biased;
-            () = halted(&mut halt) => None,
+            () = interrupted(&mut interrupt) => None,
             text = collect(&provider, &request, &mut usage) => Some(text),
         };
         self.commit_usage(usage, asked).await?;
         match text {
-            None => Err(Stopped::Halted),
+            None => Err(Stopped::Interrupted),
             Some(Ok(text)) if text.trim().is_empty() => Err(failed("the model gave no summary")),
             Some(Ok(text)) => Ok(text),
             Some(Err(failure)) => Err(failed(&failure.to_string())),

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_measured_is_not_estimated_again() {
+    fn a_measured_token_count_is_not_estimated_again() {
         let history = [say(Role::User, &"a".repeat(4000)), say(Role::Assistant, &"b".repeat(40))];
         assert_eq!(tokens("", &history, Some((1, 100))), 110);
         assert_eq!(tokens("abcd", &history, None), 1 + 1000 + 10);

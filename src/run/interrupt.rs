@@ -31,18 +31,18 @@ impl Interrupt {
 impl Run {
     /// The run was interrupted. A person's input of which nothing had come is taken back when a
     /// person did it; every other one is kept.
-    pub(super) async fn halted(&mut self) -> End {
+    pub(super) async fn interrupted(&mut self) -> End {
         crate::crash_point!("halt-received");
-        let halt = *self.ports.halt.borrow();
-        let cancel = halt == Interrupt::Cancel;
+        let interrupt = *self.ports.interrupt.borrow();
+        let cancel = interrupt == Interrupt::Cancel;
         let first = self.first.take();
-        if let Some((from, input)) = first.filter(|_| halt.is_a_persons() && !self.acted) {
+        if let Some((from, input)) = first.filter(|_| interrupt.is_a_persons() && !self.acted) {
             return self.roll_back(from, input).await;
         }
         let outcome = if cancel { RunOutcome::Cancelled } else { RunOutcome::Paused };
         let entry = match self.commit_end(outcome).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
-            Err(Stopped::Halted) => None,
+            Err(Stopped::Interrupted) => None,
             Ok(entry) => entry,
         };
         crate::crash_point!("halt-committed");
@@ -60,14 +60,14 @@ impl Run {
             return self.failed(refusal).await;
         }
         crate::crash_point!("halt-committed");
-        self.mind.state.interrupted = false;
+        self.session_state.state.interrupted = false;
         self.publish(Event::RunEnd { result: RunResult::RolledBack, entry: id }).await;
         End::RolledBack
     }
 }
 
 /// Resolves when the run is to halt, or when nobody owns it any more.
-pub(crate) async fn halted(halt: &mut watch::Receiver<Interrupt>) {
+pub(crate) async fn interrupted(interrupt: &mut watch::Receiver<Interrupt>) {
     // The value is read anew by who acts on it; an error means that the actor is gone.
-    let _ = halt.wait_for(|halt| *halt != Interrupt::Go).await;
+    let _ = interrupt.wait_for(|interrupt| *interrupt != Interrupt::Go).await;
 }

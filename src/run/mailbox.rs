@@ -7,61 +7,61 @@ use crate::trace::OrLog as _;
 
 impl Run {
     /// A run that mail wakes says so by its trigger; the mail itself is drained by the first turn.
-    pub(super) async fn commit_invoke_for_mail(&mut self) -> Result<(), Stopped> {
+    pub(super) async fn commit_invoke_for_mailbox(&mut self) -> Result<(), Stopped> {
         let waiting = self.waiting().await?;
-        let child = waiting.first().is_some_and(|mail| mail.kind == MailboxKind::PodEvent);
+        let child = waiting.first().is_some_and(|mailbox| mailbox.kind == MailboxKind::PodEvent);
         let trigger = if child { Trigger::PodEvent } else { Trigger::Notify };
         self.trigger = Some(trigger);
         self.commit(vec![Entry::new(Fact::Invoke { trigger })]).await?;
-        for mail in waiting.into_iter().filter(|mail| mail.kind != MailboxKind::Input) {
-            self.take(mail).await?;
+        for mailbox in waiting.into_iter().filter(|mailbox| mailbox.kind != MailboxKind::Input) {
+            self.take(mailbox).await?;
         }
         Ok(())
     }
 
     async fn waiting(&self) -> Result<Vec<MailboxMessage>, Stopped> {
-        let mail = self.setup.store.mail(&self.setup.pod).await;
-        mail.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))
+        let mailbox = self.setup.store.messages(&self.setup.pod).await;
+        mailbox.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))
     }
 
     /// Takes what arrived meanwhile into the history; whether there was anything.
-    pub(super) async fn drain_mail(&mut self) -> Result<bool, Stopped> {
+    pub(super) async fn drain_mailbox(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
-        while let Ok(mail) = self.ports.mail.try_recv() {
-            any |= self.take(mail).await?;
+        while let Ok(mailbox) = self.ports.mailbox.try_recv() {
+            any |= self.take(mailbox).await?;
         }
         Ok(any)
     }
 
     /// One row becomes one entry that carries the row's id; then the row is marked.
-    async fn take(&mut self, mail: MailboxMessage) -> Result<bool, Stopped> {
-        if self.has_taken(&mail.id) {
-            self.taken(Some(mail.id)).await;
+    async fn take(&mut self, mailbox: MailboxMessage) -> Result<bool, Stopped> {
+        if self.has_taken(&mailbox.id) {
+            self.taken(Some(mailbox.id)).await;
             return Ok(false);
         }
-        let taken = Some(mail.id.clone());
-        let fact = match mail.kind {
+        let taken = Some(mailbox.id.clone());
+        let fact = match mailbox.kind {
             MailboxKind::Input => {
-                let Some(input) = Input::read(mail.payload) else { return Ok(false) };
+                let Some(input) = Input::read(mailbox.payload) else { return Ok(false) };
                 Fact::UserInput { segments: input.segments, taken, from: input.from }
             }
             MailboxKind::Notify => {
-                let message = mail.payload["message"].as_str().unwrap_or_default().to_owned();
+                let message = mailbox.payload["message"].as_str().unwrap_or_default().to_owned();
                 let body = prompt::notification(&message);
                 Fact::SystemItem { item: SystemItem::Notification { message, body }, taken }
             }
             MailboxKind::PodEvent => {
-                let Ok(event) = serde_json::from_value::<PodEvent>(mail.payload) else {
+                let Ok(event) = serde_json::from_value::<PodEvent>(mailbox.payload) else {
                     return Ok(false);
                 };
-                let body = prompt::news_of_pod(&event);
+                let body = prompt::child_event_text(&event);
                 Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
             }
         };
         crate::crash_point!("mail-received");
         self.commit(vec![Entry::new(fact)]).await?;
         crate::crash_point!("mail-taken");
-        self.taken(Some(mail.id)).await;
+        self.taken(Some(mailbox.id)).await;
         crate::crash_point!("mail-marked");
         // It is told once: a turn that took it is not taken back any more.
         self.acted = true;
@@ -70,7 +70,7 @@ impl Run {
 
     /// Whether the log holds this row already.
     pub(super) fn has_taken(&self, id: &str) -> bool {
-        self.mind.state.taken.contains(id)
+        self.session_state.state.taken.contains(id)
     }
 
     /// Marks a row as delivered. The log holds its id already, so a failure here only means that
@@ -79,7 +79,7 @@ impl Run {
         if let Some(id) = id {
             self.setup
                 .store
-                .take_mail(&self.setup.pod, vec![id])
+                .take_message(&self.setup.pod, vec![id])
                 .await
                 .or_log("mark mailbox messages as taken");
         }

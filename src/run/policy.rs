@@ -21,14 +21,14 @@ const MAX_ACTION: usize = 16 * 1024;
 #[derive(Clone)]
 pub struct Policy {
     pub rules: Arc<Rules>,
-    pub kin: Arc<dyn FamilyView>,
+    pub relations: Arc<dyn FamilyView>,
     pub walls: Walls,
 }
 
 /// Whether commands are kept inside the scope here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walls {
-    Stand,
+    Hold,
     /// Every command is asked about.
     Missing,
 }
@@ -100,7 +100,7 @@ impl Run {
     async fn answers(&self) -> Vec<(Pattern, Action)> {
         // Without them more is asked, and nothing is let pass.
         let stored = self.setup.store.policy().await.unwrap_or_default();
-        in_force(&self.setup.pod, &self.setup.rules.kin.lineage(), stored)
+        in_force(&self.setup.pod, &self.setup.rules.relations.lineage(), stored)
             .into_iter()
             .map(|rule| (rule.pattern, rule.action))
             .collect()
@@ -141,10 +141,10 @@ pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> 
 }
 
 /// The call that a question is about, as policy sees it.
-pub fn subject_of(ask: &ApprovalRequest) -> Subject {
-    let word = |need: Need| ask.needs().any(|word| word == need.word()).then(|| need.word());
+pub fn subject_of(approval: &ApprovalRequest) -> Subject {
+    let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
     let needs = Need::ALL.into_iter().filter_map(word).collect();
-    Subject { tool: ask.tool.clone(), needs, texts: vec![ask.action.clone()] }
+    Subject { tool: approval.tool.clone(), needs, texts: vec![approval.action.clone()] }
 }
 
 fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
@@ -158,7 +158,8 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
     let mut texts: Vec<String> = telling(&call.name).iter().filter_map(|key| text(key)).collect();
     texts.extend(touch.as_ref().map(|touch| touch.path.display().to_string()));
     let lease = touch.and_then(|touch| touch.lacks);
-    let peer = call.name == "RestorePod" && text("name").is_some_and(|n| policy.kin.is_peer(&n));
+    let peer =
+        call.name == "RestorePod" && text("name").is_some_and(|n| policy.relations.is_peer(&n));
     let because = because(call, &needs, lease.as_ref(), policy)
         .or_else(|| peer.then(|| "a peer, not a pod of its own".into()));
     let words = needs.iter().map(|need| need.word()).collect();
@@ -229,15 +230,15 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
     match rules.said(&claim.subject, answers) {
         Said::Allow => Decision::Allow(claim.grant),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
-        Said::Ask(rule) => ask(format!("{rule} asks"), claim),
+        Said::Ask(rule) => approval(format!("{rule} asks"), claim),
         Said::Nothing(default) => {
             // What is about nothing but the Pod itself needs no policy.
             let default = default.filter(|_| !claim.subject.texts.is_empty());
             let stands = || format!("`[permissions] default` in {}", rules.user_file);
             match (default, claim.because.clone()) {
                 (Some(Action::Deny), _) => denied(&format!("{} denies {tool}", stands())),
-                (Some(Action::Ask) | None, Some(because)) => ask(because, claim),
-                (Some(Action::Ask), None) => ask(format!("{} asks", stands()), claim),
+                (Some(Action::Ask) | None, Some(because)) => approval(because, claim),
+                (Some(Action::Ask), None) => approval(format!("{} asks", stands()), claim),
                 (Some(Action::Allow), _) | (None, None) => Decision::Allow(claim.grant),
             }
         }
@@ -248,7 +249,7 @@ fn denied(why: &str) -> Decision {
     Decision::Deny(format!("denied by policy: {why}"))
 }
 
-fn ask(because: String, claim: Claim) -> Decision {
+fn approval(because: String, claim: Claim) -> Decision {
     let Claim { subject, grant, because: own, reason } = claim;
     let because = match own {
         Some(own) if own != because => format!("{because}; {own}"),
@@ -287,7 +288,7 @@ mod tests {
     }
 
     fn policy(walls: Walls) -> Policy {
-        Policy { rules: Arc::default(), kin: Arc::new(Alone), walls }
+        Policy { rules: Arc::default(), relations: Arc::new(Alone), walls }
     }
 
     fn of(name: &str, arguments: &str, touch: Option<Touch>, walls: Walls) -> Decision {
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_only_what_leaves_the_scope_or_is_somebody_elses_is_asked_about() {
+    fn without_rules_only_actions_outside_the_scope_need_an_approval() {
         let inside = || Some(Touch { path: "/w/x".into(), ..Touch::default() });
         let network = r#"{"command":"cargo fetch","needs":["network"],"reason":"crates"}"#;
         let table = [
@@ -366,7 +367,7 @@ mod tests {
             ("NoSuchTool", "not json", None, "allow"),
         ];
         for (tool, arguments, touch, expected) in table {
-            assert_eq!(word(&of(tool, arguments, touch, Walls::Stand)), expected, "{tool}");
+            assert_eq!(word(&of(tool, arguments, touch, Walls::Hold)), expected, "{tool}");
         }
     }
 
@@ -415,17 +416,17 @@ mod tests {
         ];
         for (tool, pattern, arguments) in evading {
             let call = Call { id: "c".into(), name: tool.into(), arguments: arguments.into() };
-            let claim = claim(&call, None, &policy(Walls::Stand));
+            let claim = claim(&call, None, &policy(Walls::Hold));
             let decided = judge(&deny(tool, pattern), &[], claim);
             assert!(matches!(decided, Decision::Deny(_)), "{tool} {arguments}: {decided:?}");
         }
     }
 
     #[test]
-    fn what_is_asked_about_is_asked_about_whole_or_refused() {
+    fn an_approval_request_shows_the_whole_action_or_the_call_is_refused() {
         let bash = |command: &str| {
             let arguments = serde_json::json!({ "command": command, "needs": ["network"] });
-            of("Bash", &arguments.to_string(), None, Walls::Stand)
+            of("Bash", &arguments.to_string(), None, Walls::Hold)
         };
         let longest = "x".repeat(MAX_ACTION);
         let Decision::Ask(question) = bash(&longest) else { panic!("it is asked about") };
@@ -435,11 +436,11 @@ mod tests {
         };
         assert!(why.ends_with("17 KiB at a glance; put it into a script file and run that"));
         let plain = serde_json::json!({ "command": format!("{longest}; rm x") }).to_string();
-        assert_eq!(word(&of("Bash", &plain, None, Walls::Stand)), "allow");
+        assert_eq!(word(&of("Bash", &plain, None, Walls::Hold)), "allow");
     }
 
     #[test]
-    fn what_a_rule_allows_gets_what_it_needs() {
+    fn a_call_that_a_rule_allows_gets_its_needs() {
         let rule = FileRule { tool: "*".into(), pattern: "*".into(), action: Action::Allow };
         let user = Permissions { default: None, rule: vec![rule] };
         let rules = Rules { user, ..Rules::default() };
@@ -448,7 +449,7 @@ mod tests {
             name: "Bash".into(),
             arguments: r#"{"command":"x","needs":["network"]}"#.into(),
         };
-        let claim = claim(&call, None, &policy(Walls::Stand));
+        let claim = claim(&call, None, &policy(Walls::Hold));
         let grant = Grant { needs: vec![Need::Network], lease: None };
         assert_eq!(judge(&rules, &[], claim), Decision::Allow(grant));
     }
@@ -459,7 +460,7 @@ mod tests {
             let user = Permissions { default: Some(action), rule: vec![] };
             let rules = Rules { user, user_file: "config.toml".into(), ..Rules::default() };
             let call = Call { id: "c".into(), name: tool.into(), arguments: arguments.into() };
-            judge(&rules, &[], claim(&call, None, &policy(Walls::Stand)))
+            judge(&rules, &[], claim(&call, None, &policy(Walls::Hold)))
         };
         let ls = r#"{"command":"ls"}"#;
         let asked = "`[permissions] default` in config.toml asks [Bash:ls]";

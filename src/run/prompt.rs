@@ -40,7 +40,7 @@ pub fn notification(message: &str) -> String {
 }
 
 /// News of a child as a model reads it: a hint that something happened, never the result itself.
-pub fn news_of_pod(event: &PodEvent) -> String {
+pub fn child_event_text(event: &PodEvent) -> String {
     let look = match event {
         PodEvent::TurnEnded { .. } => {
             "That is a hint, not a result: ReadPodOutput shows what it said and how it stands. Read \
@@ -70,7 +70,7 @@ pub struct Facts<'a> {
 /// The system prompt of a new segment, and sentences about instruction files that are not in it as
 /// they are. Blocking.
 pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
-    let (instructions, complaints) = instructions(facts);
+    let (instructions, diagnostics) = instructions(facts);
     let today = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
     let text = SYSTEM
         .replace("{work}", facts.instruction.unwrap_or(WORK))
@@ -80,28 +80,28 @@ pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
         .replace("{scope}", &facts.reads.summary())
         .replace("{date}", &today)
         .replace("{instructions}", &instructions);
-    (text, complaints)
+    (text, diagnostics)
 }
 
 /// The instruction files from the workspace down to the working directory, each with its path.
 fn instructions(facts: &Facts<'_>) -> (String, Vec<String>) {
     let files = WorkspaceFiles::for_scope(facts.workspace, facts.reads, facts.secrets);
-    let (mut text, mut complaints) = (String::new(), Vec::new());
+    let (mut text, mut diagnostics) = (String::new(), Vec::new());
     for dir in between(facts.workspace, facts.cwd) {
         for path in INSTRUCTIONS.map(|name| dir.join(name)) {
             match files.read(&path, Limit::head(MAX_INSTRUCTIONS)) {
                 Ok(found) => {
-                    complaints.extend(cut_off(&path, &found));
+                    diagnostics.extend(cut_off(&path, &found));
                     let body = String::from_utf8_lossy(&found.bytes);
                     text.push_str(&format!("\n# Instructions from {}\n\n{body}\n", path.display()));
                     break;
                 }
                 Err(FileError::Missing(_)) => {}
-                Err(error) => complaints.push(format!("instructions are not read: {error}")),
+                Err(error) => diagnostics.push(format!("instructions are not read: {error}")),
             }
         }
     }
-    (text, complaints)
+    (text, diagnostics)
 }
 
 /// That a file is longer than what the model gets of it.
@@ -129,16 +129,16 @@ mod tests {
     use crate::scope::{Permission, Rule};
 
     #[test]
-    fn every_news_of_a_child_names_it_and_says_where_to_look() {
+    fn every_child_event_names_its_pod_and_says_where_to_look() {
         let pod_name = || "kid".to_owned();
         let errored = PodEvent::Errored { pod_name: pod_name(), message: "no key".into() };
-        assert!(news_of_pod(&errored).contains("no key"));
+        assert!(child_event_text(&errored).contains("no key"));
         for event in [
             PodEvent::TurnEnded { pod_name: pod_name() },
             PodEvent::ShutDown { pod_name: pod_name() },
             errored,
         ] {
-            let text = news_of_pod(&event);
+            let text = child_event_text(&event);
             assert!(text.starts_with("[Notification]\npod `kid` "), "{text}");
             assert!(text.contains("ReadPodOutput"), "{text}");
         }
@@ -160,8 +160,8 @@ mod tests {
             secrets: &[],
             instruction: None,
         };
-        let (text, complaints) = system(&facts);
-        assert!(complaints.is_empty());
+        let (text, diagnostics) = system(&facts);
+        assert!(diagnostics.is_empty());
         assert!(text.find("top rule").unwrap() < text.find("inner rule").unwrap(), "{text}");
         assert!(!text.contains("not read"));
         assert!(text.contains("alice") && !text.contains("{cwd}"));

@@ -66,7 +66,7 @@ async fn reopen(
     let _ = out.send(RunEvent::Rotated { segment, end }).await;
     // Rows whose id the log holds were delivered; the mark was lost with the last host. Where this
     // fails, it is done when the log is opened next.
-    let settled = setup.store.settle_mail(&setup.pod, state.taken.clone()).await;
+    let settled = setup.store.delete_taken_messages(&setup.pod, state.taken.clone()).await;
     settled.or_log("mark mailbox messages as taken");
     let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
     let system = state.system_prompt.clone().unwrap_or_default();
@@ -83,11 +83,11 @@ async fn reopen(
 async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionState, Refusal> {
     let own = setup.clone();
     let prompt = tokio::task::spawn_blocking(move || system_prompt(&own)).await;
-    let (system, complaints) = prompt.map_err(|error| {
+    let (system, diagnostics) = prompt.map_err(|error| {
         Refusal::internal(format!("the system prompt could not be made: {error}"))
     })?;
-    for complaint in complaints {
-        let event = crate::run::attach::alert(AlertSource::AgentsMd, complaint);
+    for diagnostic in diagnostics {
+        let event = crate::run::attach::alert(AlertSource::AgentsMd, diagnostic);
         let _ = out.send(RunEvent::Event(event)).await;
     }
     let start = Start { system, history: Vec::new(), compacted_from: None, under_way: None };

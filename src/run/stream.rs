@@ -5,7 +5,7 @@ use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::usage::merged;
-use crate::run::{Run, Stopped, context, halted, prompt};
+use crate::run::{Run, Stopped, context, interrupted, prompt};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const MAX_CONTINUATIONS: u32 = 3;
 /// What came of one request.
 enum Reply {
     Done(Vec<Call>),
-    Halted,
+    Interrupted,
     /// `shown`: something of the answer had arrived.
     Broken {
         failure: Failure,
@@ -41,17 +41,17 @@ struct Answer {
 
 impl Run {
     /// Asks the model once and commits what it says; the tool calls it wants.
-    pub(crate) async fn ask(&mut self) -> Result<Vec<Call>, Stopped> {
-        let llm_call = self.mind.state.turn_count;
+    pub(crate) async fn request_reply(&mut self) -> Result<Vec<Call>, Stopped> {
+        let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
         let (started, mut failed, mut continued) = (Instant::now(), 0, 0);
         loop {
             match self.request().await? {
                 Reply::Done(calls) => {
-                    self.mind.compacted = false;
+                    self.session_state.compacted = false;
                     return Ok(calls);
                 }
-                Reply::Halted => return Err(Stopped::Halted),
+                Reply::Interrupted => return Err(Stopped::Interrupted),
                 Reply::Broken { failure, shown: true } if failure.retryable() => {
                     continued += 1;
                     if continued > MAX_CONTINUATIONS {
@@ -114,20 +114,20 @@ impl Run {
             error: failure.to_string(),
         })
         .await;
-        let mut halt = self.ports.halt.clone();
+        let mut interrupt = self.ports.interrupt.clone();
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
-            () = halted(&mut halt) => Err(Stopped::Halted),
+            () = interrupted(&mut interrupt) => Err(Stopped::Interrupted),
         }
     }
 
     async fn request(&mut self) -> Result<Reply, Stopped> {
         self.publish_context().await;
         self.offered = self.setup.tool_set.borrow().clone();
-        let mut halt = self.ports.halt.clone();
+        let mut interrupt = self.ports.interrupt.clone();
         let opened = tokio::select! {
             biased;
-            () = halted(&mut halt) => return Ok(Reply::Halted),
+            () = interrupted(&mut interrupt) => return Ok(Reply::Interrupted),
             opened = self.open() => opened,
         };
         let mut deltas = match opened {
@@ -135,14 +135,14 @@ impl Run {
             Err(failure) => return Ok(Reply::Broken { failure, shown: false }),
         };
         self.doing("thinking").await;
-        let asked = self.mind.state.history.len() as u64;
+        let asked = self.session_state.state.history.len() as u64;
         let mut answer = Answer::default();
         let failure = loop {
             let delta = tokio::select! {
                 biased;
-                () = halted(&mut halt) => {
+                () = interrupted(&mut interrupt) => {
                     self.keep_partial(answer, asked).await?;
-                    return Ok(Reply::Halted);
+                    return Ok(Reply::Interrupted);
                 }
                 delta = deltas.next() => delta,
             };
@@ -161,11 +161,11 @@ impl Run {
     async fn open(&self) -> Result<Deltas, Failure> {
         let Some((_, provider)) = &self.setup.model else { return Ok(without_a_model()) };
         let request = Request {
-            system: self.mind.system.clone(),
-            input: context::input(&self.mind.state.history, self.setup.limits.pruning),
+            system: self.session_state.system.clone(),
+            input: context::input(&self.session_state.state.history, self.setup.limits.pruning),
             tools: self.offered.specs(),
-            config: self.mind.state.config.clone(),
-            cache_key: self.mind.segment.to_string(),
+            config: self.session_state.state.config.clone(),
+            cache_key: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
         };
         provider.open(&request).await
@@ -176,13 +176,13 @@ impl Run {
         self.acted |= answer.shown;
         match delta {
             Delta::Text(text) => {
-                self.mind.journal.stream(Partial::Text, &text);
+                self.session_state.journal.stream(Partial::Text, &text);
                 answer.text.push_str(&text);
                 self.publish(Event::TextDelta { text }).await;
             }
             Delta::ThinkingStart => self.publish(Event::ThinkingStart).await,
             Delta::Thinking(text) => {
-                self.mind.journal.stream(Partial::Thinking, &text);
+                self.session_state.journal.stream(Partial::Thinking, &text);
                 answer.thinking.push_str(&text);
                 self.publish(Event::ThinkingDelta { text }).await;
             }
@@ -220,7 +220,7 @@ impl Run {
         answer.said |= matches!(item, Item::Message { .. });
         let entry = self.said(item, native, false);
         self.commit(vec![entry]).await?;
-        self.mind.journal.stream_done();
+        self.session_state.journal.stream_done();
         crate::crash_point!("block-committed");
         if let Some(event) = done {
             self.publish(event).await;
@@ -258,13 +258,13 @@ impl Run {
         if !entries.is_empty() {
             self.commit(entries).await?;
         }
-        self.mind.journal.stream_done();
+        self.session_state.journal.stream_done();
         crate::crash_point!("reply-committed");
         for event in events {
             self.publish(event).await;
         }
         self.publish_usage(answer.usage).await;
-        let llm_call = self.mind.state.turn_count;
+        let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallEnd { llm_call }).await;
         self.publish_context().await;
         Ok(Reply::Done(calls))
@@ -296,7 +296,7 @@ impl Run {
         if !entries.is_empty() {
             self.commit(entries).await?;
         }
-        self.mind.journal.stream_done();
+        self.session_state.journal.stream_done();
         self.publish_context().await;
         Ok(())
     }

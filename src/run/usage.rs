@@ -36,7 +36,8 @@ impl Run {
 
     /// Says how full the context window is, and what the Pod cost so far.
     pub(super) async fn publish_context(&self) {
-        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.mind.state.cost }).await;
+        self.send(RunEvent::Context { tokens: self.tokens(), cost: self.session_state.state.cost })
+            .await;
     }
 }
 

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_opens_that_and_nothing_more() {
+    fn a_need_opens_only_what_it_names() {
         use Level::{Hidden, Read, Write};
         let git = cage(&workspace(), &[Need::Git]);
         levels(&git, &[("/ws/.git/hooks/x", Write), ("/h/documents", Hidden)]);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_pod_writes_is_only_read_save_where_one_was_granted_a_part() {
+    fn a_path_that_another_pod_writes_is_read_only_except_a_granted_part() {
         let scope = Scope::new(vec![Rule::new("/parent/mine", Permission::Write)]);
         let expected = [
             ("/h/documents", Level::Write),

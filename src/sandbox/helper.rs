@@ -38,7 +38,7 @@ const STUCK: Duration = Duration::from_secs(5);
 const NAMED: usize = 20;
 
 /// What happens around the helper.
-enum News {
+enum HelperEvent {
     /// A child ended: the command itself or an adopted one.
     Reaped(i32, WaitStatus),
     /// No descendant is left.
@@ -59,9 +59,9 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let told = tell(&keeper.keep());
+    let sent = tell(&keeper.keep());
     keeper.outlast();
-    if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if sent.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn tell(report: &Report) -> io::Result<()> {
@@ -93,7 +93,7 @@ fn start() -> Result<Keeper, String> {
         None => (spawn(&order)?, None),
         Some(cage) => spawn_caged(order, cage, temp.as_ref().map(TempDir::path))?,
     };
-    let (tell, news) = channel();
+    let (tell, events) = channel();
     let reaper = tell.clone();
     std::thread::spawn(move || reap(&reaper));
     std::thread::spawn(move || listen(&tell));
@@ -107,7 +107,7 @@ fn start() -> Result<Keeper, String> {
         ordered: false,
         alone: false,
         names,
-        news,
+        events,
     })
 }
 
@@ -210,26 +210,26 @@ fn sentence(error: io::Error) -> String {
 
 /// Waits for every child there will ever be. As orphans become children of a subreaper, having no
 /// child means having no descendant.
-fn reap(tell: &Sender<News>) {
+fn reap(tell: &Sender<HelperEvent>) {
     loop {
-        let news = match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) => News::Reaped(pid.as_raw_nonzero().get(), status),
+        let events = match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => HelperEvent::Reaped(pid.as_raw_nonzero().get(), status),
             Ok(None) | Err(Errno::INTR) => continue,
-            Err(_) => News::Alone,
+            Err(_) => HelperEvent::Alone,
         };
-        let last = matches!(news, News::Alone);
-        if tell.send(news).is_err() || last {
+        let last = matches!(events, HelperEvent::Alone);
+        if tell.send(events).is_err() || last {
             return;
         }
     }
 }
 
 /// Reads until the host closes the pipe, on purpose or by dying.
-fn listen(tell: &Sender<News>) {
+fn listen(tell: &Sender<HelperEvent>) {
     let mut rest = [0; 64];
     while matches!(io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
     // The keeper is gone only when the helper ends.
-    let _ = tell.send(News::Ordered);
+    let _ = tell.send(HelperEvent::Ordered);
 }
 
 /// A running command and what is known of it.
@@ -245,7 +245,7 @@ struct Keeper {
     alone: bool,
     /// What had to be ended.
     names: BTreeMap<Process, String>,
-    news: Receiver<News>,
+    events: Receiver<HelperEvent>,
 }
 
 impl Keeper {
@@ -333,15 +333,17 @@ impl Keeper {
     }
 
     fn hear(&mut self, limit: Option<Duration>) {
-        let news = match limit {
-            None => self.news.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(limit) => self.news.recv_timeout(limit),
+        let events = match limit {
+            None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(limit) => self.events.recv_timeout(limit),
         };
-        match news {
-            Ok(News::Reaped(pid, status)) if pid == self.leader => self.status = Some(status),
-            Ok(News::Reaped(..)) | Err(RecvTimeoutError::Timeout) => {}
-            Ok(News::Ordered) => self.ordered = true,
-            Ok(News::Alone) | Err(RecvTimeoutError::Disconnected) => self.alone = true,
+        match events {
+            Ok(HelperEvent::Reaped(pid, status)) if pid == self.leader => {
+                self.status = Some(status)
+            }
+            Ok(HelperEvent::Reaped(..)) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(HelperEvent::Ordered) => self.ordered = true,
+            Ok(HelperEvent::Alone) | Err(RecvTimeoutError::Disconnected) => self.alone = true,
         }
     }
 }

@@ -3,12 +3,12 @@
 
 mod index;
 mod mend;
-mod settle;
+mod recompute;
 mod table;
 
 pub use table::{Changes, LeaseTable, Savepoint};
 
-use crate::scope::lease::settle::Side;
+use crate::scope::lease::recompute::Side;
 use crate::scope::{Permission, Rule, Scope};
 
 /// One Pod as the table knows it.
@@ -161,7 +161,7 @@ impl LeaseTable {
         for key in keys {
             self.enter(key);
         }
-        self.settle(keys);
+        self.recompute(keys);
     }
 
     /// The part of going live that concerns the holder itself.
@@ -204,7 +204,7 @@ impl LeaseTable {
         let mut first: Vec<String> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         first.extend(lenders.filter(|lender| seen.insert(lender.clone())));
-        self.settle(&first);
+        self.recompute(&first);
         returned
     }
 
@@ -234,7 +234,7 @@ impl LeaseTable {
             }
         }
         self.set_holder(key, None);
-        self.settle(&[]);
+        self.recompute(&[]);
     }
 
     /// Lends a rule to another live Pod until that one stops or it is reclaimed.
@@ -248,7 +248,7 @@ impl LeaseTable {
         self.change_capped(to, &rule, |capped| capped.retain(|own| !rule.contains(own)));
         let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
         self.add_lease(Lease { lender, borrower, rule: rule.clone(), kind });
-        self.settle(&[to.to_owned()]);
+        self.recompute(&[to.to_owned()]);
         self.must_hold(to, &rule).inspect_err(|_| self.roll_back(before))
     }
 
@@ -287,7 +287,7 @@ impl LeaseTable {
             let (lender, borrower) = (chain[0].clone(), chain[0].clone());
             let (rule, kind) = (rule.clone(), LeaseKind::Lent);
             self.add_lease(Lease { lender, borrower, rule, kind });
-            self.settle(&chain[..1]);
+            self.recompute(&chain[..1]);
         }
         let mut given = self.must_hold(&chain[from], rule);
         for pair in chain[from..].windows(2) {
@@ -316,7 +316,7 @@ impl LeaseTable {
                 }
             });
         }
-        self.settle(&[owner.to_owned()]);
+        self.recompute(&[owner.to_owned()]);
         back
     }
 

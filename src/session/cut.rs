@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_long_gets_short() {
+    fn every_duration_is_short() {
         let segment_start: Entry = serde_json::from_value(json!({
             "kind": "segment_start", "ts": 1, "session_id": crate::protocol::SessionId::new(),
             "system_prompt": "p".repeat(100_000),

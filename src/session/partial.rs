@@ -104,11 +104,11 @@ async fn writer(mut kept: Kept, mut changes: watch::Receiver<Slot>) {
                 changed = changes.changed() => changed.is_ok(),
             };
         }
-        let (news, closing) = {
+        let (unwritten, closing) = {
             let slot = changes.borrow_and_update();
-            (kept.news(&slot), slot.closing)
+            (kept.take_unwritten(&slot), slot.closing)
         };
-        kept = match crate::disk::commit(move || kept.write(news)).await {
+        kept = match crate::disk::commit(move || kept.write(unwritten)).await {
             Ok(kept) => kept,
             Err(_) => return,
         };
@@ -130,7 +130,7 @@ struct Kept {
     bytes: usize,
 }
 
-struct News {
+struct Unwritten {
     /// The file holds an earlier block.
     stale: bool,
     lines: Vec<u8>,
@@ -152,7 +152,7 @@ impl Kept {
         length.saturating_sub(self.bytes)
     }
 
-    fn news(&mut self, slot: &Slot) -> News {
+    fn take_unwritten(&mut self, slot: &Slot) -> Unwritten {
         let stale = slot.number != self.number;
         if stale {
             (self.number, self.sections, self.bytes) = (slot.number, 0, 0);
@@ -173,30 +173,30 @@ impl Kept {
                 lines.push(b'\n');
             }
         }
-        News { stale, lines }
+        Unwritten { stale, lines }
     }
 
-    fn write(mut self, news: News) -> Self {
-        if !self.failed && self.try_write(&news).is_err() {
+    fn write(mut self, unwritten: Unwritten) -> Self {
+        if !self.failed && self.try_write(&unwritten).is_err() {
             self.failed = true;
         }
         self
     }
 
-    fn try_write(&mut self, news: &News) -> std::io::Result<()> {
-        if news.stale
+    fn try_write(&mut self, unwritten: &Unwritten) -> std::io::Result<()> {
+        if unwritten.stale
             && let Some(file) = &self.file
         {
             file.set_len(0)?;
         }
-        if news.lines.is_empty() {
+        if unwritten.lines.is_empty() {
             return Ok(());
         }
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(create(&self.path)?),
         };
-        file.write_all(&news.lines)
+        file.write_all(&unwritten.lines)
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Replay {
     /// Calls without a result, oldest first: call id and tool name.
     pub open_calls: Vec<(String, String)>,
     /// Questions that nothing in the log answers; see [`Replay::question`].
-    asks: Vec<ApprovalRequest>,
+    approvals: Vec<ApprovalRequest>,
     /// Lines in the segment, damaged ones included.
     pub entries: usize,
     /// Bytes of whole lines.
@@ -89,9 +89,10 @@ impl Replay {
 
     /// The question that an open call waits on: it has not started.
     pub fn question(&self) -> Option<&ApprovalRequest> {
-        let is_open =
-            |ask: &&ApprovalRequest| self.open_calls.iter().any(|(id, _)| *id == ask.call_id);
-        self.asks.last().filter(is_open)
+        let is_open = |approval: &&ApprovalRequest| {
+            self.open_calls.iter().any(|(id, _)| *id == approval.call_id)
+        };
+        self.approvals.last().filter(is_open)
     }
 
     fn line(&mut self, skip: &mut Skip, start: u64, line: &[u8]) {
@@ -167,7 +168,7 @@ impl Replay {
                 if let Item::ToolResult { call_id, .. } = &item {
                     // Nobody is asked about a call that is over, not even where a fork closed its
                     // copy of a call that another Pod still asks about.
-                    self.asks.retain(|ask| ask.call_id != *call_id);
+                    self.approvals.retain(|approval| approval.call_id != *call_id);
                 }
                 self.keep(id, item);
                 let marks = files.into_iter().map(|FileMark { path, hash, .. }| (path, hash));
@@ -217,11 +218,11 @@ impl Replay {
             domain::POD => self.pod = Some(payload),
             domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
             domain::ASKED => {
-                self.asks.extend(serde_json::from_value::<ApprovalRequest>(payload).ok())
+                self.approvals.extend(serde_json::from_value::<ApprovalRequest>(payload).ok())
             }
             domain::ANSWERED => {
                 let id = payload.get("ask").and_then(Value::as_str).unwrap_or_default();
-                self.asks.retain(|ask| ask.id != id);
+                self.approvals.retain(|approval| approval.id != id);
             }
             _ => {}
         }
@@ -279,7 +280,7 @@ fn empty(path: &Path) -> Replay {
         turn_count: 0,
         interrupted: false,
         open_calls: Vec::new(),
-        asks: Vec::new(),
+        approvals: Vec::new(),
         entries: 0,
         end: 0,
         files: BTreeMap::new(),

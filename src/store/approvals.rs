@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 /// A question and, once there is one, its answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StoredAsk {
-    pub ask: ApprovalRequest,
+pub struct StoredApproval {
+    pub approval: ApprovalRequest,
     pub verdict: Option<Verdict>,
 }
 
@@ -19,7 +19,7 @@ pub struct StoredAsk {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
     /// The id of the question.
-    pub ask: String,
+    pub approval: String,
     pub verdict: Verdict,
     /// The rule that the answer makes.
     pub rule: Option<StoredRule>,
@@ -27,26 +27,26 @@ pub struct Decided {
 
 impl Store {
     /// Puts a question down; one that is there already changes nothing.
-    pub async fn add_ask(&self, ask: ApprovalRequest) -> Result<(), StoreError> {
+    pub async fn add_approval(&self, approval: ApprovalRequest) -> Result<(), StoreError> {
         let add = move |db: &Connection| {
             let sql = "INSERT INTO asks (id, pod, ask) VALUES (?1, ?2, ?3)
                 ON CONFLICT (id) DO NOTHING";
-            db.execute(sql, params![ask.id, ask.pod.key(), json(&ask)])?;
+            db.execute(sql, params![approval.id, approval.pod.key(), json(&approval)])?;
             Ok(())
         };
         self.writer.run("write to", add).await
     }
 
     /// Every question, oldest first. One that cannot be read is left out.
-    pub async fn asks(&self) -> Result<Vec<StoredAsk>, StoreError> {
+    pub async fn approvals(&self) -> Result<Vec<StoredApproval>, StoreError> {
         let read = |db: &Connection| {
             let mut statement = db.prepare("SELECT ask, verdict FROM asks ORDER BY id")?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let rows: Vec<(String, Option<String>)> = rows.collect::<Result<_, _>>()?;
-            let stored = |(ask, verdict): (String, Option<String>)| {
-                let ask = serde_json::from_str(&ask).ok()?;
+            let stored = |(approval, verdict): (String, Option<String>)| {
+                let approval = serde_json::from_str(&approval).ok()?;
                 let verdict = verdict.map(|text| serde_json::from_str(&text).ok());
-                Some(StoredAsk { ask, verdict: verdict.flatten() })
+                Some(StoredApproval { approval, verdict: verdict.flatten() })
             };
             Ok(rows.into_iter().filter_map(stored).collect())
         };
@@ -55,20 +55,24 @@ impl Store {
 
     /// Answers a question and writes the rule the answer makes, if any, in one transaction. Returns
     /// whether it waited: the first answer counts.
-    pub async fn answer_ask(&self, decided: Decided) -> Result<bool, StoreError> {
+    pub async fn decide_approval(&self, decided: Decided) -> Result<bool, StoreError> {
         self.writer.run("write to", move |db| answer(db, &decided)).await
     }
 
     /// Takes a question back, unless a person answered it meanwhile. Returns what counts.
-    pub async fn withdraw_ask(&self, id: &str, withdrawn: Verdict) -> Result<Verdict, StoreError> {
-        let decided = Decided { ask: id.to_owned(), verdict: withdrawn, rule: None };
+    pub async fn withdraw_approval(
+        &self,
+        id: &str,
+        withdrawn: Verdict,
+    ) -> Result<Verdict, StoreError> {
+        let decided = Decided { approval: id.to_owned(), verdict: withdrawn, rule: None };
         let withdraw = move |db: &Connection| {
             if answer(db, &decided)? {
                 return Ok(decided.verdict);
             }
             let sql = "SELECT verdict FROM asks WHERE id = ?1";
             let stored: Option<String> =
-                db.query_row(sql, [&decided.ask], |row| row.get(0)).optional()?;
+                db.query_row(sql, [&decided.approval], |row| row.get(0)).optional()?;
             let given = stored.and_then(|text| serde_json::from_str(&text).ok());
             Ok(given.unwrap_or(decided.verdict))
         };
@@ -76,7 +80,7 @@ impl Store {
     }
 
     /// Forgets questions whose answers are in the log, or that nobody asks any more.
-    pub async fn end_asks(&self, ids: Vec<String>) -> Result<(), StoreError> {
+    pub async fn end_approvals(&self, ids: Vec<String>) -> Result<(), StoreError> {
         let end = move |db: &Connection| {
             for id in &ids {
                 db.execute("DELETE FROM asks WHERE id = ?1", [id])?;
@@ -87,17 +91,17 @@ impl Store {
     }
 
     /// The questions of one Pod, oldest first.
-    pub async fn asks_of(&self, pod: &PodName) -> Result<Vec<StoredAsk>, StoreError> {
-        let mut asks = self.asks().await?;
-        asks.retain(|stored| stored.ask.pod.key() == pod.key());
-        Ok(asks)
+    pub async fn approvals_of(&self, pod: &PodName) -> Result<Vec<StoredApproval>, StoreError> {
+        let mut approvals = self.approvals().await?;
+        approvals.retain(|stored| stored.approval.pod.key() == pod.key());
+        Ok(approvals)
     }
 }
 
-/// As [`Store::answer_ask`], within a transaction.
+/// As [`Store::decide_approval`], within a transaction.
 pub fn answer(db: &Connection, decided: &Decided) -> Result<bool, Failure> {
     let sql = "UPDATE asks SET verdict = ?2 WHERE id = ?1 AND verdict IS NULL";
-    let waited = db.execute(sql, params![decided.ask, json(&decided.verdict)])? > 0;
+    let waited = db.execute(sql, params![decided.approval, json(&decided.verdict)])? > 0;
     if let Some(rule) = decided.rule.as_ref().filter(|_| waited) {
         insert_rule(db, rule)?;
     }

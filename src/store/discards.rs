@@ -21,12 +21,12 @@ impl Store {
     }
 
     /// Takes the mark away: the session is somebody's, or its files are gone.
-    pub async fn settle(&self, session: SessionId) -> Result<(), StoreError> {
-        let settle = move |db: &Connection| {
+    pub async fn keep_session(&self, session: SessionId) -> Result<(), StoreError> {
+        let keep_session = move |db: &Connection| {
             db.execute("DELETE FROM discards WHERE session = ?1", [session.to_string()])?;
             Ok(())
         };
-        self.writer.run("write to", settle).await
+        self.writer.run("write to", keep_session).await
     }
 
     /// Every session that is marked. A mark that cannot be read marks nothing.

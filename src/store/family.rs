@@ -28,7 +28,7 @@ pub struct Change {
     /// What is lent, or not any more, and where Pods read only.
     pub leases: Changes,
     /// What parents are told of their children.
-    pub mail: Vec<ChildMail>,
+    pub message: Vec<ChildMessage>,
     /// Pairs that are peers from now on, or not any more.
     pub peers: Vec<(PeerEdge, bool)>,
     /// A session that goes with its files at the next start unless it is settled.
@@ -37,7 +37,7 @@ pub struct Change {
 
 /// A message about a child for its parent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChildMail {
+pub struct ChildMessage {
     pub parent: PodName,
     pub message: MailboxMessage,
     /// The parent knows already; the row keeps it from being told again.
@@ -47,13 +47,13 @@ pub struct ChildMail {
 impl Change {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        let Self { create, wanted, remove, answer, leases, mail, peers, discard } = self;
+        let Self { create, wanted, remove, answer, leases, message, peers, discard } = self;
         create.is_none()
             && wanted.is_empty()
             && remove.is_none()
             && answer.is_none()
             && *leases == Changes::default()
-            && mail.is_empty()
+            && message.is_empty()
             && peers.is_empty()
             && discard.is_none()
     }
@@ -106,7 +106,7 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     {
         return Err(StoreError::NotAsked.into());
     }
-    for ChildMail { parent, message, taken } in &change.mail {
+    for ChildMessage { parent, message, taken } in &change.message {
         if add(db, parent, message)? && *taken {
             end(db, &parent.key(), &message.id)?;
         }

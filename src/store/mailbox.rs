@@ -38,13 +38,17 @@ pub enum MailboxKind {
 impl Store {
     /// Puts mail into a Pod's box; what has been there already, taken or not, changes nothing.
     /// Returns whether it is new.
-    pub async fn add_mail(&self, pod: &PodName, mail: MailboxMessage) -> Result<bool, StoreError> {
+    pub async fn add_message(
+        &self,
+        pod: &PodName,
+        message: MailboxMessage,
+    ) -> Result<bool, StoreError> {
         let pod = pod.clone();
-        self.writer.run("write to", move |db| add(db, &pod, &mail)).await
+        self.writer.run("write to", move |db| add(db, &pod, &message)).await
     }
 
     /// What waits in a Pod's box, in the order it came. MailboxMessage that cannot be read is left out.
-    pub async fn mail(&self, pod: &PodName) -> Result<Vec<MailboxMessage>, StoreError> {
+    pub async fn messages(&self, pod: &PodName) -> Result<Vec<MailboxMessage>, StoreError> {
         let key = pod.key();
         let read = move |db: &Connection| {
             let sql = "SELECT id, kind, payload, created FROM mail
@@ -57,7 +61,7 @@ impl Store {
     }
 
     /// Changes mail that still waits. Returns whether it does.
-    pub async fn edit_mail(
+    pub async fn edit_message(
         &self,
         pod: &PodName,
         id: &str,
@@ -72,7 +76,7 @@ impl Store {
     }
 
     /// Marks mail as taken: its ids are in the log. Ids that are unknown or taken change nothing.
-    pub async fn take_mail(&self, pod: &PodName, ids: Vec<String>) -> Result<(), StoreError> {
+    pub async fn take_message(&self, pod: &PodName, ids: Vec<String>) -> Result<(), StoreError> {
         let key = pod.key();
         let take = move |db: &Connection| {
             for id in &ids {
@@ -84,7 +88,7 @@ impl Store {
     }
 
     /// How many messages wait in a Pod's box.
-    pub async fn waiting_mail(&self, pod: &PodName) -> Result<u64, StoreError> {
+    pub async fn waiting_messages(&self, pod: &PodName) -> Result<u64, StoreError> {
         let key = pod.key();
         let count = move |db: &Connection| {
             let sql = "SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0";
@@ -96,13 +100,13 @@ impl Store {
 
     /// Marks what waits although the log holds its id, and deletes old rows that were taken: of
     /// each Pod the newest [`KEPT_TAKEN`] stay.
-    pub async fn settle_mail(
+    pub async fn delete_taken_messages(
         &self,
         pod: &PodName,
         in_log: BTreeSet<String>,
     ) -> Result<(), StoreError> {
         let key = pod.key();
-        let settle = move |db: &Connection| {
+        let delete_taken = move |db: &Connection| {
             let sql = "SELECT id FROM mail WHERE pod = ?1 AND taken = 0";
             let mut statement = db.prepare(sql)?;
             let waiting = statement.query_map([&key], |row| row.get::<_, String>(0))?;
@@ -117,26 +121,28 @@ impl Store {
             db.execute(sql, params![key, KEPT_TAKEN])?;
             Ok(())
         };
-        self.writer.run("write to", settle).await
+        self.writer.run("write to", delete_taken).await
     }
 
     /// Takes mail out of the box for good. Returns whether it waited there.
-    pub async fn drop_mail(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
+    pub async fn drop_message(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
         let (key, id) = (pod.key(), id.to_owned());
         self.writer.run("write to", move |db| Ok(end(db, &key, &id)?)).await
     }
 }
 
-pub fn add(db: &Connection, pod: &PodName, mail: &MailboxMessage) -> Result<bool, Failure> {
+pub fn add(db: &Connection, pod: &PodName, message: &MailboxMessage) -> Result<bool, Failure> {
     let sql = "SELECT 1 FROM pods WHERE key = ?1";
     if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
         return Err(StoreError::NoSuchPod(pod.clone()).into());
     }
     let sql = "INSERT INTO mail (pod, id, kind, payload, created) VALUES (?1, ?2, ?3, ?4, ?5)
         ON CONFLICT (pod, id) DO NOTHING";
-    let payload = mail.payload.to_string();
-    let rows =
-        db.execute(sql, params![pod.key(), mail.id, mail.kind, payload, signed(mail.created)])?;
+    let payload = message.payload.to_string();
+    let rows = db.execute(
+        sql,
+        params![pod.key(), message.id, message.kind, payload, signed(message.created)],
+    )?;
     Ok(rows > 0)
 }
 

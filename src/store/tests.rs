@@ -7,7 +7,7 @@ use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::open::open;
 use crate::store::schema::MIGRATIONS;
-use crate::store::{Change, Decided, Discard, StoredAsk, StoredRule};
+use crate::store::{Change, Decided, Discard, StoredApproval, StoredRule};
 use crate::store::{
     DamagedRow, MailboxKind, MailboxMessage, PodRow, Store, StoreError, Wanted, recover,
 };
@@ -48,7 +48,7 @@ fn pod(text: &str) -> PodRow {
     }
 }
 
-fn mail(id: &str, text: &str) -> MailboxMessage {
+fn mailbox(id: &str, text: &str) -> MailboxMessage {
     MailboxMessage {
         id: id.into(),
         kind: MailboxKind::Input,
@@ -158,17 +158,17 @@ async fn each_setter_changes_its_own_column() {
 }
 
 #[tokio::test]
-async fn removing_a_pod_takes_its_mail_and_frees_its_name_and_children() {
+async fn removing_a_pod_deletes_its_mailbox_and_frees_its_name_and_children() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("a")).await.unwrap();
     store.create_pod(PodRow { parent: Some(name("a")), ..pod("b") }).await.unwrap();
-    store.add_mail(&name("a"), mail("1", "x")).await.unwrap();
+    store.add_message(&name("a"), mailbox("1", "x")).await.unwrap();
     store.remove_pod(&name("A")).await.unwrap();
     assert_eq!(store.pod(&name("a")).await.unwrap(), None);
     assert_eq!(store.pod(&name("b")).await.unwrap().unwrap().parent, None);
     store.create_pod(pod("a")).await.unwrap();
-    assert_eq!(store.mail(&name("a")).await.unwrap(), []);
+    assert_eq!(store.messages(&name("a")).await.unwrap(), []);
     let error = store.remove_pod(&name("nobody")).await.unwrap_err();
     assert!(matches!(error, StoreError::NoSuchPod(_)), "{error}");
 }
@@ -188,7 +188,7 @@ async fn the_session_of_a_pod_that_is_deleted_is_marked_until_it_is_settled() {
         Discard { session: b.session, pod: Some(b.name.clone()) },
     ];
     assert_eq!(store.discards().await.unwrap(), marked);
-    store.settle(a.session).await.unwrap();
+    store.keep_session(a.session).await.unwrap();
     assert_eq!(store.discards().await.unwrap(), marked[1..]);
 }
 
@@ -200,34 +200,35 @@ async fn a_question_that_was_answered_is_not_withdrawn() {
     let withdrawn = Verdict::Withdrawn { why: "it went on".into() };
     for (id, answered) in [("1", Some(Verdict::Once)), ("2", None), ("3", None)] {
         if id != "3" {
-            store.add_ask(question(id)).await.unwrap();
+            store.add_approval(question(id)).await.unwrap();
         }
         if let Some(verdict) = answered.clone() {
-            let decided = Decided { ask: id.into(), verdict, rule: None };
-            assert!(store.answer_ask(decided).await.unwrap());
+            let decided = Decided { approval: id.into(), verdict, rule: None };
+            assert!(store.decide_approval(decided).await.unwrap());
         }
-        let counts = store.withdraw_ask(id, withdrawn.clone()).await.unwrap();
+        let counts = store.withdraw_approval(id, withdrawn.clone()).await.unwrap();
         assert_eq!(counts, answered.unwrap_or_else(|| withdrawn.clone()), "{id}");
     }
-    let late = Decided { ask: "2".into(), verdict: Verdict::Once, rule: None };
-    assert!(!store.answer_ask(late).await.unwrap(), "what was withdrawn takes no answer");
+    let late = Decided { approval: "2".into(), verdict: Verdict::Once, rule: None };
+    assert!(!store.decide_approval(late).await.unwrap(), "what was withdrawn takes no answer");
 }
 
 #[tokio::test]
-async fn a_stop_ends_what_nobody_answered_and_keeps_an_answer_that_was_given() {
+async fn a_stop_ends_open_approval_requests_and_keeps_decided_ones() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();
     for id in ["1", "2"] {
-        store.add_ask(question(id)).await.unwrap();
+        store.add_approval(question(id)).await.unwrap();
     }
-    let decided = |id: &str| Decided { ask: id.into(), verdict: Verdict::Once, rule: None };
-    assert!(store.answer_ask(decided("1")).await.unwrap());
+    let decided = |id: &str| Decided { approval: id.into(), verdict: Verdict::Once, rule: None };
+    assert!(store.decide_approval(decided("1")).await.unwrap());
     let wanted = vec![(name("alice"), Wanted::Stopped, 7)];
     store.change_family(Change { wanted, ..Change::default() }).await.unwrap();
-    let left: Vec<String> = store.asks().await.unwrap().into_iter().map(|row| row.ask.id).collect();
+    let left: Vec<String> =
+        store.approvals().await.unwrap().into_iter().map(|row| row.approval.id).collect();
     assert_eq!(left, ["1"]);
-    assert!(!store.answer_ask(decided("2")).await.unwrap(), "its Pod is stopped");
+    assert!(!store.decide_approval(decided("2")).await.unwrap(), "its Pod is stopped");
 }
 
 #[tokio::test]
@@ -237,9 +238,9 @@ async fn a_change_whose_answer_comes_too_late_changes_nothing() {
     store.create_pod(pod("a")).await.unwrap();
     let rule = Rule::new("/w", Permission::Write);
     let kind = LeaseKind::Lent;
-    let loan = Lease { lender: "a".into(), borrower: "a".into(), rule, kind };
-    let answer = Some(Decided { ask: "1".into(), verdict: Verdict::Once, rule: None });
-    let leases = Changes { leases: vec![(1, Some(loan))], ..Changes::default() };
+    let lease = Lease { lender: "a".into(), borrower: "a".into(), rule, kind };
+    let answer = Some(Decided { approval: "1".into(), verdict: Verdict::Once, rule: None });
+    let leases = Changes { leases: vec![(1, Some(lease))], ..Changes::default() };
     let change = Change { answer, leases, ..Change::default() };
     let error = store.change_family(change).await.unwrap_err();
     assert!(matches!(error, StoreError::NotAsked), "{error}");
@@ -266,37 +267,37 @@ async fn one_damaged_row_hides_no_other() {
 }
 
 #[tokio::test]
-async fn mail_is_accepted_once_and_taken_once() {
+async fn a_mailbox_message_is_accepted_once_and_taken_once() {
     let bench = Bench::new();
     let store = bench.open().await;
     let a = name("a");
     store.create_pod(pod("a")).await.unwrap();
     store.create_pod(pod("b")).await.unwrap();
     for (id, new) in [("2", true), ("1", true), ("2", false), ("3", true)] {
-        assert_eq!(store.add_mail(&a, mail(id, id)).await.unwrap(), new, "{id}");
+        assert_eq!(store.add_message(&a, mailbox(id, id)).await.unwrap(), new, "{id}");
     }
-    assert!(store.add_mail(&name("b"), mail("1", "of b")).await.unwrap());
-    assert!(store.edit_mail(&a, "1", &json!({"text": "edited"})).await.unwrap());
-    let waiting = vec![mail("2", "2"), mail("1", "edited"), mail("3", "3")];
-    assert_eq!(store.mail(&a).await.unwrap(), waiting);
+    assert!(store.add_message(&name("b"), mailbox("1", "of b")).await.unwrap());
+    assert!(store.edit_message(&a, "1", &json!({"text": "edited"})).await.unwrap());
+    let waiting = vec![mailbox("2", "2"), mailbox("1", "edited"), mailbox("3", "3")];
+    assert_eq!(store.messages(&a).await.unwrap(), waiting);
 
-    store.take_mail(&a, vec!["2".into(), "unknown".into()]).await.unwrap();
-    assert!(store.drop_mail(&a, "3").await.unwrap());
-    assert!(!store.drop_mail(&a, "3").await.unwrap());
-    assert!(!store.edit_mail(&a, "2", &Value::Null).await.unwrap());
+    store.take_message(&a, vec!["2".into(), "unknown".into()]).await.unwrap();
+    assert!(store.drop_message(&a, "3").await.unwrap());
+    assert!(!store.drop_message(&a, "3").await.unwrap());
+    assert!(!store.edit_message(&a, "2", &Value::Null).await.unwrap());
     drop(store);
     let store = bench.open().await;
     for id in ["1", "2", "3"] {
-        assert!(!store.add_mail(&a, mail(id, "again")).await.unwrap());
+        assert!(!store.add_message(&a, mailbox(id, "again")).await.unwrap());
     }
-    assert_eq!(store.mail(&a).await.unwrap(), [mail("1", "edited")]);
-    assert_eq!(store.mail(&name("b")).await.unwrap(), [mail("1", "of b")]);
-    let error = store.add_mail(&name("nobody"), mail("1", "x")).await.unwrap_err();
+    assert_eq!(store.messages(&a).await.unwrap(), [mailbox("1", "edited")]);
+    assert_eq!(store.messages(&name("b")).await.unwrap(), [mailbox("1", "of b")]);
+    let error = store.add_message(&name("nobody"), mailbox("1", "x")).await.unwrap_err();
     assert!(matches!(error, StoreError::NoSuchPod(_)), "{error}");
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_in_a_copy_of_the_files_taken_at_that_moment() {
+async fn an_acknowledged_entry_is_in_a_copy_of_the_files_taken_at_that_moment() {
     let bench = Bench::new();
     let store = bench.open().await;
     for n in 0..20 {
@@ -433,12 +434,12 @@ async fn a_lost_database_is_made_again_from_the_logs() {
     for row in &rows {
         store.create_pod(row.clone()).await.unwrap();
     }
-    let told: Vec<_> = rows
+    let shown: Vec<_> = rows
         .into_iter()
         .map(|row| PodRow { since: 6, ..row })
         .map(|row| (row.name.to_string(), row))
         .collect();
-    let told: BTreeMap<_, _> = told.into_iter().collect();
+    let shown: BTreeMap<_, _> = shown.into_iter().collect();
     let expected = [
         ("kid", PodRow { segment: Some(child_at), ..child }),
         ("mother", PodRow { segment: Some(mother_at), parent: None, ..renamed }),
@@ -451,7 +452,7 @@ async fn a_lost_database_is_made_again_from_the_logs() {
         .into_iter()
         .map(|(name, row)| (name, PodRow { restrictions: Restrictions::default(), ..row }))
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
 }
 
 #[tokio::test]
@@ -478,21 +479,21 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();
-    let loan = Lease {
+    let lease = Lease {
         lender: "alice".into(),
         borrower: "kid".into(),
         rule: Rule::new("/w/k", Permission::Write),
         kind: LeaseKind::Born,
     };
     let kid = PodRow { parent: Some(name("alice")), ..pod("kid") };
-    let leases = Changes { leases: vec![(1, Some(loan.clone()))], ..Changes::default() };
+    let leases = Changes { leases: vec![(1, Some(lease.clone()))], ..Changes::default() };
     let change = Change { create: Some(kid), leases, ..Change::default() };
     let bad = Change { wanted: vec![(name("ghost"), Wanted::Live, 7)], ..change.clone() };
     assert!(matches!(store.change_family(bad).await, Err(StoreError::NoSuchPod(_))));
     assert!(store.pod(&name("kid")).await.unwrap().is_none());
     assert!(store.leases().await.unwrap().is_empty());
     store.change_family(change).await.unwrap();
-    assert_eq!(store.leases().await.unwrap(), [(1, loan)]);
+    assert_eq!(store.leases().await.unwrap(), [(1, lease)]);
     let gone = Change { remove: Some(name("kid")), ..Change::default() };
     store.change_family(gone).await.unwrap();
     assert!(store.leases().await.unwrap().is_empty());
@@ -521,20 +522,20 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();
-    let ask = question("1");
-    store.add_ask(ask.clone()).await.unwrap();
-    let (pod, pattern) = (name("alice"), ask.rule.clone());
+    let approval = question("1");
+    store.add_approval(approval.clone()).await.unwrap();
+    let (pod, pattern) = (name("alice"), approval.rule.clone());
     let rule = StoredRule { id: 0, pod, tree: true, pattern, action: Action::Allow };
-    let decided = |verdict| Decided { ask: "1".into(), verdict, rule: Some(rule.clone()) };
-    assert!(store.answer_ask(decided(Verdict::Tree { rule: None })).await.unwrap());
-    assert!(!store.answer_ask(decided(Verdict::Once)).await.unwrap());
-    let stored = store.asks_of(&name("ALICE")).await.unwrap();
-    assert_eq!(stored, [StoredAsk { ask, verdict: Some(Verdict::Tree { rule: None }) }]);
+    let decided = |verdict| Decided { approval: "1".into(), verdict, rule: Some(rule.clone()) };
+    assert!(store.decide_approval(decided(Verdict::Tree { rule: None })).await.unwrap());
+    assert!(!store.decide_approval(decided(Verdict::Once)).await.unwrap());
+    let stored = store.approvals_of(&name("ALICE")).await.unwrap();
+    assert_eq!(stored, [StoredApproval { approval, verdict: Some(Verdict::Tree { rule: None }) }]);
     let rules = store.policy().await.unwrap();
     assert_eq!(rules.len(), 1);
     assert!(store.revoke(rules[0].id).await.unwrap() && !store.revoke(rules[0].id).await.unwrap());
-    store.end_asks(vec!["1".into()]).await.unwrap();
-    assert!(store.asks().await.unwrap().is_empty());
+    store.end_approvals(vec!["1".into()]).await.unwrap();
+    assert!(store.approvals().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -558,14 +559,15 @@ async fn rows_of_taken_messages_do_not_grow_for_ever_and_a_repeated_one_is_known
     let a = name("a");
     store.create_pod(pod("a")).await.unwrap();
     for n in 0..1100 {
-        store.add_mail(&a, mail(&n.to_string(), "x")).await.unwrap();
+        store.add_message(&a, mailbox(&n.to_string(), "x")).await.unwrap();
     }
     let in_log = (0..1099).map(|n| n.to_string()).collect();
-    store.settle_mail(&a, in_log).await.unwrap();
-    let waiting: Vec<String> = store.mail(&a).await.unwrap().into_iter().map(|m| m.id).collect();
+    store.delete_taken_messages(&a, in_log).await.unwrap();
+    let waiting: Vec<String> =
+        store.messages(&a).await.unwrap().into_iter().map(|m| m.id).collect();
     assert_eq!(waiting, ["1099"]);
-    assert!(!store.add_mail(&a, mail("1098", "x")).await.unwrap(), "the newest are known");
-    assert!(store.add_mail(&a, mail("0", "x")).await.unwrap(), "the oldest row is gone");
+    assert!(!store.add_message(&a, mailbox("1098", "x")).await.unwrap(), "the newest are known");
+    assert!(store.add_message(&a, mailbox("0", "x")).await.unwrap(), "the oldest row is gone");
 }
 
 #[tokio::test]
@@ -573,7 +575,7 @@ async fn counts_are_read_beside_a_host_and_hold_no_contents() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();
-    store.add_mail(&name("alice"), mail("1", "a private text")).await.unwrap();
+    store.add_message(&name("alice"), mailbox("1", "a private text")).await.unwrap();
     let counts = crate::store::counts(&bench.path).unwrap();
     assert_eq!(counts.version as usize, MIGRATIONS.len());
     assert_eq!(counts.pods, [("alice".to_owned(), "live".to_owned())]);

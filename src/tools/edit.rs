@@ -17,7 +17,7 @@ that Read shows, and must occur once; give more of its surroundings, or set repl
 /// Lines shown before and after a change.
 const AROUND: usize = 3;
 /// Changes shown.
-const SPOTS: usize = 5;
+const MATCHES: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
@@ -42,16 +42,16 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
         return Err(Fault::argument(format!("not valid UTF-8: {path}; change it with Bash")));
     };
     let (old, new) = wanted(text, &input);
-    let spots = find(text, &old, &input, &target)?;
-    if text.len() as u64 + spots.len() as u64 * new.len() as u64 > MAX_FILE {
+    let matches = find(text, &old, &input, &target)?;
+    if text.len() as u64 + matches.len() as u64 * new.len() as u64 > MAX_FILE {
         let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!(
             "{path} would become too large: the limit is {limit}"
         )));
     }
-    let (changed, starts) = apply(text, &spots, old.len(), &new);
+    let (changed, starts) = apply(text, &matches, old.len(), &new);
     let mark = replace(ctx, &target, Some(&found), changed.as_bytes())?;
-    let summary = format!("Edited {path} ({} replacement(s))", spots.len());
+    let summary = format!("Edited {path} ({} replacement(s))", matches.len());
     let content = surroundings(&changed, &starts, new.len());
     Ok(Output { files: vec![mark], ..Output::with(summary, content) })
 }
@@ -80,9 +80,9 @@ fn wanted(text: &str, input: &Input) -> (String, String) {
 
 /// Where the old text stands, in bytes.
 fn find(text: &str, old: &str, input: &Input, target: &ScopedPath) -> Result<Vec<usize>, Fault> {
-    let spots: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
+    let matches: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
     let path = target.path.display();
-    match spots.len() {
+    match matches.len() {
         0 => Err(Fault::argument(format!(
             "old_string was not found in {path}; it must match exactly, with its whitespace"
         ))),
@@ -90,14 +90,14 @@ fn find(text: &str, old: &str, input: &Input, target: &ScopedPath) -> Result<Vec
             "old_string is not unique in {path}: it occurs {n} times; give more of its \
              surroundings or set replace_all"
         ))),
-        _ => Ok(spots),
+        _ => Ok(matches),
     }
 }
 
 /// The text with the replacements, and where each begins in it.
-fn apply(text: &str, spots: &[usize], old: usize, new: &str) -> (String, Vec<usize>) {
+fn apply(text: &str, matches: &[usize], old: usize, new: &str) -> (String, Vec<usize>) {
     let (mut changed, mut starts, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
-    for &at in spots {
+    for &at in matches {
         changed.push_str(&text[from..at]);
         starts.push(changed.len());
         changed.push_str(new);
@@ -112,7 +112,7 @@ fn surroundings(text: &str, starts: &[usize], len: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let line_of = |at: usize| text[..at].matches('\n').count();
     let (mut shown, mut next) = (String::new(), 0);
-    for &start in starts.iter().take(SPOTS) {
+    for &start in starts.iter().take(MATCHES) {
         let from = line_of(start).saturating_sub(AROUND).max(next);
         let to = (line_of(start + len) + AROUND + 1).min(lines.len());
         if next > 0 && from > next {
@@ -123,8 +123,8 @@ fn surroundings(text: &str, starts: &[usize], len: usize) -> String {
         }
         next = next.max(to);
     }
-    if starts.len() > SPOTS {
-        shown.push_str(&format!("[{} more places]\n", starts.len() - SPOTS));
+    if starts.len() > MATCHES {
+        shown.push_str(&format!("[{} more places]\n", starts.len() - MATCHES));
     }
     shown
 }

@@ -50,9 +50,9 @@ fn a_secret_in_a_message_a_field_or_a_span_never_reaches_the_ring() {
 #[test]
 fn yoi_log_wins_over_rust_log_and_a_mistake_is_said() {
     let level = |pairs: &[(&str, &str)]| {
-        let (filter, complaint) = filter(&env(pairs));
+        let (filter, diagnostic) = filter(&env(pairs));
         let debug = filter.would_enable("yoi::run", &tracing::Level::DEBUG);
-        (debug, filter.would_enable("hyper", &tracing::Level::INFO), complaint.is_some())
+        (debug, filter.would_enable("hyper", &tracing::Level::INFO), diagnostic.is_some())
     };
     assert_eq!(level(&[]), (false, false, false));
     assert_eq!(level(&[("RUST_LOG", "debug")]), (true, true, false));

@@ -24,7 +24,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn a_question_with_nobody_there_is_denied_with_the_rule_that_lets_it_pass_and_ends_with_3() {
+fn an_unattended_approval_request_is_denied_with_the_rule_that_allows_it_and_exits_with_3() {
     let bench = bench();
     let done = bench.say("fetch");
     assert_eq!(done.code, Some(3), "{done:?}");
@@ -34,7 +34,7 @@ fn a_question_with_nobody_there_is_denied_with_the_rule_that_lets_it_pass_and_en
 }
 
 #[test]
-fn what_the_command_line_allows_passes() {
+fn a_call_that_the_command_line_allows_passes() {
     let bench = bench();
     let args =
         ["--model", &bench.model(), "--allow", "Bash+network:echo *", "--no-ui", "-p", "fetch"];

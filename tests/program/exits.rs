@@ -32,7 +32,7 @@ fn a_wrong_command_line_is_2() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_3() {
+fn an_undecided_approval_request_exits_with_3() {
     let bench = Bench::new();
     // The key that the model needs is set nowhere: the pod waits for a person.
     let done = bench.yoi(&["--no-ui", "--model", "anthropic/", "-p", "hi"]);

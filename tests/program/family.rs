@@ -75,7 +75,7 @@ struct Truth {
     /// The peers of the Pod that is shown.
     peers: Vec<String>,
     /// Who asks a person something, oldest question first.
-    asks: Vec<String>,
+    approvals: Vec<String>,
 }
 
 fn truth(bench: &Bench, current: &str) -> Truth {
@@ -97,9 +97,9 @@ fn truth(bench: &Bench, current: &str) -> Truth {
     peers.sort();
     let mut rows =
         db.prepare("SELECT pod FROM asks WHERE verdict IS NULL ORDER BY id").expect("asks");
-    let asks = rows.query_map([], |row| row.get(0)).expect("asks");
-    let asks = asks.map(|ask| ask.expect("a question")).collect();
-    Truth { tree, stopped, peers, asks }
+    let approvals = rows.query_map([], |row| row.get(0)).expect("asks");
+    let approvals = approvals.map(|approval| approval.expect("a question")).collect();
+    Truth { tree, stopped, peers, approvals }
 }
 
 fn below(
@@ -134,13 +134,13 @@ fn shown(screen: &str) -> Truth {
     let mut peers: Vec<String> = peers.filter_map(name_of).collect();
     peers.sort();
     let inbox = screen.lines().skip_while(|line| !line.contains(" inbox · "));
-    let asks = inbox
+    let approvals = inbox
         .filter_map(|line| line.rsplit_once("│▲ ").or_else(|| line.split_once("▲ ")))
         .filter_map(|(_, rest)| rest.split_once("  "))
         .map(|(who, _)| who.rsplit(" › ").next().unwrap_or(who).trim().to_owned())
         .filter(|who| !who.contains("need"))
         .collect();
-    Truth { tree, stopped, peers, asks }
+    Truth { tree, stopped, peers, approvals }
 }
 
 /// What stands between the first border and the next one; a line of borders is marked as such.
@@ -213,19 +213,19 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     terminal.press(":open ws\r");
     terminal.waits_for("to ws");
     terminal.press("need\r");
-    eventually("a question waits", || truth(&bench, "ws").asks == ["ws"]);
+    eventually("a question waits", || truth(&bench, "ws").approvals == ["ws"]);
     same(&terminal, &bench, "ws");
     signal(bench.host_pid().expect("a host"), "KILL");
     drop(terminal);
     let mut terminal = Terminal::sized(&bench, &["--pod", "ws"], 120, 40);
     terminal.waits_for("echo reached");
     same(&terminal, &bench, "ws");
-    assert_eq!(truth(&bench, "ws").asks, ["ws"]);
+    assert_eq!(truth(&bench, "ws").approvals, ["ws"]);
     // Ctrl+N goes to the request; the screen names the keys that answer it once they count.
     terminal.press("\x0e");
     terminal.waits_for("a allow once");
     terminal.press("a");
-    eventually("the request is answered", || truth(&bench, "ws").asks.is_empty());
+    eventually("the request is answered", || truth(&bench, "ws").approvals.is_empty());
     terminal.waits_for("Bash said:");
     same(&terminal, &bench, "ws");
     // Ctrl+X c goes to the composer; an Esc just before a letter could be read as Alt.
@@ -275,7 +275,7 @@ async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
 }
 
 #[tokio::test]
-async fn what_is_being_stopped_has_no_new_child_and_is_neither_restored_nor_deleted() {
+async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_deleted() {
     let bench = bench();
     let _host = bench.serve();
     let found = yoi::client::find::connect(&bench.data()).await.expect("a connection");

@@ -215,7 +215,7 @@ fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
 }
 
 #[test]
-fn a_verb_that_asks_is_not_carried_out_without_a_terminal_and_yes() {
+fn a_verb_that_wants_a_confirmation_needs_a_terminal_or_yes() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a greet you"]);
     assert_eq!(bench.yoi(&["stop", "a"]).code, Some(0));

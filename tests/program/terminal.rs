@@ -106,7 +106,7 @@ fn a_vanished_terminal_ends_the_dashboard_and_nothing_else() {
 }
 
 #[test]
-fn a_killed_dashboard_hurts_nobody() {
+fn a_killed_dashboard_stops_no_pod() {
     let bench = bench();
     let mut terminal = dashboard(&bench);
     terminal.press("slow, please\r");
@@ -166,7 +166,7 @@ fn a_key_is_typed_unseen() {
 
 /// An editor that says where it stands, and writes that when it gets Ctrl+C.
 const EDITOR: &str = r#"#!/bin/sh
-set -- "$1" $(ps -o pgid= -o tpgid= -p $$) $(ps -o pgid= -p $PPID)
+set -- "$1" $(ps -o pgid= -o tpgid= -o sid= -p $$)
 place=""
 [ "$2" = "$3" ] && place="in the foreground"
 [ "$2" = "$4" ] || place="$place, in a group of its own"
@@ -228,7 +228,7 @@ fn a_pointer_that_moves_behind_a_key_leaves_the_key_on_the_screen() {
 
 #[test]
 #[cfg(feature = "crash-points")]
-fn a_panic_restores_the_terminal_before_it_is_told() {
+fn a_panic_restores_the_terminal_before_it_is_printed() {
     let bench = bench();
     let mut terminal = Terminal::open(&bench, &[]);
     terminal.waits_for("No Pod works here");

@@ -84,7 +84,7 @@ fn three_ways(what: &str, more: &[&str], check: impl Fn(&Bench, &Done)) {
 }
 
 #[test]
-fn the_end_waits_until_a_parent_has_heard_of_its_child_and_finished() {
+fn the_exit_waits_until_a_parent_took_its_child_event_and_finished() {
     three_ways("go", &[], |bench, done| {
         assert_eq!(done.code, Some(0), "{done:?}");
         assert!(done.out.ends_with("collected\n"), "{done:?}");
@@ -95,7 +95,7 @@ fn the_end_waits_until_a_parent_has_heard_of_its_child_and_finished() {
 }
 
 #[test]
-fn what_a_child_asks_after_its_parent_has_ended_is_denied_and_ends_with_3() {
+fn a_childs_request_after_its_parent_ended_is_denied_and_exits_with_3() {
     three_ways("ask", &[], |bench, done| {
         assert_eq!(done.code, Some(3), "{done:?}");
         assert!(done.err.contains(WAY), "{done:?}");
@@ -104,7 +104,7 @@ fn what_a_child_asks_after_its_parent_has_ended_is_denied_and_ends_with_3() {
 }
 
 #[test]
-fn what_a_child_asks_after_its_parent_has_ended_passes_as_the_command_line_says() {
+fn a_childs_request_after_its_parent_ended_is_decided_by_the_command_line() {
     three_ways("ask", &["--allow", "Bash+network:echo *"], |bench, done| {
         assert_eq!(done.code, Some(0), "{done:?}");
         assert!(done.err.contains("allowed by --allow"), "{done:?}");
@@ -124,7 +124,7 @@ fn with_a_host_elsewhere_the_questions_of_own_pods_are_met_until_they_are_done()
 }
 
 #[test]
-fn told_to_wait_the_program_is_there_until_a_child_is_answered() {
+fn with_the_option_to_wait_the_program_stays_until_a_childs_request_is_decided() {
     let bench = bench();
     let _host = bench.serve();
     let mut command = bench.command(&["--ask", "wait", "--model", &bench.model(), "-p", "ask"]);
@@ -142,7 +142,7 @@ fn told_to_wait_the_program_is_there_until_a_child_is_answered() {
 }
 
 #[test]
-fn what_others_gave_a_child_to_do_is_not_waited_for() {
+fn work_that_other_clients_gave_a_child_is_not_waited_for() {
     let bench = bench();
     let _host = bench.serve();
     let model = bench.model();

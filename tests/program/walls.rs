@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 use std::fs;
 
-/// Says `heard` for each socket that answers, `silent` for each that does not.
+/// Says `received` for each socket that answers, `silent` for each that does not.
 const KNOCK: &str = r#"
 import socket, sys
 for path in sys.argv[1:]:

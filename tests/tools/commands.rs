@@ -49,7 +49,7 @@ fn sandbox(bench: &Bench) -> Sandbox {
 }
 
 #[tokio::test]
-async fn a_background_process_is_ended_and_named_and_nobody_waits_for_it() {
+async fn a_background_process_is_ended_and_named_without_waiting_for_it() {
     let mut bench = Bench::new();
     let begun = Instant::now();
     let output = bench.bash("sleep 987 & echo $! > pids; echo started").await;
@@ -62,7 +62,7 @@ async fn a_background_process_is_ended_and_named_and_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn what_forks_twice_and_takes_its_own_session_is_ended_too() {
+async fn a_process_that_forks_twice_into_its_own_session_is_ended() {
     let mut bench = Bench::new();
     let daemon = "(setsid sh -c 'echo $$ >> pids; exec sleep 986' >/dev/null 2>&1 </dev/null &)";
     let output = bench.bash(&format!("{daemon}; until [ -s pids ]; do :; done")).await;
@@ -118,7 +118,7 @@ async fn a_process_that_was_stopped_is_ended() {
 }
 
 #[tokio::test]
-async fn what_ends_by_itself_in_a_moment_is_left_to_do_so() {
+async fn a_process_that_exits_by_itself_is_not_killed() {
     let mut bench = Bench::new();
     let output = bench.bash("exec > >(sleep 0.05; tee copy); echo text").await;
     assert_eq!(output.content.as_deref(), Some("text\n"), "{output:?}");
@@ -219,7 +219,7 @@ async fn a_command_that_kills_its_helper_is_ended_nevertheless() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_said() {
+async fn a_command_that_does_not_start_names_the_error() {
     let mut bench = Bench::new();
     bench.ctx.cwd = bench.path("gone");
     let output = bench.bash("true").await;

@@ -34,7 +34,7 @@ async fn an_existing_file_must_have_been_read() {
 }
 
 #[tokio::test]
-async fn a_file_changed_by_somebody_else_must_be_read_again() {
+async fn a_file_changed_by_another_program_must_be_read_again() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", "old");
     bench.read(&path).await;
@@ -50,7 +50,7 @@ async fn a_file_changed_by_somebody_else_must_be_read_again() {
 }
 
 #[tokio::test]
-async fn what_a_tool_wrote_counts_as_read() {
+async fn a_file_that_a_tool_wrote_counts_as_read() {
     let mut bench = Bench::new();
     let path = bench.path("ws/a.txt");
     bench.write(&path, "one two").await;
@@ -88,7 +88,7 @@ async fn the_mode_of_a_changed_file_stays() {
 }
 
 #[tokio::test]
-async fn nothing_but_the_file_is_left_in_its_directory() {
+async fn a_write_leaves_only_the_file_in_its_directory() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", "one");
     bench.read(&path).await;

@@ -111,16 +111,16 @@ async fn the_live_stream_is_what_was_written_in_whole_characters() {
 #[tokio::test]
 async fn a_flood_is_counted_instead_of_streamed() {
     let bench = Bench::new();
-    let (mut bytes, mut told) = (0, false);
+    let (mut bytes, mut acknowledged) = (0, false);
     let input = json!({"command": "head -c 200000000 /dev/zero"}).to_string();
     let mut live = |text: String| {
         bytes += text.len();
-        told |= text.contains(" not shown]");
+        acknowledged |= text.contains(" not shown]");
     };
     let done =
         tools::ToolSet::default().run("Bash", &input, &bench.ctx, &bench.cancel, &mut live).await;
     // As text the flood is three times as long as its bytes.
-    assert!(told && bytes < 300_000_000, "{bytes}");
+    assert!(acknowledged && bytes < 300_000_000, "{bytes}");
     assert!(content(&done.output).contains("the first 64.0 MiB are in "));
 }
 

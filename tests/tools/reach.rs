@@ -234,7 +234,7 @@ async fn an_attachment_is_refused_exactly_where_read_refuses() {
 }
 
 #[tokio::test]
-async fn what_processes_hold_in_memory_is_no_file_whatever_the_scope() {
+async fn process_memory_is_refused_in_every_scope() {
     let mut bench = Bench::new();
     let rules = vec![Rule::new("/", Permission::Write)];
     for scope in [bench.ctx.scope.clone(), Scope::new(rules)] {
@@ -269,7 +269,7 @@ fn needs(bench: &Bench, path: &str) -> Vec<Need> {
 }
 
 #[tokio::test]
-async fn what_git_executes_is_not_changed_by_a_file_tool_that_was_not_granted_it() {
+async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
     let mut bench = Bench::new();
     for path in [".git/HEAD", ".git/config", ".git/hooks/pre-commit", "sub/.git/modules/m/config"] {
         bench.file(path, "old");
@@ -329,7 +329,7 @@ async fn a_directory_of_programs_is_not_changed_by_a_file_tool_that_was_not_gran
 }
 
 #[tokio::test]
-async fn what_is_guarded_becomes_no_part_of_a_scope() {
+async fn a_guarded_file_becomes_no_part_of_a_scope() {
     let bench = Bench::new();
     fs::create_dir_all(bench.path("outside/.git/hooks")).unwrap();
     let path = bench.path("outside/.git/hooks/x");

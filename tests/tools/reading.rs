@@ -93,7 +93,7 @@ async fn an_image_comes_as_an_image_whatever_its_name() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_readable_file_is_refused_in_its_own_words() {
+async fn each_kind_of_unreadable_file_is_refused_with_its_own_sentence() {
     let mut bench = Bench::new();
     let ws = bench.path("ws");
     rustix::fs::mkfifoat(rustix::fs::CWD, ws.join("pipe"), 0o600.into()).unwrap();

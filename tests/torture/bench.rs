@@ -1,7 +1,7 @@
 //! A home, a model server and the program as a host, started and killed at will.
 
 use crate::hub::{Hub, within};
-use crate::ledger::Told;
+use crate::ledger::Acknowledged;
 use crate::provider::Provider;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Bench {
     dir: Option<tempfile::TempDir>,
     root: PathBuf,
     pub provider: Provider,
-    pub told: Arc<Mutex<Told>>,
+    pub acknowledged: Arc<Mutex<Acknowledged>>,
 }
 
 /// A running host.
@@ -36,7 +36,7 @@ impl Bench {
         let config = root.join("home/config");
         std::fs::create_dir_all(&config).expect("a new directory");
         std::fs::write(config.join("config.toml"), provider.settings()).expect("a new file");
-        Self { dir: Some(dir), root, provider, told: Arc::default() }
+        Self { dir: Some(dir), root, provider, acknowledged: Arc::default() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -105,7 +105,7 @@ impl Bench {
 
     /// A new connection; `None` when the host ended meanwhile.
     pub async fn connect(&self, host: &Host) -> Option<Hub> {
-        Hub::open(&host.socket, self.told.clone()).await
+        Hub::open(&host.socket, self.acknowledged.clone()).await
     }
 
     /// Creates a Pod with a workspace of its own.
@@ -121,7 +121,7 @@ impl Bench {
 
     /// No process that works in a directory of this place is left; those that end the commands of
     /// a killed host get a moment to do so.
-    pub async fn nobody_left(&self) {
+    pub async fn no_process_left(&self) {
         let begun = std::time::Instant::now();
         loop {
             let left = self.processes();

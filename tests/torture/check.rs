@@ -5,7 +5,7 @@ use crate::bench::Bench;
 use crate::disk::{Disk, PodRow};
 use crate::family;
 use crate::hub::Hub;
-use crate::ledger::{Entry, Told};
+use crate::ledger::{Acknowledged, Entry};
 use crate::provider::{blocks, said};
 use crate::traces;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub enum Expected {
     /// Paused because its run was cut off.
     CutOff,
     /// Its run stands at this question.
-    Asks(String),
+    WaitsForApproval(String),
     /// The question was answered, and the run has not gone on yet.
     Answered,
 }
@@ -41,10 +41,10 @@ fn expected_of(disk: &Disk, row: &PodRow) -> Expected {
     if !row.live {
         return Expected::Stopped;
     }
-    if let Some(ask) = open_question(disk, row) {
-        let stored = disk.questions.iter().find(|question| question.id == ask);
+    if let Some(approval) = open_question(disk, row) {
+        let stored = disk.questions.iter().find(|question| question.id == approval);
         let answered = stored.is_some_and(|question| question.verdict.is_some());
-        return if answered { Expected::Answered } else { Expected::Asks(ask) };
+        return if answered { Expected::Answered } else { Expected::WaitsForApproval(approval) };
     }
     let mut segment = row.segment.clone();
     while let Some(name) = segment.take() {
@@ -118,7 +118,9 @@ pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
             ("paused", why) if why.starts_with("paused") => Some(Expected::Paused),
             ("paused", why) if why.contains(" is answered") => Some(Expected::Answered),
             ("needs_you", why) if why.starts_with("waits for you") => {
-                hub.question(name).and_then(|ask| Some(Expected::Asks(ask["id"].as_str()?.into())))
+                hub.question(name).and_then(|approval| {
+                    Some(Expected::WaitsForApproval(approval["id"].as_str()?.into()))
+                })
             }
             _ => None,
         };
@@ -130,22 +132,22 @@ pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
 }
 
 /// Whether a host that has just started tells of the family what is on disk.
-pub fn told_otherwise(bench: &Bench, hub: &Hub) -> Vec<String> {
-    family::told_otherwise(&Disk::read(bench), hub)
+pub fn differences(bench: &Bench, hub: &Hub) -> Vec<String> {
+    family::differences(&Disk::read(bench), hub)
 }
 
 /// Everything that contradicts what clients were told, what tools left and what the model was
 /// asked.
 pub fn contradictions(bench: &Bench) -> Vec<String> {
     let mut disk = Disk::read(bench);
-    let told = bench.told.lock().expect("no test panics with it");
+    let acknowledged = bench.acknowledged.lock().expect("no test panics with it");
     let mut wrong = std::mem::take(&mut disk.wrong);
     let entries = disk.entries();
-    wrong.extend(lost(&disk, &entries, &told));
-    wrong.extend(messages(&disk, &entries, &told));
+    wrong.extend(lost(&disk, &entries, &acknowledged));
+    wrong.extend(messages(&disk, &entries, &acknowledged));
     wrong.extend(effects(&bench.effects(), &entries));
-    wrong.extend(family::contradictions(&disk, &told));
-    wrong.extend(traces::contradictions(bench, &disk, &told));
+    wrong.extend(family::contradictions(&disk, &acknowledged));
+    wrong.extend(traces::contradictions(bench, &disk, &acknowledged));
     bench.provider.asked().iter().for_each(|body| wrong.extend(conversation(body)));
     wrong
 }
@@ -175,13 +177,13 @@ fn open_calls(disk: &Disk, pod: &PodRow) -> Vec<String> {
     open.map(|call| format!("{} has {:?} results of {call}", pod.name, results.get(call))).collect()
 }
 
-fn lost(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<String> {
+fn lost(disk: &Disk, entries: &BTreeMap<&str, &Value>, acknowledged: &Acknowledged) -> Vec<String> {
     // A child that never had its task is nothing, and with it the beginning of its log.
     let is_gone = |sent: &Value| {
         sent["kind"] == "segment_start"
             && sent["session_id"].as_str().is_some_and(|id| !disk.sessions.contains(id))
     };
-    let begun: BTreeSet<u64> = told
+    let begun: BTreeSet<u64> = acknowledged
         .entries
         .values()
         .filter(|entry| is_gone(&entry.sent))
@@ -191,7 +193,7 @@ fn lost(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<Strin
         let head = sent["kind"] == "segment_start" || sent["domain"] == "yoi.pod";
         head && sent["ts"].as_u64().is_some_and(|ts| begun.contains(&ts))
     };
-    let lost = told.entries.iter().filter(|(id, Entry { sent, .. })| {
+    let lost = acknowledged.entries.iter().filter(|(id, Entry { sent, .. })| {
         let whole = sent.to_string().len() < CUT_OVER;
         entries.get(id.as_str()).is_none_or(|there| whole && *there != sent) && !begins(sent)
     });
@@ -214,7 +216,11 @@ fn id_of(text: &str) -> Option<&str> {
     words.next()
 }
 
-fn messages(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<String> {
+fn messages(
+    disk: &Disk,
+    entries: &BTreeMap<&str, &Value>,
+    acknowledged: &Acknowledged,
+) -> Vec<String> {
     let inputs: Vec<(&str, &Value)> =
         entries.values().filter_map(|entry| Some((id_of(text_of(entry)?)?, *entry))).collect();
     let delivered = count(inputs.iter().map(|(id, _)| *id));
@@ -229,20 +235,20 @@ fn messages(disk: &Disk, entries: &BTreeMap<&str, &Value>, told: &Told) -> Vec<S
             wrong.push(format!("the row {row} is in the log {times} times, or waits as well"));
         }
     }
-    for (id, accepted) in &told.accepted {
+    for (id, accepted) in &acknowledged.accepted {
         let waits = disk.waiting().filter(|letter| {
             let words = letter.payload.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
             letter.pod == accepted.pod && words.into_iter().any(|word| word == id)
         });
         let there = delivered.get(id.as_str()).copied().unwrap_or(0) + waits.count();
-        let as_told = match (&accepted.entry, &accepted.row) {
+        let as_acknowledged = match (&accepted.entry, &accepted.row) {
             (Some(entry), _) => entries.contains_key(entry.as_str()),
             (None, Some(row)) => {
                 taken.contains_key(row.as_str()) || disk.waiting().any(|letter| letter.id == *row)
             }
             (None, None) => true,
         };
-        if there != 1 || !as_told {
+        if there != 1 || !as_acknowledged {
             wrong.push(format!("{id} was acknowledged and is there {there} times: {accepted:?}"));
         }
     }
@@ -297,8 +303,8 @@ fn conversation(body: &Value) -> Vec<String> {
             wrong.push(format!("{id} stands {times} times in a request"));
         }
     }
-    let news = said(body).into_iter().filter_map(|text| id_of(text.lines().nth(1)?));
-    for (id, times) in count(news) {
+    let events = said(body).into_iter().filter_map(|text| id_of(text.lines().nth(1)?));
+    for (id, times) in count(events) {
         if times > 1 {
             wrong.push(format!("{id} stands {times} times in a request"));
         }

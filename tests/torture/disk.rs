@@ -35,7 +35,7 @@ pub struct Letter {
 
 /// A part of one Pod's scope that another one has.
 #[derive(Debug)]
-pub struct Loan {
+pub struct Lease {
     pub lender: String,
     pub borrower: String,
     pub rule: Value,
@@ -53,9 +53,9 @@ pub struct Question {
 #[derive(Default)]
 pub struct Disk {
     pub pods: Vec<PodRow>,
-    pub mail: Vec<Letter>,
+    pub mailbox: Vec<Letter>,
     pub peers: Vec<(String, String)>,
-    pub loans: Vec<Loan>,
+    pub leases: Vec<Lease>,
     pub questions: Vec<Question>,
     /// Whom a rule of policy was made for.
     pub policy: Vec<String>,
@@ -103,14 +103,14 @@ impl Disk {
                 last_run: json(&row.get::<_, String>(9)?),
             })
         });
-        self.mail = rows(&db, "SELECT pod, id, payload, taken FROM mail", |row| {
+        self.mailbox = rows(&db, "SELECT pod, id, payload, taken FROM mail", |row| {
             let (pod, id, payload) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok(Letter { pod, id, payload, taken: row.get(3)? })
         });
         self.peers = rows(&db, "SELECT a, b FROM peers", |row| Ok((row.get(0)?, row.get(1)?)));
-        self.loans = rows(&db, "SELECT lender, borrower, rule FROM loans", |row| {
+        self.leases = rows(&db, "SELECT lender, borrower, rule FROM loans", |row| {
             let (lender, borrower) = (row.get(0)?, row.get(1)?);
-            Ok(Loan { lender, borrower, rule: json(&row.get::<_, String>(2)?) })
+            Ok(Lease { lender, borrower, rule: json(&row.get::<_, String>(2)?) })
         });
         let marked = rows(&db, "SELECT session FROM discards", |row| row.get(0));
         self.marked = marked.into_iter().collect();
@@ -178,7 +178,7 @@ impl Disk {
 
     /// What waits in mailboxes.
     pub fn waiting(&self) -> impl Iterator<Item = &Letter> {
-        self.mail.iter().filter(|letter| !letter.taken)
+        self.mailbox.iter().filter(|letter| !letter.taken)
     }
 
     pub fn pod(&self, key: &str) -> Option<&PodRow> {

@@ -1,22 +1,22 @@
 //! What must be true of a family after a kill: who may write where, who belongs to whom, what a
 //! parent has heard of its children, and what a person was asked.
 
-use crate::disk::{Disk, Loan, PodRow};
+use crate::disk::{Disk, Lease, PodRow};
 use crate::hub::Hub;
-use crate::ledger::{Fact, Told};
+use crate::ledger::{Acknowledged, Fact};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Everything about the family that contradicts itself or what clients were told. A host has
 /// started since the kill.
-pub fn contradictions(disk: &Disk, told: &Told) -> Vec<String> {
+pub fn contradictions(disk: &Disk, acknowledged: &Acknowledged) -> Vec<String> {
     let mut wrong = writers(disk);
     wrong.extend(ties(disk));
     wrong.extend(disk.pods.iter().filter_map(|pod| last_run(disk, pod)));
-    wrong.extend(news(disk));
-    wrong.extend(questions(disk, told));
-    wrong.extend(facts(disk, told));
+    wrong.extend(events(disk));
+    wrong.extend(questions(disk, acknowledged));
+    wrong.extend(facts(disk, acknowledged));
     wrong
 }
 
@@ -25,9 +25,9 @@ pub fn unfinished(disk: &Disk) -> Vec<String> {
     let waits = disk.questions.iter().map(|question| format!("still asked: {question:?}"));
     let mut wrong: Vec<String> = waits.collect();
     let answers = answers(disk);
-    for ask in asked(disk) {
-        if !answers.contains_key(ask.as_str()) {
-            wrong.push(format!("the question {ask} was never answered nor withdrawn"));
+    for approval in asked(disk) {
+        if !answers.contains_key(approval.as_str()) {
+            wrong.push(format!("the question {approval} was never answered nor withdrawn"));
         }
     }
     wrong
@@ -67,13 +67,13 @@ struct Held {
 }
 
 impl Held {
-    fn of(pod: &PodRow, loans: &[Loan]) -> Self {
+    fn of(pod: &PodRow, leases: &[Lease]) -> Self {
         let (mut allow, mut deny) = (rules(&pod.scope["allow"]), rules(&pod.scope["deny"]));
-        for loan in loans {
-            let rule = Rule::read(&loan.rule);
-            if loan.borrower == pod.key {
+        for lease in leases {
+            let rule = Rule::read(&lease.rule);
+            if lease.borrower == pod.key {
                 allow.push(rule);
-            } else if loan.lender == pod.key && rule.write {
+            } else if lease.lender == pod.key && rule.write {
                 deny.push(rule);
             }
         }
@@ -101,7 +101,7 @@ impl Held {
 /// What each live Pod holds by the rows.
 fn held(disk: &Disk) -> Vec<(&str, Held)> {
     let live = disk.pods.iter().filter(|pod| pod.live);
-    live.map(|pod| (pod.name.as_str(), Held::of(pod, &disk.loans))).collect()
+    live.map(|pod| (pod.name.as_str(), Held::of(pod, &disk.leases))).collect()
 }
 
 /// Every path that a rule names, and some below each.
@@ -112,21 +112,21 @@ fn places(held: &[(&str, Held)]) -> Vec<PathBuf> {
 }
 
 /// Whether screens are told of the family what the rows say.
-pub fn told_otherwise(disk: &Disk, hub: &Hub) -> Vec<String> {
+pub fn differences(disk: &Disk, hub: &Hub) -> Vec<String> {
     let (held, pods, mut wrong) = (held(disk), hub.pods(), Vec::new());
     for (name, stored) in &held {
         let Some(info) = pods.iter().find(|info| info["name"] == *name) else { continue };
-        let told = Held { allow: rules(&info["scope"]), deny: rules(&info["deny"]) };
+        let acknowledged = Held { allow: rules(&info["scope"]), deny: rules(&info["deny"]) };
         for place in places(&held) {
-            if told.writes(&place) != stored.writes(&place) {
+            if acknowledged.writes(&place) != stored.writes(&place) {
                 wrong.push(format!("{} of {name} is told otherwise: {info}", place.display()));
             }
         }
     }
     let stored: BTreeSet<(String, String)> = disk.peers.iter().cloned().collect();
-    let told = hub.peers();
-    if told != stored {
-        wrong.push(format!("peers are told {told:?}, stored {stored:?}"));
+    let acknowledged = hub.peers();
+    if acknowledged != stored {
+        wrong.push(format!("peers are told {acknowledged:?}, stored {stored:?}"));
     }
     wrong
 }
@@ -149,8 +149,8 @@ fn writers(disk: &Disk) -> Vec<String> {
 fn ties(disk: &Disk) -> Vec<String> {
     let mut wrong = Vec::new();
     let live = |key: &str| disk.pod(key).is_some_and(|pod| pod.live);
-    for loan in disk.loans.iter().filter(|loan| !live(&loan.borrower)) {
-        wrong.push(format!("{} is not live and has a loan: {loan:?}", loan.borrower));
+    for lease in disk.leases.iter().filter(|lease| !live(&lease.borrower)) {
+        wrong.push(format!("{} is not live and has a loan: {lease:?}", lease.borrower));
     }
     for (a, b) in &disk.peers {
         if a >= b || disk.pod(a).is_none() || disk.pod(b).is_none() {
@@ -167,12 +167,12 @@ fn ties(disk: &Disk) -> Vec<String> {
             continue;
         };
         // One that came back before its parent has its own, and the parent goes without.
-        let forgone = parent.gaps["forgone"].as_array().cloned().unwrap_or_default();
+        let withheld = parent.gaps["forgone"].as_array().cloned().unwrap_or_default();
         let wanted = pod.scope["allow"].as_array().into_iter().flatten();
         for rule in wanted.filter(|_| pod.live && parent.live) {
-            let lent = |loan: &Loan| loan.borrower == pod.key && loan.rule == *rule;
-            let kept = forgone.iter().any(|gap| gap["region"] == *rule);
-            if !kept && !disk.loans.iter().any(lent) {
+            let lent = |lease: &Lease| lease.borrower == pod.key && lease.rule == *rule;
+            let kept = withheld.iter().any(|gap| gap["region"] == *rule);
+            if !kept && !disk.leases.iter().any(lent) {
                 wrong.push(format!("{} lives and was not lent {rule}", pod.name));
             }
         }
@@ -199,7 +199,7 @@ fn last_run(disk: &Disk, pod: &PodRow) -> Option<String> {
 }
 
 /// Whether a run ended in a way that a parent hears of.
-fn is_news(entry: &Value) -> bool {
+fn is_child_event(entry: &Value) -> bool {
     match entry["kind"].as_str() {
         Some("run_completed" | "run_errored") => entry["interrupted"] != true,
         _ => false,
@@ -208,18 +208,24 @@ fn is_news(entry: &Value) -> bool {
 
 /// Every end of a child's run, its last stop and every question of it that waits are news to its
 /// parent, once.
-fn news(disk: &Disk) -> Vec<String> {
+fn events(disk: &Disk) -> Vec<String> {
     let mut wrong = Vec::new();
     for (pod, parent) in disk.pods.iter().filter_map(|pod| Some((pod, pod.parent.as_deref()?))) {
-        let ends = disk.entries_of(pod).into_iter().filter(|(_, entry)| is_news(entry));
+        let ends = disk.entries_of(pod).into_iter().filter(|(_, entry)| is_child_event(entry));
         let mut ids: Vec<String> = ends.map(|(id, _)| id.to_owned()).collect();
         if !pod.live {
             ids.push(format!("stopped:{}:{}", pod.session, pod.since));
         }
-        let asks = disk.questions.iter().filter(|ask| ask.pod == pod.key && pod.live);
-        ids.extend(asks.filter(|ask| ask.verdict.is_none()).map(|ask| ask.id.clone()));
+        let approvals =
+            disk.questions.iter().filter(|approval| approval.pod == pod.key && pod.live);
+        ids.extend(
+            approvals
+                .filter(|approval| approval.verdict.is_none())
+                .map(|approval| approval.id.clone()),
+        );
         for id in ids {
-            let letters = disk.mail.iter().filter(|letter| letter.pod == parent && letter.id == id);
+            let letters =
+                disk.mailbox.iter().filter(|letter| letter.pod == parent && letter.id == id);
             let times = letters.count();
             if times != 1 {
                 wrong.push(format!("{parent} has the news {id} of {} {times} times", pod.name));
@@ -240,44 +246,44 @@ fn asked(disk: &Disk) -> Vec<String> {
 pub fn answers(disk: &Disk) -> BTreeMap<String, Vec<Value>> {
     let mut answers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for entry in disk.entries().values().filter(|entry| entry["domain"] == "yoi.answered") {
-        let ask = entry["payload"]["ask"].as_str().unwrap_or_default().to_owned();
-        answers.entry(ask).or_default().push(entry["payload"]["verdict"].clone());
+        let approval = entry["payload"]["ask"].as_str().unwrap_or_default().to_owned();
+        answers.entry(approval).or_default().push(entry["payload"]["verdict"].clone());
     }
     answers
 }
 
 /// A question is answered once, its row says what its log says, and an answer that was
 /// acknowledged is in one of the two.
-fn questions(disk: &Disk, told: &Told) -> Vec<String> {
+fn questions(disk: &Disk, acknowledged: &Acknowledged) -> Vec<String> {
     let (asked, answers) = (asked(disk), answers(disk));
     let mut wrong: Vec<String> = answers
         .iter()
-        .filter(|(ask, verdicts)| verdicts.len() > 1 || !asked.contains(ask))
-        .map(|(ask, verdicts)| format!("the question {ask} was answered {verdicts:?}"))
+        .filter(|(approval, verdicts)| verdicts.len() > 1 || !asked.contains(approval))
+        .map(|(approval, verdicts)| format!("the question {approval} was answered {verdicts:?}"))
         .collect();
     for question in &disk.questions {
         if !asked.contains(&question.id) || answers.contains_key(&question.id) {
             wrong.push(format!("a row without a question in the log: {question:?}"));
         }
     }
-    for ask in &told.answered {
-        let row = disk.questions.iter().find(|question| question.id == *ask);
+    for approval in &acknowledged.answered {
+        let row = disk.questions.iter().find(|question| question.id == *approval);
         let stored = row.is_some_and(|question| question.verdict.is_some());
-        if !stored && !answers.contains_key(ask) {
-            wrong.push(format!("the answer to {ask} was acknowledged and is lost"));
+        if !stored && !answers.contains_key(approval) {
+            wrong.push(format!("the answer to {approval} was acknowledged and is lost"));
         }
     }
     wrong
 }
 
 /// What was acknowledged is so.
-fn facts(disk: &Disk, told: &Told) -> Vec<String> {
+fn facts(disk: &Disk, acknowledged: &Acknowledged) -> Vec<String> {
     let is = |fact: &Fact| match fact {
         Fact::Live(pod) => disk.pod(pod).is_some_and(|pod| pod.live),
         Fact::There(pod) => disk.pod(pod).is_some(),
         Fact::Peers(a, b) => disk.peers.iter().any(|pair| (&pair.0, &pair.1) == (a, b)),
     };
-    let known = told.facts.iter().filter_map(|(fact, known)| Some((fact, (*known)?)));
+    let known = acknowledged.facts.iter().filter_map(|(fact, known)| Some((fact, (*known)?)));
     let wrong = known.filter(|(fact, known)| is(fact) != *known);
     wrong.map(|(fact, known)| format!("{fact:?} should be {known}")).collect()
 }

@@ -1,6 +1,6 @@
 //! A connection to the host socket that writes down everything it is told.
 
-use crate::ledger::Told;
+use crate::ledger::Acknowledged;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone)]
 pub struct Hub {
     orders: mpsc::UnboundedSender<Vec<u8>>,
-    heard: Arc<Mutex<Heard>>,
-    told: Arc<Mutex<Told>>,
+    received: Arc<Mutex<Received>>,
+    acknowledged: Arc<Mutex<Acknowledged>>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Received {
     count: u64,
     /// The order of each reply that is waited for, for the ledger of acknowledgements.
     waiting: HashMap<String, (Option<Note>, oneshot::Sender<Value>)>,
@@ -70,11 +70,11 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 impl Hub {
     /// Connects and watches; `None` when the host ends meanwhile.
-    pub async fn open(socket: &Path, told: Arc<Mutex<Told>>) -> Option<Self> {
+    pub async fn open(socket: &Path, acknowledged: Arc<Mutex<Acknowledged>>) -> Option<Self> {
         let stream = UnixStream::connect(socket).await.ok()?;
         let (reader, mut writer) = stream.into_split();
         let (orders, mut lines) = mpsc::unbounded_channel::<Vec<u8>>();
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let received = Arc::new(Mutex::new(Received::default()));
         tokio::spawn(async move {
             while let Some(line) = lines.recv().await {
                 if writer.write_all(&line).await.is_err() {
@@ -82,8 +82,8 @@ impl Hub {
                 }
             }
         });
-        tokio::spawn(listen(reader, heard.clone(), told.clone()));
-        let hub = Self { orders, heard, told };
+        tokio::spawn(listen(reader, received.clone(), acknowledged.clone()));
+        let hub = Self { orders, received, acknowledged };
         hub.send(&json!({"hello": {"protocol": 1, "version": "test"}}));
         let mut family = hub.events("*");
         hub.call(None, "watch", Value::Null).await?;
@@ -115,7 +115,7 @@ impl Hub {
     }
 
     /// Background news.
-    pub async fn news(&self, pod: &str, id: &str) -> Option<Value> {
+    pub async fn notify(&self, pod: &str, id: &str) -> Option<Value> {
         self.note(pod, "notify", json!({"message": format!("news {id} .")}), id).await
     }
 
@@ -128,13 +128,13 @@ impl Hub {
     ) -> Option<Value> {
         let (answer, reply) = oneshot::channel();
         let line = {
-            let mut heard = self.heard.lock().expect("no test panics with it");
-            if heard.closed {
+            let mut received = self.received.lock().expect("no test panics with it");
+            if received.closed {
                 return None;
             }
-            heard.count += 1;
-            let id = heard.count.to_string();
-            heard.waiting.insert(id.clone(), (note, answer));
+            received.count += 1;
+            let id = received.count.to_string();
+            received.waiting.insert(id.clone(), (note, answer));
             let mut line = json!({"id": id, "method": method});
             if let Some(pod) = pod {
                 line["pod"] = json!(pod);
@@ -151,36 +151,36 @@ impl Hub {
     /// The events of a Pod from now on, or with `*` of all of them.
     pub fn events(&self, pod: &str) -> Events {
         let (tell, events) = mpsc::unbounded_channel();
-        let mut heard = self.heard.lock().expect("no test panics with it");
-        if !heard.closed {
-            heard.listeners.push((pod.to_owned(), tell));
+        let mut received = self.received.lock().expect("no test panics with it");
+        if !received.closed {
+            received.listeners.push((pod.to_owned(), tell));
         }
         Events(events)
     }
 
     /// What was last told of a Pod.
     pub fn info(&self, pod: &str) -> Option<Value> {
-        self.heard.lock().expect("no test panics with it").pods.get(pod).cloned()
+        self.received.lock().expect("no test panics with it").pods.get(pod).cloned()
     }
 
     /// What a Pod waits to be answered.
     pub fn question(&self, pod: &str) -> Option<Value> {
-        let heard = self.heard.lock().expect("no test panics with it");
-        heard.questions.values().find(|ask| ask["pod"] == pod).cloned()
+        let received = self.received.lock().expect("no test panics with it");
+        received.questions.values().find(|approval| approval["pod"] == pod).cloned()
     }
 
     /// Who was peers at the start of this connection, each pair in the order of its names.
     pub fn peers(&self) -> BTreeSet<(String, String)> {
-        self.heard.lock().expect("no test panics with it").peers.clone()
+        self.received.lock().expect("no test panics with it").peers.clone()
     }
 
     /// Changes the ledger of what was told.
-    pub fn write_down<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
-        change(&mut self.told.lock().expect("no test panics with it"))
+    pub fn write_down<T>(&self, change: impl FnOnce(&mut Acknowledged) -> T) -> T {
+        change(&mut self.acknowledged.lock().expect("no test panics with it"))
     }
 
     pub fn pods(&self) -> Vec<Value> {
-        self.heard.lock().expect("no test panics with it").pods.values().cloned().collect()
+        self.received.lock().expect("no test panics with it").pods.values().cloned().collect()
     }
 
     /// Waits until what is known of a Pod fits; `None` when the host ended first.
@@ -206,30 +206,37 @@ impl Hub {
     }
 }
 
-async fn listen(reader: OwnedReadHalf, heard: Arc<Mutex<Heard>>, told: Arc<Mutex<Told>>) {
+async fn listen(
+    reader: OwnedReadHalf,
+    received: Arc<Mutex<Received>>,
+    acknowledged: Arc<Mutex<Acknowledged>>,
+) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while matches!(reader.read_until(b'\n', &mut line).await, Ok(n) if n > 0) {
         // A line that the kill cut says nothing.
         let Ok(event) = serde_json::from_slice::<Value>(&line) else { break };
         line.clear();
-        told.lock().expect("no test panics with it").note(&event);
-        heard.lock().expect("no test panics with it").hear(event, &told);
+        acknowledged.lock().expect("no test panics with it").note(&event);
+        received.lock().expect("no test panics with it").hear(event, &acknowledged);
     }
-    let mut heard = heard.lock().expect("no test panics with it");
-    heard.closed = true;
-    heard.waiting.clear();
-    heard.listeners.clear();
+    let mut received = received.lock().expect("no test panics with it");
+    received.closed = true;
+    received.waiting.clear();
+    received.listeners.clear();
 }
 
-impl Heard {
-    fn hear(&mut self, event: Value, told: &Mutex<Told>) {
+impl Received {
+    fn hear(&mut self, event: Value, acknowledged: &Mutex<Acknowledged>) {
         if let Some(re) = event["re"].as_str() {
             if let Some((note, answer)) = self.waiting.remove(re) {
                 if let Some(note) = note
                     && matches!(event["event"].as_str(), Some("accepted" | "spawned"))
                 {
-                    told.lock().expect("no test panics with it").accepted(&note, &event["data"]);
+                    acknowledged
+                        .lock()
+                        .expect("no test panics with it")
+                        .accepted(&note, &event["data"]);
                 }
                 // Who asked may have given up.
                 let _ = answer.send(event);
@@ -240,19 +247,20 @@ impl Heard {
             Some("family") => {
                 let pods = event["data"]["pods"].as_array().cloned().unwrap_or_default();
                 self.pods = pods.into_iter().map(|info| (name(&info), info)).collect();
-                let asks = event["data"]["asks"].as_array().cloned().unwrap_or_default();
+                let approvals = event["data"]["asks"].as_array().cloned().unwrap_or_default();
                 let peers = event["data"]["peers"].as_array().cloned().unwrap_or_default();
                 self.peers = peers.iter().map(|edge| (text(edge, "a"), text(edge, "b"))).collect();
-                self.questions = asks.into_iter().map(|ask| (id(&ask), ask)).collect();
+                self.questions =
+                    approvals.into_iter().map(|approval| (id(&approval), approval)).collect();
                 self.listeners.retain(|(_, tell)| tell.send(event.clone()).is_ok());
             }
             Some("asked") => {
-                let ask = event["data"]["ask"].clone();
-                self.questions.insert(id(&ask), ask);
+                let approval = event["data"]["ask"].clone();
+                self.questions.insert(id(&approval), approval);
             }
             Some("answered") => {
-                let ask = event["data"]["ask"].as_str().unwrap_or_default();
-                self.questions.remove(ask);
+                let approval = event["data"]["ask"].as_str().unwrap_or_default();
+                self.questions.remove(approval);
             }
             Some("pod_removed") => {
                 self.pods.remove(event["data"]["name"].as_str().unwrap_or_default());
@@ -280,8 +288,8 @@ fn name(info: &Value) -> String {
     text(info, "name")
 }
 
-fn id(ask: &Value) -> String {
-    text(ask, "id")
+fn id(approval: &Value) -> String {
+    text(approval, "id")
 }
 
 fn text(of: &Value, key: &str) -> String {

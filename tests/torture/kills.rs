@@ -44,7 +44,7 @@ async fn a_host_killed_at_random_under_load_loses_and_repeats_nothing() {
 #[derive(Debug, Default)]
 struct Sums {
     acknowledged: usize,
-    told: usize,
+    entries: usize,
     effects: usize,
     requests: usize,
     children: usize,
@@ -57,7 +57,7 @@ struct Sums {
 impl Sums {
     fn add(&mut self, other: Self) {
         self.acknowledged += other.acknowledged;
-        self.told += other.told;
+        self.entries += other.entries;
         self.effects += other.effects;
         self.requests += other.requests;
         self.children += other.children;
@@ -81,10 +81,11 @@ async fn home(dice: &mut Dice, lives: u64) -> Sums {
             children.iter().for_each(|child| bench.room(&bench.path(pod).join(child)));
         }
         live_and_die(&bench, &hub, host, dice, life).await;
-        bench.nobody_left().await;
+        bench.no_process_left().await;
         expected = check::expected(&bench);
         cut_off += expected.values().filter(|pod| **pod == Expected::CutOff).count();
-        asked += expected.values().filter(|pod| matches!(pod, Expected::Asks(_))).count();
+        asked +=
+            expected.values().filter(|pod| matches!(pod, Expected::WaitsForApproval(_))).count();
     }
     bench.provider.release();
     let (host, hub) = start(&bench, &expected).await;
@@ -96,20 +97,20 @@ async fn home(dice: &mut Dice, lives: u64) -> Sums {
     let below = FAMILIES.iter().flat_map(|(_, _, [one, two], fork)| [*one, *two, *fork]);
     for pod in below.chain(FAMILIES.map(|(pod, ..)| pod)) {
         if hub.info(pod).is_some() {
-            settle(&hub, pod).await.expect("a host that lives");
+            wait_until_idle(&hub, pod).await.expect("a host that lives");
         }
     }
     nothing_wrong("after everything came to its end", &check::unfinished(&bench));
     host.kill().await;
-    bench.nobody_left().await;
-    let told = bench.told.lock().expect("no test panics with it");
+    bench.no_process_left().await;
+    let acknowledged = bench.acknowledged.lock().expect("no test panics with it");
     Sums {
-        acknowledged: told.accepted.len(),
-        told: told.entries.len(),
+        acknowledged: acknowledged.accepted.len(),
+        entries: acknowledged.entries.len(),
         effects: bench.effects().lines().count(),
         requests: bench.provider.requests(),
         children: expected.len() - FAMILIES.len(),
-        answered: told.answered.len(),
+        answered: acknowledged.answered.len(),
         cut_off,
         asked,
     }
@@ -122,7 +123,7 @@ pub async fn start(bench: &Bench, expected: &BTreeMap<String, Expected>) -> (Hos
     let hub = bench.connect(&host).await.expect("a host that lives");
     let mut wrong = check::alive(&hub, expected);
     wrong.extend(check::contradictions(bench));
-    wrong.extend(check::told_otherwise(bench, &hub));
+    wrong.extend(check::differences(bench, &hub));
     if bench.provider.requests() != asked {
         wrong.push("a start sent something to the model".to_owned());
     }
@@ -181,13 +182,13 @@ impl Driver {
 
     /// One order; whether it is carried out depends on what the Pods do right now.
     async fn act(&mut self, id: &str) -> Option<Value> {
-        if let Some(ask) = self.question().filter(|_| self.dice.below(4) == 0) {
+        if let Some(approval) = self.question().filter(|_| self.dice.below(4) == 0) {
             let verdict = ["once", "deny", "pod", "tree"][self.roll(4)];
-            return self.hub.answer(&ask, json!({"verdict": verdict})).await;
+            return self.hub.answer(&approval, json!({"verdict": verdict})).await;
         }
         let (one, child) = (self.one(), self.child());
         match self.dice.below(100) {
-            0..60 => self.talk(id).await,
+            0..60 => self.converse(id).await,
             60..66 => self.hub.say(one, &format!("@ask {id} ."), true).await,
             66..71 => self.reach(one, id).await,
             71..74 => self.hub.say(one, &format!("@long {id} ."), true).await,
@@ -226,13 +227,13 @@ impl Driver {
             0 if stopped => self.hub.restore(self.fork, &[]).await,
             _ if stopped => self.hub.remove(self.fork).await,
             0 => self.hub.stop(self.fork, &[]).await,
-            1 => self.hub.news(self.fork, id).await,
+            1 => self.hub.notify(self.fork, id).await,
             _ => self.hub.say(self.fork, &format!("@talk {id} ."), true).await,
         }
     }
 
     /// Something for one Pod.
-    async fn talk(&mut self, id: &str) -> Option<Value> {
+    async fn converse(&mut self, id: &str) -> Option<Value> {
         let (pod, hub) = (self.one(), self.hub.clone());
         let paused = hub.info(pod).is_some_and(|info| info["state"] == "paused");
         match self.dice.below(100) {
@@ -240,7 +241,7 @@ impl Driver {
             0..40 => hub.say(pod, &format!("@work {id} ."), true).await,
             40..55 => hub.say(pod, &format!("@talk {id} ."), true).await,
             55..58 => hub.say(pod, &format!("@full {id} ."), true).await,
-            58..78 => hub.news(pod, id).await,
+            58..78 => hub.notify(pod, id).await,
             78..85 => hub.call(Some(pod), "pause", Value::Null).await,
             85..89 => hub.call(Some(pod), "cancel", Value::Null).await,
             89..92 => hub.call(Some(pod), "compact", Value::Null).await,
@@ -275,7 +276,7 @@ impl Driver {
 }
 
 /// Lets a Pod do all it has to do.
-pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
+pub async fn wait_until_idle(hub: &Hub, pod: &str) -> Option<()> {
     let mut flushed = false;
     loop {
         let info = hub.is(pod, |info| info["state"] != "running").await?;
@@ -284,11 +285,11 @@ pub async fn settle(hub: &Hub, pod: &str) -> Option<()> {
         match info["state"].as_str() {
             Some("needs_you") => {
                 // It may have been answered a moment ago.
-                if let Some(ask) = hub.question(pod) {
-                    let reply = hub.answer(&ask, json!({"verdict": "once"})).await?;
+                if let Some(approval) = hub.question(pod) {
+                    let reply = hub.answer(&approval, json!({"verdict": "once"})).await?;
                     if reply["event"] == "error" {
                         // Somebody else holds what a fork of it asks for, too.
-                        hub.answer(&ask, json!({"verdict": "deny"})).await?;
+                        hub.answer(&approval, json!({"verdict": "deny"})).await?;
                     }
                 }
                 hub.is(pod, |info| info["state"] != "needs_you").await?;

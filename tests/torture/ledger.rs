@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
-pub struct Told {
+pub struct Acknowledged {
     /// Committed entries by their id, as they were sent.
     pub entries: BTreeMap<String, Entry>,
     /// What was acknowledged, by the id that its text holds.
@@ -55,7 +55,7 @@ pub struct Accepted {
     pub row: Option<String>,
 }
 
-impl Told {
+impl Acknowledged {
     /// Notes an event that was sent to everyone.
     pub fn note(&mut self, event: &Value) {
         let entry = &event["data"]["entry"];
@@ -71,8 +71,8 @@ impl Told {
     /// Notes what a fork has to hold. One of this name that was there before is of no interest.
     pub fn forks(&mut self, pod: &str, name: &str) {
         let of = self.entries.iter().filter(|(_, entry)| entry.pod == pod);
-        let told = of.map(|(id, _)| id.clone()).collect();
-        self.copied.insert(name.to_owned(), told);
+        let acknowledged = of.map(|(id, _)| id.clone()).collect();
+        self.copied.insert(name.to_owned(), acknowledged);
         self.leaving.remove(name);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::bench::Bench;
 use crate::check::{self, Expected, nothing_wrong};
-use crate::kills::{settle, start};
+use crate::kills::{start, wait_until_idle};
 use crate::number;
 use crate::scene::{POD, Scene, complete};
 use serde_json::Value;
@@ -34,7 +34,7 @@ async fn die_at(bench: &Bench, scene: Scene, point: &str, nth: usize) {
 
 /// All go on after a crash, whatever is left of them, and everything comes to its end.
 async fn go_on(bench: &Bench, cast: &[&str], when: &str) {
-    bench.nobody_left().await;
+    bench.no_process_left().await;
     bench.provider.release();
     let expected = check::expected(bench);
     let (host, hub) = start(bench, &expected).await;
@@ -46,11 +46,11 @@ async fn go_on(bench: &Bench, cast: &[&str], when: &str) {
     }
     complete(bench, &hub, cast).await.expect("a host that lives");
     for pod in &all {
-        settle(&hub, pod).await.expect("a host that lives");
+        wait_until_idle(&hub, pod).await.expect("a host that lives");
     }
     nothing_wrong(when, &check::unfinished(bench));
     host.kill().await;
-    bench.nobody_left().await;
+    bench.no_process_left().await;
     // What came to its end is as quiet after one more start.
     let idle = all.iter().map(|pod| ((*pod).to_owned(), Expected::Idle)).collect();
     let (host, hub) = start(bench, &idle).await;

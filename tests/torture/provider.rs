@@ -3,7 +3,7 @@
 //!
 //! `@talk id` says something. `@work id` thinks, says something and calls two tools, then one, then
 //! says that it is done. `@reach id path` writes that file. `@full id` is the same with a context that is full. `@hold id` says
-//! something and then nothing more, the first time it is asked. `@ask id` calls a tool that a
+//! something and then nothing more, the first time it is asked. `@approval id` calls a tool that a
 //! person is asked about. `@long id` calls a tool that leaves a process behind which never ends.
 
 use axum::Router;
@@ -64,7 +64,7 @@ impl Provider {
     }
 
     /// What a person writes into `config.toml` to reach it, as the model `fake/m`. Calls pass
-    /// without a question also where they are not confined, but for those of `@ask` and those that
+    /// without a question also where they are not confined, but for those of `@approval` and those that
     /// write below `beyond`. A Pod of the profile `keyless` has no key.
     pub fn settings(&self) -> String {
         format!(

@@ -58,7 +58,7 @@ async fn turns(bench: &Bench, hub: &Hub) -> Option<()> {
     bench.new_pod(hub, POD).await?;
     a_busy_turn(hub).await?;
     interruptions(hub).await?;
-    news_wakes(hub).await?;
+    event_wakes(hub).await?;
     compactions(hub).await?;
     going_back(hub).await?;
     let stopped = hub.call(Some(POD), "shutdown", Value::Null).await?;
@@ -72,7 +72,7 @@ async fn family(bench: &Bench, hub: &Hub) -> Option<()> {
     a_child(bench, hub).await?;
     a_child_that_cannot_begin(bench, hub).await?;
     peers(hub).await?;
-    loans(bench, hub).await?;
+    leases(bench, hub).await?;
     a_question(hub, "q1", json!({"verdict": "tree"})).await?;
     a_question(hub, "q2", json!({"verdict": "deny", "reason": "not now"})).await?;
     a_question_withdrawn(hub).await?;
@@ -83,10 +83,10 @@ async fn family(bench: &Bench, hub: &Hub) -> Option<()> {
 
 /// A child does its task, and that wakes its parent.
 async fn a_child(bench: &Bench, hub: &Hub) -> Option<()> {
-    let mut news = hub.events(POD);
+    let mut events = hub.events(POD);
     let reply = a_kid(bench, hub, "@work k1 .").await?;
     assert_eq!(reply["event"], "spawned", "{reply}");
-    news.until("run_end").await?;
+    events.until("run_end").await?;
     quiet(hub).await
 }
 
@@ -124,7 +124,7 @@ async fn peers(hub: &Hub) -> Option<()> {
 }
 
 /// The second loan stays.
-async fn loans(bench: &Bench, hub: &Hub) -> Option<()> {
+async fn leases(bench: &Bench, hub: &Hub) -> Option<()> {
     let lent = bench.path(POD).join("lent");
     for _ in 0..2 {
         let reply = hub.lend(POD, PEER, &lent).await?;
@@ -141,11 +141,11 @@ async fn a_question(hub: &Hub, id: &str, verdict: Value) -> Option<()> {
 }
 
 async fn a_request(hub: &Hub, text: &str, verdict: Value) -> Option<()> {
-    let mut news = asked(hub, text).await?;
-    let ask = hub.question(KID).expect("who needs somebody says for what");
-    let reply = hub.answer(&ask, verdict).await?;
+    let mut events = asked(hub, text).await?;
+    let approval = hub.question(KID).expect("who needs somebody says for what");
+    let reply = hub.answer(&approval, verdict).await?;
     assert_eq!(reply["event"], "accepted", "{reply}");
-    news.until("run_end").await?;
+    events.until("run_end").await?;
     quiet(hub).await
 }
 
@@ -163,33 +163,33 @@ async fn scope_beyond(bench: &Bench, hub: &Hub) -> Option<()> {
     a_request(hub, &text, json!({"verdict": "deny", "reason": "too far"})).await?;
     assert!(!dir.join("effects").exists(), "what was denied is not done");
     let (text, dir) = reach("r3", "above");
-    let mut news = hub.events(POD);
+    let mut events = hub.events(POD);
     let reply = hub.say(KID, &text, false).await?;
     assert_eq!(reply["event"], "accepted", "{reply}");
-    news.until("run_end").await?;
+    events.until("run_end").await?;
     assert!(dir.join("effects").exists(), "what a rule allows is done");
     quiet(hub).await
 }
 
 /// The child is paused while it waits: its question is taken back.
 async fn a_question_withdrawn(hub: &Hub) -> Option<()> {
-    let mut news = asked(hub, "@ask q3 .").await?;
+    let mut events = asked(hub, "@ask q3 .").await?;
     for method in ["pause", "resume"] {
         let reply = hub.call(Some(KID), method, Value::Null).await?;
         assert_eq!(reply["event"], "accepted", "{method}: {reply}");
     }
-    news.until("run_end").await?;
+    events.until("run_end").await?;
     quiet(hub).await
 }
 
 /// The child waits for a person and its parent knows; what the parent does from then on.
 async fn asked(hub: &Hub, text: &str) -> Option<Events> {
-    let mut news = hub.events(POD);
+    let mut events = hub.events(POD);
     let reply = hub.say(KID, text, false).await?;
     assert_eq!(reply["event"], "accepted", "{reply}");
     hub.is(KID, |info| info["state"] == "needs_you").await?;
-    news.until("run_end").await?;
-    Some(news)
+    events.until("run_end").await?;
+    Some(events)
 }
 
 async fn all_stop_and_come_back(hub: &Hub) -> Option<()> {
@@ -212,7 +212,7 @@ async fn a_fork_and_its_end(hub: &Hub) -> Option<()> {
     let mut events = hub.events(FORK);
     hub.say(FORK, "@talk f1 .", false).await?;
     events.until("run_end").await?;
-    hub.news(FORK, "f2").await?;
+    hub.events(FORK, "f2").await?;
     events.until("run_end").await?;
     hub.is(FORK, |info| info["state"] == "idle").await?;
     hub.call(Some(FORK), "seen", Value::Null).await?;
@@ -241,7 +241,7 @@ async fn a_busy_turn(hub: &Hub) -> Option<()> {
     let mut events = hub.events(POD);
     hub.say(POD, "@work m1 .", false).await?;
     events.until("tool_result").await?;
-    hub.news(POD, "n1").await?;
+    hub.events(POD, "n1").await?;
     hub.say(POD, "@talk m2 .", true).await?;
     events.until("run_end").await?;
     events.until("run_end").await?;
@@ -268,9 +268,9 @@ async fn interruptions(hub: &Hub) -> Option<()> {
     idle(hub).await
 }
 
-async fn news_wakes(hub: &Hub) -> Option<()> {
+async fn event_wakes(hub: &Hub) -> Option<()> {
     let mut events = hub.events(POD);
-    hub.news(POD, "n2").await?;
+    hub.events(POD, "n2").await?;
     events.until("run_end").await?;
     idle(hub).await
 }

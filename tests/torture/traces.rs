@@ -4,17 +4,19 @@
 use crate::bench::Bench;
 use crate::disk::{Disk, PodRow};
 use crate::family::answers;
-use crate::ledger::{Leaving, Told};
+use crate::ledger::{Acknowledged, Leaving};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is left and should not be. A host has started since the kill.
-pub fn contradictions(bench: &Bench, disk: &Disk, told: &Told) -> Vec<String> {
+pub fn contradictions(bench: &Bench, disk: &Disk, acknowledged: &Acknowledged) -> Vec<String> {
     let mut wrong = sessions(disk);
     wrong.extend(sockets(bench, disk));
     wrong.extend(children(disk));
-    wrong.extend(forks(disk, told));
-    wrong.extend(told.leaving.iter().flat_map(|(pod, leaving)| half_gone(disk, pod, leaving)));
+    wrong.extend(forks(disk, acknowledged));
+    wrong.extend(
+        acknowledged.leaving.iter().flat_map(|(pod, leaving)| half_gone(disk, pod, leaving)),
+    );
     wrong.extend(extensions(disk));
     wrong
 }
@@ -53,9 +55,9 @@ fn children(disk: &Disk) -> Vec<String> {
 }
 
 /// A log that was copied for another Pod has every line that was told before.
-fn forks(disk: &Disk, told: &Told) -> Vec<String> {
+fn forks(disk: &Disk, acknowledged: &Acknowledged) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (name, copied) in &told.copied {
+    for (name, copied) in &acknowledged.copied {
         let Some(pod) = disk.pod(name) else { continue };
         let Some((copy, source)) = copy_of(disk, pod) else {
             // Who had said nothing yet left nothing to copy.
@@ -101,10 +103,10 @@ fn half_gone(disk: &Disk, pod: &str, leaving: &Leaving) -> Vec<String> {
     let mut wrong: Vec<String> =
         half.map(|id| format!("{pod} is there: {stays}, and its entry {id} is not so")).collect();
     let rows = leaving.accepted.values().filter_map(|accepted| accepted.row.as_ref());
-    let mail = |row: &String| disk.mail.iter().any(|letter| letter.id == *row);
-    let half = rows.filter(|row| mail(row) != stays);
+    let mailbox = |row: &String| disk.mailbox.iter().any(|letter| letter.id == *row);
+    let half = rows.filter(|row| mailbox(row) != stays);
     wrong.extend(half.map(|row| format!("{pod} is there: {stays}, and its mail {row} is not so")));
-    let letters = disk.mail.iter().filter(|letter| letter.pod == pod && !stays);
+    let letters = disk.mailbox.iter().filter(|letter| letter.pod == pod && !stays);
     wrong.extend(letters.map(|letter| format!("{pod} is gone and has mail: {letter:?}")));
     wrong
 }
@@ -114,9 +116,9 @@ fn extensions(disk: &Disk) -> Vec<String> {
     let mut wrong = Vec::new();
     let answers = answers(disk);
     for entry in disk.entries().values().filter(|entry| entry["domain"] == "yoi.asked") {
-        let ask = &entry["payload"];
-        let (id, pod) = (ask["id"].as_str().unwrap_or_default(), ask["pod"].as_str());
-        let Some(pod) = pod.and_then(|pod| disk.pod(pod)).filter(|_| !ask["lease"].is_null())
+        let approval = &entry["payload"];
+        let (id, pod) = (approval["id"].as_str().unwrap_or_default(), approval["pod"].as_str());
+        let Some(pod) = pod.and_then(|pod| disk.pod(pod)).filter(|_| !approval["lease"].is_null())
         else {
             continue;
         };
@@ -125,10 +127,12 @@ fn extensions(disk: &Disk) -> Vec<String> {
         let logged = answers.get(id).and_then(|all| all.first().cloned());
         let verdict: Value = stored.or(logged).unwrap_or_default();
         let allowed = matches!(verdict["verdict"].as_str(), Some("once" | "pod" | "tree"));
-        let given =
-            disk.loans.iter().any(|loan| loan.borrower == pod.key && loan.rule == ask["lease"]);
+        let given = disk
+            .leases
+            .iter()
+            .any(|lease| lease.borrower == pod.key && lease.rule == approval["lease"]);
         if given != allowed && (given || !was_stopped(disk, pod)) {
-            wrong.push(format!("{} was answered {verdict}; given: {given}: {ask}", pod.name));
+            wrong.push(format!("{} was answered {verdict}; given: {given}: {approval}", pod.name));
         }
     }
     wrong
@@ -136,6 +140,6 @@ fn extensions(disk: &Disk) -> Vec<String> {
 
 /// Whether a child stopped since it was made: then it has only what it was made with.
 fn was_stopped(disk: &Disk, pod: &PodRow) -> bool {
-    let news = format!("stopped:{}:", pod.session);
-    !pod.live || disk.mail.iter().any(|letter| letter.id.starts_with(&news))
+    let events = format!("stopped:{}:", pod.session);
+    !pod.live || disk.mailbox.iter().any(|letter| letter.id.starts_with(&events))
 }

@@ -273,7 +273,7 @@ fn with_entries() -> Vec<(Event, String)> {
 const RULE: &str = r#"{"target":"/w","permission":"write","recursive":true}"#;
 const LAST_RUN: &str =
     r#"{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","result":"failed","error":"no","at":9}"#;
-const ASK: &str = r#"{"id":"a1","pod":"kid","lineage":["alice"],"call_id":"c","tool":"Bash","action":"cargo fetch","because":"it needs the network","reason":"deps","scope":[{"target":"/w","permission":"write","recursive":true}],"rule":{"tool":"Bash","pattern":"cargo *"},"since":7}"#;
+const APPROVAL: &str = r#"{"id":"a1","pod":"kid","lineage":["alice"],"call_id":"c","tool":"Bash","action":"cargo fetch","because":"it needs the network","reason":"deps","scope":[{"target":"/w","permission":"write","recursive":true}],"rule":{"tool":"Bash","pattern":"cargo *"},"since":7}"#;
 
 fn rule() -> Rule {
     Rule::new("/w", Permission::Write)
@@ -292,7 +292,7 @@ fn last_run() -> LastRun {
     LastRun { entry, result: "failed".into(), error: Some("no".into()), at: 9 }
 }
 
-fn ask() -> ApprovalRequest {
+fn approval() -> ApprovalRequest {
     ApprovalRequest {
         id: "a1".into(),
         pod: name("kid"),
@@ -344,13 +344,13 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"accepted","data":{"queued":"q"}}"#.into(),
         ),
         (
-            Event::Family { pods: vec![info()], peers: vec![], asks: vec![] },
+            Event::Family { pods: vec![info()], peers: vec![], approvals: vec![] },
             format!(r#"{{"event":"family","data":{{"pods":[{INFO}]}}}}"#),
         ),
         (
-            Event::Family { pods: vec![], peers: vec![edge()], asks: vec![ask()] },
+            Event::Family { pods: vec![], peers: vec![edge()], approvals: vec![approval()] },
             format!(
-                r#"{{"event":"family","data":{{"pods":[],"peers":[{{"a":"alice","b":"bob"}}],"asks":[{ASK}]}}}}"#
+                r#"{{"event":"family","data":{{"pods":[],"peers":[{{"a":"alice","b":"bob"}}],"asks":[{APPROVAL}]}}}}"#
             ),
         ),
         (
@@ -425,11 +425,11 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"unpeered","data":{"source":"bob","peer":"alice"}}"#.into(),
         ),
         (
-            Event::ApprovalRequested { ask: Box::new(ask()) },
-            format!(r#"{{"event":"asked","data":{{"ask":{ASK}}}}}"#),
+            Event::ApprovalRequested { approval: Box::new(approval()) },
+            format!(r#"{{"event":"asked","data":{{"ask":{APPROVAL}}}}}"#),
         ),
         (
-            Event::ApprovalDecided { ask: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None } },
+            Event::ApprovalDecided { approval: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None } },
             r#"{"event":"answered","data":{"ask":"a1","pod":"kid","verdict":{"verdict":"tree"}}}"#
                 .into(),
         ),
@@ -489,7 +489,7 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
-            Event::Reclaimed { loans: vec![Lent { to: name("kid"), rule: rule() }] },
+            Event::Reclaimed { leases: vec![Lent { to: name("kid"), rule: rule() }] },
             format!(r#"{{"event":"reclaimed","data":{{"loans":[{{"to":"kid","rule":{RULE}}}]}}}}"#),
         ),
         (
@@ -556,7 +556,7 @@ fn a_page_shows_cut_and_damaged_lines_in_their_place() {
 }
 
 #[test]
-fn what_is_in_flight_has_its_line() {
+fn every_in_flight_block_has_its_line() {
     every_variant!(
         InFlight,
         vec![

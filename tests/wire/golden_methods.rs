@@ -164,7 +164,7 @@ fn every_method_has_its_line() {
             (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
             (
                 Method::Decide {
-                    ask: ID.into(),
+                    approval: ID.into(),
                     verdict: Verdict::Deny { reason: "not now".into() },
                 },
                 r#"{"method":"answer","params":{"ask":"01a1fff2-d277-7d93-b554-1afe8ed56657","verdict":{"verdict":"deny","reason":"not now"}}}"#,
@@ -204,7 +204,7 @@ fn every_segment_has_its_line() {
 }
 
 #[test]
-fn every_news_of_a_child_has_its_line() {
+fn every_child_event_has_its_line() {
     let name = || "kid".to_owned();
     every_variant!(
         PodEvent,

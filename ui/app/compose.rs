@@ -98,7 +98,7 @@ impl App {
     /// Opens the popup with names of files, when the word before the cursor is to be one.
     fn open_files(&mut self) -> Vec<Effect> {
         self.composer.files = Files::at(self.composer.draft());
-        self.ask_files()
+        self.request_files()
     }
 
     /// Keeps the popup with what is typed; closes it when the word is no `@word` any more.
@@ -110,10 +110,10 @@ impl App {
             return Vec::new();
         }
         self.composer.files = Some(Files { prefix: now.prefix, ..open });
-        self.ask_files()
+        self.request_files()
     }
 
-    fn ask_files(&mut self) -> Vec<Effect> {
+    fn request_files(&mut self) -> Vec<Effect> {
         let Some(files) = &self.composer.files else { return Vec::new() };
         let Some(pod) = self.info().map(|info| info.name.clone()) else {
             self.composer.files = None;
@@ -143,6 +143,6 @@ impl App {
 
     fn accept_file(&mut self) -> Vec<Effect> {
         self.composer.accept_file();
-        self.ask_files()
+        self.request_files()
     }
 }

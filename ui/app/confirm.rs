@@ -130,7 +130,7 @@ impl App {
             return Vec::new();
         }
         if !self.layers.is_drawn() {
-            return self.say(Kind::Told, TOO_EARLY);
+            return self.say(Kind::Info, TOO_EARLY);
         }
         if let Some(pages) = self.page_key(key) {
             return self.turn_page(&confirm, pages);
@@ -143,9 +143,9 @@ impl App {
         let armed = self.is_armed();
         self.layers.disturbed(self.now);
         match (bound, typed(key)) {
-            _ if !armed => self.say(Kind::Told, TOO_EARLY),
+            _ if !armed => self.say(Kind::Info, TOO_EARLY),
             (Some(Binding::Do(Action::Choose)), _) => match self.unread(&confirm) {
-                Some(unread) => self.say(Kind::Told, unread),
+                Some(unread) => self.say(Kind::Info, unread),
                 None => self.answer_enter(confirm),
             },
             (_, Some(letter)) => self.answer_letter(confirm, letter),
@@ -225,7 +225,7 @@ impl App {
         match confirm {
             Confirm::FirstMessage { pod, message, .. } => {
                 self.composer.give_back(Some(&pod), &message);
-                self.say(Kind::Told, "nothing was sent · :model chooses another model")
+                self.say(Kind::Info, "nothing was sent · :model chooses another model")
             }
             Confirm::Offered { .. }
             | Confirm::Leave { .. }

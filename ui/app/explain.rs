@@ -38,7 +38,7 @@ impl App {
             return self.open_marks_menu();
         }
         let Some(info) = self.row_pod().and_then(|name| self.family.get(&name).cloned()) else {
-            return self.say(Kind::Told, "there is no Pod here");
+            return self.say(Kind::Info, "there is no Pod here");
         };
         let has_children = self.family.children(&info.name).next().is_some();
         let mut lines = possible(&info, has_children);

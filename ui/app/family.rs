@@ -13,9 +13,9 @@ pub struct Family {
     places: HashMap<PodName, usize>,
     below: HashMap<PodName, Vec<usize>>,
     peers: Vec<PeerEdge>,
-    asks: Vec<ApprovalRequest>,
+    approvals: Vec<ApprovalRequest>,
     /// When each Pod was last heard of; milliseconds since the Unix epoch.
-    heard: HashMap<PodName, u64>,
+    received: HashMap<PodName, u64>,
     known: bool,
 }
 
@@ -25,17 +25,17 @@ impl Family {
         &mut self,
         pods: Vec<PodInfo>,
         peers: Vec<PeerEdge>,
-        asks: Vec<ApprovalRequest>,
+        approvals: Vec<ApprovalRequest>,
     ) {
-        (self.pods, self.peers, self.asks) = (pods, peers, asks);
+        (self.pods, self.peers, self.approvals) = (pods, peers, approvals);
         self.known = true;
-        self.asks.sort_by_key(|ask| ask.since);
+        self.approvals.sort_by_key(|approval| approval.since);
         self.find_places();
     }
 
     /// Nobody tells any more how the Pods are; what is stopped stays so, and nothing can be answered.
     pub fn lose(&mut self) {
-        self.asks.clear();
+        self.approvals.clear();
         for pod in self.pods.iter_mut().filter(|pod| pod.state != State::Stopped) {
             pod.state = State::Unknown;
             (pod.why, pod.activity) = (None, None);
@@ -43,17 +43,17 @@ impl Family {
     }
 
     /// An event of this Pod came at `now`.
-    pub fn heard(&mut self, name: &PodName, now: u64) {
-        match self.heard.get_mut(name) {
+    pub fn received(&mut self, name: &PodName, now: u64) {
+        match self.received.get_mut(name) {
             Some(at) => *at = now,
-            None => drop(self.heard.insert(name.clone(), now)),
+            None => drop(self.received.insert(name.clone(), now)),
         }
     }
 
     /// Since when a Pod has been silent.
     pub fn silent_since(&self, info: &PodInfo) -> u64 {
-        let heard = self.heard.get(&info.name).copied().unwrap_or(0);
-        heard.max(info.last_activity).max(info.since)
+        let received = self.received.get(&info.name).copied().unwrap_or(0);
+        received.max(info.last_activity).max(info.since)
     }
 
     /// Whether the host has told its Pods at all.
@@ -82,8 +82,8 @@ impl Family {
     pub fn remove(&mut self, name: &PodName) {
         self.pods.retain(|pod| pod.name != *name);
         self.peers.retain(|edge| edge.other(name).is_none());
-        self.asks.retain(|ask| ask.pod != *name);
-        self.heard.remove(name);
+        self.approvals.retain(|approval| approval.pod != *name);
+        self.received.remove(name);
         self.find_places();
     }
 
@@ -185,23 +185,23 @@ impl Family {
     }
 
     /// The questions that nobody has answered, oldest first.
-    pub fn asks(&self) -> &[ApprovalRequest] {
-        &self.asks
+    pub fn approvals(&self) -> &[ApprovalRequest] {
+        &self.approvals
     }
 
     /// A Pod asks; saying it again changes nothing.
-    pub fn asked(&mut self, ask: ApprovalRequest) {
-        if self.asks.iter().any(|known| known.id == ask.id) {
+    pub fn asked(&mut self, approval: ApprovalRequest) {
+        if self.approvals.iter().any(|known| known.id == approval.id) {
             return;
         }
-        let at = self.asks.partition_point(|known| known.since <= ask.since);
-        self.asks.insert(at, ask);
+        let at = self.approvals.partition_point(|known| known.since <= approval.since);
+        self.approvals.insert(at, approval);
     }
 
     /// A question is none any more; it is given back if it was here.
     pub fn answered(&mut self, id: &str) -> Option<ApprovalRequest> {
-        let at = self.asks.iter().position(|ask| ask.id == id)?;
-        Some(self.asks.remove(at))
+        let at = self.approvals.iter().position(|approval| approval.id == id)?;
+        Some(self.approvals.remove(at))
     }
 
     /// The topmost ancestor of a Pod, or the Pod itself.

@@ -39,16 +39,16 @@ impl App {
     pub(super) fn host(&mut self, outgoing: Outgoing) -> Vec<Effect> {
         let Outgoing { pod, seq, event, .. } = outgoing;
         if let Some(pod) = &pod {
-            self.family.heard(pod, self.now);
+            self.family.received(pod, self.now);
             if let Some(transcript) = self.transcripts.get_mut(pod) {
                 transcript.apply(seq, &event);
             }
         }
         match event {
-            Event::Family { pods, peers, asks } => {
+            Event::Family { pods, peers, approvals } => {
                 let first = !self.family.is_known();
-                self.family.replace(pods, peers, asks);
-                self.family_told(first)
+                self.family.replace(pods, peers, approvals);
+                self.family_known(first)
             }
             Event::PodChanged { info } => self.pod_changed(*info),
             Event::PodRemoved { name } => self.pod_removed(&name),
@@ -60,8 +60,10 @@ impl App {
                 self.family.unpeered(source, peer);
                 Vec::new()
             }
-            Event::ApprovalRequested { ask } => self.was_asked(*ask),
-            Event::ApprovalDecided { ask, verdict, .. } => self.was_answered(&ask, &verdict),
+            Event::ApprovalRequested { approval } => self.was_asked(*approval),
+            Event::ApprovalDecided { approval, verdict, .. } => {
+                self.was_answered(&approval, &verdict)
+            }
             Event::Entry { entry, .. } => self.taken_back(pod.as_ref(), &entry),
             Event::RunEnd { .. } => {
                 self.interrupted.retain(|other| Some(other) != pod.as_ref());
@@ -74,7 +76,7 @@ impl App {
         }
     }
 
-    fn family_told(&mut self, first: bool) -> Vec<Effect> {
+    fn family_known(&mut self, first: bool) -> Vec<Effect> {
         self.forget_the_gone();
         if !first {
             return Vec::new();
@@ -106,7 +108,7 @@ impl App {
         self.opened.remove(name);
         self.forget_the_gone();
         if self.current.as_ref() == Some(name) {
-            return self.say(Kind::Told, format!("{name} is gone · choose a Pod, or :new"));
+            return self.say(Kind::Info, format!("{name} is gone · choose a Pod, or :new"));
         }
         Vec::new()
     }
@@ -341,13 +343,13 @@ impl App {
         } else {
             self.known(info);
         }
-        let asks = self.family.get(&name).is_some_and(|info| unchosen(info).is_some());
-        if asks && !waits {
+        let approvals = self.family.get(&name).is_some_and(|info| unchosen(info).is_some());
+        if approvals && !waits {
             self.composer.give_back(Some(&name), &message);
             let text = format!(
                 "{name} is ready; your message was not sent yet: it waits in its composer or history (Up)"
             );
-            self.say(Kind::Told, text);
+            self.say(Kind::Info, text);
         } else {
             effects.extend(self.send_to(&name, message));
         }
@@ -359,11 +361,11 @@ impl App {
         if !self.still_waits(token) {
             self.known(info);
             self.tour = Some(crate::app::Tour { pod: name.clone(), next: 0, due: true });
-            return self.say(Kind::Told, format!("the tour is ready: :open {name} begins it"));
+            return self.say(Kind::Info, format!("the tour is ready: :open {name} begins it"));
         }
         let mut effects = self.created(info);
         self.tour = Some(crate::app::Tour { pod: name.clone(), next: 1, due: false });
-        self.say(Kind::Told, "a script plays the model; everything else is real");
+        self.say(Kind::Info, "a script plays the model; everything else is real");
         effects.extend(self.send_now(&name, Message::plain(TOUR[0])));
         effects
     }

@@ -41,7 +41,7 @@ pub enum Reach {
 impl App {
     /// To be called after every message: keeps what is chosen, and notes since when it is looked at.
     pub(super) fn inbox_follows(&mut self) {
-        if self.focus != Focus::Inbox && self.family.asks().is_empty() {
+        if self.focus != Focus::Inbox && self.family.approvals().is_empty() {
             return;
         }
         let attention = match (self.focus, self.layers.top()) {
@@ -64,7 +64,7 @@ impl App {
     /// Goes to the inbox, if anything waits.
     pub(super) fn focus_inbox(&mut self) -> Vec<Effect> {
         if inbox::items(&self.family).is_empty() {
-            return self.say(Kind::Told, "nothing needs you");
+            return self.say(Kind::Info, "nothing needs you");
         }
         self.focus(Focus::Inbox)
     }
@@ -78,7 +78,7 @@ impl App {
             _ => 0,
         };
         let Some(pod) = items.get(at).and_then(inbox::Item::pod).cloned() else {
-            return self.say(Kind::Told, "nothing needs you");
+            return self.say(Kind::Info, "nothing needs you");
         };
         self.inbox.choose(&items, at);
         let effects = self.make_current(&pod);
@@ -130,14 +130,14 @@ impl App {
 
     fn chosen_questions(&self) -> Option<Questions> {
         self.chosen_item(|item| {
-            let (rule, author) = self.inbox.rule(item.asks())?;
+            let (rule, author) = self.inbox.rule(item.approvals())?;
             let mut pods: Vec<PodName> = Vec::new();
-            for ask in item.asks() {
-                if !pods.contains(&ask.pod) {
-                    pods.push(ask.pod.clone());
+            for approval in item.approvals() {
+                if !pods.contains(&approval.pod) {
+                    pods.push(approval.pod.clone());
                 }
             }
-            let ids = item.asks().iter().map(|ask| ask.id.clone()).collect();
+            let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
             Some(Questions { ids, pods, rule: rule.clone(), author })
         })
     }
@@ -145,7 +145,7 @@ impl App {
     /// Opens the rule of the chosen question to be changed; nothing is answered by that.
     fn edit_rule(&mut self) -> Vec<Effect> {
         let Some(questions) = self.chosen_questions() else {
-            return self.say(Kind::Told, "there is no rule here");
+            return self.say(Kind::Info, "there is no rule here");
         };
         let text = questions.rule.to_string();
         self.answered_by_line = Some(questions);
@@ -157,8 +157,12 @@ impl App {
     pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
         let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
         let allows = |rule: &Pattern| {
-            let ask = self.family.asks().iter().find(|ask| questions.ids.contains(&ask.id))?;
-            Some(matches(rule, protocol::Action::Allow, &subject_of(ask)))
+            let approval = self
+                .family
+                .approvals()
+                .iter()
+                .find(|approval| questions.ids.contains(&approval.id))?;
+            Some(matches(rule, protocol::Action::Allow, &subject_of(approval)))
         };
         let wrong = match prompt.input.text().trim().parse::<Pattern>() {
             Err(error) => error.to_string(),
@@ -167,7 +171,7 @@ impl App {
                 let Some(id) = questions.ids.first() else { return Vec::new() };
                 self.inbox.edit(id, rule);
                 return self.say(
-                    Kind::Told,
+                    Kind::Info,
                     "not written yet: A writes it for this Pod, T for the subtree",
                 );
             }
@@ -179,10 +183,11 @@ impl App {
     }
 
     fn copy_action(&mut self) -> Vec<Effect> {
-        let action = self.chosen_item(|item| item.asks().first().map(|ask| ask.action.clone()));
+        let action = self
+            .chosen_item(|item| item.approvals().first().map(|approval| approval.action.clone()));
         match action {
             Some(action) => self.copy(action),
-            None => self.say(Kind::Told, "nothing to copy here"),
+            None => self.say(Kind::Info, "nothing to copy here"),
         }
     }
 
@@ -199,22 +204,22 @@ impl App {
         self.inbox.distracted(self.now);
         if !armed {
             return self
-                .say(Kind::Told, "Ignored: the request had only just appeared. Press again.");
+                .say(Kind::Info, "Ignored: the request had only just appeared. Press again.");
         }
         let Some(questions) = self.chosen_questions() else {
-            return self.say(Kind::Told, "there is nothing to answer here");
+            return self.say(Kind::Info, "there is nothing to answer here");
         };
         if questions.ids.iter().any(|id| self.answering.contains(id)) {
-            return self.say(Kind::Told, "it is being answered");
+            return self.say(Kind::Info, "it is being answered");
         }
         if action != Action::Deny
             && let Some(unread) = self.unread_request()
         {
-            return self.say(Kind::Told, unread);
+            return self.say(Kind::Info, unread);
         }
         match action {
-            Action::AllowPod => self.ask_rule(questions, Reach::Pod),
-            Action::AllowTree => self.ask_rule(questions, Reach::Tree),
+            Action::AllowPod => self.confirm_rule_first(questions, Reach::Pod),
+            Action::AllowTree => self.confirm_rule_first(questions, Reach::Tree),
             Action::Deny => {
                 self.answered_by_line = Some(questions);
                 self.open_prompt(Purpose::Deny)
@@ -244,7 +249,7 @@ impl App {
         }
     }
 
-    fn ask_rule(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
+    fn confirm_rule_first(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
         self.open_layer(Layer::Confirm(Confirm::Rule { questions, reach }))
     }
 
@@ -262,7 +267,7 @@ impl App {
     pub(super) fn answer_with(&mut self, questions: &Questions, verdict: &Verdict) -> Vec<Effect> {
         let call = |id: &String| Effect::Call {
             pod: None,
-            method: Method::Decide { ask: id.clone(), verdict: verdict.clone() },
+            method: Method::Decide { approval: id.clone(), verdict: verdict.clone() },
             asked: Asked::Answer(id.clone()),
         };
         self.answering.extend(questions.ids.iter().cloned());
@@ -275,28 +280,32 @@ impl App {
         self.answer_with(&questions, &Verdict::Deny { reason: reason.trim().to_owned() })
     }
 
-    pub(super) fn was_asked(&mut self, ask: protocol::ApprovalRequest) -> Vec<Effect> {
-        self.family.asked(ask);
+    pub(super) fn was_asked(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
+        self.family.asked(approval);
         Vec::new()
     }
 
     /// A question is none any more: what was about to answer it goes, and it is said who was faster.
     pub(super) fn was_answered(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
-        let Some(ask) = self.family.answered(id) else { return Vec::new() };
+        let Some(approval) = self.family.answered(id) else { return Vec::new() };
         let ours = self.answering.remove(id);
         let looking = self.is_about(id);
         if !ours && looking {
             let line = self.answered_by_line.take();
             self.layers.close_if(|layer| is_about(layer, line.as_ref(), id));
         }
-        let what = SafeText::spelled(ask.line());
+        let what = SafeText::spelled(approval.line());
         let text = match verdict {
-            Verdict::Withdrawn { why } => format!("{} asks no more: {why}", ask.pod),
-            verdict if ours => format!("{}: {} · {what}", ask.pod, inbox::verdict_words(verdict)),
-            verdict => format!("{}: {} elsewhere · {what}", ask.pod, inbox::verdict_words(verdict)),
+            Verdict::Withdrawn { why } => format!("{} asks no more: {why}", approval.pod),
+            verdict if ours => {
+                format!("{}: {} · {what}", approval.pod, inbox::verdict_words(verdict))
+            }
+            verdict => {
+                format!("{}: {} elsewhere · {what}", approval.pod, inbox::verdict_words(verdict))
+            }
         };
         if ours || looking || self.focus == Focus::Inbox {
-            return self.say(if ours { Kind::Done } else { Kind::Told }, text);
+            return self.say(if ours { Kind::Done } else { Kind::Info }, text);
         }
         Vec::new()
     }

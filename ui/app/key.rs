@@ -79,7 +79,7 @@ impl App {
             return self.follow_files();
         }
         let write = self.keymap.label(self.place(), Action::Composer);
-        self.say(Kind::Told, format!("{write} or Esc: write"))
+        self.say(Kind::Info, format!("{write} or Esc: write"))
     }
 
     fn leader_key(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -93,7 +93,7 @@ impl App {
             Some(Binding::Do(action)) => self.everywhere(action),
             Some(Binding::Prefill(line)) => self.open_line(&line),
             Some(Binding::Run(line)) => self.run_line(&line, Way::Key),
-            None => self.say(Kind::Told, "the leader has no such key"),
+            None => self.say(Kind::Info, "the leader has no such key"),
         }
     }
 
@@ -259,7 +259,7 @@ impl App {
         if !self.composer.is_empty() {
             self.composer.clear();
             let undo = self.keymap.label(Context::Composer, Action::Undo);
-            return self.say(Kind::Told, format!("cleared · {undo} brings it back"));
+            return self.say(Kind::Info, format!("cleared · {undo} brings it back"));
         }
         if self.now < self.guard.armed {
             return self.leave();
@@ -269,7 +269,7 @@ impl App {
         }
         self.guard.armed = self.now + ARMED;
         let key = self.keymap.label(Context::Everywhere, Action::Interrupt);
-        self.say(Kind::Told, format!("{key} again leaves"))
+        self.say(Kind::Info, format!("{key} again leaves"))
     }
 
     fn next_detail(&mut self) -> Vec<Effect> {
@@ -282,7 +282,7 @@ impl App {
         for transcript in self.transcripts.values_mut() {
             transcript.set_detail(detail);
         }
-        self.say(Kind::Told, name)
+        self.say(Kind::Info, name)
     }
 
     pub(super) fn scroll(&mut self, by: Scroll) -> Vec<Effect> {
@@ -298,7 +298,7 @@ impl App {
             Capture::Terminals => (Capture::Ours, "the mouse is ours"),
         };
         self.capture = capture;
-        self.say(Kind::Told, text);
+        self.say(Kind::Info, text);
         vec![Effect::Mouse(capture)]
     }
 
@@ -308,7 +308,7 @@ impl App {
     ) -> Vec<Effect> {
         match self.transcript().and_then(what) {
             Some(text) => self.copy(text),
-            None => self.say(Kind::Told, "nothing to copy here"),
+            None => self.say(Kind::Info, "nothing to copy here"),
         }
     }
 

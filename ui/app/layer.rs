@@ -81,7 +81,7 @@ impl Layers {
     }
 
     /// Whether a verb waits for the person's answer in one of them.
-    pub(super) fn ask_for(&self, wanted: VerbId) -> bool {
+    pub(super) fn request_for(&self, wanted: VerbId) -> bool {
         self.stack.iter().any(|layer| match layer {
             Layer::Prompt(_) => false,
             Layer::List(list) => list
@@ -159,7 +159,7 @@ impl App {
         if self.still_waits(token) {
             return self.open_layer(layer);
         }
-        self.say(Kind::Told, late)
+        self.say(Kind::Info, late)
     }
 
     /// To be called when a frame is on the screen: only what has been there can be answered.

@@ -113,7 +113,7 @@ impl App {
             .map(|line| read(line, String::new()))
             .collect();
         if rows.is_empty() {
-            return self.say(Kind::Told, "no notices yet");
+            return self.say(Kind::Info, "no notices yet");
         }
         self.open("notices", rows)
     }
@@ -128,16 +128,16 @@ impl App {
             })
             .collect();
         if rows.is_empty() {
-            return self.say(Kind::Told, "nothing was sent from here yet");
+            return self.say(Kind::Info, "nothing was sent from here yet");
         }
         self.open("history", rows)
     }
 
     pub(super) fn list_queue(&mut self) -> Vec<Effect> {
-        let Some(info) = self.info() else { return self.say(Kind::Told, "no Pod is current") };
+        let Some(info) = self.info() else { return self.say(Kind::Info, "no Pod is current") };
         let (pod, queue) = (info.name.clone(), info.queue.clone());
         if queue.is_empty() {
-            return self.say(Kind::Told, "the queue is empty");
+            return self.say(Kind::Info, "the queue is empty");
         }
         let rows = queue
             .into_iter()

@@ -23,7 +23,7 @@ impl App {
         if crate::view::Areas::has_peers(self) {
             return self.focus(Focus::Peers);
         }
-        self.say(Kind::Told, "no two Pods are peers · :peer <pod> makes them so")
+        self.say(Kind::Info, "no two Pods are peers · :peer <pod> makes them so")
     }
 
     pub(super) fn peers_key(&mut self, action: Action) -> Vec<Effect> {

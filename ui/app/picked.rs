@@ -24,7 +24,7 @@ impl App {
     pub(super) fn mark_row(&mut self) -> Vec<Effect> {
         let Some(name) = self.tree.chosen().cloned() else {
             let key = self.keymap.label(Context::Tree, Action::Stopped);
-            return self.say(Kind::Told, format!("these are several: {key} lists them"));
+            return self.say(Kind::Info, format!("these are several: {key} lists them"));
         };
         self.tree.marks.toggle(name);
         Vec::new()
@@ -34,7 +34,7 @@ impl App {
     pub(super) fn begin_pin(&mut self) -> Vec<Effect> {
         self.pinning = self.row_pod();
         if self.pinning.is_none() {
-            return self.say(Kind::Told, "there is no Pod here");
+            return self.say(Kind::Info, "there is no Pod here");
         }
         Vec::new()
     }
@@ -54,7 +54,7 @@ impl App {
                 self.closed();
                 Vec::new()
             }
-            _ => self.say(Kind::Told, "nothing is pinned: the slots are 1 to 9"),
+            _ => self.say(Kind::Info, "nothing is pinned: the slots are 1 to 9"),
         }
     }
 
@@ -78,7 +78,7 @@ impl App {
             let pins: Vec<_> = pins.collect();
             let none = "nothing is pinned · :pin <1-9> keeps the selected Pod under a digit";
             return self
-                .say(Kind::Told, if pins.is_empty() { none.into() } else { pins.join(" · ") });
+                .say(Kind::Info, if pins.is_empty() { none.into() } else { pins.join(" · ") });
         };
         match pod {
             Some(pod) => self.pin(slot, pod),

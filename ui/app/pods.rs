@@ -195,7 +195,7 @@ impl App {
         let pinned = self.tree.pins.at(number).cloned();
         match pinned.or_else(|| self.listed().get(at).cloned()) {
             Some(name) => self.make_current(&name),
-            None => self.say(Kind::Told, format!("there is no Pod {number}")),
+            None => self.say(Kind::Info, format!("there is no Pod {number}")),
         }
     }
 
@@ -203,7 +203,7 @@ impl App {
         let of = self.shown().and_then(|name| self.family.get(name));
         match of.and_then(|info| info.parent.clone()) {
             Some(parent) => self.make_current(&parent),
-            None => self.say(Kind::Told, "this Pod has no parent"),
+            None => self.say(Kind::Info, "this Pod has no parent"),
         }
     }
 
@@ -222,7 +222,7 @@ impl App {
     pub(super) fn last_pod(&mut self) -> Vec<Effect> {
         match self.before.clone() {
             Some(name) => self.make_current(&name),
-            None => self.say(Kind::Told, "no other Pod was current yet"),
+            None => self.say(Kind::Info, "no other Pod was current yet"),
         }
     }
 }

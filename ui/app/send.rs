@@ -39,11 +39,11 @@ impl App {
     /// Sends what is written to the current Pod, or to a new one when there is none.
     pub(super) fn send_draft(&mut self) -> Vec<Effect> {
         if !self.family.is_known() {
-            return self.say(Kind::Told, "not connected to the host yet");
+            return self.say(Kind::Info, "not connected to the host yet");
         }
         let Some(name) = self.current.clone() else {
             if self.creating {
-                return self.say(Kind::Told, "the Pod for the message before is being made");
+                return self.say(Kind::Info, "the Pod for the message before is being made");
             }
             let message = self.take();
             return self.create_for(message);
@@ -119,7 +119,7 @@ impl App {
     pub(super) fn unqueue(&mut self, pod: &PodName, id: &str) -> Vec<Effect> {
         let Some(info) = self.family.get(pod) else { return Vec::new() };
         let Some(queued) = info.queue.iter().find(|queued| queued.id == id) else {
-            return self.say(Kind::Told, "it was sent already");
+            return self.say(Kind::Info, "it was sent already");
         };
         if !self.composer.is_empty() {
             return self.say(Kind::Refused, "send or clear what is written first");

@@ -51,7 +51,7 @@ impl App {
                 let before = self.before.as_ref().and_then(known);
                 let Some(before) = before.filter(|name| self.current.as_ref() != Some(name)) else {
                     let why = "no other Pod was current yet · :split <pod>, or v in the tree";
-                    return self.say(Kind::Told, why);
+                    return self.say(Kind::Info, why);
                 };
                 Some(before)
             }
@@ -87,7 +87,7 @@ impl App {
         let text = format!("{pod} stands beside it · {key}: one again");
         self.other = Some(pod);
         self.focus = Focus::Composer;
-        self.say(Kind::Told, text)
+        self.say(Kind::Info, text)
     }
 
     /// The transcripts alone, or everything again.
@@ -97,7 +97,7 @@ impl App {
             return self.say_hidden();
         }
         if Areas::of(self).outer.is_none() {
-            return self.say(Kind::Told, "one pane is shown at a time on so small a screen");
+            return self.say(Kind::Info, "one pane is shown at a time on so small a screen");
         }
         self.zoom = Zoom::On;
         if matches!(self.focus, Focus::Tree | Focus::Peers) {
@@ -105,7 +105,7 @@ impl App {
         }
         let key = self.leader_label(Action::Zoom);
         let alone = if Areas::of(self).beside.is_some() { "transcripts" } else { "transcript" };
-        self.say(Kind::Told, format!("the {alone} alone · {key}: everything again"))
+        self.say(Kind::Info, format!("the {alone} alone · {key}: everything again"))
     }
 
     /// Says that there is no room for the second transcript any more, when that is so.

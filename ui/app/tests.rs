@@ -34,7 +34,7 @@ pub fn pod(name: &str, state: State) -> PodInfo {
 }
 
 /// A question about this command, asked at noon.
-pub fn ask(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRequest {
+pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRequest {
     yoi::protocol::ApprovalRequest {
         id: id.into(),
         pod: PodName::parse(pod).expect("a name"),
@@ -76,7 +76,7 @@ impl Bench {
         let app = App::new(setup, crate::keys::default_keymap(), theme, None);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);
-        bench.host(None, Event::Family { pods, peers: Vec::new(), asks: Vec::new() });
+        bench.host(None, Event::Family { pods, peers: Vec::new(), approvals: Vec::new() });
         bench
     }
 
@@ -98,7 +98,7 @@ impl Bench {
     }
 
     /// The Pod is told anew.
-    pub fn told(&mut self, info: PodInfo) -> Vec<Effect> {
+    pub fn shown(&mut self, info: PodInfo) -> Vec<Effect> {
         self.host(None, Event::PodChanged { info: Box::new(info) })
     }
 

@@ -141,7 +141,7 @@ impl App {
     /// Keeps a verb until its results or the person's answer come. Verbs whose layer was closed are dropped.
     fn keep(&mut self, carried: Carried) -> VerbId {
         let Self { verbs, layers, .. } = self;
-        verbs.retain(|id, verb| verb.waits_for_results() || layers.ask_for(*id));
+        verbs.retain(|id, verb| verb.waits_for_results() || layers.request_for(*id));
         let id = VerbId(verbs.keys().next_back().map_or(0, |last| last.0 + 1));
         verbs.insert(id, carried);
         id
@@ -186,7 +186,7 @@ impl App {
         match end.said {
             Said::Nothing => Vec::new(),
             Said::Done(text) => self.say(Kind::Done, text),
-            Said::Told(text) | Said::Answer(text) => self.say(Kind::Told, text),
+            Said::Info(text) | Said::Answer(text) => self.say(Kind::Info, text),
             // Without a connection the screen says so already.
             Said::Refused(..) if self.link == Link::Ended => Vec::new(),
             Said::Refused(_, text) => self.say(Kind::Refused, text),

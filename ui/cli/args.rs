@@ -66,7 +66,7 @@ pub struct Args {
     pub allow: Vec<Pattern>,
     /// What happens to a question when nobody is there to answer
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
-    pub ask: Ask,
+    pub approval: Ask,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_pod_name_is_refused_at_the_door() {
+    fn an_impossible_pod_name_is_refused_while_parsing() {
         assert!(read("log ../x").is_err());
     }
 }

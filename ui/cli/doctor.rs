@@ -123,8 +123,8 @@ async fn own_files(dirs: &Dirs) -> (Settings, Vec<Finding>) {
 }
 
 fn read_own_files(config: &Path) -> (Settings, Vec<Finding>) {
-    let (settings, complaints) = Settings::load(config);
-    let mut said: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    let (settings, diagnostics) = Settings::load(config);
+    let mut said: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
     let keymap = config.join("keymap.toml");
     match std::fs::read_to_string(&keymap) {
         Ok(text) => {

@@ -13,19 +13,19 @@ use yoi::text::{SafeStream, SafeText};
 /// Prints all of a Pod's transcript, as text or as one entry a line.
 pub async fn log(opening: &Opening, pod: &PodName, form: Form) -> Result<(), Failure> {
     let printer = Printer::new(form);
-    let mut talk = LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await?;
-    let result = print(&mut talk, pod, form).await;
-    match close(talk, result).await {
+    let mut client = LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await?;
+    let result = print(&mut client, pod, form).await;
+    match close(client, result).await {
         Exit::Finished => Ok(()),
         exit => Err(Failure::new(exit, String::new())),
     }
 }
 
-async fn print(talk: &mut LineClient, pod: &PodName, form: Form) -> Result<(), Failure> {
-    let pod = talk.find(pod)?.name.clone();
-    let (client, output) = (talk.client().clone(), talk.printer.output().clone());
+async fn print(lines: &mut LineClient, pod: &PodName, form: Form) -> Result<(), Failure> {
+    let pod = lines.find(pod)?.name.clone();
+    let (client, output) = (lines.client().clone(), lines.printer.output().clone());
     let log = Log { client, pod, form, output };
-    talk.while_listening(async move { log.print().await }).await?
+    lines.while_listening(async move { log.print().await }).await?
 }
 
 /// A log on its way to the standard output.

@@ -8,13 +8,13 @@ use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 use yoi::text::SafeText;
 
-async fn talk(opening: &Opening, reach: Reach) -> Result<LineClient, Failure> {
+async fn client(opening: &Opening, reach: Reach) -> Result<LineClient, Failure> {
     LineClient::open(opening, Printer::new(Form::Plain), reach).await
 }
 
 /// Ends the talk and turns its exit into a result; the sentence was said.
-async fn done(talk: LineClient, result: Result<(), Failure>) -> Result<(), Failure> {
-    match close(talk, result).await {
+async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Failure> {
+    match close(client, result).await {
         Exit::Finished => Ok(()),
         exit => Err(Failure::new(exit, String::new())),
     }
@@ -22,8 +22,8 @@ async fn done(talk: LineClient, result: Result<(), Failure>) -> Result<(), Failu
 
 /// `yoi ls`: a table of the Pods, or one a line as JSON.
 pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
-    let talk = talk(opening, Reach::AttachOrBeTheHost).await?;
-    let pods: Vec<PodInfo> = talk.pods().cloned().collect();
+    let client = client(opening, Reach::AttachOrBeTheHost).await?;
+    let pods: Vec<PodInfo> = client.pods().cloned().collect();
     if json {
         for info in &pods {
             let line = serde_json::to_string(info);
@@ -35,7 +35,7 @@ pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
     } else {
         console::out(table(&pods, yoi::protocol::now_ms()).trim_end());
     }
-    done(talk, Ok(())).await
+    done(client, Ok(())).await
 }
 
 fn table(pods: &[PodInfo], now: u64) -> String {

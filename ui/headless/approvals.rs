@@ -94,11 +94,15 @@ impl Inbox {
     /// Notes what an event says of questions.
     pub fn note(&mut self, event: &Event) {
         match event {
-            Event::Family { asks, .. } => self.open.clone_from(asks),
-            Event::ApprovalRequested { ask } if !self.open.iter().any(|open| open.id == ask.id) => {
-                self.open.push((**ask).clone());
+            Event::Family { approvals, .. } => self.open.clone_from(approvals),
+            Event::ApprovalRequested { approval }
+                if !self.open.iter().any(|open| open.id == approval.id) =>
+            {
+                self.open.push((**approval).clone());
             }
-            Event::ApprovalDecided { ask, .. } => self.open.retain(|open| open.id != *ask),
+            Event::ApprovalDecided { approval, .. } => {
+                self.open.retain(|open| open.id != *approval)
+            }
             _ => {}
         }
         for request in &self.open {
@@ -109,32 +113,35 @@ impl Inbox {
     /// The next question that has to be met, and how.
     pub fn next(&mut self) -> Option<(ApprovalRequest, Meeting)> {
         let unanswered = self.unanswered?;
-        let is_next = |ask: &&ApprovalRequest| self.is_to_meet(ask) && !self.met.contains(&ask.id);
-        let ask = self.open.iter().find(is_next)?.clone();
-        self.met.insert(ask.id.clone());
-        let meeting = self.meet(&ask, unanswered);
-        Some((ask, meeting))
+        let is_next = |approval: &&ApprovalRequest| {
+            self.is_to_meet(approval) && !self.met.contains(&approval.id)
+        };
+        let approval = self.open.iter().find(is_next)?.clone();
+        self.met.insert(approval.id.clone());
+        let meeting = self.meet(&approval, unanswered);
+        Some((approval, meeting))
     }
 
-    fn is_to_meet(&self, ask: &ApprovalRequest) -> bool {
-        let mut chain = std::iter::once(&ask.pod).chain(&ask.lineage);
+    fn is_to_meet(&self, approval: &ApprovalRequest) -> bool {
+        let mut chain = std::iter::once(&approval.pod).chain(&approval.lineage);
         let is_current = |pod: &PodName| self.current.as_ref() == Some(&pod.key());
-        self.concerns(&ask.pod, &ask.lineage) || (self.waits() && chain.any(is_current))
+        self.concerns(&approval.pod, &approval.lineage) || (self.waits() && chain.any(is_current))
     }
 
-    fn meet(&mut self, ask: &ApprovalRequest, unanswered: Unanswered) -> Meeting {
-        let subject = subject_of(ask);
+    fn meet(&mut self, approval: &ApprovalRequest, unanswered: Unanswered) -> Meeting {
+        let subject = subject_of(approval);
         let passes = |rule: &&Pattern| matches(rule, Action::Allow, &subject);
         if let Some(rule) = self.allow.iter().find(passes) {
-            let note = format!("allowed by --allow {}: {}", quoted(rule), spelled(&ask.line()));
+            let note =
+                format!("allowed by --allow {}: {}", quoted(rule), spelled(&approval.line()));
             return Meeting::Answer { verdict: Verdict::Once, note };
         }
         if unanswered == Unanswered::Wait {
-            return Meeting::Wait { note: shown(&mut self.numbers, ask) };
+            return Meeting::Wait { note: shown(&mut self.numbers, approval) };
         }
-        let way = format!("--allow {} lets it pass", quoted(&ask.rule));
+        let way = format!("--allow {} lets it pass", quoted(&approval.rule));
         let reason = format!("nobody is here to answer; {way}");
-        let note = format!("denied: {}: {}", spelled(&ask.line()), spelled(&reason));
+        let note = format!("denied: {}: {}", spelled(&approval.line()), spelled(&reason));
         self.deny(&note);
         Meeting::Answer { verdict: Verdict::Deny { reason }, note }
     }
@@ -246,7 +253,7 @@ mod tests {
         PodName::parse(text).unwrap()
     }
 
-    fn ask(id: &str, pod: &str) -> ApprovalRequest {
+    fn approval(id: &str, pod: &str) -> ApprovalRequest {
         ApprovalRequest {
             id: id.into(),
             pod: name(pod),
@@ -269,15 +276,15 @@ mod tests {
         inbox
     }
 
-    fn asked(inbox: &mut Inbox, ask: ApprovalRequest) {
-        inbox.note(&Event::ApprovalRequested { ask: Box::new(ask) });
+    fn asked(inbox: &mut Inbox, approval: ApprovalRequest) {
+        inbox.note(&Event::ApprovalRequested { approval: Box::new(approval) });
     }
 
     #[test]
-    fn nobody_there_means_no_with_the_way_to_a_yes() {
+    fn an_unattended_request_is_denied_with_the_rule_that_allows_it() {
         let mut inbox = inbox(vec![], Unanswered::End);
         inbox.look_after(&name("alice"), &[]);
-        asked(&mut inbox, ask("1", "alice"));
+        asked(&mut inbox, approval("1", "alice"));
         let Some((_, Meeting::Answer { verdict, .. })) = inbox.next() else { panic!() };
         let reason =
             "nobody is here to answer; --allow 'Bash+network:cargo fetch' lets it pass".into();
@@ -291,36 +298,36 @@ mod tests {
         let rule = Pattern { tool: "Bash".into(), pattern: "cargo *".into() };
         let mut inbox = inbox(vec![rule], Unanswered::End);
         inbox.look_after(&name("top"), &[]);
-        asked(&mut inbox, ask("1", "alice"));
+        asked(&mut inbox, approval("1", "alice"));
         let Some((_, Meeting::Answer { verdict, .. })) = inbox.next() else { panic!() };
         assert_eq!(verdict, Verdict::Once);
         assert!(inbox.outcome().is_ok());
     }
 
     #[test]
-    fn what_other_pods_ask_is_not_answered_here() {
+    fn requests_of_other_pods_are_not_decided_here() {
         let mut inbox = inbox(vec![], Unanswered::End);
         inbox.look_after(&name("bob"), &[]);
-        asked(&mut inbox, ask("1", "alice"));
+        asked(&mut inbox, approval("1", "alice"));
         assert!(inbox.next().is_none());
     }
 
     #[test]
-    fn what_a_pod_below_asks_for_others_is_left_to_them_until_it_has_rested() {
+    fn a_request_that_a_child_makes_for_other_clients_is_left_to_them() {
         let mut inbox = inbox(vec![], Unanswered::End);
         inbox.look_after(&name("top"), &[name("alice")]);
-        asked(&mut inbox, ask("1", "alice"));
+        asked(&mut inbox, approval("1", "alice"));
         assert!(inbox.next().is_none());
         inbox.rested(&name("alice"));
-        asked(&mut inbox, ask("2", "alice"));
+        asked(&mut inbox, approval("2", "alice"));
         assert!(inbox.next().is_some());
     }
 
     #[test]
-    fn what_the_pod_in_view_asks_is_shown_to_whoever_types_and_denied_by_nobody() {
+    fn a_request_of_the_shown_pod_is_printed_and_waits_for_the_typing_person() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
         inbox.look_at(&name("top"));
-        asked(&mut inbox, ask("1", "alice"));
+        asked(&mut inbox, approval("1", "alice"));
         assert!(matches!(inbox.next(), Some((_, Meeting::Wait { .. }))));
         inbox.left(Unanswered::End);
         assert!(inbox.next().is_none());
@@ -335,13 +342,13 @@ mod tests {
             inbox.typed(line).map(|read| read.map(|(a, v)| (a.id, v)).map_err(|e| e.message))
         };
         let once = |id: &str| Some(Ok((id.to_owned(), Verdict::Once)));
-        asked(&mut inbox, ask("1", "alice"));
+        asked(&mut inbox, approval("1", "alice"));
         let none = "no request was shown that waits; :inbox lists them".to_owned();
         assert_eq!(typed(&mut inbox, ":allow"), Some(Err(none)));
         while inbox.next().is_some() {}
         assert_eq!(typed(&mut inbox, ":allow"), once("1"));
-        asked(&mut inbox, ask("2", "bob"));
-        asked(&mut inbox, ask("3", "bob"));
+        asked(&mut inbox, approval("2", "bob"));
+        asked(&mut inbox, approval("3", "bob"));
         while inbox.next().is_some() {}
         let several = "2 requests were shown; say the number of the one you mean, as in `:allow 3`"
             .to_owned();
@@ -359,12 +366,12 @@ mod tests {
     #[test]
     fn the_number_of_a_withdrawn_request_allows_no_other_one() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
-        asked(&mut inbox, ask("1", "alice"));
-        asked(&mut inbox, ask("2", "bob"));
+        asked(&mut inbox, approval("1", "alice"));
+        asked(&mut inbox, approval("2", "bob"));
         let why = "the pod stopped".to_owned();
         let verdict = Verdict::Withdrawn { why };
         let pod = name("alice");
-        inbox.note(&Event::ApprovalDecided { pod, ask: "1".into(), verdict });
+        inbox.note(&Event::ApprovalDecided { pod, approval: "1".into(), verdict });
         let refused = inbox.typed(":allow 1").expect("a decision").expect_err("it is over");
         let over = "request 1 does not wait any more: it was withdrawn, or decided elsewhere";
         assert_eq!((refused.message.as_str(), refused.exit), (over, Exit::Usage));
@@ -376,7 +383,7 @@ mod tests {
     fn a_request_hides_nothing_of_what_it_wants() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
         let action = "ls\u{1b}[2K\r\n[2] bob asks: Bash true".to_owned();
-        asked(&mut inbox, ApprovalRequest { action, ..ask("1", "alice") });
+        asked(&mut inbox, ApprovalRequest { action, ..approval("1", "alice") });
         let shown = inbox.questions().remove(0);
         let expected = "[1] alice asks: Bash ls\\x1b[2K\\r\\n[2] bob asks: Bash true";
         assert_eq!(shown.lines().next(), Some(expected), "{shown}");

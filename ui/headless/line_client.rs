@@ -46,7 +46,7 @@ pub enum Reach {
 /// Whose events are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    Nobody,
+    NoOne,
     One(PodName),
     /// All for programs; for people, those of this Pod.
     All(Option<PodName>),
@@ -64,7 +64,7 @@ pub struct LineClient {
     pub view: View,
     pub inbox: Inbox,
     /// Whether the family was told once.
-    told: bool,
+    known: bool,
     pods: BTreeMap<PodName, Known>,
     peers: Vec<PeerEdge>,
     /// Pods of which events were missed.
@@ -88,14 +88,14 @@ impl LineClient {
         let signals = Signals::listen()
             .map_err(|e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}")))?;
         let (client, events, host) = connect(opening, reach).await?;
-        let mut talk = Self {
+        let mut client = Self {
             client,
             events,
             signals,
             printer,
-            view: View::Nobody,
+            view: View::NoOne,
             inbox: Inbox::default(),
-            told: false,
+            known: false,
             pods: BTreeMap::new(),
             peers: Vec::new(),
             stale: BTreeSet::new(),
@@ -103,14 +103,14 @@ impl LineClient {
             catching_up: None,
             host,
         };
-        talk.watch().await?;
-        Ok(talk)
+        client.watch().await?;
+        Ok(client)
     }
 
     /// Subscribes, and waits until the family was told.
     async fn watch(&mut self) -> Result<(), Failure> {
         self.call(None, Method::Watch).await?;
-        while !self.told {
+        while !self.known {
             self.listen().await?;
         }
         Ok(())
@@ -169,7 +169,7 @@ impl LineClient {
             Ok(reply) => reply,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        if self.view != View::Nobody {
+        if self.view != View::NoOne {
             self.printer.reply(about.as_ref(), &reply);
         }
         if let Event::Created { info } = &reply {
@@ -225,12 +225,12 @@ impl LineClient {
 
     /// Meets every question that has come.
     async fn meet(&mut self) -> Result<(), Failure> {
-        while let Some((ask, meeting)) = self.inbox.next() {
+        while let Some((approval, meeting)) = self.inbox.next() {
             match meeting {
                 Meeting::Wait { note } => self.printer.note(&note),
                 Meeting::Answer { verdict, note } => {
                     self.printer.note(&note);
-                    self.answer_or_deny(&ask, verdict).await?;
+                    self.answer_or_deny(&approval, verdict).await?;
                 }
             }
         }
@@ -241,10 +241,10 @@ impl LineClient {
     /// that sentence.
     async fn answer_or_deny(
         &mut self,
-        ask: &ApprovalRequest,
+        approval: &ApprovalRequest,
         verdict: Verdict,
     ) -> Result<(), Failure> {
-        let refused = match self.answer(ask, verdict).await {
+        let refused = match self.answer(approval, verdict).await {
             Ok(()) => return Ok(()),
             Err(Failure { exit: Exit::Signal(number), message }) => {
                 return Err(Failure::new(Exit::Signal(number), message));
@@ -252,8 +252,8 @@ impl LineClient {
             Err(refused) => refused.message,
         };
         let deny = Verdict::Deny { reason: refused.clone() };
-        if self.answer(ask, deny).await.is_ok() {
-            let note = format!("denied: {}: {refused}", ask.line());
+        if self.answer(approval, deny).await.is_ok() {
+            let note = format!("denied: {}: {refused}", approval.line());
             self.printer.note(&note);
             self.inbox.deny(&note);
         }
@@ -262,8 +262,12 @@ impl LineClient {
     }
 
     /// Answers a question.
-    pub async fn answer(&mut self, ask: &ApprovalRequest, verdict: Verdict) -> Result<(), Failure> {
-        let method = Method::Decide { ask: ask.id.clone(), verdict };
+    pub async fn answer(
+        &mut self,
+        approval: &ApprovalRequest,
+        verdict: Verdict,
+    ) -> Result<(), Failure> {
+        let method = Method::Decide { approval: approval.id.clone(), verdict };
         self.call(None, method).await.map(drop)
     }
 
@@ -331,8 +335,8 @@ impl LineClient {
 
     /// Waits until everything that was committed is shown, and written.
     async fn all_shown(&mut self) -> Result<(), Failure> {
-        let behind = |talk: &Self| {
-            talk.catching_up.is_some() || talk.follows.values().any(Follow::is_behind)
+        let behind = |client: &Self| {
+            client.catching_up.is_some() || client.follows.values().any(Follow::is_behind)
         };
         while behind(self) || self.printer.is_waiting() {
             self.listen().await?;
@@ -371,7 +375,7 @@ impl LineClient {
 
     fn show(&mut self, outgoing: &Outgoing) {
         let all = match (&self.view, &outgoing.pod) {
-            (View::Nobody, _) => return,
+            (View::NoOne, _) => return,
             (View::One(name), Some(of)) if of == name => false,
             (View::One(_), _) => return,
             (View::All(current), Some(of)) if current.as_ref() == Some(of) => false,
@@ -389,7 +393,7 @@ impl LineClient {
     }
 
     fn family(&mut self, pods: Vec<PodInfo>) {
-        self.told = true;
+        self.known = true;
         self.pods.retain(|name, _| pods.iter().any(|info| info.name == *name));
         for info in pods {
             self.know(info);
@@ -398,8 +402,8 @@ impl LineClient {
 
     /// Events were missed: what matters of them is read from the transcripts.
     fn missed(&mut self) {
-        let heard = self.pods.iter().filter(|(_, known)| !known.marks.is_empty());
-        self.stale.extend(heard.map(|(name, _)| name.clone()));
+        let received = self.pods.iter().filter(|(_, known)| !known.marks.is_empty());
+        self.stale.extend(received.map(|(name, _)| name.clone()));
         if let View::One(name) | View::All(Some(name)) = &self.view {
             self.stale.insert(name.clone());
         }
@@ -413,7 +417,7 @@ impl LineClient {
         match self.pods.get_mut(&info.name) {
             Some(known) => known.info = info,
             None => {
-                if self.told && matches!(self.view, View::All(_)) {
+                if self.known && matches!(self.view, View::All(_)) {
                     self.follows.entry(info.name.clone()).or_insert_with(Follow::from_start);
                 }
                 let marks = RunTracker::default();

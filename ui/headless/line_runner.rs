@@ -37,7 +37,7 @@ pub struct LineRunner<'a> {
     /// Pods that were offered this environment.
     offered: BTreeSet<PodName>,
     /// Whether a confirmation is asked for; without a terminal there is no answer.
-    asks: bool,
+    approvals: bool,
     /// Lines of standard input, once they are read.
     pub input: Option<mpsc::Receiver<std::io::Result<String>>>,
 }
@@ -51,7 +51,7 @@ impl<'a> LineRunner<'a> {
             busy: BTreeSet::new(),
             model: work.model.clone(),
             offered: BTreeSet::new(),
-            asks: std::io::stdin().is_terminal(),
+            approvals: std::io::stdin().is_terminal(),
             input: None,
         }
     }
@@ -62,75 +62,75 @@ impl<'a> LineRunner<'a> {
     }
 
     /// One line of input: blank, a verb or a message.
-    pub async fn take(&mut self, talk: &mut LineClient, line: &str) -> Result<Next, Failure> {
+    pub async fn take(&mut self, client: &mut LineClient, line: &str) -> Result<Next, Failure> {
         if line.trim().is_empty() {
             return Ok(Next::GoOn);
         }
-        if let Some(typed) = talk.inbox.typed(line) {
-            let (ask, verdict) = typed?;
-            talk.answer(&ask, verdict).await?;
+        if let Some(typed) = client.inbox.typed(line) {
+            let (approval, verdict) = typed?;
+            client.answer(&approval, verdict).await?;
             return Ok(Next::GoOn);
         }
         if line.starts_with(':') {
-            return self.carry_out(talk, line, Way::Input).await;
+            return self.carry_out(client, line, Way::Input).await;
         }
-        self.say(talk, line).await?;
+        self.say(client, line).await?;
         Ok(Next::GoOn)
     }
 
-    async fn say(&mut self, talk: &mut LineClient, text: &str) -> Result<(), Failure> {
-        let pod = self.somebody(talk).await?;
-        talk.look_after(&pod);
+    async fn say(&mut self, client: &mut LineClient, text: &str) -> Result<(), Failure> {
+        let pod = self.a_person(client).await?;
+        client.look_after(&pod);
         let input = vec![Segment::Text { content: text.to_owned() }];
-        let reply = talk.call(Some(&pod), Method::Send { input, queue: true }).await?;
+        let reply = client.call(Some(&pod), Method::Send { input, queue: true }).await?;
         if let Event::Accepted { queued: Some(_), .. } = &reply {
-            talk.printer.note(&verb::send::sentence(&pod, &reply));
+            client.printer.note(&verb::send::sentence(&pod, &reply));
         }
         self.busy.insert(pod);
         Ok(())
     }
 
     /// The current Pod; the one named at the start, or a new one, when there is none yet.
-    async fn somebody(&mut self, talk: &mut LineClient) -> Result<PodName, Failure> {
+    async fn a_person(&mut self, client: &mut LineClient) -> Result<PodName, Failure> {
         if let Some(pod) = &self.current {
             return Ok(pod.clone());
         }
         let pod = match &self.work.pod {
-            Some(name) => talk.find(name)?.name.clone(),
-            None => self.create(talk).await?,
+            Some(name) => client.find(name)?.name.clone(),
+            None => self.create(client).await?,
         };
-        self.go_to(talk, &pod).await?;
+        self.go_to(client, &pod).await?;
         Ok(pod)
     }
 
-    async fn create(&mut self, talk: &mut LineClient) -> Result<PodName, Failure> {
+    async fn create(&mut self, client: &mut LineClient) -> Result<PodName, Failure> {
         let new = NewPod {
             cwd: self.work.cwd.clone(),
             model: self.model.clone(),
             env: self.opening.env.clone(),
             ..NewPod::default()
         };
-        match talk.call(None, Method::New(new)).await? {
+        match client.call(None, Method::New(new)).await? {
             Event::Created { info } => Ok(info.name),
             _ => Err(Failure::new(Exit::Failed, "the host did not say which pod it made")),
         }
     }
 
-    async fn go_to(&mut self, talk: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
-        let info = talk.find(pod)?.clone();
+    async fn go_to(&mut self, client: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
+        let info = client.find(pod)?.clone();
         if info.state == State::Stopped {
-            talk.call(None, Method::Restore { name: info.name.to_string() }).await?;
+            client.call(None, Method::Restore { name: info.name.to_string() }).await?;
         }
-        talk.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
+        client.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
         self.offered.insert(info.name.clone());
         let model = if info.model.is_empty() { "no model" } else { &info.model };
-        talk.printer.note(&format!("{}: {model}", info.name));
+        client.printer.note(&format!("{}: {model}", info.name));
         for note in &info.notes {
-            talk.printer.note(note);
+            client.printer.note(note);
         }
-        talk.follow(&info.name).await?;
-        talk.view = View::All(Some(info.name.clone()));
-        talk.inbox.look_at(&info.name);
+        client.follow(&info.name).await?;
+        client.view = View::All(Some(info.name.clone()));
+        client.inbox.look_at(&info.name);
         self.current = Some(info.name);
         Ok(())
     }
@@ -138,42 +138,42 @@ impl<'a> LineRunner<'a> {
     /// One verb, with or without its colon.
     pub async fn carry_out(
         &mut self,
-        talk: &mut LineClient,
+        client: &mut LineClient,
         line: &str,
         way: Way,
     ) -> Result<Next, Failure> {
-        if talk.view == View::Nobody {
-            talk.view = View::All(None);
+        if client.view == View::NoOne {
+            client.view = View::All(None);
         }
         let line = verb::line::read(line, way).map_err(Failure::usage)?;
         if self.current.is_none() && self.work.pod.is_some() && line.verb.name != "quit" {
-            self.somebody(talk).await?;
+            self.a_person(client).await?;
         }
-        self.drive(talk, line.dialogue, way).await
+        self.drive(client, line.dialogue, way).await
     }
 
     /// Carries out a verb of the shell for this Pod.
     pub async fn drive_for(
         &mut self,
-        talk: &mut LineClient,
+        client: &mut LineClient,
         pod: PodName,
         dialogue: Box<dyn Dialogue>,
     ) -> Result<(), Failure> {
         self.current = Some(pod);
-        self.drive(talk, dialogue, Way::Shell).await.map(drop)
+        self.drive(client, dialogue, Way::Shell).await.map(drop)
     }
 
     /// Carries a verb out, step by step.
     pub async fn drive(
         &mut self,
-        talk: &mut LineClient,
+        client: &mut LineClient,
         mut dialogue: Box<dyn Dialogue>,
         way: Way,
     ) -> Result<Next, Failure> {
         let zone = jiff::tz::TimeZone::system();
         let mut last = None;
         loop {
-            let family = talk.known_family();
+            let family = client.known_family();
             let known = Known {
                 family: &family,
                 selected: self.current.as_ref(),
@@ -187,17 +187,17 @@ impl<'a> LineRunner<'a> {
             };
             match dialogue.next(&known, last.take()) {
                 verb::Next::Call(requests) => {
-                    last = Some(Reply::Results(self.send_all(talk, requests).await?));
+                    last = Some(Reply::Results(self.send_all(client, requests).await?));
                 }
                 verb::Next::Confirm(confirm) => {
-                    self.confirm(talk, &confirm).await?;
+                    self.confirm(client, &confirm).await?;
                     last = Some(Reply::Confirmed);
                 }
                 verb::Next::Pick(pick) => {
-                    talk.printer.data(&table(&pick.rows));
+                    client.printer.data(&table(&pick.rows));
                     return Ok(Next::GoOn);
                 }
-                verb::Next::End(end) => return self.end(talk, end, way).await,
+                verb::Next::End(end) => return self.end(client, end, way).await,
             }
         }
     }
@@ -205,17 +205,17 @@ impl<'a> LineRunner<'a> {
     /// Sends requests one after the other. A refusal keeps none of the others from being sent.
     async fn send_all(
         &mut self,
-        talk: &mut LineClient,
+        client: &mut LineClient,
         requests: Vec<Request>,
     ) -> Result<Vec<Result<Event, Refusal>>, Failure> {
         let mut results = Vec::new();
         for request in requests {
             let begins = request.pod.clone().filter(|_| request.begins_work());
             if let Some(pod) = &begins {
-                self.offer_environment(talk, pod).await?;
-                talk.look_after(pod);
+                self.offer_environment(client, pod).await?;
+                client.look_after(pod);
             }
-            let result = talk.try_call(request.pod.as_ref(), request.method).await?;
+            let result = client.try_call(request.pod.as_ref(), request.method).await?;
             self.busy.extend(begins.filter(|_| result.is_ok()));
             results.push(result);
         }
@@ -225,29 +225,29 @@ impl<'a> LineRunner<'a> {
     /// The commands of a Pod inherit the environment of the program that gave it work, offered once.
     async fn offer_environment(
         &mut self,
-        talk: &mut LineClient,
+        client: &mut LineClient,
         pod: &PodName,
     ) -> Result<(), Failure> {
         if self.offered.insert(pod.clone()) {
             let env = self.opening.env.clone();
             // A Pod that cannot take it refuses the request that follows, too, and says why.
-            let _ = talk.try_call(Some(pod), Method::Open { env }).await?;
+            let _ = client.try_call(Some(pod), Method::Open { env }).await?;
         }
         Ok(())
     }
 
     /// Asks `y/N` on a terminal; elsewhere only `--yes` confirms.
-    async fn confirm(&mut self, talk: &mut LineClient, confirm: &Confirm) -> Result<(), Failure> {
+    async fn confirm(&mut self, client: &mut LineClient, confirm: &Confirm) -> Result<(), Failure> {
         if confirm.unasked == Unasked::Does || self.work.yes {
             return Ok(());
         }
-        if !self.asks {
+        if !self.approvals {
             let message = format!("{}\nnot done: it needs --yes", confirm.question);
             return Err(Failure::new(Exit::Refused, message));
         }
-        talk.printer.note(&format!("{} [y/N]", confirm.question));
+        client.printer.note(&format!("{} [y/N]", confirm.question));
         let input = self.input.get_or_insert_with(lines::input);
-        let answer = talk.while_listening(input.recv()).await?;
+        let answer = client.while_listening(input.recv()).await?;
         let yes = |line: &str| matches!(line.trim(), "y" | "Y" | "yes");
         match answer {
             Some(Ok(line)) if yes(&line) => Ok(()),
@@ -256,22 +256,22 @@ impl<'a> LineRunner<'a> {
     }
 
     /// Says what came of a verb, and does what is left to do here.
-    async fn end(&mut self, talk: &mut LineClient, end: End, way: Way) -> Result<Next, Failure> {
+    async fn end(&mut self, client: &mut LineClient, end: End, way: Way) -> Result<Next, Failure> {
         match end.said {
             Said::Nothing => {}
-            Said::Done(text) | Said::Told(text) => talk.printer.note(&text),
-            Said::Answer(text) => talk.printer.data(&text),
-            Said::Sheet { lines, .. } => talk.printer.data(&sheet(&lines)),
+            Said::Done(text) | Said::Info(text) => client.printer.note(&text),
+            Said::Answer(text) => client.printer.data(&text),
+            Said::Sheet { lines, .. } => client.printer.data(&sheet(&lines)),
             Said::Refused(why, text) => return Err(Failure::new(Exit::from(why), text)),
         }
         match end.action {
             None | Some(Action::Verb(_) | Action::Prefill(_)) => {}
             // A shell has no current Pod.
             Some(Action::GoTo(_) | Action::Created(_)) if way == Way::Shell => {}
-            Some(Action::GoTo(pod)) => self.go_to(talk, &pod).await?,
-            Some(Action::Created(info)) => self.go_to(talk, &info.name).await?,
+            Some(Action::GoTo(pod)) => self.go_to(client, &pod).await?,
+            Some(Action::Created(info)) => self.go_to(client, &info.name).await?,
             Some(Action::ModelOfNewPods(model)) => self.model = Some(model),
-            Some(Action::Inbox) => list_inbox(talk),
+            Some(Action::Inbox) => list_inbox(client),
             Some(Action::Quit) => return Ok(Next::Leave),
             Some(
                 Action::Theme(_)
@@ -288,35 +288,35 @@ impl<'a> LineRunner<'a> {
     }
 
     /// Waits until nothing runs any more that was begun here.
-    pub async fn finish(&mut self, talk: &mut LineClient) -> Result<(), Failure> {
-        let result = self.wait(talk).await;
+    pub async fn finish(&mut self, client: &mut LineClient) -> Result<(), Failure> {
+        let result = self.wait(client).await;
         if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
             for pod in &self.busy {
-                talk.interrupt(pod, &[Method::Pause]).await;
+                client.interrupt(pod, &[Method::Pause]).await;
             }
         }
         result
     }
 
-    async fn wait(&mut self, talk: &mut LineClient) -> Result<(), Failure> {
-        talk.until_done(Whose::Ours).await?;
+    async fn wait(&mut self, client: &mut LineClient) -> Result<(), Failure> {
+        client.until_done(Whose::Ours).await?;
         let mut result = Ok(());
         for pod in &self.busy {
-            let Ok(info) = talk.find(pod) else { continue };
+            let Ok(info) = client.find(pod) else { continue };
             let ended = stuck(info)
-                .map_or_else(|| talk.last_end(pod).map_or(Ok(()), run_tracker::End::result), Err);
+                .map_or_else(|| client.last_end(pod).map_or(Ok(()), run_tracker::End::result), Err);
             result = result.and(ended);
         }
         result
     }
 }
 
-fn list_inbox(talk: &mut LineClient) {
-    let questions = talk.inbox.questions();
+fn list_inbox(client: &mut LineClient) {
+    let questions = client.inbox.questions();
     if questions.is_empty() {
-        talk.printer.note("nothing waits for you");
+        client.printer.note("nothing waits for you");
     }
-    questions.iter().for_each(|question| talk.printer.data(question));
+    questions.iter().for_each(|question| client.printer.data(question));
 }
 
 /// Rows of text and help; the help stands in one column.

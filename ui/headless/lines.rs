@@ -12,26 +12,26 @@ const AHEAD: usize = 4;
 
 /// Reads until the end of the input or `:quit`. A line that is refused is said and does not end
 /// the reading; the first one decides how the program ends.
-pub async fn lines(talk: &mut LineClient, runner: &mut LineRunner<'_>) -> Result<(), Failure> {
+pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Result<(), Failure> {
     let mut first_failure = None;
     loop {
         let input = runner.input.get_or_insert_with(input);
-        let Some(line) = talk.while_listening(input.recv()).await? else { break };
+        let Some(line) = client.while_listening(input.recv()).await? else { break };
         let line = line.map_err(|e| {
             Failure::new(Exit::Failed, format!("cannot read the standard input: {e}"))
         })?;
-        match runner.take(talk, &line).await {
+        match runner.take(client, &line).await {
             Ok(Next::GoOn) => {}
             Ok(Next::Leave) => break,
             Err(failure) if matches!(failure.exit, Exit::Signal(_)) => return Err(failure),
             Err(failure) => {
-                talk.printer.note(&failure.message);
+                client.printer.note(&failure.message);
                 first_failure.get_or_insert(failure.exit);
             }
         }
     }
-    talk.inbox.left(runner.unanswered());
-    runner.finish(talk).await?;
+    client.inbox.left(runner.unanswered());
+    runner.finish(client).await?;
     match first_failure {
         // It was said when it happened.
         Some(exit) => Err(Failure::new(exit, String::new())),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     /// A Pod that is followed, and what was written of it.
-    struct Desk {
+    struct LineRunner {
         follow: Follow,
         printer: Printer,
         out: Paper,
@@ -255,7 +255,7 @@ mod tests {
         seq: u64,
     }
 
-    impl Desk {
+    impl LineRunner {
         fn new(form: Form) -> Self {
             let (out, err) = (Paper::default(), Paper::default());
             let output = Output::over(Box::new(out.clone()), Box::new(err.clone()), false);
@@ -289,28 +289,28 @@ mod tests {
 
     #[tokio::test]
     async fn the_answer_is_written_once_as_it_streams() {
-        let mut desk = Desk::new(Form::Plain);
-        desk.event(delta("hel"));
-        desk.event(delta("lo"));
-        assert_eq!(desk.written().await.0, "hello");
-        desk.event(said("hello there"));
-        assert_eq!(desk.written().await, ("hello there\n".into(), String::new()));
+        let mut runner = LineRunner::new(Form::Plain);
+        runner.event(delta("hel"));
+        runner.event(delta("lo"));
+        assert_eq!(runner.written().await.0, "hello");
+        runner.event(said("hello there"));
+        assert_eq!(runner.written().await, ("hello there\n".into(), String::new()));
     }
 
     #[tokio::test]
     async fn nothing_is_written_behind_a_gap_or_an_entry_that_came_cut() {
-        let mut desk = Desk::new(Form::Plain);
-        desk.event(delta("one"));
-        desk.seq += 1;
-        desk.event(delta("three"));
-        assert!(desk.follow.is_behind());
-        assert_eq!(desk.written().await.0, "one");
-        let mut desk = Desk::new(Form::Plain);
-        desk.event(delta("one"));
+        let mut runner = LineRunner::new(Form::Plain);
+        runner.event(delta("one"));
+        runner.seq += 1;
+        runner.event(delta("three"));
+        assert!(runner.follow.is_behind());
+        assert_eq!(runner.written().await.0, "one");
+        let mut runner = LineRunner::new(Form::Plain);
+        runner.event(delta("one"));
         let Event::Entry { entry, .. } = said("on…") else { panic!() };
-        desk.event(Event::Entry { entry, cut_bytes: Some(70_000) });
-        assert!(desk.follow.is_behind());
-        assert_eq!(desk.written().await.0, "one");
+        runner.event(Event::Entry { entry, cut_bytes: Some(70_000) });
+        assert!(runner.follow.is_behind());
+        assert_eq!(runner.written().await.0, "one");
     }
 
     #[tokio::test]
@@ -318,14 +318,14 @@ mod tests {
         let hidden = "a\u{1b}[2K\rb\u{202e}c";
         for (form, expected) in [(Form::Plain, "a\nbc\n"), (Form::Raw, "a\u{1b}[2K\rb\u{202e}c\n")]
         {
-            let mut desk = Desk::new(form);
-            hidden.chars().for_each(|c| desk.event(delta(&c.to_string())));
-            desk.event(said(hidden));
-            assert_eq!(desk.written().await.0, expected);
+            let mut runner = LineRunner::new(form);
+            hidden.chars().for_each(|c| runner.event(delta(&c.to_string())));
+            runner.event(said(hidden));
+            assert_eq!(runner.written().await.0, expected);
         }
-        let mut desk = Desk::new(Form::Json);
-        desk.event(said(hidden));
-        let out = desk.written().await.0;
+        let mut runner = LineRunner::new(Form::Json);
+        runner.event(said(hidden));
+        let out = runner.written().await.0;
         assert!(!out.trim_end().contains(char::is_control), "{out:?}");
         let read = Outgoing::decode(out.trim_end().as_bytes()).unwrap();
         let Event::Entry { entry, .. } = read.event else { panic!("{read:?}") };
@@ -333,14 +333,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_and_retries_are_told_on_standard_error() {
-        let mut desk = Desk::new(Form::Plain);
-        desk.event(Event::ToolCallDone {
+    async fn tools_and_retries_are_printed_on_standard_error() {
+        let mut runner = LineRunner::new(Form::Plain);
+        runner.event(Event::ToolCallDone {
             id: "c".into(),
             name: "Bash".into(),
             arguments: "{\"command\":\n \"ls\"}".into(),
         });
-        desk.event(Event::LlmRetry {
+        runner.event(Event::LlmRetry {
             llm_call: 1,
             failed_attempt: 1,
             max_attempts: 4,
@@ -351,15 +351,15 @@ mod tests {
         });
         let expected = "▸ Bash  {\"command\": \"ls\"}\n\
                         attempt 1 of 4 failed, the next in 1.5 s: too many\\nrequests\\x1b[1m\n";
-        assert_eq!(desk.written().await, (String::new(), expected.into()));
+        assert_eq!(runner.written().await, (String::new(), expected.into()));
     }
 
     #[tokio::test]
     async fn as_json_every_event_is_a_line_with_its_pod() {
-        let mut desk = Desk::new(Form::Json);
-        desk.event(delta("a"));
+        let mut runner = LineRunner::new(Form::Json);
+        runner.event(delta("a"));
         let expected =
             "{\"pod\":\"alice\",\"seq\":1,\"event\":\"text_delta\",\"data\":{\"text\":\"a\"}}\n";
-        assert_eq!(desk.written().await.0, expected);
+        assert_eq!(runner.written().await.0, expected);
     }
 }

@@ -94,7 +94,7 @@ fn a_user_file_changes_single_keys() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_file_line_and_column() {
+fn a_wrong_setting_is_reported_with_file_line_and_column() {
     assert_eq!(
         problems("[everywhere]\n\"ctrl-p\" = \"dance\"\n"),
         ["keymap.toml:2:12: no such action `dance`; the default stays"]

@@ -185,7 +185,7 @@ impl View<'_> {
     fn notice(&self, notice: &Notice, room: usize) -> Line<'static> {
         let role = match notice.kind {
             Kind::Done => Role::Ok,
-            Kind::Told => Role::Text,
+            Kind::Info => Role::Text,
             Kind::Warned => Role::Warn,
             Kind::Refused => Role::Error,
         };

@@ -66,7 +66,9 @@ impl Item<'_> {
     /// The questions in it, or the Pod: what it is recognised by.
     fn parts(&self) -> Vec<String> {
         match self {
-            Self::Question(asks) => asks.iter().map(|ask| ask.id.clone()).collect(),
+            Self::Question(approvals) => {
+                approvals.iter().map(|approval| approval.id.clone()).collect()
+            }
             Self::Other(info) => vec![format!("pod {}", info.name)],
         }
     }
@@ -74,7 +76,7 @@ impl Item<'_> {
     /// When it began to wait, in milliseconds since the Unix epoch.
     pub fn since(&self) -> u64 {
         match self {
-            Self::Question(asks) => asks.first().map_or(0, |ask| ask.since),
+            Self::Question(approvals) => approvals.first().map_or(0, |approval| approval.since),
             Self::Other(info) => info.since,
         }
     }
@@ -82,15 +84,15 @@ impl Item<'_> {
     /// The Pod that has waited longest for it.
     pub fn pod(&self) -> Option<&PodName> {
         match self {
-            Self::Question(asks) => asks.first().map(|ask| &ask.pod),
+            Self::Question(approvals) => approvals.first().map(|approval| &approval.pod),
             Self::Other(info) => Some(&info.name),
         }
     }
 
     /// The questions in it.
-    pub fn asks(&self) -> &[&ApprovalRequest] {
+    pub fn approvals(&self) -> &[&ApprovalRequest] {
         match self {
-            Self::Question(asks) => asks,
+            Self::Question(approvals) => approvals,
             Self::Other(_) => &[],
         }
     }
@@ -99,18 +101,19 @@ impl Item<'_> {
 /// Everything that waits, oldest first.
 pub fn items(family: &Family) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::new();
-    for ask in family.asks() {
+    for approval in family.approvals() {
         let same = items.iter_mut().find_map(|item| match item {
-            Item::Question(asks) if is_same(asks[0], ask) => Some(asks),
+            Item::Question(approvals) if is_same(approvals[0], approval) => Some(approvals),
             _ => None,
         });
         match same {
-            Some(asks) => asks.push(ask),
-            None => items.push(Item::Question(vec![ask])),
+            Some(approvals) => approvals.push(approval),
+            None => items.push(Item::Question(vec![approval])),
         }
     }
-    let asks = |info: &PodInfo| family.asks().iter().any(|ask| ask.pod == info.name);
-    let others = family.needs_you().into_iter().filter(|info| !asks(info));
+    let approvals =
+        |info: &PodInfo| family.approvals().iter().any(|approval| approval.pod == info.name);
+    let others = family.needs_you().into_iter().filter(|info| !approvals(info));
     items.extend(others.map(Item::Other));
     items.sort_by_key(Item::since);
     items
@@ -219,13 +222,13 @@ impl Inbox {
     }
 
     /// The rule that an answer for good to these would write, and whether a person made it.
-    pub fn rule<'a>(&'a self, asks: &[&'a ApprovalRequest]) -> Option<(&'a Pattern, Author)> {
+    pub fn rule<'a>(&'a self, approvals: &[&'a ApprovalRequest]) -> Option<(&'a Pattern, Author)> {
         if let Some((id, rule)) = &self.edited
-            && asks.iter().any(|ask| ask.id == *id)
+            && approvals.iter().any(|approval| approval.id == *id)
         {
             return Some((rule, Author::Person));
         }
-        asks.first().map(|ask| (&ask.rule, Author::Program))
+        approvals.first().map(|approval| (&approval.rule, Author::Program))
     }
 
     /// From now on an answer for good to this question writes that rule.

@@ -26,7 +26,7 @@ pub use view::View;
 use block::{Block, Fold, Kind};
 use jiff::tz::TimeZone;
 use pages::{Pages, Pos};
-use scroll::{Seen, Stand};
+use scroll::{Anchor, Seen};
 use yoi::protocol::{Entry, EntryId};
 use yoi::text::SafeStream;
 
@@ -34,7 +34,7 @@ use yoi::text::SafeStream;
 pub struct Transcript {
     pages: Pages,
     load: load::Load,
-    stand: Stand,
+    anchor: Anchor,
     /// Columns and rows of the pane.
     size: (u16, u16),
     /// The time that is shown, in milliseconds.
@@ -48,7 +48,7 @@ pub struct Transcript {
     /// The rows in view, top down.
     seen: Vec<Seen>,
     /// Blocks whose rows are kept.
-    warm: Vec<Pos>,
+    cached: Vec<Pos>,
     /// A block streams that has no start time yet.
     unstamped: bool,
     cursor: Option<Pos>,
@@ -100,7 +100,7 @@ impl Transcript {
         Self {
             pages: Pages::default(),
             load: load::Load::default(),
-            stand: Stand::Tail,
+            anchor: Anchor::Tail,
             size: (0, 0),
             now: 0,
             zone,
@@ -108,7 +108,7 @@ impl Transcript {
             unfolded: false,
             turn: 0,
             seen: Vec::new(),
-            warm: Vec::new(),
+            cached: Vec::new(),
             unstamped: false,
             cursor: None,
             find: find::Find::default(),
@@ -168,7 +168,7 @@ impl Transcript {
 
     fn redraw_all(&mut self) {
         self.turn = self.turn.wrapping_add(1);
-        self.settle();
+        self.find_visible_rows();
     }
 
     /// The log entry under the cursor.
@@ -226,7 +226,7 @@ impl Transcript {
             block.kind.give_outcome(outcome);
         }
         self.pages.recount(pos.page);
-        self.settle();
+        self.find_visible_rows();
     }
 
     /// What came since the view left the tail.
@@ -235,7 +235,7 @@ impl Transcript {
     }
 
     pub fn is_at_tail(&self) -> bool {
-        self.stand == Stand::Tail
+        self.anchor == Anchor::Tail
     }
 
     /// When something in view changes by itself, in milliseconds; later than `now_ms`.

@@ -52,10 +52,10 @@ fn working<'a>(info: &PodInfo, family: &'a Family) -> impl Iterator<Item = &'a P
 }
 
 fn list(names: &[&PodName]) -> String {
-    let told: Vec<_> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+    let shown: Vec<_> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
     match names.len().saturating_sub(NAMED) {
-        0 => told.join(" and "),
-        more => format!("{} and {more} more", told.join(", ")),
+        0 => shown.join(" and "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn a_running_pod_is_quiet_since_it_last_did_something() {
-        let heard = NOON + 30_000;
-        let info = PodInfo { last_activity: heard, ..pod("alice", State::Running) };
+        let received = NOON + 30_000;
+        let info = PodInfo { last_activity: received, ..pod("alice", State::Running) };
         let family = Family::default();
-        assert_eq!(sentence(&info, &family, heard + 119_000), None);
-        let said = sentence(&info, &family, heard + 120_000);
+        assert_eq!(sentence(&info, &family, received + 119_000), None);
+        let said = sentence(&info, &family, received + 120_000);
         assert_eq!(said.as_deref(), Some("no news for 2 min"));
         let resting = pod("bob", State::Idle);
         assert_eq!(sentence(&resting, &family, NOON + 3_600_000), None);

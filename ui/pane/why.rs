@@ -28,11 +28,15 @@ impl Known<'_> {
         let state = format!("{} since {} ({})", word(info), at(info.since), ago(info.since));
         let mut lines = vec![("state", state), ("because", because(info))];
         lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
-        for ask in self.family.asks().iter().filter(|ask| ask.pod == info.name) {
-            let what = SafeText::spelled(ask.line());
-            lines.push(("asks you", format!("{what} · {} · {}", ask.because, ago(ask.since))));
+        for approval in self.family.approvals().iter().filter(|approval| approval.pod == info.name)
+        {
+            let what = SafeText::spelled(approval.line());
+            lines.push((
+                "asks you",
+                format!("{what} · {} · {}", approval.because, ago(approval.since)),
+            ));
         }
-        let heard = match info.last_activity {
+        let received = match info.last_activity {
             0 => format!("no. {}", info.seq),
             last => format!(
                 "no. {} · it last did something at {} ({} ago)",
@@ -41,7 +45,7 @@ impl Known<'_> {
                 ago(last)
             ),
         };
-        lines.push(("last event", heard));
+        lines.push(("last event", received));
         if let Some(run) = &info.last_result {
             let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             lines.push((

@@ -53,8 +53,8 @@ impl Loop {
             let names = self.app.setup.themes.join(", ");
             return Msg::Said(Kind::Refused, format!("no theme {name}; there are {names}"));
         }
-        let (theme, complaints) = Theme::load(name, self.themes.as_deref());
-        Msg::ThemeLoaded(Box::new(theme), complaints)
+        let (theme, diagnostics) = Theme::load(name, self.themes.as_deref());
+        Msg::ThemeLoaded(Box::new(theme), diagnostics)
     }
 
     /// Makes a directory for the tour and asks for its Pod; a failure is said.

@@ -50,17 +50,17 @@ pub fn apply(
     text: &str,
     file: &str,
     depth: Depth,
-    complaints: &mut Vec<String>,
+    diagnostics: &mut Vec<String>,
 ) {
     let parsed: File = match toml::from_str(text) {
         Ok(parsed) => parsed,
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
-            complaints.push(complaint(text, file, at, error.message()));
+            diagnostics.push(diagnostic(text, file, at, error.message()));
             return;
         }
     };
-    let palette = palette(&parsed, text, file, complaints);
+    let palette = palette(&parsed, text, file, diagnostics);
     let mut sections = vec![&parsed.roles];
     if depth == Depth::Ansi {
         sections.push(&parsed.ansi);
@@ -72,10 +72,10 @@ pub fn apply(
                 None => {
                     let known = Role::NAMES.join(", ");
                     let why = format!("no role named {}; there are {known}", role.get_ref());
-                    complaints.push(complaint(text, file, role.span().start, &why));
+                    diagnostics.push(diagnostic(text, file, role.span().start, &why));
                 }
             },
-            Err(why) => complaints.push(complaint(text, file, look.span().start, &why)),
+            Err(why) => diagnostics.push(diagnostic(text, file, look.span().start, &why)),
         }
     }
 }
@@ -84,7 +84,7 @@ fn palette(
     parsed: &File,
     text: &str,
     file: &str,
-    complaints: &mut Vec<String>,
+    diagnostics: &mut Vec<String>,
 ) -> BTreeMap<String, Color> {
     let mut palette = BTreeMap::new();
     for (name, colour) in &parsed.palette {
@@ -92,7 +92,7 @@ fn palette(
             Ok(value) => drop(palette.insert(name.clone(), value)),
             Err(_) => {
                 let why = format!("{} is no colour", colour.get_ref());
-                complaints.push(complaint(text, file, colour.span().start, &why));
+                diagnostics.push(diagnostic(text, file, colour.span().start, &why));
             }
         }
     }
@@ -133,7 +133,7 @@ fn read(
     Ok(style)
 }
 
-fn complaint(text: &str, file: &str, at: usize, why: &str) -> String {
+fn diagnostic(text: &str, file: &str, at: usize, why: &str) -> String {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;

@@ -7,11 +7,11 @@ fn styles(theme: &Theme) -> Vec<Style> {
 }
 
 #[test]
-fn every_built_in_theme_gives_every_role_a_look_without_complaint() {
+fn every_built_in_theme_styles_every_role_without_diagnostics() {
     for (name, text) in BUILT_IN {
         for depth in [Depth::Ansi, Depth::Palette, Depth::True] {
-            let (theme, complaints) = Theme::load_for(name, None, depth);
-            assert_eq!(complaints, Vec::<String>::new());
+            let (theme, diagnostics) = Theme::load_for(name, None, depth);
+            assert_eq!(diagnostics, Vec::<String>::new());
             assert_eq!(theme.name, name);
         }
         for role in Role::NAMES {
@@ -71,28 +71,28 @@ fn a_file_of_the_user_replaces_roles_and_its_errors_name_file_line_and_column() 
     let text = "[palette]\nmine = \"#010203\"\n\n[roles]\nyou = { fg = \"mine\", bold = true }\n\
                 nonsense = \"red\"\nok = { fg = \"greenish\" }\nwarn = { fog = \"red\" }\n";
     std::fs::write(&path, text).expect("written");
-    let (theme, complaints) = Theme::load_for("night", Some(dir.path()), Depth::True);
+    let (theme, diagnostics) = Theme::load_for("night", Some(dir.path()), Depth::True);
     let (built_in, _) = Theme::load_for("night", None, Depth::True);
     assert_eq!(theme.you.fg, Some(Color::Rgb(1, 2, 3)));
     assert_eq!((theme.ok, theme.warn, theme.dim), (built_in.ok, built_in.warn, built_in.dim));
     let file = path.display();
-    assert_eq!(complaints.len(), 3);
+    assert_eq!(diagnostics.len(), 3);
     assert!(
-        complaints.iter().any(|c| c.starts_with(&format!("{file}:6:1: no role named nonsense")))
+        diagnostics.iter().any(|c| c.starts_with(&format!("{file}:6:1: no role named nonsense")))
     );
     assert!(
-        complaints.iter().any(|c| c.starts_with(&format!("{file}:7:6: greenish is no colour")))
+        diagnostics.iter().any(|c| c.starts_with(&format!("{file}:7:6: greenish is no colour")))
     );
-    assert!(complaints.iter().any(|c| c.starts_with(&format!("{file}:8:8: unknown field `fog`"))));
+    assert!(diagnostics.iter().any(|c| c.starts_with(&format!("{file}:8:8: unknown field `fog`"))));
 }
 
 #[test]
 fn a_file_that_is_no_toml_leaves_the_built_in_theme() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(dir.path().join("night.toml"), "[roles]\nyou = = 3\n").expect("written");
-    let (theme, complaints) = Theme::load_for("night", Some(dir.path()), Depth::True);
+    let (theme, diagnostics) = Theme::load_for("night", Some(dir.path()), Depth::True);
     assert_eq!(theme, Theme::load_for("night", None, Depth::True).0);
-    assert!(complaints[0].contains("night.toml:2:7: "), "{complaints:?}");
+    assert!(diagnostics[0].contains("night.toml:2:7: "), "{diagnostics:?}");
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn a_theme_of_the_users_own_is_listed_and_an_unknown_one_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(dir.path().join("sea.toml"), "[roles]\nyou = \"blue\"\n").expect("written");
     assert_eq!(Theme::names(Some(dir.path())), ["night", "day", "mono", "sea"]);
-    let (theme, complaints) = Theme::load_for("sea", Some(dir.path()), Depth::True);
+    let (theme, diagnostics) = Theme::load_for("sea", Some(dir.path()), Depth::True);
     assert_eq!(
-        (theme.name.as_str(), theme.you.fg, complaints.len()),
+        (theme.name.as_str(), theme.you.fg, diagnostics.len()),
         ("sea", Some(Color::Blue), 0)
     );
-    let (theme, complaints) = Theme::load_for("lake", Some(dir.path()), Depth::True);
+    let (theme, diagnostics) = Theme::load_for("lake", Some(dir.path()), Depth::True);
     assert_eq!(theme.name, "night");
-    assert_eq!(complaints, ["no theme named lake; there are night, day, mono, sea"]);
+    assert_eq!(diagnostics, ["no theme named lake; there are night, day, mono, sea"]);
 }

@@ -60,7 +60,7 @@ pub struct Confirm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unasked {
     /// A terminal is asked `y/N`; elsewhere it needs `--yes`.
-    Asks,
+    Asking,
     /// What is asked about is safe: it is done, and its sentence says everything.
     Does,
 }
@@ -90,7 +90,7 @@ pub enum Said {
     /// It was done.
     Done(String),
     /// Something to know.
-    Told(String),
+    Info(String),
     /// What was asked for, in a sentence.
     Answer(String),
     /// What was asked for, in lines with what each is about.
@@ -243,8 +243,8 @@ impl End {
         Self { said: Said::Done(text.into()), action: None }
     }
 
-    pub fn told(text: impl Into<String>) -> Self {
-        Self { said: Said::Told(text.into()), action: None }
+    pub fn shown(text: impl Into<String>) -> Self {
+        Self { said: Said::Info(text.into()), action: None }
     }
 
     pub fn answer(text: impl Into<String>) -> Self {

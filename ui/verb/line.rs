@@ -31,7 +31,7 @@ pub fn read(line: &str, way: Way) -> Result<Line, String> {
             let dialogue = Box::new(help::Help { verb: Some(word.to_owned()) });
             Ok(Line { verb: &help::VERB, dialogue })
         }
-        Err(error) => Err(complaint(verb, &error)),
+        Err(error) => Err(diagnostic(verb, &error)),
     }
 }
 
@@ -83,7 +83,7 @@ fn unknown(word: &str) -> String {
 }
 
 /// What is wrong with the arguments, in one line.
-fn complaint(verb: &Verb, error: &clap::Error) -> String {
+fn diagnostic(verb: &Verb, error: &clap::Error) -> String {
     let name = verb.name;
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),

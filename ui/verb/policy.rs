@@ -59,7 +59,7 @@ impl Policy {
             self.rules = rules;
         }
         if self.rules.is_empty() {
-            return Next::End(End::told("no rule is in force"));
+            return Next::End(End::shown("no rule is in force"));
         }
         let rows = self.rules.iter().map(|rule| (line(rule), String::new())).collect();
         Next::Pick(Pick { title: "policy: the first that fits counts".into(), about: None, rows })
@@ -69,7 +69,7 @@ impl Policy {
     fn picked(&self, at: usize) -> End {
         match self.rules.get(at).and_then(|rule| rule.id) {
             Some(id) => End::act(Action::Prefill(format!("policy revoke {id}"))),
-            None => End::told("a rule without a number stands in a configuration file"),
+            None => End::shown("a rule without a number stands in a configuration file"),
         }
     }
 }

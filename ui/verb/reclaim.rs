@@ -41,8 +41,8 @@ fn lender(known: &Known<'_>, path: &Path) -> Result<PodName, End> {
 
 fn sentence(reply: &Event) -> String {
     match reply {
-        Event::Reclaimed { loans } if !loans.is_empty() => {
-            let back = loans.iter().map(|l| format!("{} from {}", scope::rule(&l.rule), l.to));
+        Event::Reclaimed { leases } if !leases.is_empty() => {
+            let back = leases.iter().map(|l| format!("{} from {}", scope::rule(&l.rule), l.to));
             format!("took back {}", back.collect::<Vec<_>>().join(", "))
         }
         _ => "nothing was lent there".into(),

@@ -78,7 +78,7 @@ impl Rewind {
     fn list(&self, head: usize) -> Next {
         if self.targets.is_empty() {
             let text = format!("{} has nothing to go back to", self.name());
-            return Next::End(End::told(text));
+            return Next::End(End::shown(text));
         }
         let row = |target: &RewindTarget| {
             let dropped = head.saturating_sub(target.truncate_entries);

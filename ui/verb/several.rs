@@ -72,7 +72,7 @@ pub fn targets(known: &Known<'_>, named: &[PodName]) -> Result<Vec<PodName>, End
 
 /// A question about these Pods that has to be answered.
 pub fn confirm(about: &[PodName], question: String, enter: &'static str) -> Next {
-    Next::Confirm(Confirm { question, about: about.to_vec(), enter, unasked: Unasked::Asks })
+    Next::Confirm(Confirm { question, about: about.to_vec(), enter, unasked: Unasked::Asking })
 }
 
 /// The sentence for all results: first what failed, each with its Pod, then what was done.

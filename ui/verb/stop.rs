@@ -57,7 +57,7 @@ impl Stop {
             },
         };
         if self.targets.is_empty() {
-            return Next::End(End::told("every pod is stopped already"));
+            return Next::End(End::shown("every pod is stopped already"));
         }
         match self.confirmation(known) {
             Some(question) => confirm(&self.targets, question, self.enter()),

@@ -145,7 +145,7 @@ fn several_pods_are_named_in_one_question() {
 }
 
 #[test]
-fn every_verb_asks_only_as_its_safety_says() {
+fn every_verb_confirms_only_as_its_safety_says() {
     for verb in LIST {
         if let Ok(Next::Confirm(confirm)) =
             std::panic::catch_unwind(|| first(&format!("{} alice bob", verb.name)))
@@ -210,7 +210,7 @@ fn an_unambiguous_beginning_is_completed() {
 }
 
 #[test]
-fn marks_stand_for_the_pods_of_a_verb_that_names_none() {
+fn marks_are_the_pods_of_a_verb_that_names_none() {
     let means = |line| line::means_marks(line).map(|verb| verb.name);
     assert_eq!(means("stop --tree"), Some("stop"));
     assert_eq!(means(":rm"), Some("rm"));

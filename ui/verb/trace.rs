@@ -34,7 +34,7 @@ impl Dialogue for Trace {
 /// The lines as they came: the host made them safe when it logged them.
 fn shown(event: Event, filter: &str) -> End {
     let Event::Trace { lines } = event else {
-        return End::told("this host keeps no log lines");
+        return End::shown("this host keeps no log lines");
     };
     if lines.is_empty() {
         return End::answer(match filter {

@@ -209,7 +209,7 @@ fn peers_rows(app: &App, height: u16) -> u16 {
 fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     let focused = app.focus == Focus::Inbox;
     // What needs a person without asking stands in the strip above the tree already.
-    if !focused && (height < TALL || app.family.asks().is_empty()) {
+    if !focused && (height < TALL || app.family.approvals().is_empty()) {
         return 0;
     }
     let rows = u16::try_from(crate::view::inbox(app).height(width)).unwrap_or(u16::MAX);

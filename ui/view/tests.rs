@@ -1,4 +1,4 @@
-use crate::app::tests::{Bench, NOON, ask, pod};
+use crate::app::tests::{Bench, NOON, approval, pod};
 use crate::pane::fit::width;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{ApprovalRequest, Event, PodInfo, PodName, Queued, State};
@@ -83,7 +83,7 @@ fn screen_80x24_palette() {
 fn screen_80x24_command_line() {
     let mut bench = bench(80, 24);
     bench.press("ctrl-c");
-    bench.told(pod("alice", State::Idle));
+    bench.shown(pod("alice", State::Idle));
     bench.press("ctrl-c");
     bench.type_in(":st");
     insta::assert_snapshot!(bench.screen());
@@ -95,7 +95,7 @@ fn screen_80x24_queue_and_several_lines() {
     let queue = ["then run the tests", "and write it down"];
     let queue = queue
         .map(|text| Queued { id: text.into(), input: crate::pane::composer::tests::plain(text) });
-    bench.told(PodInfo { queue: queue.to_vec(), ..pod("alice", State::Running) });
+    bench.shown(PodInfo { queue: queue.to_vec(), ..pod("alice", State::Running) });
     bench.press("ctrl-j");
     bench.type_in("日本語👩‍💻é");
     insta::assert_snapshot!(bench.screen());
@@ -123,7 +123,7 @@ fn relations(columns: u16, rows: u16) -> Bench {
     bench.size(columns, rows);
     bench.type_in(":open alice");
     bench.press("enter");
-    bench.told(child("cases", "tester", State::Running));
+    bench.shown(child("cases", "tester", State::Running));
     for peer in ["bob", "docs"] {
         let names = (PodName::parse("alice"), PodName::parse(peer));
         let (Ok(source), Ok(peer)) = names else { panic!("names") };
@@ -132,13 +132,13 @@ fn relations(columns: u16, rows: u16) -> Bench {
     let question = |id: &str, pod: &str, command: &str, at: u64| ApprovalRequest {
         lineage: vec![PodName::parse("alice").expect("a name")],
         since: NOON + at,
-        ..ask(id, pod, command)
+        ..approval(id, pod, command)
     };
     let publish = question("q", "tester", "cargo publish --dry-run\n日本語の名前", 80_000);
     let fetch = question("r", "scout", "cargo fetch", 100_000);
     let also = question("s", "cases", "cargo fetch", 110_000);
-    for ask in [publish, fetch, also] {
-        bench.host(None, Event::ApprovalRequested { ask: Box::new(ask) });
+    for approval in [publish, fetch, also] {
+        bench.host(None, Event::ApprovalRequested { approval: Box::new(approval) });
     }
     bench
 }
@@ -224,7 +224,7 @@ fn screen_80x24_ascii() {
     bench.host(
         None,
         Event::ApprovalDecided {
-            ask: "q".into(),
+            approval: "q".into(),
             pod: PodName::parse("tester").expect("a name"),
             verdict: yoi::protocol::Verdict::Once,
         },
@@ -271,7 +271,7 @@ fn every_row_is_exactly_the_width_at_every_size() {
         (300, 100),
     ] {
         let mut bench = relations(columns, rows);
-        bench.told(PodInfo {
+        bench.shown(PodInfo {
             activity: Some("日本語👩‍💻é in the activity of a Pod".into()),
             why: Some("日本語👩‍💻é ".repeat(20)),
             ..pod("alice", State::NeedsYou)
@@ -337,8 +337,8 @@ fn everything() -> Vec<(&'static str, Bench)> {
     ];
     let open = |(name, open): (&'static str, Opens)| {
         let mut bench = bench(120, 40);
-        let question = ask("q", "tester", "cargo publish --dry-run\n日本語の名前");
-        bench.host(Some("tester"), Event::ApprovalRequested { ask: Box::new(question) });
+        let question = approval("q", "tester", "cargo publish --dry-run\n日本語の名前");
+        bench.host(Some("tester"), Event::ApprovalRequested { approval: Box::new(question) });
         open(&mut bench);
         (name, bench)
     };

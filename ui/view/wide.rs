@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use yoi::text::SafeText;
 
 /// Goes over every cell of a frame that is otherwise done.
-pub fn settle(buffer: &mut Buffer) {
+pub fn fix_wide_cells(buffer: &mut Buffer) {
     let area = buffer.area;
     for y in area.top()..area.bottom() {
         let mut x = area.left();
@@ -50,7 +50,7 @@ mod tests {
         for (x, text) in texts {
             buffer.set_string(*x, 0, text, Style::new());
         }
-        settle(&mut buffer);
+        fix_wide_cells(&mut buffer);
         buffer
     }
 
@@ -67,7 +67,7 @@ mod tests {
         for (x, symbol) in ["a\u{202e}", "\u{1b}[2K", "é", "👩‍💻"].into_iter().enumerate() {
             buffer[(u16::try_from(x).unwrap(), 0)].set_symbol(symbol);
         }
-        settle(&mut buffer);
+        fix_wide_cells(&mut buffer);
         let symbols: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
         assert_eq!(symbols, ["\u{fffd}", "\u{fffd}", "é", "👩‍💻", " "]);
     }

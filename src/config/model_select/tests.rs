@@ -67,7 +67,7 @@ fn keys_in_the_environment_are_tried_in_the_documented_order() {
 }
 
 #[test]
-fn a_model_nobody_chose_says_what_goes_where_with_which_key() {
+fn a_default_model_says_what_is_sent_where_with_which_key() {
     let choice = Bench::new(&[("ANTHROPIC_API_KEY", "k")]).found().unwrap();
     assert_eq!(
         choice.sends.as_deref(),
@@ -83,7 +83,7 @@ fn a_model_nobody_chose_says_what_goes_where_with_which_key() {
 }
 
 #[test]
-fn what_is_asked_for_wins_then_yoi_model_then_settings_then_keys() {
+fn the_model_option_wins_then_yoi_model_then_settings_then_keys() {
     let mut bench = Bench::new(&[("YOI_MODEL", "gemini/"), ("ANTHROPIC_API_KEY", "k")]);
     bench.settings.model = Some("deepseek/".into());
     let choice = bench.choose("openai/gpt-6-luna").unwrap();

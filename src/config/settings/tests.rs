@@ -3,15 +3,15 @@
 use super::*;
 
 fn read(text: &str) -> (Settings, Vec<String>) {
-    let (settings, complaints) = Settings::read(Path::new("/c/config.toml"), text);
-    (settings, complaints.iter().map(ToString::to_string).collect())
+    let (settings, diagnostics) = Settings::read(Path::new("/c/config.toml"), text);
+    (settings, diagnostics.iter().map(ToString::to_string).collect())
 }
 
 #[test]
 fn without_a_file_the_documented_defaults_hold() {
     let dir = tempfile::tempdir().unwrap();
-    let (settings, complaints) = Settings::load(dir.path());
-    assert_eq!(complaints, []);
+    let (settings, diagnostics) = Settings::load(dir.path());
+    assert_eq!(diagnostics, []);
     assert_eq!(settings.limits.max_turns.get(), 200);
     assert_eq!(settings.timeouts.connect(), Duration::from_secs(10));
     assert_eq!(settings.timeouts.first_event(), Duration::from_secs(30));
@@ -22,7 +22,7 @@ fn without_a_file_the_documented_defaults_hold() {
 
 #[test]
 fn every_section_is_read() {
-    let (settings, complaints) = read(
+    let (settings, diagnostics) = read(
         r#"
         model = "openai/"
         [limits]
@@ -43,7 +43,7 @@ fn every_section_is_read() {
         price = { input = 1, output = 2 }
         "#,
     );
-    assert_eq!(complaints, [""; 0]);
+    assert_eq!(diagnostics, [""; 0]);
     assert_eq!(settings.model.as_deref(), Some("openai/"));
     assert_eq!(settings.limits.max_turns.get(), 7);
     assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
@@ -55,7 +55,7 @@ fn every_section_is_read() {
 
 #[test]
 fn each_mistake_is_named_by_its_place_and_costs_only_its_own_key() {
-    let (settings, complaints) = read(concat!(
+    let (settings, diagnostics) = read(concat!(
         "model = 7\n",
         "[limits]\n",
         "max_turns = 0\n",
@@ -70,10 +70,10 @@ fn each_mistake_is_named_by_its_place_and_costs_only_its_own_key() {
     ));
     for place in [":1:9: ", ":3:13: ", ":6:1: ", ":8:8: ", ":11:19: "] {
         let at = format!("/c/config.toml{place}");
-        assert!(complaints.iter().any(|c| c.starts_with(&at)), "{at} not in {complaints:#?}");
+        assert!(diagnostics.iter().any(|c| c.starts_with(&at)), "{at} not in {diagnostics:#?}");
     }
-    assert_eq!(complaints.len(), 5);
-    assert!(complaints.iter().any(|c| c.contains("conect_s") && c.contains("connect_s")));
+    assert_eq!(diagnostics.len(), 5);
+    assert!(diagnostics.iter().any(|c| c.contains("conect_s") && c.contains("connect_s")));
     assert_eq!(settings.model, None);
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.timeouts.idle(), Duration::from_secs(5));
@@ -82,7 +82,7 @@ fn each_mistake_is_named_by_its_place_and_costs_only_its_own_key() {
 
 #[test]
 fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
-    let (settings, complaints) = read(concat!(
+    let (settings, diagnostics) = read(concat!(
         "[permissions]\n",
         "default = \"ask\"\n",
         "[[permissions.rule]]\n",
@@ -95,8 +95,8 @@ fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
         "[[permissions.rule]]\n",
         "action = \"ask\"\n",
     ));
-    assert_eq!(complaints.len(), 1, "{complaints:?}");
-    assert!(complaints[0].starts_with("/c/config.toml:9:10: "), "{complaints:?}");
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    assert!(diagnostics[0].starts_with("/c/config.toml:9:10: "), "{diagnostics:?}");
     let rules = &settings.permissions.rule;
     assert_eq!(settings.permissions.default, Some(Action::Ask));
     assert_eq!(rules.iter().map(|r| r.action).collect::<Vec<_>>(), [Action::Deny, Action::Ask]);
@@ -104,7 +104,7 @@ fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
 }
 
 #[test]
-fn a_workspace_may_ask_and_deny_more_and_its_allowing_rules_are_ignored_with_a_notice() {
+fn a_workspace_restricts_policy_and_its_allowing_rules_are_ignored_with_a_notice() {
     let found = WorkspaceSettings::read(
         Path::new("/w/.yoi/config.toml"),
         concat!(
@@ -125,18 +125,18 @@ fn a_workspace_may_ask_and_deny_more_and_its_allowing_rules_are_ignored_with_a_n
 }
 
 #[test]
-fn a_text_that_is_no_toml_gives_all_defaults_and_one_complaint() {
-    let (settings, complaints) = read("model = \"a/b\"\nlimits = {\n[x");
+fn a_text_that_is_no_toml_gives_all_defaults_and_one_diagnostic() {
+    let (settings, diagnostics) = read("model = \"a/b\"\nlimits = {\n[x");
     assert_eq!(settings, Settings::default());
-    assert_eq!(complaints.len(), 1);
-    assert!(complaints[0].starts_with("/c/config.toml:"), "{complaints:?}");
+    assert_eq!(diagnostics.len(), 1);
+    assert!(diagnostics[0].starts_with("/c/config.toml:"), "{diagnostics:?}");
 }
 
 #[test]
 fn a_key_written_into_the_settings_is_refused_without_being_repeated() {
-    let (_, complaints) = read("[provider.openai]\napi_key = \"sk-secret\"\n");
-    assert_eq!(complaints.len(), 1);
-    assert!(!complaints[0].contains("sk-secret"), "{complaints:?}");
+    let (_, diagnostics) = read("[provider.openai]\napi_key = \"sk-secret\"\n");
+    assert_eq!(diagnostics.len(), 1);
+    assert!(!diagnostics[0].contains("sk-secret"), "{diagnostics:?}");
 }
 
 #[test]

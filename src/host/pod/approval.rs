@@ -12,41 +12,41 @@ use crate::trace::OrLog as _;
 
 /// The question that the Pod's turn stands at.
 pub(crate) struct Waiting {
-    pub(super) ask: ApprovalRequest,
+    pub(super) approval: ApprovalRequest,
     /// Set once a person answered and until the log says so.
     pub(super) verdict: Option<Verdict>,
 }
 
 impl Pod {
     /// The run asks a person.
-    pub(super) async fn asked(&mut self, ask: ApprovalRequest) {
+    pub(super) async fn asked(&mut self, approval: ApprovalRequest) {
         // Published first: who hears that the Pod needs somebody can know for what.
-        self.shared.asked(&ask);
+        self.shared.asked(&approval);
         if let Some(parent) = self.row.parent.clone() {
-            notify_parent::asked(&self.shared, &parent, &ask).await;
+            notify_parent::asked(&self.shared, &parent, &approval).await;
         }
-        let why = waits_for(&ask);
-        self.question = Some(Waiting { ask, verdict: None });
+        let why = waits_for(&approval);
+        self.question = Some(Waiting { approval, verdict: None });
         self.enter(State::NeedsYou, Some(why));
     }
 
     /// The log holds the answer, or that nobody has to answer any more.
-    pub(super) fn settled(&mut self, answered: &ApprovalDecided) {
-        let own = |waiting: &Waiting| waiting.ask.id == answered.ask;
+    pub(super) fn closed(&mut self, answered: &ApprovalDecided) {
+        let own = |waiting: &Waiting| waiting.approval.id == answered.approval;
         if self.question.as_ref().is_some_and(own) {
             self.question = None;
             if self.run.is_some() {
                 self.enter(State::Running, None);
             }
         }
-        self.shared.answered(&answered.ask, &answered.verdict);
+        self.shared.answered(&answered.approval, &answered.verdict);
     }
 
     /// A person answered, and the store holds it.
     pub(super) async fn answered(&mut self, answered: ApprovalDecided) {
         let live = self.run.is_some() || self.is_live();
         let Some(waiting) = &mut self.question else { return };
-        if waiting.ask.id != answered.ask || waiting.verdict.is_some() || !live {
+        if waiting.approval.id != answered.approval || waiting.verdict.is_some() || !live {
             return;
         }
         waiting.verdict = Some(answered.verdict.clone());
@@ -57,7 +57,7 @@ impl Pod {
         } else {
             self.start(Start::ApprovalDecided { answered: answered.clone(), accepted: None }).await;
         }
-        self.shared.answered(&answered.ask, &answered.verdict);
+        self.shared.answered(&answered.approval, &answered.verdict);
     }
 
     /// Whether the turn stands until a person answers.
@@ -67,15 +67,16 @@ impl Pod {
 
     /// The answer that a run has not taken yet.
     pub(super) fn given_answer(&self) -> Option<ApprovalDecided> {
-        let Waiting { ask, verdict } = self.question.as_ref()?;
-        Some(ApprovalDecided { ask: ask.id.clone(), verdict: verdict.clone()? })
+        let Waiting { approval, verdict } = self.question.as_ref()?;
+        Some(ApprovalDecided { approval: approval.id.clone(), verdict: verdict.clone()? })
     }
 
     /// What is said to who wants the Pod to do something else meanwhile.
     pub(super) fn must_not_wait(&self) -> Result<(), Refusal> {
         match &self.question {
-            Some(Waiting { ask, verdict: None }) => {
-                let text = format!("pod `{}` {}; answer it first", ask.pod, waits_for(ask));
+            Some(Waiting { approval, verdict: None }) => {
+                let text =
+                    format!("pod `{}` {}; answer it first", approval.pod, waits_for(approval));
                 Err(Refusal::new(ErrorCode::AlreadyRunning, text))
             }
             Some(_) | None => Ok(()),
@@ -84,11 +85,11 @@ impl Pod {
 
     /// Why the Pod rests when its run has left a question behind.
     pub(super) fn left_waiting(&self) -> Option<(State, Option<String>)> {
-        let Waiting { ask, verdict } = self.question.as_ref()?;
+        let Waiting { approval, verdict } = self.question.as_ref()?;
         Some(match verdict {
-            None => (State::NeedsYou, Some(waits_for(ask))),
+            None => (State::NeedsYou, Some(waits_for(approval))),
             Some(_) => {
-                let why = format!("{} is answered; :resume goes on", ask.line());
+                let why = format!("{} is answered; :resume goes on", approval.line());
                 (State::Paused, Some(why))
             }
         })
@@ -97,9 +98,10 @@ impl Pod {
     /// `:resume` where a question was asked: with its answer the turn goes on, without one it is
     /// said what it waits for. Gives the asker back where there is no question.
     pub(super) async fn resume_answered(&mut self, answer: Answer) -> Option<Answer> {
-        let Some(Waiting { ask, verdict }) = &self.question else { return Some(answer) };
+        let Some(Waiting { approval, verdict }) = &self.question else { return Some(answer) };
         if verdict.is_none() {
-            let text = format!("pod `{}` {}: answer it in the inbox", ask.pod, waits_for(ask));
+            let text =
+                format!("pod `{}` {}: answer it in the inbox", approval.pod, waits_for(approval));
             reply(answer, Err(Refusal::new(ErrorCode::NotPaused, text)));
             return None;
         }
@@ -129,9 +131,9 @@ impl Pod {
             return Ok(());
         };
         let withdrawn = Verdict::Withdrawn { why: why.into() };
-        let id = waiting.ask.id.clone();
+        let id = waiting.approval.id.clone();
         // The log says what a person answered meanwhile; the call does not run either way.
-        let verdict = self.shared.store.withdraw_ask(&id, withdrawn).await;
+        let verdict = self.shared.store.withdraw_approval(&id, withdrawn).await;
         let verdict = verdict.map_err(|e| Refusal::internal(e.to_string()))?;
         self.close_log().await;
         let internal = |e: crate::session::LogError| Refusal::internal(e.to_string());
@@ -145,10 +147,10 @@ impl Pod {
         // The log has it: where this fails the row is dropped at the next start.
         self.shared
             .store
-            .end_asks(vec![id.clone()])
+            .end_approvals(vec![id.clone()])
             .await
             .or_log("end approval requests in the store");
-        self.settled(&ApprovalDecided { ask: id, verdict });
+        self.closed(&ApprovalDecided { approval: id, verdict });
         Ok(())
     }
 
@@ -156,39 +158,44 @@ impl Pod {
     pub(super) async fn end_questions(&mut self) {
         // Where the log cannot say it, it is said when the log is opened for the next run.
         let _ = self.withdraw("the pod was stopped").await;
-        if let Some(Waiting { ask, .. }) = self.question.take() {
+        if let Some(Waiting { approval, .. }) = self.question.take() {
             let verdict = Verdict::Withdrawn { why: "the pod was stopped".into() };
-            self.shared.answered(&ask.id, &verdict);
+            self.shared.answered(&approval.id, &verdict);
         }
     }
 
     /// Brings back the question that the end of a log stands at, with an answer that came as the
     /// host ended; rows that no log asks any more are dropped.
-    pub(super) async fn recall(&mut self, ask: Option<ApprovalRequest>) {
+    pub(super) async fn recall(&mut self, approval: Option<ApprovalRequest>) {
         let name = &self.row.name;
-        let stored = self.shared.store.asks_of(name).await.unwrap_or_default();
-        let ask = ask.filter(|ask| ask.pod.key() == name.key());
-        let stale = |id: &String| ask.as_ref().is_none_or(|ask| ask.id != *id);
-        let ids: Vec<String> = stored.iter().map(|row| row.ask.id.clone()).filter(stale).collect();
+        let stored = self.shared.store.approvals_of(name).await.unwrap_or_default();
+        let approval = approval.filter(|approval| approval.pod.key() == name.key());
+        let stale = |id: &String| approval.as_ref().is_none_or(|approval| approval.id != *id);
+        let ids: Vec<String> =
+            stored.iter().map(|row| row.approval.id.clone()).filter(stale).collect();
         // Rows that stay are looked at again at the next start.
-        self.shared.store.end_asks(ids).await.or_log("end approval requests in the store");
-        let Some(ask) = ask else { return };
-        let row = stored.into_iter().find(|row| row.ask.id == ask.id);
+        self.shared.store.end_approvals(ids).await.or_log("end approval requests in the store");
+        let Some(approval) = approval else { return };
+        let row = stored.into_iter().find(|row| row.approval.id == approval.id);
         let verdict = row.as_ref().and_then(|row| row.verdict.clone());
         if row.is_none() {
             // An answer finds no row to write to and is refused; asking is tried again at a start.
-            self.shared.store.add_ask(ask.clone()).await.or_log("store an approval request");
+            self.shared
+                .store
+                .add_approval(approval.clone())
+                .await
+                .or_log("store an approval request");
         }
         if verdict.is_none() {
-            self.shared.asked(&ask);
+            self.shared.asked(&approval);
             if let Some(parent) = &self.row.parent {
-                notify_parent::still_asked(&self.shared, parent, &ask).await;
+                notify_parent::still_asked(&self.shared, parent, &approval).await;
             }
         }
-        self.question = Some(Waiting { ask, verdict });
+        self.question = Some(Waiting { approval, verdict });
     }
 }
 
-fn waits_for(ask: &ApprovalRequest) -> String {
-    format!("waits for you: {}", ask.line())
+fn waits_for(approval: &ApprovalRequest) -> String {
+    format!("waits for you: {}", approval.line())
 }

@@ -25,7 +25,7 @@ impl Pod {
                 self.send(Input { segments: input, from: by }, queue, answer).await
             }
             Method::Notify { message } => {
-                self.mail(MailboxKind::Notify, json!({ "message": message }), answer).await;
+                self.message(MailboxKind::Notify, json!({ "message": message }), answer).await;
             }
             Method::PodEvent(event) => self.pod_event(event, answer).await,
             Method::Resume => self.resume(answer).await,
@@ -109,7 +109,7 @@ impl Pod {
         self.mailbox_must_have_room().await?;
         let id = uuid::Uuid::now_v7().to_string();
         let row = MailboxMessage { id, kind, payload, created: crate::protocol::now_ms() };
-        let stored = self.shared.store.add_mail(&self.row.name, row.clone()).await;
+        let stored = self.shared.store.add_message(&self.row.name, row.clone()).await;
         stored.map_err(|e| Refusal::internal(e.to_string()))?;
         crate::crash_point!("mail-stored");
         Ok(row)
@@ -117,7 +117,7 @@ impl Pod {
 
     /// Messages of people and Pods are bounded; what a child tells is a fact and always stored.
     async fn mailbox_must_have_room(&self) -> Result<(), Refusal> {
-        let waiting = self.shared.store.waiting_mail(&self.row.name).await;
+        let waiting = self.shared.store.waiting_messages(&self.row.name).await;
         let waiting = waiting.map_err(|e| Refusal::internal(e.to_string()))?;
         let limit = self.shared.settings.limits.mailbox;
         if waiting < u64::from(limit.get()) {
@@ -132,7 +132,7 @@ impl Pod {
 
     /// Something for the inbox that is no queued input: a running turn takes it before its next
     /// request, an idle Pod wakes, a paused one waits.
-    async fn mail(&mut self, kind: MailboxKind, payload: serde_json::Value, answer: Answer) {
+    async fn message(&mut self, kind: MailboxKind, payload: serde_json::Value, answer: Answer) {
         if let Err(refusal) = self.must_be_live() {
             return reply(answer, Err(refusal));
         }
@@ -152,7 +152,7 @@ impl Pod {
             return reply(answer, Ok(done()));
         }
         let payload = serde_json::to_value(&event).unwrap_or_default();
-        self.mail(MailboxKind::PodEvent, payload, answer).await;
+        self.message(MailboxKind::PodEvent, payload, answer).await;
     }
 
     async fn resume(&mut self, answer: Answer) {
@@ -177,7 +177,7 @@ impl Pod {
     /// The running turn is asked to halt, and the asker hears when it has.
     async fn interrupt(&mut self, how: Interrupt, answer: Answer) {
         if self.run.is_some() {
-            return self.halt(how, Some(answer));
+            return self.interrupt_run(how, Some(answer));
         }
         if self.waits() {
             return reply(answer, self.interrupt_waiting(how).await);
@@ -309,9 +309,9 @@ impl Pod {
         let edited = match input {
             Some(input) => {
                 let payload = Input { segments: input, from: None }.payload();
-                store.edit_mail(name, id, &payload).await
+                store.edit_message(name, id, &payload).await
             }
-            None => store.drop_mail(name, id).await,
+            None => store.drop_message(name, id).await,
         };
         self.load_queue().await;
         reply(

@@ -60,7 +60,7 @@ impl Pod {
 
     /// News that is in the mailbox already: a running turn takes it before its next request, an
     /// idle Pod wakes, every other one finds it at its next run.
-    pub(super) async fn news(&mut self, row: MailboxMessage) {
+    pub(super) async fn child_event(&mut self, row: MailboxMessage) {
         if self.must_be_live().is_err() {
             return;
         }

@@ -25,14 +25,14 @@ impl Pod {
     async fn fail(&mut self, why: String) {
         let name = self.row.name.clone();
         let run = self.run.take();
-        let door = self.door.take();
+        let listener = self.listener.take();
         self.enter(State::Failed, Some(format!("{why}; :restore {name} brings it back")));
-        if let Some(door) = door {
-            door.abort();
+        if let Some(listener) = listener {
+            listener.abort();
             listener::close_pod(&self.shared, &name);
         }
         // What was in memory is not trusted any more; dropping it closes the log.
-        (self.question, self.mind, self.close_at, self.end_at) = (None, None, None, None);
+        (self.question, self.session_state, self.close_at, self.end_at) = (None, None, None, None);
         let refusal = Refusal::internal(why);
         if let Some(run) = run {
             run.task.abort();

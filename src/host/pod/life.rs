@@ -137,12 +137,12 @@ impl Pod {
             // Where this fails the marks are made when the log is opened for the next run.
             self.shared
                 .store
-                .take_mail(&self.row.name, tail.taken)
+                .take_message(&self.row.name, tail.taken)
                 .await
                 .or_log("mark mailbox messages as taken");
         }
-        if self.door.is_none() {
-            self.door = Some(self.open_door().map_err(|e| internal(e.to_string()))?);
+        if self.listener.is_none() {
+            self.listener = Some(self.open_listener().map_err(|e| internal(e.to_string()))?);
         }
         (self.released, self.end_at) = (false, None);
         let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
@@ -174,7 +174,7 @@ impl Pod {
         })
     }
 
-    fn open_door(&self) -> Result<tokio::task::JoinHandle<()>, listener::ListenError> {
+    fn open_listener(&self) -> Result<tokio::task::JoinHandle<()>, listener::ListenError> {
         let Some(orders) = self.orders.upgrade() else { return Ok(tokio::spawn(async {})) };
         let (name, created) = (self.row.name.clone(), self.row.created);
         let session = self.row.session;
@@ -200,11 +200,11 @@ impl Pod {
 
     /// Makes the socket of a live Pod anew.
     pub(super) fn reopen(&mut self) {
-        if self.door.is_none() {
+        if self.listener.is_none() {
             return;
         }
-        if let Ok(new) = self.open_door()
-            && let Some(old) = self.door.replace(new)
+        if let Ok(new) = self.open_listener()
+            && let Some(old) = self.listener.replace(new)
         {
             old.abort();
         }
@@ -248,7 +248,7 @@ impl Pod {
         self.released = true;
         if self.run.is_some() {
             self.end_at = Some(tokio::time::Instant::now() + TO_FINISH);
-            self.halt(Interrupt::Stop, None);
+            self.interrupt_run(Interrupt::Stop, None);
         } else {
             self.finish_leaving().await;
         }
@@ -277,8 +277,8 @@ impl Pod {
         self.publisher.publish(&Event::Stopped);
         self.show_granted();
         self.enter(State::Stopped, None);
-        let Some(door) = self.door.take() else { return };
-        door.abort();
+        let Some(listener) = self.listener.take() else { return };
+        listener.abort();
         listener::close_pod(&self.shared, &self.row.name);
     }
 
@@ -286,7 +286,7 @@ impl Pod {
     pub(super) async fn leave(&mut self, answer: oneshot::Sender<()>) {
         self.leaving = Some(answer);
         if self.run.is_some() {
-            self.halt(Interrupt::Leave, None);
+            self.interrupt_run(Interrupt::Leave, None);
         } else {
             self.finish_leaving().await;
         }
@@ -301,8 +301,8 @@ impl Pod {
             let _ = answer.send(());
         }
         let Some(leaving) = self.leaving.take() else { return };
-        if let Some(door) = self.door.take() {
-            door.abort();
+        if let Some(listener) = self.listener.take() {
+            listener.abort();
             listener::close_pod(&self.shared, &self.row.name);
         }
         self.publisher.publish(&Event::Stopped);

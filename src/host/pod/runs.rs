@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 /// What a run may have said before its actor has read it.
 const OUT: usize = 256;
 /// Rows that may wait for a running turn; the rest waits in the store.
-const MAIL: usize = 128;
+const MAILBOX: usize = 128;
 /// Answers on their way to a run; it asks one question at a time.
 const ANSWERS: usize = 4;
 
@@ -62,22 +62,33 @@ impl Pod {
             | Start::Compact { .. } => None,
         };
         let (out_tx, out) = mpsc::channel(OUT);
-        let (halt, halted) = watch::channel(Interrupt::Go);
-        let (mail, inbox) = mpsc::channel(MAIL);
+        let (interrupt, interrupted) = watch::channel(Interrupt::Go);
+        let (mailbox, inbox) = mpsc::channel(MAILBOX);
         if !matches!(start, Start::MailboxMessage) {
-            self.offer_waiting(&mail).await;
+            self.offer_waiting(&mailbox).await;
         }
         let (answers, answered) = mpsc::channel(ANSWERS);
-        let ports = Ports { out: out_tx, halt: halted, mail: inbox, answers: answered };
+        let ports =
+            Ports { out: out_tx, interrupt: interrupted, mailbox: inbox, answers: answered };
         self.close_at = None;
         // Published first, so that nobody hears of the run's beginning while the Pod seems to rest.
         self.enter(State::Running, None);
         let span = self.run_span();
-        let run = run::run(setup, self.mind.take(), self.row.segment, start, ports);
+        let run = run::run(setup, self.session_state.take(), self.row.segment, start, ports);
         let task = tokio::spawn(run.instrument(span));
-        let (handed, halting) = (BTreeSet::from_iter(row), Vec::new());
+        let (handed, interrupting) = (BTreeSet::from_iter(row), Vec::new());
         let (taken, ended) = (BTreeSet::new(), None);
-        self.run = Some(Running { task, out, halt, mail, answers, handed, taken, halting, ended });
+        self.run = Some(Running {
+            task,
+            out,
+            interrupt,
+            mailbox,
+            answers,
+            handed,
+            taken,
+            interrupting,
+            ended,
+        });
     }
 
     /// Around everything that a run logs; the run adds its id, that of its first log entry.
@@ -88,9 +99,9 @@ impl Pod {
     }
 
     /// Notifications that wait come along with whatever run is next.
-    async fn offer_waiting(&mut self, mail: &mpsc::Sender<MailboxMessage>) {
-        for row in self.shared.store.mail(&self.row.name).await.unwrap_or_default() {
-            if row.kind != MailboxKind::Input && mail.try_send(row).is_err() {
+    async fn offer_waiting(&mut self, mailbox: &mpsc::Sender<MailboxMessage>) {
+        for row in self.shared.store.messages(&self.row.name).await.unwrap_or_default() {
+            if row.kind != MailboxKind::Input && mailbox.try_send(row).is_err() {
                 return;
             }
         }
@@ -186,8 +197,8 @@ impl Pod {
                 self.end = Some(end);
                 self.change(|info| info.segment = Some(segment));
             }
-            RunEvent::ApprovalRequested(ask) => self.asked(*ask).await,
-            RunEvent::ApprovalDecided(answered) => self.settled(&answered),
+            RunEvent::ApprovalRequested(approval) => self.asked(*approval).await,
+            RunEvent::ApprovalDecided(answered) => self.closed(&answered),
             RunEvent::Doing(what) => self.change(|info| {
                 info.activity = Some(what);
                 info.last_activity = crate::protocol::now_ms();
@@ -227,7 +238,7 @@ impl Pod {
     /// The run is over: its task gives the mind back and says how it ended.
     async fn run_ended(&mut self) {
         let Some(mut run) = self.run.take() else { return };
-        let (mind, end) = match run.task.await {
+        let (session_state, end) = match run.task.await {
             Ok(ended) => ended,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => {
@@ -238,13 +249,13 @@ impl Pod {
                 Err(_) => (None, End::CutOff),
             },
         };
-        self.mind = mind;
-        self.close_at = self.mind.is_some().then(|| Instant::now() + CLOSE_AFTER);
+        self.session_state = session_state;
+        self.close_at = self.session_state.is_some().then(|| Instant::now() + CLOSE_AFTER);
         let last = self.info.borrow().activity.clone();
         // What it did last is only shown; losing it loses nothing.
         self.shared.store.set_last(&self.row.name, last).await.or_log("store the last activity");
         let (state, why) = self.left_waiting().unwrap_or_else(|| self.rest_after(&end));
-        let news = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
+        let child_event = matches!(end, End::Finished | End::LimitReached | End::Failed(_));
         // Published first: while news of it are on their way, somebody is at work.
         self.run_is_over(&end, run.ended).await;
         self.enter(state, why);
@@ -255,10 +266,10 @@ impl Pod {
             .set_since(&self.row.name, self.row.since)
             .await
             .or_log("store the time of the state");
-        for answer in run.halting {
+        for answer in run.interrupting {
             reply(answer, Ok(done()));
         }
-        if news {
+        if child_event {
             self.set_seen(false).await;
         }
         self.load_queue().await;
@@ -310,7 +321,7 @@ impl Pod {
             None => {
                 self.shared
                     .store
-                    .drop_mail(&self.row.name, &row.id)
+                    .drop_message(&self.row.name, &row.id)
                     .await
                     .or_log("drop a mailbox message");
                 self.load_queue().await;
@@ -319,13 +330,13 @@ impl Pod {
     }
 
     /// Asks the running turn to halt.
-    pub(super) fn halt(&mut self, how: Interrupt, asker: Option<Answer>) {
+    pub(super) fn interrupt_run(&mut self, how: Interrupt, asker: Option<Answer>) {
         if let Some(run) = &mut self.run {
-            run.halting.extend(asker);
-            run.halt.send_if_modified(|halt| {
-                let first = *halt == Interrupt::Go;
+            run.interrupting.extend(asker);
+            run.interrupt.send_if_modified(|interrupt| {
+                let first = *interrupt == Interrupt::Go;
                 if first {
-                    *halt = how;
+                    *interrupt = how;
                 }
                 first
             });
@@ -336,7 +347,7 @@ impl Pod {
     pub(super) fn hand_over(&mut self, row: MailboxMessage) {
         if let Some(run) = &mut self.run {
             let id = row.id.clone();
-            if run.mail.try_send(row).is_ok() {
+            if run.mailbox.try_send(row).is_ok() {
                 run.handed.insert(id);
             }
         }
@@ -345,9 +356,12 @@ impl Pod {
     /// What waits in the mailbox. A row that the history holds does not, even when the store did
     /// not mark it yet, or could not.
     pub(super) async fn waiting(&self) -> Result<Vec<MailboxMessage>, StoreError> {
-        let mut rows = self.shared.store.mail(&self.row.name).await?;
+        let mut rows = self.shared.store.messages(&self.row.name).await?;
         rows.retain(|row| {
-            let before = self.mind.as_ref().is_some_and(|mind| mind.has_taken(&row.id));
+            let before = self
+                .session_state
+                .as_ref()
+                .is_some_and(|session_state| session_state.has_taken(&row.id));
             !before && !self.run.as_ref().is_some_and(|run| run.taken.contains(&row.id))
         });
         Ok(rows)
@@ -405,9 +419,10 @@ pub(crate) fn command_env(settings: &Settings, offered: &Env) -> Env {
 
 /// Turns what a run reports into the one reply to its order.
 pub(super) fn accepted(answer: Answer) -> Accepted {
-    let (accepted, told) = oneshot::channel();
+    let (accepted, committed) = oneshot::channel();
     tokio::spawn(async move {
-        let reply = told.await.unwrap_or_else(|_| Err(Refusal::internal("the run ended early")));
+        let reply =
+            committed.await.unwrap_or_else(|_| Err(Refusal::internal("the run ended early")));
         // An asker that is gone wants no answer.
         let _ = answer.send(reply.map(|entry| Event::Accepted { entry, queued: None }));
     });

@@ -30,14 +30,14 @@ pub(crate) struct Tail {
 pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
     let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
     let (mut before, mut decided, mut last, mut cut_may_follow) = (None, false, None, false);
-    let mut asks = Asks::Unknown;
+    let mut approvals = WaitsForApproval::Unknown;
     for _ in 0..MAX_PIECES {
         let page = page(files, segment, None, before, PIECE).map_err(|e| e.to_string())?;
         for line in page.entries.iter().rev() {
             let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
             last = last.or(Some(entry.ts));
-            if asks == Asks::Unknown {
-                asks = tail.question(entry);
+            if approvals == WaitsForApproval::Unknown {
+                approvals = tail.question(entry);
             }
             if !decided {
                 tail.taken.extend(taken(&entry.fact));
@@ -49,7 +49,11 @@ pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
             if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
                 tail.context_tokens = input_total_tokens + output_tokens;
             }
-            if decided && !cut_may_follow && tail.context_tokens > 0 && asks == Asks::Known {
+            if decided
+                && !cut_may_follow
+                && tail.context_tokens > 0
+                && approvals == WaitsForApproval::Known
+            {
                 return Ok(tail);
             }
         }
@@ -105,7 +109,7 @@ fn cut_at(fact: &Fact) -> Option<u64> {
 
 /// Whether it is settled that the last run stands at a question or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asks {
+enum WaitsForApproval {
     Known,
     Unknown,
 }
@@ -113,24 +117,24 @@ enum Asks {
 impl Tail {
     /// What an entry, read backwards, says of a question that still waits: only the end of an
     /// interrupted run may stand behind it.
-    fn question(&mut self, entry: &Entry) -> Asks {
+    fn question(&mut self, entry: &Entry) -> WaitsForApproval {
         match &entry.fact {
             Fact::Extension { domain, payload } if domain == domain::ASKED => {
                 self.asked = serde_json::from_value(payload.clone()).ok();
-                Asks::Known
+                WaitsForApproval::Known
             }
             Fact::Extension { domain, .. }
                 if [domain::ANSWERED, domain::ROLLED_BACK].contains(&domain.as_str()) =>
             {
-                Asks::Known
+                WaitsForApproval::Known
             }
-            Fact::RunErrored { .. } if is_cut_off(&entry.fact) => Asks::Unknown,
+            Fact::RunErrored { .. } if is_cut_off(&entry.fact) => WaitsForApproval::Unknown,
             Fact::RunCompleted { interrupted: true, .. }
             | Fact::TurnEnd { .. }
             | Fact::Extension { .. }
             | Fact::LlmUsage { .. }
             | Fact::ConfigChanged { .. }
-            | Fact::Unknown(_) => Asks::Unknown,
+            | Fact::Unknown(_) => WaitsForApproval::Unknown,
             Fact::SegmentStart { .. }
             | Fact::Invoke { .. }
             | Fact::UserInput { .. }
@@ -138,7 +142,7 @@ impl Tail {
             | Fact::ToolResult { .. }
             | Fact::SystemItem { .. }
             | Fact::RunCompleted { .. }
-            | Fact::RunErrored { .. } => Asks::Known,
+            | Fact::RunErrored { .. } => WaitsForApproval::Known,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::host::{Shared, notify_parent};
 use crate::protocol::{Event, Lent, PeerEdge, PodName, Refusal, StoppedPod, now_ms};
 use crate::scope::lease::{Holder, LeaseTable, NotLent, Savepoint};
 use crate::scope::{Permission, Rule};
-use crate::store::{Change, ChildMail, PodRow, Wanted};
+use crate::store::{Change, ChildMessage, PodRow, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -174,14 +174,19 @@ impl Family {
             stopped.pods.push(StoppedPod { name: name.clone(), returned, lender });
             if stopped.were_live.contains(&name.key()) {
                 self.change.wanted.push((name.clone(), Wanted::Stopped, since));
-                stopped.told.extend(self.child_stopped(name, since, by));
+                stopped.notified.extend(self.child_stopped(name, since, by));
             }
         }
-        self.change.mail.extend(stopped.told.iter().cloned());
+        self.change.message.extend(stopped.notified.iter().cloned());
         stopped
     }
 
-    fn child_stopped(&self, name: &PodName, since: u64, by: Option<&PodName>) -> Option<ChildMail> {
+    fn child_stopped(
+        &self,
+        name: &PodName,
+        since: u64,
+        by: Option<&PodName>,
+    ) -> Option<ChildMessage> {
         let key = name.key();
         let parent = self.table.holder(&key)?.parent.as_ref()?;
         let parent = self.name_of(parent)?;
@@ -189,7 +194,7 @@ impl Family {
         // The parent's own doing stands as one that was taken, so that no start tells it either.
         let taken = by.is_some_and(|by| by.key() == parent.key());
         let message = notify_parent::of_stop(&handle.name, handle.session, since);
-        Some(ChildMail { parent, message, taken })
+        Some(ChildMessage { parent, message, taken })
     }
 
     /// Deletes a Pod that is not live.
@@ -285,7 +290,7 @@ pub(crate) struct Stopped {
     /// The keys of those that were live.
     pub(crate) were_live: BTreeSet<String>,
     /// What their parents are told.
-    pub(crate) told: Vec<ChildMail>,
+    pub(crate) notified: Vec<ChildMessage>,
 }
 
 /// A row as the table knows it.

@@ -95,7 +95,7 @@ async fn read_rows(shared: &Shared) -> Result<Vec<PodRow>, StoreError> {
 
 async fn start(shared: &Shared, family: &Family, row: PodRow, supervisor: &mpsc::Sender<Step>) {
     let granted = Arc::new(watch::Sender::new(family.granted(&row.name.key())));
-    let queue = life::queue(shared.store.mail(&row.name).await.unwrap_or_default());
+    let queue = life::queue(shared.store.messages(&row.name).await.unwrap_or_default());
     let birth = pod::Birth::Restarted { queue };
     let handle = pod::spawn(shared, supervisor.downgrade(), row, granted, birth);
     shared.members.send_modify(|members| {

@@ -21,7 +21,7 @@ pub(super) async fn clear(
     for Discard { session, pod } in shared.store.discards().await? {
         if let Some(pod) = pod {
             if has_task(shared, session).await {
-                shared.store.settle(session).await?;
+                shared.store.keep_session(session).await?;
                 continue;
             }
             remove(shared, &pod, table).await?;
@@ -56,7 +56,7 @@ pub(crate) async fn delete(shared: &Shared, session: SessionId) -> Result<(), St
     let gone = tokio::task::spawn_blocking(move || remove_dir(files.dir())).await;
     gone.map_err(|_| StoreError::Closed)??;
     crate::crash_point!("session-deleted");
-    shared.store.settle(session).await
+    shared.store.keep_session(session).await
 }
 
 fn remove_dir(path: &Path) -> Result<(), DiskError> {

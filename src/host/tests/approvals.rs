@@ -82,8 +82,8 @@ impl Bench {
     /// The next question that is told.
     async fn asked(&mut self) -> ApprovalRequest {
         let asked = self.next(|e| matches!(e, Event::ApprovalRequested { .. })).await;
-        let Event::ApprovalRequested { ask } = asked else { unreachable!() };
-        *ask
+        let Event::ApprovalRequested { approval } = asked else { unreachable!() };
+        *approval
     }
 
     /// Waits for the end of this Pod's run; others have theirs.
@@ -96,8 +96,8 @@ impl Bench {
         }
     }
 
-    async fn answer(&self, ask: &ApprovalRequest, verdict: Verdict) -> Result<Event, String> {
-        let method = Method::Decide { ask: ask.id.clone(), verdict };
+    async fn answer(&self, approval: &ApprovalRequest, verdict: Verdict) -> Result<Event, String> {
+        let method = Method::Decide { approval: approval.id.clone(), verdict };
         self.client.call(None, method).await.map_err(|refusal| refusal.message)
     }
 
@@ -106,7 +106,7 @@ impl Bench {
     }
 
     fn questions(&self) -> Vec<ApprovalRequest> {
-        self.host.shared.asks()
+        self.host.shared.approvals()
     }
 
     async fn results(&self, pod: &PodName) -> usize {
@@ -144,32 +144,32 @@ impl Bench {
 async fn a_question_shows_and_allowing_it_once_runs_that_call_and_no_other() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
-    assert_eq!((ask.pod.clone(), ask.tool.as_str()), (pod.clone(), "Write"));
-    assert_eq!(ask.action, bench.root.join("w/a.txt").display().to_string());
-    assert!(ask.because.starts_with("the rule `Write: *` in "), "{}", ask.because);
+    let approval = bench.asked().await;
+    assert_eq!((approval.pod.clone(), approval.tool.as_str()), (pod.clone(), "Write"));
+    assert_eq!(approval.action, bench.root.join("w/a.txt").display().to_string());
+    assert!(approval.because.starts_with("the rule `Write: *` in "), "{}", approval.because);
     let info = bench.is(&pod, State::NeedsYou).await;
-    assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
-    let Event::Family { asks, .. } = bench.host.shared.whole_family() else { panic!() };
-    assert_eq!(asks, std::slice::from_ref(&ask));
+    assert_eq!(info.why.unwrap(), format!("waits for you: {}", approval.line()));
+    let Event::Family { approvals, .. } = bench.host.shared.whole_family() else { panic!() };
+    assert_eq!(approvals, std::slice::from_ref(&approval));
     assert!(!bench.wrote("a.txt"));
-    bench.answer(&ask, once()).await.unwrap();
+    bench.answer(&approval, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.wrote("a.txt"));
     assert_eq!(bench.questions(), []);
     bench.say(&pod, "write a").await;
-    assert_ne!(bench.asked().await.id, ask.id);
+    assert_ne!(bench.asked().await.id, approval.id);
 }
 
 #[tokio::test]
 async fn a_rule_of_ones_own_is_written_if_it_allows_what_is_asked() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let with = |rule: &str| Verdict::Pod { rule: Some(rule.parse().unwrap()) };
-    let wrong = bench.answer(&ask, with("Write:/elsewhere/*")).await.unwrap_err();
+    let wrong = bench.answer(&approval, with("Write:/elsewhere/*")).await.unwrap_err();
     assert!(wrong.contains("does not allow what is asked"), "{wrong}");
-    bench.answer(&ask, with("Write:*.txt")).await.unwrap();
+    bench.answer(&approval, with("Write:*.txt")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     bench.say(&pod, "write b").await;
     assert_eq!(bench.end().await, RunResult::Finished);
@@ -180,8 +180,8 @@ async fn a_rule_of_ones_own_is_written_if_it_allows_what_is_asked() {
 async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
-    bench.answer(&ask, Verdict::Pod { rule: None }).await.unwrap();
+    let approval = bench.asked().await;
+    bench.answer(&approval, Verdict::Pod { rule: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     bench.say(&pod, "write a").await;
     assert_eq!(bench.end().await, RunResult::Finished);
@@ -190,7 +190,7 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
         panic!()
     };
     let own = rules.iter().position(|rule| rule.id.is_some()).expect("the answer's rule");
-    assert_eq!(rules[own].pattern, ask.rule);
+    assert_eq!(rules[own].pattern, approval.rule);
     assert_eq!(rules[own].source, "your answer for w");
     assert!(rules[..own].iter().any(|rule| rule.source.ends_with("config.toml")));
     let rule = rules[own].id.unwrap();
@@ -205,8 +205,8 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
 async fn a_denial_is_read_by_the_model_and_so_is_the_rule_that_denies() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
-    bench.answer(&ask, Verdict::Deny { reason: "not now".into() }).await.unwrap();
+    let approval = bench.asked().await;
+    bench.answer(&approval, Verdict::Deny { reason: "not now".into() }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(!bench.wrote("a.txt"));
     assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: not now");
@@ -221,31 +221,34 @@ async fn a_denial_is_read_by_the_model_and_so_is_the_rule_that_denies() {
 async fn a_second_answer_is_refused() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
-    let (one, two) = tokio::join!(bench.answer(&ask, once()), bench.answer(&ask, once()));
+    let approval = bench.asked().await;
+    let (one, two) = tokio::join!(bench.answer(&approval, once()), bench.answer(&approval, once()));
     let refused: Vec<String> = [one, two].into_iter().filter_map(Result::err).collect();
     assert_eq!(refused, ["that question was answered or withdrawn already"]);
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.results(&pod).await, 1);
     let why = Verdict::Withdrawn { why: String::new() };
-    assert!(bench.answer(&ask, why).await.is_err());
+    assert!(bench.answer(&approval, why).await.is_err());
 }
 
 #[tokio::test]
 async fn pausing_takes_the_question_back_and_the_call_never_runs() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "both").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let waits = bench.call(&pod, Method::Resume).await.unwrap_err().message;
     assert!(waits.contains("waits for you: Write "), "{waits}");
     bench.call(&pod, Method::Pause).await.unwrap();
-    let told = bench.next(|e| matches!(e, Event::ApprovalDecided { .. })).await;
+    let shown = bench.next(|e| matches!(e, Event::ApprovalDecided { .. })).await;
     let verdict = Verdict::Withdrawn { why: "the turn was paused".into() };
-    assert_eq!(told, Event::ApprovalDecided { ask: ask.id.clone(), pod: pod.clone(), verdict });
+    assert_eq!(
+        shown,
+        Event::ApprovalDecided { approval: approval.id.clone(), pod: pod.clone(), verdict }
+    );
     bench.is(&pod, State::Paused).await;
     assert_eq!(bench.questions(), []);
-    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
-    assert!(bench.answer(&ask, once()).await.is_err());
+    assert_eq!(bench.host.shared.store.approvals().await.unwrap(), []);
+    assert!(bench.answer(&approval, once()).await.is_err());
     assert_eq!(bench.results(&pod).await, 2, "both calls are closed");
     bench.call(&pod, Method::Resume).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Paused);
@@ -257,15 +260,15 @@ async fn pausing_takes_the_question_back_and_the_call_never_runs() {
 async fn a_question_survives_the_host_and_its_answer_resumes_that_call_once_and_those_behind_it() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "both").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let mut bench = bench.restarted().await;
     let info = bench.is(&pod, State::NeedsYou).await;
-    assert_eq!(info.why.unwrap(), format!("waits for you: {}", ask.line()));
-    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
+    assert_eq!(info.why.unwrap(), format!("waits for you: {}", approval.line()));
+    assert_eq!(bench.questions(), std::slice::from_ref(&approval));
     let refused = bench.call(&pod, Method::say("x")).await.unwrap_err().message;
     assert!(refused.contains("answer it first"), "{refused}");
     assert!(!bench.wrote("a.txt"));
-    bench.answer(&ask, once()).await.unwrap();
+    bench.answer(&approval, once()).await.unwrap();
     let next = bench.asked().await;
     assert!(next.action.ends_with("/b.txt"), "{next:?}");
     assert!(bench.wrote("a.txt") && !bench.wrote("b.txt"));
@@ -281,13 +284,13 @@ async fn a_question_survives_the_host_and_its_answer_resumes_that_call_once_and_
 async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let files = bench.files(&pod).await;
     let mut bench = bench
         .after(async move || {
             let (files, segment) = files;
             let (journal, _) = crate::session::Journal::open(&files, segment).await.unwrap();
-            let payload = json!({ "ask": ask.id, "verdict": Verdict::Once });
+            let payload = json!({ "ask": approval.id, "verdict": Verdict::Once });
             let answered = Entry::extension(domain::ANSWERED, payload);
             journal.commit(vec![answered]).await.unwrap();
             journal.close().await;
@@ -295,7 +298,7 @@ async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
         .await;
     bench.is(&pod, State::Paused).await;
     assert_eq!(bench.questions(), []);
-    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    assert_eq!(bench.host.shared.store.approvals().await.unwrap(), []);
     bench.call(&pod, Method::Resume).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(!bench.wrote("a.txt"));
@@ -306,18 +309,18 @@ async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
 async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let store = bench.host.shared.store.clone();
-    let decided = Decided { ask: ask.id.clone(), verdict: once(), rule: None };
+    let decided = Decided { approval: approval.id.clone(), verdict: once(), rule: None };
     let mut bench = bench
         .after(async move || {
-            assert!(store.answer_ask(decided).await.unwrap());
+            assert!(store.decide_approval(decided).await.unwrap());
         })
         .await;
     let info = bench.is(&pod, State::Paused).await;
     assert!(info.why.unwrap().ends_with("is answered; :resume goes on"));
     assert!(!bench.wrote("a.txt"), "a start runs nothing");
-    assert!(bench.answer(&ask, once()).await.is_err());
+    assert!(bench.answer(&approval, once()).await.is_err());
     bench.call(&pod, Method::Resume).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.wrote("a.txt"));
@@ -328,11 +331,11 @@ async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once(
 async fn a_question_that_only_the_log_holds_is_asked_again() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
-    let (store, id) = (bench.host.shared.store.clone(), ask.id.clone());
-    let mut bench = bench.after(async move || store.end_asks(vec![id]).await.unwrap()).await;
-    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
-    bench.answer(&ask, once()).await.unwrap();
+    let approval = bench.asked().await;
+    let (store, id) = (bench.host.shared.store.clone(), approval.id.clone());
+    let mut bench = bench.after(async move || store.end_approvals(vec![id]).await.unwrap()).await;
+    assert_eq!(bench.questions(), std::slice::from_ref(&approval));
+    bench.answer(&approval, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.wrote("a.txt"));
     bench.is(&pod, State::Idle).await;
@@ -342,8 +345,8 @@ async fn a_question_that_only_the_log_holds_is_asked_again() {
 async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
-    bench.answer(&ask, Verdict::Tree { rule: None }).await.unwrap();
+    let approval = bench.asked().await;
+    bench.answer(&approval, Verdict::Tree { rule: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.host.shared.store.policy().await.unwrap().len(), 1);
     bench.say(&pod, "write b").await;
@@ -352,7 +355,7 @@ async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
     assert_eq!(bench.questions().len(), 1);
     bench.call(&pod, Method::Stop).await.unwrap();
     assert_eq!(bench.questions(), []);
-    assert_eq!(bench.host.shared.store.asks().await.unwrap(), []);
+    assert_eq!(bench.host.shared.store.approvals().await.unwrap(), []);
     assert_eq!(bench.host.shared.store.policy().await.unwrap(), []);
     let mut bench = bench;
     bench.client.call(None, Method::Restore { name: pod.to_string() }).await.unwrap();
@@ -377,7 +380,7 @@ async fn cancelling_a_turn_that_waits_at_rest_drops_it_with_its_question() {
 }
 
 #[tokio::test]
-async fn an_answer_for_the_subtree_answers_what_a_child_asks_too_and_will_ask() {
+async fn an_approval_for_the_subtree_decides_requests_of_children_now_and_later() {
     let (bench, pod) = Bench::asking().await;
     let kid = bench.child(&pod, "kid").await;
     let mut bench = bench.restarted().await;
@@ -419,24 +422,24 @@ async fn an_answer_for_one_pod_leaves_others_waiting() {
 }
 
 #[tokio::test]
-async fn a_child_that_asks_is_news_for_its_parent_once() {
+async fn an_approval_request_of_a_child_notifies_its_parent_once() {
     let (bench, pod) = Bench::asking().await;
     let kid = bench.child(&pod, "kid").await;
     let mut bench = bench.restarted().await;
     bench.say(&kid, "read").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     bench.ended(&pod).await;
     let mut bench = bench.restarted().await;
     bench.is(&kid, State::NeedsYou).await;
     let page = bench.call(&pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
     let text = serde_json::to_string(&page.unwrap()).unwrap();
-    let news = format!("pod `kid` waits for a person: {}", ask.line());
-    assert_eq!(text.matches(&format!("\"message\":\"{news}\"")).count(), 1, "{text}");
-    assert_eq!(bench.host.shared.store.mail(&pod).await.unwrap(), []);
+    let child_event = format!("pod `kid` waits for a person: {}", approval.line());
+    assert_eq!(text.matches(&format!("\"message\":\"{child_event}\"")).count(), 1, "{text}");
+    assert_eq!(bench.host.shared.store.messages(&pod).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn the_rules_of_a_workspace_ask_and_deny_and_are_named() {
+async fn the_rules_of_a_workspace_restrict_and_are_named() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("w/.yoi")).unwrap();
     let rules =
@@ -453,17 +456,17 @@ async fn the_rules_of_a_workspace_ask_and_deny_and_are_named() {
 }
 
 #[tokio::test]
-async fn a_write_outside_the_scope_asks_for_scope_and_gets_it_with_the_answer() {
+async fn a_write_outside_the_scope_requests_scope_and_gets_it_with_the_approval() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
     bench.say(&pod, "write ../else/x").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let target = bench.root.join("else/x.txt");
-    assert_eq!(ask.action, target.display().to_string());
-    let lease = ask.lease.clone().expect("it asks for scope");
+    assert_eq!(approval.action, target.display().to_string());
+    let lease = approval.lease.clone().expect("it asks for scope");
     assert_eq!((lease.target, lease.permission), (target, crate::scope::Permission::Write));
-    assert!(ask.line().ends_with("(outside its scope)"));
-    bench.answer(&ask, once()).await.unwrap();
+    assert!(approval.line().ends_with("(outside its scope)"));
+    bench.answer(&approval, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.root.join("else/x.txt").exists());
     let scope = bench.info(&pod).await.scope;
@@ -475,11 +478,11 @@ async fn changing_what_git_executes_is_asked_about_and_the_answer_opens_it_for_t
     let (mut bench, pod) = Bench::asking().await;
     for _ in 0..2 {
         bench.say(&pod, "write .git/hooks/x").await;
-        let ask = bench.asked().await;
-        assert!(ask.because.ends_with("hooks or the configuration of a git repository"));
-        assert_eq!((ask.rule.tool.as_str(), &ask.lease), ("Write+git", &None));
+        let approval = bench.asked().await;
+        assert!(approval.because.ends_with("hooks or the configuration of a git repository"));
+        assert_eq!((approval.rule.tool.as_str(), &approval.lease), ("Write+git", &None));
         assert!(!bench.wrote(".git/hooks/x.txt"));
-        bench.answer(&ask, once()).await.unwrap();
+        bench.answer(&approval, once()).await.unwrap();
         assert_eq!(bench.end().await, RunResult::Finished);
         assert!(bench.wrote(".git/hooks/x.txt"));
         std::fs::remove_file(bench.root.join("w/.git/hooks/x.txt")).unwrap();
@@ -487,7 +490,7 @@ async fn changing_what_git_executes_is_asked_about_and_the_answer_opens_it_for_t
 }
 
 #[tokio::test]
-async fn what_no_answer_can_open_is_refused_without_a_question() {
+async fn a_path_that_no_approval_can_open_is_refused_without_a_request() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write ../../../../../../../../proc/x").await;
     assert_eq!(bench.end().await, RunResult::Finished);
@@ -502,11 +505,11 @@ async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes
     let new = NewPod { cwd: bench.root.join("else"), ..NewPod::default() };
     bench.client.call(None, Method::New(new)).await.unwrap();
     bench.say(&pod, "write ../else/x").await;
-    let ask = bench.asked().await;
-    let refused = bench.answer(&ask, once()).await.unwrap_err();
+    let approval = bench.asked().await;
+    let refused = bench.answer(&approval, once()).await.unwrap_err();
     assert!(refused.contains("`else` holds write on "), "{refused}");
-    assert_eq!(bench.questions(), std::slice::from_ref(&ask));
-    bench.answer(&ask, Verdict::Deny { reason: String::new() }).await.unwrap();
+    assert_eq!(bench.questions(), std::slice::from_ref(&approval));
+    bench.answer(&approval, Verdict::Deny { reason: String::new() }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: a person said no");
 }
@@ -515,10 +518,10 @@ async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes
 async fn an_answer_that_a_pause_overtakes_is_what_the_log_says_and_the_call_does_not_run() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     bench.is(&pod, State::NeedsYou).await;
-    let decided = Decided { ask: ask.id.clone(), verdict: once(), rule: None };
-    assert!(bench.host.shared.store.answer_ask(decided).await.unwrap());
+    let decided = Decided { approval: approval.id.clone(), verdict: once(), rule: None };
+    assert!(bench.host.shared.store.decide_approval(decided).await.unwrap());
     bench.call(&pod, Method::Pause).await.unwrap();
     bench.is(&pod, State::Paused).await;
     let (files, segment) = bench.files(&pod).await;
@@ -534,7 +537,7 @@ async fn an_answer_that_a_pause_overtakes_is_what_the_log_says_and_the_call_does
 async fn a_fork_of_a_pod_that_waits_goes_its_way_and_leaves_the_question_alone() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     bench.is(&pod, State::NeedsYou).await;
     let before = (bench.info(&pod).await, bench.transcript(&pod).await);
     for (fork, order) in [("f", Method::Resume), ("g", Method::say("hello"))] {
@@ -550,32 +553,32 @@ async fn a_fork_of_a_pod_that_waits_goes_its_way_and_leaves_the_question_alone()
             }
         }
         assert_eq!(bench.results(&fork).await, 1, "its copy of the call is closed");
-        assert_eq!(bench.questions(), std::slice::from_ref(&ask));
-        let stored = bench.host.shared.store.asks_of(&pod).await.unwrap();
+        assert_eq!(bench.questions(), std::slice::from_ref(&approval));
+        let stored = bench.host.shared.store.approvals_of(&pod).await.unwrap();
         assert_eq!(stored.iter().map(|row| row.verdict.clone()).collect::<Vec<_>>(), [None]);
     }
     assert_eq!((bench.info(&pod).await, bench.transcript(&pod).await), before);
-    bench.answer(&ask, once()).await.unwrap();
+    bench.answer(&approval, once()).await.unwrap();
     bench.ended(&pod).await;
     assert!(bench.wrote("a.txt"));
     assert_eq!(bench.results(&pod).await, 1);
 }
 
 #[tokio::test]
-async fn scope_is_not_given_for_a_question_that_nobody_asks_any_more() {
+async fn a_withdrawn_approval_request_gives_no_scope() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
     bench.say(&pod, "write ../else/x").await;
-    let ask = bench.asked().await;
+    let approval = bench.asked().await;
     let (shared, orders) = (&bench.host.shared, bench.host.supervisor.clone());
-    let decided = Decided { ask: "another".into(), verdict: once(), rule: None };
-    let lease = ask.lease.clone().unwrap();
+    let decided = Decided { approval: "another".into(), verdict: once(), rule: None };
+    let lease = approval.lease.clone().unwrap();
     let refused = rules::extend(orders, pod.clone(), lease, Some(decided)).await.unwrap_err();
     assert_eq!(refused.message, "that question was answered or withdrawn already");
     assert_eq!(shared.store.leases().await.unwrap(), []);
     let scope = bench.info(&pod).await.scope;
     assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
-    bench.answer(&ask, once()).await.unwrap();
+    bench.answer(&approval, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.host.shared.store.leases().await.unwrap().len(), 1);
 }

@@ -123,10 +123,10 @@ async fn a_decision_is_carried_out_after_its_client_disconnects() {
     for n in 0..10 {
         bench.call(&pod, Method::say(format!("write {n}"))).await.unwrap();
         let asked = bench.next(|e| matches!(e, Event::ApprovalRequested { .. })).await;
-        let Event::ApprovalRequested { ask } = asked else { unreachable!() };
+        let Event::ApprovalRequested { approval } = asked else { unreachable!() };
         let mut client = Raw::at_host(&bench).await;
         let params =
-            json!({"ask": ask.id, "verdict": serde_json::to_value(Verdict::Once).unwrap()});
+            json!({"ask": approval.id, "verdict": serde_json::to_value(Verdict::Once).unwrap()});
         client.send(&json!({"id": "1", "method": "answer", "params": params})).await;
         drop(client);
         timeout(LIMIT, bench.end()).await.expect("the run goes on");
@@ -228,15 +228,15 @@ async fn a_reply_never_overtakes_the_events_that_it_follows() {
         let name = format!("n{n}");
         let params = json!({"name": name, "cwd": bench.root});
         client.send(&json!({"id": name, "method": "new", "params": params})).await;
-        let mut told = false;
+        let mut shown = false;
         loop {
             let line = client.line().await;
-            told |= line["event"] == "pod_changed" && line["data"]["info"]["name"] == name;
+            shown |= line["event"] == "pod_changed" && line["data"]["info"]["name"] == name;
             if line["re"] == name {
                 break;
             }
         }
-        assert!(told, "the reply to `new` came before the event of {name}");
+        assert!(shown, "the reply to `new` came before the event of {name}");
     }
 }
 

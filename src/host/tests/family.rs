@@ -57,10 +57,10 @@ impl Bench {
 
     /// As the tool of `parent` does it: write on a directory below `w`.
     pub async fn spawn(&self, parent: &str, pod: &str, dir: &str) -> Result<PodInfo, Refusal> {
-        self.spawn_with(parent, self.asks(pod, dir)).await
+        self.spawn_with(parent, self.approvals(pod, dir)).await
     }
 
-    pub fn asks(&self, pod: &str, dir: &str) -> SpawnPod {
+    pub fn approvals(&self, pod: &str, dir: &str) -> SpawnPod {
         let target = self.root.join("w").join(dir);
         std::fs::create_dir_all(&target).unwrap();
         let scope = vec![write(target)];
@@ -126,25 +126,25 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
         let refusal = bench.spawn_with("p", new).await.unwrap_err();
         refusal.message
     };
-    let outside = SpawnPod { scope: vec![write("/usr")], ..bench.asks("x", "b") };
+    let outside = SpawnPod { scope: vec![write("/usr")], ..bench.approvals("x", "b") };
     let text = refusal(outside).await;
     assert!(text.contains("not within spawner `p`'s effective scope"), "{text}");
-    let twice = refusal(bench.asks("x", "a/deep")).await;
+    let twice = refusal(bench.approvals("x", "a/deep")).await;
     assert!(twice.contains("not within") && twice.contains("lent it to `kid`"), "{twice}");
-    let empty = SpawnPod { scope: Vec::new(), ..bench.asks("x", "b") };
+    let empty = SpawnPod { scope: Vec::new(), ..bench.approvals("x", "b") };
     assert_eq!(refusal(empty).await, "scope must not be empty");
-    let relative = SpawnPod { scope: vec![write("ws")], ..bench.asks("x", "b") };
+    let relative = SpawnPod { scope: vec![write("ws")], ..bench.approvals("x", "b") };
     assert_eq!(refusal(relative).await, "scope.target must be absolute: ws");
-    let own = refusal(bench.asks("p", "b")).await;
+    let own = refusal(bench.approvals("p", "b")).await;
     assert_eq!(own, "spawned pod name `p` collides with spawner's own name");
-    let taken = refusal(bench.asks("KID", "b")).await;
+    let taken = refusal(bench.approvals("KID", "b")).await;
     assert!(taken.contains("pod name `KID` is already registered"), "{taken}");
-    let bad = refusal(bench.asks("a/b", "b")).await;
+    let bad = refusal(bench.approvals("a/b", "b")).await;
     assert!(bad.contains("a/b"), "{bad}");
-    let profile = SpawnPod { profile: Some("nope".into()), ..bench.asks("x", "b") };
+    let profile = SpawnPod { profile: Some("nope".into()), ..bench.approvals("x", "b") };
     let text = refusal(profile).await;
     assert!(text.contains("profile not found: nope; there are: default, inherit"), "{text}");
-    let cwd = SpawnPod { cwd: Some("/usr".into()), ..bench.asks("x", "b") };
+    let cwd = SpawnPod { cwd: Some("/usr".into()), ..bench.approvals("x", "b") };
     assert!(refusal(cwd).await.contains("not readable under the scope"));
     let names = |family: Vec<PodInfo>| family.into_iter().map(|i| i.name).collect::<Vec<_>>();
     assert_eq!(names(bench.host.shared.family()), names(before));
@@ -171,7 +171,7 @@ async fn a_child_whose_first_message_fails_is_undone_with_its_error() {
 }
 
 #[tokio::test]
-async fn what_a_child_had_is_its_parents_again_at_once_when_it_stops() {
+async fn the_scope_of_a_stopped_child_returns_to_its_parent_at_once() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
     let stopped = bench.stop("kid", false).await.unwrap();
@@ -194,8 +194,8 @@ async fn two_orders_to_stop_a_pod_stop_it_once() {
     let bench = bench.restarted().await;
     let db = rusqlite::Connection::open(bench.root.join("home/data/yoi.db")).unwrap();
     let sql = "SELECT count(*) FROM mail WHERE pod = 'p' AND id LIKE 'stopped:%'";
-    let told: i64 = db.query_row(sql, [], |row| row.get(0)).unwrap();
-    assert_eq!(told, 1);
+    let shown: i64 = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(shown, 1);
 }
 
 #[tokio::test]
@@ -266,7 +266,7 @@ async fn depth_and_number_of_children_have_a_limit_that_is_said() {
 }
 
 #[tokio::test]
-async fn peers_are_one_fact_told_to_every_screen() {
+async fn peers_are_one_fact_published_to_every_screen() {
     let mut bench = Bench::family().await;
     bench.root_pod("z", "z").await;
     bench.stop("z", false).await.unwrap();
@@ -319,8 +319,8 @@ async fn a_path_is_lent_found_and_taken_back() {
     assert_eq!(holders[0].lender, Some(name("p")));
     assert_eq!((holders[1].pod.as_str(), holders[1].permission), ("p", Permission::Read));
     let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
-    let Event::Reclaimed { loans } = back else { panic!() };
-    assert_eq!(loans[0].to, name("z"));
+    let Event::Reclaimed { leases } = back else { panic!() };
+    assert_eq!(leases[0].to, name("z"));
     assert_eq!(bench.writers("b/x"), ["p"]);
     let none = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap_err();
     assert!(none.message.contains("has lent nothing"), "{none}");
@@ -403,7 +403,7 @@ fn stops() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_stop_answers_beside_spawns_sends_and_news() {
+async fn every_stop_answers_beside_spawns_messages_and_child_events() {
     let bench = std::sync::Arc::new(Bench::family().await);
     let lanes = 4;
     let mut storm = tokio::task::JoinSet::new();

@@ -77,7 +77,7 @@ impl Dice {
 #[derive(Clone, Copy)]
 enum Who {
     Live,
-    Nobody,
+    NoOne,
     Anybody,
 }
 
@@ -114,13 +114,13 @@ impl Life<'_> {
     /// One random step. What is refused changes nothing, and that is checked like everything else.
     async fn step(&self, dice: &mut Dice) -> String {
         let roll = if self.shared().family().is_empty() { 0 } else { 1 + dice.below(19) };
-        let one = self.somebody(dice, if roll < 2 { Who::Nobody } else { Who::Live });
+        let one = self.some_pod(dice, if roll < 2 { Who::NoOne } else { Who::Live });
         let two = match roll {
-            2..=5 => self.somebody(dice, Who::Nobody),
-            8..=11 => self.kin(one, dice),
-            _ => self.somebody(dice, Who::Anybody),
+            2..=5 => self.some_pod(dice, Who::NoOne),
+            8..=11 => self.relations(one, dice),
+            _ => self.some_pod(dice, Who::Anybody),
         };
-        let one = if (12..=13).contains(&roll) { self.somebody(dice, Who::Anybody) } else { one };
+        let one = if (12..=13).contains(&roll) { self.some_pod(dice, Who::Anybody) } else { one };
         let place =
             if roll < 2 { dice.of(&[".", ".", "a", "b"]) } else { self.place_of(one, dice) };
         let (what, result) = match roll {
@@ -156,8 +156,10 @@ impl Life<'_> {
                 ("lend", self.person(Some(one), lend).await)
             }
             17 | 18 => {
-                let asks = self.shared().asks();
-                let ask = asks.get(dice.below(asks.len().max(1))).map(|ask| ask.id.clone());
+                let approvals = self.shared().approvals();
+                let approval = approvals
+                    .get(dice.below(approvals.len().max(1)))
+                    .map(|approval| approval.id.clone());
                 let deny = Verdict::Deny { reason: "no".into() };
                 let verdict = match dice.below(4) {
                     0 => deny,
@@ -165,7 +167,7 @@ impl Life<'_> {
                     2 => Verdict::Tree { rule: None },
                     _ => Verdict::Once,
                 };
-                let answer = Method::Decide { ask: ask.unwrap_or_default(), verdict };
+                let answer = Method::Decide { approval: approval.unwrap_or_default(), verdict };
                 ("answer", self.person(None, answer).await)
             }
             _ => {
@@ -178,12 +180,12 @@ impl Life<'_> {
     }
 
     /// A name: mostly of the kind that makes sense, sometimes any.
-    fn somebody(&self, dice: &mut Dice, who: Who) -> &'static str {
+    fn some_pod(&self, dice: &mut Dice, who: Who) -> &'static str {
         let family = self.shared().family();
         let state = |pod: &str| family.iter().find(|i| i.name.as_str() == pod).map(|i| i.state);
         let fits = |pod: &&'static str| match who {
             Who::Live => state(pod).is_some_and(|state| state != State::Stopped),
-            Who::Nobody => state(pod).is_none(),
+            Who::NoOne => state(pod).is_none(),
             Who::Anybody => true,
         };
         let fitting: Vec<&'static str> = NAMES.into_iter().filter(fits).collect();
@@ -191,7 +193,7 @@ impl Life<'_> {
     }
 
     /// Mostly a Pod below this one.
-    fn kin(&self, of: &str, dice: &mut Dice) -> &'static str {
+    fn relations(&self, of: &str, dice: &mut Dice) -> &'static str {
         let family = self.shared().family();
         let parent = |pod: &str| {
             let info = family.iter().find(|info| info.name.as_str() == pod)?;
@@ -208,7 +210,7 @@ impl Life<'_> {
             false
         };
         let below: Vec<&'static str> = NAMES.into_iter().filter(below).collect();
-        if below.is_empty() { self.somebody(dice, Who::Anybody) } else { dice.of(&below) }
+        if below.is_empty() { self.some_pod(dice, Who::Anybody) } else { dice.of(&below) }
     }
 
     /// Mostly a place this Pod writes to.
@@ -243,20 +245,20 @@ impl Life<'_> {
             if row.wanted == Wanted::Stopped {
                 continue;
             }
-            let told = Scope { allow: info.scope.clone(), deny: info.deny.clone() };
+            let shown = Scope { allow: info.scope.clone(), deny: info.deny.clone() };
             let stored = held(row, &leases);
             for path in PLACES.map(|place| self.place(place).join("x")) {
-                if told.permission(&path) != stored.permission(&path) {
+                if shown.permission(&path) != stored.permission(&path) {
                     return Err(format!(
                         "{} is told {:?} on {}, the store says {:?}",
                         row.name,
-                        told.permission(&path),
+                        shown.permission(&path),
                         path.display(),
                         stored.permission(&path)
                     ));
                 }
             }
-            holding.push((row.name.clone(), told));
+            holding.push((row.name.clone(), shown));
         }
         if let Some(two) = two_writers(&holding) {
             return Err(two);
@@ -268,31 +270,34 @@ impl Life<'_> {
         }
         let waits =
             |info: &PodInfo| info.why.as_ref().is_some_and(|why| why.starts_with("waits for you"));
-        for ask in self.shared().asks() {
-            let stored = store.asks_of(&ask.pod).await.map_err(|e| e.to_string())?;
-            if !stored.iter().any(|s| s.ask.id == ask.id) {
-                return Err(format!("{} asks what the store does not know: {ask:?}", ask.pod));
+        for approval in self.shared().approvals() {
+            let stored = store.approvals_of(&approval.pod).await.map_err(|e| e.to_string())?;
+            if !stored.iter().any(|s| s.approval.id == approval.id) {
+                return Err(format!(
+                    "{} asks what the store does not know: {approval:?}",
+                    approval.pod
+                ));
             }
         }
         for info in family.iter().filter(|info| waits(info)) {
-            let asks = store.asks_of(&info.name).await.map_err(|e| e.to_string())?;
-            if info.state == State::NeedsYou && asks.is_empty() {
+            let approvals = store.approvals_of(&info.name).await.map_err(|e| e.to_string())?;
+            if info.state == State::NeedsYou && approvals.is_empty() {
                 return Err(format!("{} waits for an answer that nobody asked", info.name));
             }
         }
-        let told = self.shared().peers.borrow().as_ref().clone();
+        let shown = self.shared().peers.borrow().as_ref().clone();
         let stored = store.peers().await.map_err(|e| e.to_string())?;
         let edges = |peers: Vec<crate::protocol::PeerEdge>| {
             peers.into_iter().map(|p| (p.a, p.b)).collect::<BTreeSet<_>>()
         };
-        if edges(told.clone()) != edges(stored.clone()) {
-            return Err(format!("peers are told {told:?}, stored {stored:?}"));
+        if edges(shown.clone()) != edges(stored.clone()) {
+            return Err(format!("peers are told {shown:?}, stored {stored:?}"));
         }
         Ok(())
     }
 
     /// Waits until no turn is under way but those that wait for ever, which it stops.
-    async fn settle(&self) {
+    async fn wait_until_idle(&self) {
         for info in self.shared().family() {
             let Some(handle) = self.shared().pod(&info.name) else { continue };
             if info.state == State::Stopped {
@@ -355,8 +360,8 @@ fn held(row: &PodRow, leases: &[Lease]) -> Scope {
     Scope { allow, deny }
 }
 
-/// Lives one history; the steps so far are in `told`.
-fn live(root: &Path, seed: u64, told: &mut Vec<String>) -> Result<(), String> {
+/// Lives one history; the steps so far are in `shown`.
+fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
     let (mut dice, mut left) = (Dice(seed), number("YOI_STEPS", 50));
     while left > 0 {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -370,16 +375,16 @@ fn live(root: &Path, seed: u64, told: &mut Vec<String>) -> Result<(), String> {
             while left > 0 {
                 left -= 1;
                 if dice.below(8) == 0 {
-                    told.push("crash".into());
+                    shown.push("crash".into());
                     return Ok(false);
                 }
                 if dice.below(4) == 0 && left > 0 {
                     left -= 1;
                     let mut other = Dice(dice.next());
                     let two = tokio::join!(life.step(&mut dice), life.step(&mut other));
-                    told.push(format!("{} | {}", two.0, two.1));
+                    shown.push(format!("{} | {}", two.0, two.1));
                 } else {
-                    told.push(life.step(&mut dice).await);
+                    shown.push(life.step(&mut dice).await);
                 }
                 life.check().await?;
             }
@@ -387,7 +392,7 @@ fn live(root: &Path, seed: u64, told: &mut Vec<String>) -> Result<(), String> {
                 // Some are not there, or stopped already.
                 let _ = life.person(Some(pod), Method::Pause).await;
             }
-            life.settle().await;
+            life.wait_until_idle().await;
             for pod in NAMES {
                 let _ = life.person(Some(pod), Method::StopPods { tree: true }).await;
             }
@@ -405,12 +410,12 @@ fn live(root: &Path, seed: u64, told: &mut Vec<String>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async { start(root).await.end().await });
     runtime.shutdown_timeout(Duration::from_secs(5));
-    news(root)?;
+    child_event(root)?;
     no_process(root)
 }
 
 /// Every end of a child's run is its parent's news exactly once.
-fn news(root: &Path) -> Result<(), String> {
+fn child_event(root: &Path) -> Result<(), String> {
     let db = Connection::open(root.join("home/data/yoi.db")).unwrap();
     let mut statement = db.prepare("SELECT name, parent, session FROM pods").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
@@ -491,11 +496,11 @@ fn no_random_history_breaks_a_promise() {
             std::fs::create_dir_all(root.join("w").join(place)).unwrap();
         }
         std::fs::write(root.join("s.toml"), SCRIPT).unwrap();
-        let mut told = Vec::new();
-        if let Err(broken) = live(&root, seed, &mut told) {
-            panic!("seed {seed}: {broken}\n{}", told.join("\n"));
+        let mut shown = Vec::new();
+        if let Err(broken) = live(&root, seed, &mut shown) {
+            panic!("seed {seed}: {broken}\n{}", shown.join("\n"));
         }
-        let done = told.iter().filter(|step| !step.ends_with("(refused)")).count();
-        println!("seed {seed}: {} steps, {done} carried out", told.len());
+        let done = shown.iter().filter(|step| !step.ends_with("(refused)")).count();
+        println!("seed {seed}: {} steps, {done} carried out", shown.len());
     }
 }

@@ -49,7 +49,7 @@ fn lasting(info: &PodInfo) -> impl PartialEq + std::fmt::Debug + use<> {
 #[tokio::test]
 async fn a_child_is_back_with_its_own_model_directory_instruction_and_scope() {
     let bench = Bench::family().await;
-    let new = SpawnPod { instruction: Some("You test.".into()), ..bench.asks("kid", "a") };
+    let new = SpawnPod { instruction: Some("You test.".into()), ..bench.approvals("kid", "a") };
     let before = lasting(&bench.spawn_with("p", new).await.unwrap());
     let model = bench.root.join("other.toml");
     std::fs::copy(bench.root.join("script.toml"), &model).unwrap();
@@ -111,7 +111,7 @@ async fn a_fork_is_found_under_its_own_name_when_the_store_is_lost() {
 }
 
 #[tokio::test]
-async fn a_child_nobody_can_reach_is_stopped_and_its_scope_returns() {
+async fn an_unreachable_child_is_stopped_and_its_scope_returns() {
     let mut bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
     bench.is(&name("kid"), State::Idle).await;
@@ -157,7 +157,7 @@ async fn a_child_and_a_peer_that_were_restored_are_reached_and_tell_as_before() 
     pod_api.call(Some(&name("kid")), Method::say("again")).await.unwrap();
     bench.rested("p", before).await;
     assert_eq!(bench.said(&name("kid")).await.last().unwrap(), "You said again.");
-    assert!(bench.host.shared.store.mail(&name("p")).await.unwrap().is_empty());
+    assert!(bench.host.shared.store.messages(&name("p")).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn a_child_whose_record_is_damaged_keeps_nothing_of_its_parents_scope() {
 }
 
 #[tokio::test]
-async fn a_loan_whose_record_is_damaged_gives_nobody_a_second_writer() {
+async fn a_damaged_lease_record_gives_no_path_a_second_writer() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
     bench.spawn("kid", "sub", "a/deep").await.unwrap();
@@ -217,7 +217,7 @@ async fn a_spawn_whose_socket_cannot_be_made_is_taken_back() {
 }
 
 #[tokio::test]
-async fn who_comes_into_a_lent_directory_is_told_who_really_writes_there() {
+async fn a_pod_that_opens_a_lent_directory_reads_the_name_of_its_writer() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
     bench.spawn("kid", "sub", "a/deep").await.unwrap();
@@ -253,9 +253,9 @@ async fn a_profile_gives_model_and_instruction_and_the_call_replaces_the_instruc
     let of = |pod: &str, profile: Option<&str>, instruction: Option<&str>| SpawnPod {
         profile: profile.map(str::to_owned),
         instruction: instruction.map(str::to_owned),
-        ..bench.asks(pod, pod)
+        ..bench.approvals(pod, pod)
     };
-    for (pod, profile, instruction, turns, told) in [
+    for (pod, profile, instruction, turns, shown) in [
         ("plain", Some("inherit"), None, bench.resolved("p").await.max_turns, None),
         ("usual", None, None, 9, None),
         ("named", Some("review"), None, 7, Some("Review.")),
@@ -263,7 +263,7 @@ async fn a_profile_gives_model_and_instruction_and_the_call_replaces_the_instruc
     ] {
         let kid = bench.spawn_with("p", of(pod, profile, instruction)).await.unwrap();
         let resolved = bench.resolved(pod).await;
-        assert_eq!((resolved.max_turns, resolved.instruction.as_deref()), (turns, told), "{pod}");
+        assert_eq!((resolved.max_turns, resolved.instruction.as_deref()), (turns, shown), "{pod}");
         assert!(kid.model.starts_with("rehearsal:"), "{pod}: {}", kid.model);
         assert_eq!(kid.scope, [write(bench.root.join("w").join(pod))], "no more than it was lent");
     }

@@ -18,7 +18,7 @@ async fn a_path_that_never_answers_delays_its_caller_only() {
     let mount = bench.root.join("mount");
     std::fs::create_dir(&mount).unwrap();
     let files = &bench.host.shared.files;
-    files.stand_in.hang(&mount);
+    files.replacement.hang(&mount);
     let new = NewPod { cwd: mount.clone(), ..NewPod::default() };
     let who = Method::Who { path: mount.join("x") };
     let late = futures_util::future::join(
@@ -43,7 +43,7 @@ async fn a_path_that_never_answers_delays_its_caller_only() {
     assert_eq!(new.unwrap_err().message, expected);
     let expected = format!("{}/x did not answer within 5 s", mount.display());
     assert_eq!(who.unwrap_err().message, expected);
-    files.stand_in.release();
+    files.replacement.release();
 }
 
 fn message(text: &str) -> Method {
@@ -59,8 +59,8 @@ impl Bench {
         let logs = files.segments().into_iter().map(|segment| files.segment(segment));
         let logged =
             logs.into_iter().any(|log| std::fs::read_to_string(log).unwrap().contains(text));
-        let mail = self.host.shared.store.mail(pod).await.unwrap();
-        logged || mail.iter().any(|row| row.payload.to_string().contains(text))
+        let messages = self.host.shared.store.messages(pod).await.unwrap();
+        logged || messages.iter().any(|row| row.payload.to_string().contains(text))
     }
 }
 
@@ -79,12 +79,12 @@ async fn no_acknowledged_message_is_lost_to_a_spawn_that_fails() {
     while acknowledged < messages() {
         round += 1;
         let child = name(&format!("kid-{round}"));
-        let mut asks = bench.asks(child.as_str(), "a");
+        let mut approvals = bench.approvals(child.as_str(), "a");
         let parent = if round % 2 == 0 { "q" } else { "p" };
         if parent == "q" {
-            asks.scope = vec![crate::host::tests::family::write(&cwd)];
+            approvals.scope = vec![crate::host::tests::family::write(&cwd)];
         }
-        let spawning = bench.spawn_with(parent, asks);
+        let spawning = bench.spawn_with(parent, approvals);
         tokio::pin!(spawning);
         let (mut texts, mut spawned) = (Vec::new(), None);
         for n in 0.. {

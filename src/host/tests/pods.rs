@@ -210,17 +210,18 @@ impl Bench {
     }
 
     /// What was told to a Pod of its children, as its history holds it.
-    async fn news(&self, pod: &str) -> Vec<String> {
+    async fn child_event(&self, pod: &str) -> Vec<String> {
         let page = self.call(&name(pod), Method::Page { before: None, max_bytes: 1 << 20 }).await;
         let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
-        let mut news = Vec::new();
+        let mut child_event = Vec::new();
         for line in entries {
             let crate::protocol::event::Line::Whole(entry) = line else { continue };
             if let Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } = entry.fact {
-                news.push(body.lines().nth(1).unwrap().split(". ").next().unwrap().to_owned());
+                child_event
+                    .push(body.lines().nth(1).unwrap().split(". ").next().unwrap().to_owned());
             }
         }
-        news
+        child_event
     }
 
     /// Every entry of a transcript.
@@ -238,8 +239,8 @@ impl Bench {
     async fn tool(&mut self, words: &str) -> String {
         let Method::Send { input, .. } = Method::say(words) else { unreachable!() };
         self.call(&name("alice"), Method::Send { input, queue: true }).await.unwrap();
-        let told = self.next(|event| matches!(event, Event::ToolResult { .. })).await;
-        let Event::ToolResult { summary, output, .. } = told else { unreachable!() };
+        let shown = self.next(|event| matches!(event, Event::ToolResult { .. })).await;
+        let Event::ToolResult { summary, output, .. } = shown else { unreachable!() };
         self.until("alice", |info| info.state == State::Idle && info.queue.is_empty()).await;
         format!("{summary}\n{}", output.unwrap_or_default()).trim_end().to_owned()
     }
@@ -273,7 +274,7 @@ async fn a_child_is_spawned_read_written_to_stopped_and_restored_by_tools() {
     let spawned = bench.tool(&format!("spawn kid in {at}")).await;
     assert!(spawned.starts_with("spawned pod `kid` listening on /"), "{spawned}");
     // The news would be answered in the place of a message that comes together with it.
-    while bench.news("alice").await.is_empty() {
+    while bench.child_event("alice").await.is_empty() {
         bench.next(|event| matches!(event, Event::Entry { .. })).await;
     }
     bench.is(&name("alice"), State::Idle).await;
@@ -297,7 +298,11 @@ async fn a_child_is_spawned_read_written_to_stopped_and_restored_by_tools() {
     assert!(back.starts_with("pod `kid` restored from pod state"), "{back}");
     assert!(bench.tool("restore kid").await.starts_with("pod `kid` is already live"));
     assert!(bench.tool("list").await.starts_with("2 visible pod(s)\n["));
-    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"], "who stops knows it");
+    assert_eq!(
+        bench.child_event("alice").await,
+        ["pod `kid` finished a turn"],
+        "who stops knows it"
+    );
 }
 
 #[tokio::test]
@@ -328,18 +333,18 @@ async fn a_peers_word_is_in_its_history_under_the_senders_name() {
     bench.call(&name("bob"), Method::Stop).await.unwrap();
     let refused = bench.tool("tell bob word hi").await;
     assert!(refused.ends_with("peer pod `bob` is not live/reachable; restore it before sending"));
-    assert_eq!(bench.news("alice").await, Vec::<String>::new(), "a peer reports to nobody");
+    assert_eq!(bench.child_event("alice").await, Vec::<String>::new(), "a peer reports to nobody");
 }
 
 #[tokio::test]
-async fn a_child_that_a_person_stops_is_told_to_its_parent_once() {
+async fn a_child_that_a_person_stops_notifies_its_parent_once() {
     let mut bench = two().await;
     bench.call(&name("kid"), Method::Stop).await.unwrap();
     bench.until("alice", |info| info.last_result.is_some() && info.state == State::Idle).await;
-    assert_eq!(bench.news("alice").await, ["pod `kid` shut down"]);
+    assert_eq!(bench.child_event("alice").await, ["pod `kid` shut down"]);
     let mut bench = bench.restarted().await;
     bench.turn("alice", "anything").await;
-    assert_eq!(bench.news("alice").await.len(), 1);
+    assert_eq!(bench.child_event("alice").await.len(), 1);
 }
 
 #[tokio::test]
@@ -440,10 +445,12 @@ async fn only_what_is_below_is_commanded() {
 }
 
 #[tokio::test]
-async fn what_only_a_person_may_do_is_refused_of_a_pod() {
+async fn a_verb_for_people_is_refused_to_a_pod() {
     let bench = two().await;
-    let answer =
-        Method::Decide { ask: "1".into(), verdict: crate::protocol::Verdict::Tree { rule: None } };
+    let answer = Method::Decide {
+        approval: "1".into(),
+        verdict: crate::protocol::Verdict::Tree { rule: None },
+    };
     let restores = Method::RestorePods { tree: true, plan: false };
     let model = Method::SetModel { model: "x".into() };
     for order in [answer, restores, model, Method::Remove, Method::Stop, Method::Watch] {
@@ -492,8 +499,8 @@ async fn a_word_goes_to_a_live_peer_only_and_under_the_senders_name() {
     let hello = || Method::Notify { message: "hello".into() };
     asked(&bench, "bob", hello()).await.unwrap();
     bench.until("bob", |info| info.last_result.is_some()).await;
-    let told = format!("{:?}", bench.entries("bob").await);
-    assert!(told.contains("[Peer message from `alice`]\\nhello"), "{told}");
+    let shown = format!("{:?}", bench.entries("bob").await);
+    assert!(shown.contains("[Peer message from `alice`]\\nhello"), "{shown}");
     for (other, text) in [
         ("alice", "pod `alice` is visible as SelfPod, not as a peer"),
         ("kid", "pod `kid` is visible as SpawnedChild, not as a peer"),
@@ -576,22 +583,25 @@ async fn a_child_that_finished_or_failed_wakes_its_idle_parent_once() {
     let mut bench = two().await;
     bench.turn("kid", "hello").await;
     bench.until("alice", |info| info.last_result.is_some() && info.state == State::Idle).await;
-    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    assert_eq!(bench.child_event("alice").await, ["pod `kid` finished a turn"]);
     assert_eq!(bench.said(&name("alice")).await, ["Noted."]);
     bench.turn("kid", "fail").await;
     bench.until("alice", |info| info.state == State::Running).await;
     bench.is(&name("alice"), State::Idle).await;
-    let news = bench.news("alice").await;
-    assert!(news.len() == 2 && news[1].starts_with("pod `kid` errored: "), "{news:?}");
+    let child_event = bench.child_event("alice").await;
+    assert!(
+        child_event.len() == 2 && child_event[1].starts_with("pod `kid` errored: "),
+        "{child_event:?}"
+    );
     for _ in 0..2 {
         bench = bench.restarted().await;
         bench.turn("alice", "anything").await;
-        assert_eq!(bench.news("alice").await.len(), 2);
+        assert_eq!(bench.child_event("alice").await.len(), 2);
     }
 }
 
 #[tokio::test]
-async fn a_parent_is_at_work_on_the_news_before_its_child_rests() {
+async fn a_parent_runs_on_a_child_event_before_its_child_is_idle() {
     let mut bench = two().await;
     bench.call(&name("kid"), Method::say("hello")).await.unwrap();
     let mut at_work = false;
@@ -626,7 +636,7 @@ async fn a_turn_that_does_not_let_go_is_ended_before_its_pod_is_stopped() {
     bench.call(&name("kid"), Method::Resume).await.unwrap();
     bench.is(&name("kid"), State::Idle).await;
     bench.until("alice", |info| info.state == State::Idle).await;
-    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    assert_eq!(bench.child_event("alice").await, ["pod `kid` finished a turn"]);
 }
 
 #[tokio::test]
@@ -642,7 +652,7 @@ async fn a_pod_that_is_being_stopped_does_not_go_on() {
 }
 
 #[tokio::test]
-async fn pausing_and_cancelling_a_child_is_no_news() {
+async fn pausing_and_cancelling_a_child_sends_no_child_event() {
     let mut bench = two().await;
     for order in [Method::Pause, Method::Cancel] {
         bench.call(&name("kid"), Method::say("hang")).await.unwrap();
@@ -651,11 +661,11 @@ async fn pausing_and_cancelling_a_child_is_no_news() {
         bench.until("kid", |info| info.state != State::Running).await;
     }
     bench.turn("alice", "anything").await;
-    assert_eq!(bench.news("alice").await, Vec::<String>::new());
+    assert_eq!(bench.child_event("alice").await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_busy_parent_gets_the_news_in_the_turn_it_is_in() {
+async fn a_busy_parent_gets_a_child_event_within_its_run() {
     let mut bench = two().await;
     bench.call(&name("alice"), Method::say("hang")).await.unwrap();
     bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
@@ -663,29 +673,29 @@ async fn a_busy_parent_gets_the_news_in_the_turn_it_is_in() {
     bench.turn("kid", "two").await;
     bench.call(&name("alice"), Method::Pause).await.unwrap();
     bench.is(&name("alice"), State::Paused).await;
-    assert_eq!(bench.news("alice").await, Vec::<String>::new());
+    assert_eq!(bench.child_event("alice").await, Vec::<String>::new());
     bench.turn("alice", "go on").await;
-    assert_eq!(bench.news("alice").await.len(), 2);
+    assert_eq!(bench.child_event("alice").await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_stopped_parent_finds_the_news_when_it_is_back() {
+async fn a_stopped_parent_finds_child_events_after_its_restore() {
     let mut bench = two().await;
     bench.call(&name("alice"), Method::Stop).await.unwrap();
     bench.turn("kid", "hello").await;
     let mut bench = bench.restarted().await;
     bench.client.call(None, Method::Restore { name: "alice".into() }).await.unwrap();
-    assert_eq!(bench.news("alice").await, Vec::<String>::new(), "a restore runs nothing");
+    assert_eq!(bench.child_event("alice").await, Vec::<String>::new(), "a restore runs nothing");
     let info = bench.info(&name("alice")).await;
     assert_eq!(info.why.unwrap(), "news of `kid` waits; :resume takes it up");
     bench.call(&name("alice"), Method::Resume).await.unwrap();
     bench.until("alice", |now| now.last_result != info.last_result).await;
-    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    assert_eq!(bench.child_event("alice").await, ["pod `kid` finished a turn"]);
     assert_eq!(bench.info(&name("alice")).await.why, None);
 }
 
 #[tokio::test]
-async fn news_that_a_dying_host_did_not_store_is_told_at_the_next_start() {
+async fn a_child_event_that_a_dying_host_did_not_store_is_delivered_at_the_next_start() {
     let pods = [("alice", None, Wanted::Live), ("kid", None, Wanted::Live)];
     let mut bench = family(&pods, &[]).await;
     bench.turn("kid", "hello").await;
@@ -696,8 +706,8 @@ async fn news_that_a_dying_host_did_not_store_is_told_at_the_next_start() {
     let mut bench = Bench::at(bench._root).await;
     assert_eq!(bench.info(&name("kid")).await.last_result.unwrap().result, "finished");
     bench.turn("alice", "what is new?").await;
-    assert_eq!(bench.news("alice").await, ["pod `kid` finished a turn"]);
+    assert_eq!(bench.child_event("alice").await, ["pod `kid` finished a turn"]);
     let mut bench = bench.restarted().await;
     bench.turn("alice", "and now?").await;
-    assert_eq!(bench.news("alice").await.len(), 1);
+    assert_eq!(bench.child_event("alice").await.len(), 1);
 }

@@ -227,8 +227,8 @@ async fn every_key_of_the_settings_changes_something() {
         // A list stands in one place: the line with the key is the other form of it.
         let replaced = before.starts_with("permissions.rule");
         let after = if replaced { (*line).to_owned() } else { format!("{before}{line}\n") };
-        let (_, complaints) = Settings::read(Path::new("config.toml"), &after);
-        assert!(complaints.is_empty(), "{key}: {complaints:?}");
+        let (_, diagnostics) = Settings::read(Path::new("config.toml"), &after);
+        assert!(diagnostics.is_empty(), "{key}: {diagnostics:?}");
         let (without, with) = (effect.seen(before).await, effect.seen(&after).await);
         assert_ne!(without, with, "{key} changes nothing");
     }

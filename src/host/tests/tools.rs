@@ -96,7 +96,7 @@ impl Bench {
     }
 
     /// What the Pod says at the end of a run.
-    async fn asks_for_weather(&mut self, pod: &PodInfo) -> String {
+    async fn wants_weather(&mut self, pod: &PodInfo) -> String {
         self.call(&pod.name, Method::say("how is the weather?")).await.unwrap();
         let said = self.next(|e| matches!(e, Event::TextDone { .. })).await;
         assert_eq!(self.end().await, RunResult::Finished);
@@ -115,16 +115,16 @@ impl Bench {
 async fn a_tool_that_comes_at_run_time_is_offered_and_called_and_goes_again() {
     let (mut bench, provider, pod) = Bench::with_provider().await;
     let tools = bench.host.shared.tools.clone();
-    assert_eq!(bench.asks_for_weather(&pod).await, "error: Tool 'weather' not found");
+    assert_eq!(bench.wants_weather(&pod).await, "error: Tool 'weather' not found");
     assert_eq!(provider.offered_weather(), [false, false]);
 
     tools.send_modify(|set| *set = set.with(Arc::new(Weather)).unwrap());
     assert!(bench.greeted_with_weather(&pod).await);
-    assert_eq!(bench.asks_for_weather(&pod).await, "rain in Kyoto");
+    assert_eq!(bench.wants_weather(&pod).await, "rain in Kyoto");
     assert_eq!(provider.offered_weather(), [true, true]);
 
     tools.send_modify(|set| *set = set.without("weather"));
     assert!(!bench.greeted_with_weather(&pod).await);
-    assert_eq!(bench.asks_for_weather(&pod).await, "error: Tool 'weather' not found");
+    assert_eq!(bench.wants_weather(&pod).await, "error: Tool 'weather' not found");
     assert_eq!(provider.offered_weather(), [false, false]);
 }

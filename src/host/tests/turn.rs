@@ -72,7 +72,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_now_is_refused_with_its_code() {
+async fn a_request_that_is_impossible_now_is_refused_with_its_code() {
     let (mut bench, pod) = Bench::scripted().await;
     assert_eq!(bench.code(&pod, Method::Resume).await, ErrorCode::NotPaused);
     for order in [Method::Cancel, Method::Pause] {
@@ -83,13 +83,13 @@ async fn what_cannot_be_done_now_is_refused_with_its_code() {
     for order in [Method::say("more"), Method::Resume, Method::Compact, Method::ListRewindTargets] {
         assert_eq!(bench.code(&pod, order).await, ErrorCode::AlreadyRunning);
     }
-    let news = Method::Notify { message: "some news".into() };
-    assert!(bench.call(&pod, news).await.is_ok());
+    let child_event = Method::Notify { message: "some news".into() };
+    assert!(bench.call(&pod, child_event).await.is_ok());
     bench.call(&pod, Method::Cancel).await.unwrap();
 }
 
 #[tokio::test]
-async fn who_asks_what_a_pod_is_may_ask_while_it_runs() {
+async fn lists_and_completions_are_served_while_a_pod_runs() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("wait")).await.unwrap();
     bench.is(&pod, State::Running).await;
@@ -144,7 +144,7 @@ async fn the_end_of_a_run_names_the_entry_that_ended_it() {
 }
 
 #[tokio::test]
-async fn news_that_comes_during_the_last_request_of_a_turn_is_not_left_lying() {
+async fn a_notification_during_the_last_model_request_is_taken_up() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("long ".repeat(200))).await.unwrap();
     bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
@@ -156,13 +156,15 @@ async fn news_that_comes_during_the_last_request_of_a_turn_is_not_left_lying() {
 }
 
 #[tokio::test]
-async fn news_that_a_turn_took_is_not_lost_when_that_turn_is_cancelled() {
+async fn a_child_event_that_a_run_took_is_kept_when_the_run_is_cancelled() {
     let (mut bench, pod) = Bench::scripted().await;
-    for (news, ends) in [(Some("some news"), RunResult::RolledBack), (None, RunResult::Cancelled)] {
+    for (child_event, ends) in
+        [(Some("some news"), RunResult::RolledBack), (None, RunResult::Cancelled)]
+    {
         bench.call(&pod, Method::say("wait")).await.unwrap();
         bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
         // The first turn has asked already; the second takes the news along.
-        if let Some(message) = news {
+        if let Some(message) = child_event {
             bench.call(&pod, Method::Notify { message: message.into() }).await.unwrap();
         }
         bench.call(&pod, Method::Cancel).await.unwrap();
@@ -172,10 +174,10 @@ async fn news_that_a_turn_took_is_not_lost_when_that_turn_is_cancelled() {
     bench.call(&pod, Method::say("hello")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     let facts = bench.facts(&pod).await;
-    let news = |fact: &&Fact| {
+    let child_event = |fact: &&Fact| {
         matches!(fact, Fact::SystemItem { item: SystemItem::Notification { .. }, .. })
     };
-    assert_eq!(facts.iter().filter(news).count(), 1, "{facts:?}");
+    assert_eq!(facts.iter().filter(child_event).count(), 1, "{facts:?}");
 }
 
 #[tokio::test]
@@ -229,7 +231,7 @@ async fn a_message_is_kept_when_the_host_ends_before_anything_came_of_it() {
 }
 
 #[tokio::test]
-async fn what_another_pod_said_is_not_taken_back_by_who_pauses_or_cancels_it() {
+async fn a_message_of_another_pod_survives_a_pause_or_cancel_by_a_person() {
     let (mut bench, pod) = Bench::scripted().await;
     for (order, ends) in
         [(Method::Pause, RunResult::Paused), (Method::Cancel, RunResult::Cancelled)]
@@ -316,7 +318,7 @@ async fn a_committed_link_to_a_private_key_is_not_sent_with_the_first_message_an
 }
 
 #[tokio::test]
-async fn a_child_that_lent_on_is_no_news_for_a_model() {
+async fn a_child_that_lends_further_sends_nothing_to_a_model() {
     let (bench, pod) = Bench::scripted().await;
     let event = PodEvent::ScopeSubDelegated {
         parent_pod: "kid".into(),
@@ -328,12 +330,12 @@ async fn a_child_that_lent_on_is_no_news_for_a_model() {
         bench.call(&pod, Method::PodEvent(event.clone())).await.unwrap();
     }
     assert_eq!(bench.info(&pod).await.state, State::Idle);
-    assert!(bench.host.shared.store.mail(&pod).await.unwrap().is_empty());
+    assert!(bench.host.shared.store.messages(&pod).await.unwrap().is_empty());
     assert_eq!(bench.transcript(&pod).await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_pod_without_a_parent_tells_nobody() {
+async fn a_pod_without_a_parent_sends_no_child_event() {
     let (mut bench, pod) = Bench::scripted().await;
     let other = bench.new_pod(None).await.name;
     bench.call(&pod, Method::say("hello")).await.unwrap();
@@ -342,7 +344,7 @@ async fn a_pod_without_a_parent_tells_nobody() {
     bench.call(&pod, Method::Stop).await.unwrap();
     let bench = bench.restarted().await;
     for pod in [&pod, &other] {
-        assert!(bench.host.shared.store.mail(pod).await.unwrap().is_empty(), "{pod}");
+        assert!(bench.host.shared.store.messages(pod).await.unwrap().is_empty(), "{pod}");
     }
 }
 
@@ -368,18 +370,18 @@ async fn a_list_reads_no_transcript() {
 }
 
 #[tokio::test]
-async fn news_of_a_pod_nobody_knows_is_told_and_changes_no_family() {
+async fn a_child_event_of_an_unknown_pod_is_published_and_changes_no_family() {
     let (mut bench, pod) = Bench::scripted().await;
     let before = bench.host.shared.family().len();
     let event = PodEvent::ShutDown { pod_name: "stranger".into() };
     bench.call(&pod, Method::PodEvent(event)).await.unwrap();
     bench.end().await;
     let facts = bench.facts(&pod).await;
-    let told = facts.iter().find_map(|fact| match fact {
+    let shown = facts.iter().find_map(|fact| match fact {
         Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } => Some(body),
         _ => None,
     });
-    assert!(told.unwrap().contains("pod `stranger` shut down"), "{told:?}");
+    assert!(shown.unwrap().contains("pod `stranger` shut down"), "{shown:?}");
     assert_eq!(bench.host.shared.family().len(), before);
 }
 

@@ -23,7 +23,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_child_that_was_never_told_its_task_is_gone_after_a_start_with_all_that_was_its() {
+async fn a_child_without_its_task_is_gone_after_a_start_with_everything_it_had() {
     let bench = Bench::family().await;
     bench.call(&name("p"), Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
     let info = bench.root_pod("kid", "w/a").await;
@@ -62,7 +62,7 @@ async fn a_child_that_has_its_task_is_kept_although_its_host_did_not_live_to_say
 }
 
 #[tokio::test]
-async fn a_fork_that_is_listed_is_kept_also_when_nobody_said_anything_to_it() {
+async fn a_listed_fork_is_kept_also_without_a_message() {
     let mut bench = Bench::family().await;
     bench.call(&name("p"), Method::say("one")).await.unwrap();
     bench.end().await;
@@ -90,7 +90,7 @@ async fn a_fork_of_a_log_that_is_gone_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_nobodys_is_deleted_at_the_next_start_and_no_other() {
+async fn a_discardable_session_is_deleted_at_the_next_start_and_no_other() {
     let mut bench = Bench::family().await;
     bench.call(&name("p"), Method::say("one")).await.unwrap();
     bench.end().await;

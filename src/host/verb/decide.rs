@@ -21,65 +21,74 @@ impl Verb for Decide {
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let Self { id, verdict } = self;
         let gone = || Refusal::invalid("that question was answered or withdrawn already");
-        let ask = cx.shared.asks().into_iter().find(|ask| ask.id == id).ok_or_else(gone)?;
+        let approval = cx
+            .shared
+            .approvals()
+            .into_iter()
+            .find(|approval| approval.id == id)
+            .ok_or_else(gone)?;
         let rule = match &verdict {
             Verdict::Withdrawn { .. } => {
                 return Err(Refusal::invalid("only the pod itself withdraws its question"));
             }
-            Verdict::Pod { rule } => Some(written(&ask, rule.as_ref(), false)?),
-            Verdict::Tree { rule } => Some(written(&ask, rule.as_ref(), true)?),
+            Verdict::Pod { rule } => Some(written(&approval, rule.as_ref(), false)?),
+            Verdict::Tree { rule } => Some(written(&approval, rule.as_ref(), true)?),
             Verdict::Once | Verdict::Deny { .. } => None,
         };
-        settle(&cx, &ask, verdict, rule.clone()).await?;
+        commit_decision(&cx, &approval, verdict, rule.clone()).await?;
         let Some(rule) = rule else { return Ok(done()) };
-        for other in cx.shared.asks().into_iter().filter(|other| covers(&rule, other)) {
+        for other in cx.shared.approvals().into_iter().filter(|other| covers(&rule, other)) {
             // Each is a request of its own: where its decision is refused it goes on waiting.
-            let _ = settle(&cx, &other, Verdict::Once, None).await;
+            let _ = commit_decision(&cx, &other, Verdict::Once, None).await;
         }
         Ok(done())
     }
 }
 
 /// The answer with its rule and the scope it gives, which can be refused, as one fact; then the Pod.
-async fn settle(
+async fn commit_decision(
     cx: &Cx,
-    ask: &ApprovalRequest,
+    approval: &ApprovalRequest,
     verdict: Verdict,
     rule: Option<StoredRule>,
 ) -> Result<(), Refusal> {
     let allows = matches!(verdict, Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. });
-    let decided = Decided { ask: ask.id.clone(), verdict: verdict.clone(), rule };
-    if let Some(lease) = ask.lease.clone().filter(|_| allows) {
-        rules::extend(cx.supervisor.clone(), ask.pod.clone(), lease, Some(decided)).await?;
-    } else if !cx.shared.store.answer_ask(decided).await? {
+    let decided = Decided { approval: approval.id.clone(), verdict: verdict.clone(), rule };
+    if let Some(lease) = approval.lease.clone().filter(|_| allows) {
+        rules::extend(cx.supervisor.clone(), approval.pod.clone(), lease, Some(decided)).await?;
+    } else if !cx.shared.store.decide_approval(decided).await? {
         return Err(Refusal::invalid(StoreError::NotAsked.to_string()));
     }
     crate::crash_point!("answer-stored");
-    if let Some(handle) = cx.shared.pod(&ask.pod) {
-        handle.answered(ApprovalDecided { ask: ask.id.clone(), verdict }).await;
+    if let Some(handle) = cx.shared.pod(&approval.pod) {
+        handle.answered(ApprovalDecided { approval: approval.id.clone(), verdict }).await;
     }
     Ok(())
 }
 
 /// The rule that an answer writes: what the question offers, or what the person made of it.
 fn written(
-    ask: &ApprovalRequest,
+    approval: &ApprovalRequest,
     edited: Option<&Pattern>,
     tree: bool,
 ) -> Result<StoredRule, Refusal> {
-    let pattern = edited.unwrap_or(&ask.rule).clone();
-    let rule = StoredRule { id: 0, pod: ask.pod.clone(), tree, pattern, action: Action::Allow };
-    if edited.is_some() && !covers(&rule, ask) {
-        let text =
-            format!("the rule `{}` does not allow what is asked: {}", rule.pattern, ask.line());
+    let pattern = edited.unwrap_or(&approval.rule).clone();
+    let rule =
+        StoredRule { id: 0, pod: approval.pod.clone(), tree, pattern, action: Action::Allow };
+    if edited.is_some() && !covers(&rule, approval) {
+        let text = format!(
+            "the rule `{}` does not allow what is asked: {}",
+            rule.pattern,
+            approval.line()
+        );
         return Err(Refusal::invalid(text));
     }
     Ok(rule)
 }
 
 /// Whether a rule that was just made lets this question's call pass.
-fn covers(rule: &StoredRule, ask: &ApprovalRequest) -> bool {
-    let own = ask.pod.key() == rule.pod.key();
-    let below = rule.tree && ask.lineage.iter().any(|above| above.key() == rule.pod.key());
-    (own || below) && matches(&rule.pattern, Action::Allow, &subject_of(ask))
+fn covers(rule: &StoredRule, approval: &ApprovalRequest) -> bool {
+    let own = approval.pod.key() == rule.pod.key();
+    let below = rule.tree && approval.lineage.iter().any(|above| above.key() == rule.pod.key());
+    (own || below) && matches(&rule.pattern, Action::Allow, &subject_of(approval))
 }

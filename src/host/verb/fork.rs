@@ -56,7 +56,7 @@ impl Verb for Fork {
         let (handle, _mark) = created.await?;
         crate::crash_point!("fork-stored");
         // Where this fails the next start finds the Pod and its log.
-        cx.shared.store.settle(session).await.or_log("settle the session in the store");
+        cx.shared.store.keep_session(session).await.or_log("settle the session in the store");
         handle.live(Vec::new()).await?;
         Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
     }

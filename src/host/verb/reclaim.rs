@@ -17,7 +17,7 @@ impl Verb for Reclaim {
         let owner = cx.pod()?.name;
         let region = Rule::new(absolute(&cx, &self.path).await?, Permission::Write);
         crate::crash_point!("reclaim-asked");
-        let loans = cx.family(move |family| {
+        let leases = cx.family(move |family| {
             let back = family.table.reclaim(&owner.key(), &region);
             let lent = back.into_iter().filter_map(|lease| {
                 Some(Lent { to: family.name_of(&lease.borrower)?, rule: lease.rule })
@@ -30,8 +30,8 @@ impl Verb for Reclaim {
             family.must_be_unused();
             Ok(lent)
         });
-        let loans = loans.await?;
+        let leases = leases.await?;
         crate::crash_point!("reclaim-stored");
-        Ok(Event::Reclaimed { loans })
+        Ok(Event::Reclaimed { leases })
     }
 }

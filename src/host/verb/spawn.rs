@@ -242,7 +242,7 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
     .await?;
     child.listed().await;
     // Where this fails the next start finds the task in its log.
-    cx.shared.store.settle(child.session).await.or_log("settle the session in the store");
+    cx.shared.store.keep_session(child.session).await.or_log("settle the session in the store");
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::host::pod::Handle;
 use crate::host::supervisor::{Doing, Family, Mark, done};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, PodName, Refusal};
-use crate::store::ChildMail;
+use crate::store::ChildMessage;
 use futures_util::future::join_all;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -56,7 +56,7 @@ async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
     let gone = |pod: &&Handle| stopped.were_live.contains(&pod.name.key());
     join_all(pods.iter().filter(gone).map(Handle::stopped)).await;
     drop(marks);
-    tell_parents(cx, stopped.told).await;
+    notify_parents(cx, stopped.notified).await;
     Ok(Event::PodsStopped { stopped: stopped.pods })
 }
 
@@ -111,13 +111,13 @@ fn find(family: &mut Family, name: &PodName, tree: bool) -> Result<Found, Refusa
 }
 
 /// What was stored for parents is handed to those that are there.
-async fn tell_parents(cx: &Cx, told: Vec<ChildMail>) {
-    let told = told.into_iter().filter(|told| !told.taken).filter_map(|told| {
-        let parent = cx.shared.pod(&told.parent)?;
-        Some(async move { parent.news(told.message).await })
+async fn notify_parents(cx: &Cx, notified: Vec<ChildMessage>) {
+    let notified = notified.into_iter().filter(|notified| !notified.taken).filter_map(|notified| {
+        let parent = cx.shared.pod(&notified.parent)?;
+        Some(async move { parent.child_event(notified.message).await })
     });
     crate::crash_point!("upward-stored");
-    join_all(told).await;
+    join_all(notified).await;
 }
 
 /// Pods that let go of their runs. Unless that is done they take requests again.

@@ -337,7 +337,7 @@ fn a_failed_result_with_an_image_says_so_and_shows_it() {
 fn thinking_is_asked_for_in_the_form_the_model_takes() {
     let mut request = request(vec![plain(Item::message(Role::User, "q"))]);
     request.config.temperature = Some(0.5);
-    let ask = |reasoning, setting: Value, request: &Request| {
+    let thinking_of = |reasoning, setting: Value, request: &Request| {
         let request = Request {
             config: crate::protocol::RequestConfig {
                 reasoning: Some(setting),
@@ -347,12 +347,12 @@ fn thinking_is_asked_for_in_the_form_the_model_takes() {
         };
         body(&request, &Model { reasoning, ..claude() })
     };
-    let budget = ask(Reasoning::Budget, json!(2000), &request);
+    let budget = thinking_of(Reasoning::Budget, json!(2000), &request);
     assert_eq!(budget["thinking"], json!({"type": "enabled", "budget_tokens": 2000}));
     assert_eq!(budget.get("temperature"), None);
-    let most = ask(Reasoning::Budget, json!(99_999), &request);
+    let most = thinking_of(Reasoning::Budget, json!(99_999), &request);
     assert_eq!(most["thinking"]["budget_tokens"], 4095);
-    let effort = ask(Reasoning::Effort, json!("high"), &request);
+    let effort = thinking_of(Reasoning::Effort, json!("high"), &request);
     assert_eq!(effort["thinking"]["type"], "adaptive");
     assert_eq!(effort["output_config"], json!({"effort": "high"}));
     for (form, setting) in [
@@ -360,7 +360,7 @@ fn thinking_is_asked_for_in_the_form_the_model_takes() {
         (Reasoning::Budget, json!("high")),
         (Reasoning::None, json!(2000)),
     ] {
-        let other = ask(form, setting, &request);
+        let other = thinking_of(form, setting, &request);
         assert_eq!((other.get("thinking"), &other["temperature"]), (None, &json!(0.5)));
     }
 }

@@ -362,17 +362,17 @@ fn a_model_gets_its_thinking_back_within_its_turn_and_signed_details_always() {
         let value = json!({"reasoning_content": words, "reasoning_details": [{"text": words}]});
         native(Wire::Chat, thought(words), value)
     };
-    let ask = || plain(Item::message(Role::User, "q"));
+    let question = || plain(Item::message(Role::User, "q"));
     let said = plain(Item::message(Role::Assistant, "a"));
     let used = [plain(call("c1", "Read", "{}")), plain(result("c1", "ok"))];
-    let turn = |thinking| [vec![ask(), thinking], used.to_vec()].concat();
+    let turn = |thinking| [vec![question(), thinking], used.to_vec()].concat();
     let input = [turn(think("old")), vec![said], turn(think("new"))].concat();
     let messages = body(&request(input), &server())["messages"].clone();
     assert_eq!(messages[2].get("reasoning_content"), None);
     assert_eq!(messages[2]["reasoning_details"], json!([{"text": "old"}]));
     assert_eq!(messages[6]["reasoning_content"], "new");
     let other = foreign(Wire::Chat, thought("x"), json!({"reasoning_content": "x"}));
-    let messages = body(&request(vec![ask(), other]), &server())["messages"].clone();
+    let messages = body(&request(vec![question(), other]), &server())["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 2);
 }
 

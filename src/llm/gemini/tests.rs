@@ -189,9 +189,9 @@ fn a_conversation_is_sent_with_roles_joined_and_results_named() {
 fn thoughts_and_foreign_blocks_stay_behind() {
     let sign = json!({"text": "", "thoughtSignature": "s"});
     let input = |wrap: fn(Wire, Item, Value) -> crate::llm::Input| {
-        let ask = plain(Item::message(Role::User, "q"));
+        let question = plain(Item::message(Role::User, "q"));
         let input = vec![
-            ask,
+            question,
             plain(thought("hm")),
             wrap(Wire::Gemini, Item::Unknown(sign.clone()), sign.clone()),
         ];

@@ -95,9 +95,9 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         return Failure::Provider { message: format!("{what}: {said}"), retryable: false };
     }
     let retry_after = retry_after(headers).or_else(|| retry_delay(&json));
-    let ask =
+    let advice =
         retry_after.map_or_else(String::new, |time| format!("; it asks to wait {}", seconds(time)));
-    Failure::Status { status: code, retry_after, message: format!("{what}: {said}{ask}") }
+    Failure::Status { status: code, retry_after, message: format!("{what}: {said}{advice}") }
 }
 
 /// The innermost cause, in its own words.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_a_provider_asks_to_wait_is_read_and_said() {
+    fn the_delay_a_provider_wants_is_read_and_shown() {
         let wait = |headers: &[(&'static str, &str)]| match refusal(429, headers, "slow down") {
             Failure::Status { retry_after, message, .. } => (retry_after, message),
             other => panic!("{other:?}"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn googles_way_to_ask_for_time_is_understood() {
+    fn googles_retry_delay_is_understood() {
         let body = r#"{"error":{"message":"m","details":[{"@type":"x"},{"retryDelay":"34.5s"}]}}"#;
         let Failure::Status { retry_after, .. } = refusal(429, &[], body) else { panic!() };
         assert_eq!(retry_after, Some(Duration::from_millis(34_500)));

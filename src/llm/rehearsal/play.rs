@@ -65,7 +65,7 @@ const HANDOVER: &str =
     "This conversation was a rehearsal; its script answers from here on as before.";
 
 /// Where a request stands in a script.
-struct Spot<'a> {
+struct Position<'a> {
     when: Option<&'a When>,
     /// Tool rounds since the message that is answered.
     round: usize,
@@ -79,19 +79,19 @@ struct Spot<'a> {
 
 /// The reply to a request. Fails at once where a provider would: on a fault before any answer.
 pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
-    let spot = find(script, request);
-    let Some(step) = spot.when.and_then(|when| when.steps.get(spot.round)) else {
-        return Ok(plain(script, &spot, request));
+    let position = find(script, request);
+    let Some(step) = position.when.and_then(|when| when.steps.get(position.round)) else {
+        return Ok(plain(script, &position, request));
     };
-    let filled = |text: &str| spot.fill.text(text).map_err(|name| unfilled(script, name));
+    let filled = |text: &str| position.fill.text(text).map_err(|name| unfilled(script, name));
     let whole = filled(&step.text)?;
-    let text = match rest(&whole, &spot.said) {
+    let text = match rest(&whole, &position.said) {
         Rest::All => whole.as_str(),
         Rest::Tail(tail) => tail,
         Rest::Nothing if step.calls.is_empty() => ADDED_NOTHING,
         Rest::Nothing => "",
     };
-    let fault = due(script, step, request, &spot);
+    let fault = due(script, step, request, &position);
     if let Some(FaultKind::Status { status, retry_after_s }) = fault {
         return Err(Failure::Status {
             status: *status,
@@ -100,7 +100,7 @@ pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
         });
     }
     let mut acts = Acts::new(step.pace);
-    if spot.said.is_empty() {
+    if position.said.is_empty() {
         acts.think(&filled(&step.think)?);
     }
     if let Some(fault) = fault {
@@ -114,7 +114,7 @@ pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
     }
     acts.text(text);
     for (index, call) in step.calls.iter().enumerate() {
-        let arguments = arguments(call, &spot.fill).map_err(|name| unfilled(script, name))?;
+        let arguments = arguments(call, &position.fill).map_err(|name| unfilled(script, name))?;
         acts.call(call_id(request, index), call.name.clone(), arguments);
     }
     acts.say(Delta::Usage(step.usage.unwrap_or_else(|| estimate(request, text))));
@@ -130,7 +130,7 @@ fn unfilled(script: &Script, name: &str) -> Failure {
 }
 
 /// A reply the script does not hold: a handover, the end of a story, or its `otherwise`.
-fn plain(script: &Script, spot: &Spot<'_>, request: &Request) -> Vec<Act> {
+fn plain(script: &Script, position: &Position<'_>, request: &Request) -> Vec<Act> {
     let known = || {
         let says = script.when.iter().filter_map(|when| match &when.on {
             On::Says(patterns) => patterns.first().map(|pattern| format!("{:?}", pattern.source())),
@@ -138,9 +138,9 @@ fn plain(script: &Script, spot: &Spot<'_>, request: &Request) -> Vec<Act> {
         });
         says.collect::<Vec<_>>().join(", ")
     };
-    let text = match (spot.when, &script.otherwise) {
-        (None, _) if spot.handover => HANDOVER.to_owned(),
-        _ if !spot.said.is_empty() => ADDED_NOTHING.to_owned(),
+    let text = match (position.when, &script.otherwise) {
+        (None, _) if position.handover => HANDOVER.to_owned(),
+        _ if !position.said.is_empty() => ADDED_NOTHING.to_owned(),
         (Some(when), _) => {
             format!("The script ends here, after its {} steps for this.", when.steps.len())
         }
@@ -159,7 +159,7 @@ fn plain(script: &Script, spot: &Spot<'_>, request: &Request) -> Vec<Act> {
 }
 
 /// Finds the message to answer and what was done about it so far.
-fn find<'a>(script: &'a Script, request: &Request) -> Spot<'a> {
+fn find<'a>(script: &'a Script, request: &Request) -> Position<'a> {
     let input = &request.input;
     let anchor = input.iter().rposition(|input| match &input.item {
         Item::Message { role: Role::User, .. } => true,
@@ -178,29 +178,29 @@ fn find<'a>(script: &'a Script, request: &Request) -> Spot<'a> {
     let (when, captures) = found.map_or((None, Vec::new()), |(when, all)| (Some(when), all));
     let cwd = request.system.lines().find_map(|line| line.strip_prefix(CWD)).map(str::to_owned);
     let fill = Fill { input: text, captures, result: String::new(), cwd };
-    let mut spot = Spot { when, round: 0, said: String::new(), pieces: 0, handover, fill };
+    let mut position = Position { when, round: 0, said: String::new(), pieces: 0, handover, fill };
     let mut in_results = false;
     for input in &input[anchor.map_or(0, |at| at + 1)..] {
         let result = matches!(input.item, Item::ToolResult { .. });
         match &input.item {
             Item::ToolResult { summary, content, .. } => {
                 if !in_results {
-                    spot.round += 1;
-                    spot.said.clear();
-                    spot.pieces = 0;
+                    position.round += 1;
+                    position.said.clear();
+                    position.pieces = 0;
                 }
-                spot.fill.result = content.as_ref().unwrap_or(summary).trim().to_owned();
+                position.fill.result = content.as_ref().unwrap_or(summary).trim().to_owned();
             }
             Item::Message { role: Role::Assistant, .. } => {
-                spot.said.push_str(&text_of(input));
-                spot.pieces += 1;
+                position.said.push_str(&text_of(input));
+                position.pieces += 1;
             }
             _ => {}
         }
         in_results = result
             || (in_results && matches!(input.item, Item::Message { role: Role::System, .. }));
     }
-    spot
+    position
 }
 
 fn text_of(input: &Input) -> String {
@@ -229,11 +229,11 @@ fn due<'a>(
     script: &Script,
     step: &'a Step,
     request: &Request,
-    spot: &Spot<'_>,
+    position: &Position<'_>,
 ) -> Option<&'a FaultKind> {
     let fault = step.fault.as_ref()?;
     let Some(times) = fault.times else { return Some(&fault.kind) };
-    (attempts(script, request, spot) < times).then_some(&fault.kind)
+    (attempts(script, request, position) < times).then_some(&fault.kind)
 }
 
 enum Rest<'a> {
@@ -258,17 +258,17 @@ fn rest<'a>(whole: &'a str, said: &str) -> Rest<'a> {
 
 /// How often this reply was tried: pieces of it that stand in the conversation, or, before there
 /// is any, how often this process was asked for it.
-fn attempts(script: &Script, request: &Request, spot: &Spot<'_>) -> usize {
+fn attempts(script: &Script, request: &Request, position: &Position<'_>) -> usize {
     static ASKED: LazyLock<Mutex<HashMap<blake3::Hash, usize>>> = LazyLock::new(Mutex::default);
-    if spot.pieces > 0 {
-        return spot.pieces;
+    if position.pieces > 0 {
+        return position.pieces;
     }
     let key = format!(
         "{}\n{}\n{}\n{}",
         script.file.display(),
         request.cache_key,
         request.input.len(),
-        spot.round
+        position.round
     );
     let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     let count = asked.entry(blake3::hash(key.as_bytes())).or_default();

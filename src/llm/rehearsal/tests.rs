@@ -253,7 +253,7 @@ async fn a_hanging_stream_says_what_it_has_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn an_error_inside_the_stream_and_a_refusal_are_told_apart() {
+async fn an_error_inside_the_stream_differs_from_a_refusal() {
     let script = |fault: &str| format!("[[when]]\nany = true\n[[when.step]]\nfault = {fault}");
     let mut error = Bench::new(&script("{ error = \"overloaded\", retryable = true }"));
     error.user("x");
@@ -277,7 +277,7 @@ async fn a_note_is_answered_by_its_own_line_and_never_resets_another() {
 }
 
 #[tokio::test]
-async fn what_the_script_does_not_hold_is_answered_with_a_clear_sentence() {
+async fn a_message_outside_the_script_is_answered_with_a_clear_sentence() {
     let mut bench = Bench::new("[[when]]\nsays = \"ping\"\ntext = \"pong\"");
     let reply = bench.user("else").play().await;
     assert!(reply[0].contains("s.toml has no line for this. It knows: \"ping\""), "{reply:?}");

@@ -2,7 +2,7 @@
 //! that keep the indexes in step and write down how to take it back.
 
 use crate::scope::lease::index::{Ends, LentPaths, PathIndex};
-use crate::scope::lease::settle::Stale;
+use crate::scope::lease::recompute::Stale;
 use crate::scope::lease::{Holder, Lease, LeaseKind, Restrictions, reads};
 use crate::scope::{Permission, Rule, Scope};
 use std::collections::{BTreeMap, BTreeSet};

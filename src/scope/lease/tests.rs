@@ -37,7 +37,7 @@ fn writes(table: &LeaseTable, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_lent_is_gone_from_the_lender_until_it_returns() {
+fn a_lent_path_is_gone_from_the_lender_until_it_returns() {
     let mut table = family();
     assert_eq!(writes(&table, "/w/x"), ["g"]);
     assert_eq!(writes(&table, "/w/p/x"), ["p"]);
@@ -144,7 +144,7 @@ fn a_part_of_what_the_borrower_reads_as_a_whole_is_refused_and_the_whole_is_lent
 }
 
 #[test]
-fn what_a_person_allows_a_child_passes_through_its_parents_and_ends_with_it() {
+fn scope_approved_for_a_child_passes_through_its_parents_and_ends_with_it() {
     let mut table = family();
     table.extend("c", &write("/out")).unwrap();
     assert_eq!(writes(&table, "/out/x"), ["c"]);

@@ -167,15 +167,15 @@ fn entries(index: usize, act: &Act) -> Vec<Entry> {
 
 /// The entries that a reader is told of: what each rollback goes back over is left out.
 pub fn without_rolled_back(entries: &[Entry]) -> Vec<Entry> {
-    let mut told: Vec<Entry> = Vec::new();
+    let mut shown: Vec<Entry> = Vec::new();
     for entry in entries {
         let payload = serde_json::to_value(&entry.fact).unwrap();
         if payload["domain"] == domain::ROLLED_BACK {
             let from = payload["payload"]["from"].as_str().unwrap().parse().unwrap();
-            let at = told.iter().position(|entry| entry.id == Some(from));
-            told.truncate(at.unwrap_or(told.len()));
+            let at = shown.iter().position(|entry| entry.id == Some(from));
+            shown.truncate(at.unwrap_or(shown.len()));
         }
-        told.push(entry.clone());
+        shown.push(entry.clone());
     }
-    told
+    shown
 }

@@ -39,17 +39,17 @@ fn all_pages(bench: &Bench, max_bytes: u64) -> Vec<Line> {
 
 /// Writes the segments of one session, the last one as the current; returns all their entries.
 fn write_chain(bench: &mut Bench, segments: &[Vec<Entry>]) -> Vec<Entry> {
-    let mut told = Vec::new();
+    let mut written = Vec::new();
     let mut older = None;
     for entries in segments {
         bench.segment = SegmentId::new();
         let begin = start(bench.session, older);
         let entries: Vec<Entry> = [begin].into_iter().chain(entries.iter().cloned()).collect();
         bench.write(&entries);
-        told.extend(without_rolled_back(&entries));
+        written.extend(without_rolled_back(&entries));
         older = Some(bench.segment);
     }
-    told
+    written
 }
 
 proptest! {
@@ -62,8 +62,8 @@ proptest! {
     ) {
         let mut bench = Bench::new();
         let played: Vec<Vec<Entry>> = segments.iter().map(|acts| play(acts)).collect();
-        let told = write_chain(&mut bench, &played);
-        let expected: Vec<Line> = told.iter().map(shown).collect();
+        let written = write_chain(&mut bench, &played);
+        let expected: Vec<Line> = written.iter().map(shown).collect();
         prop_assert_eq!(all_pages(&bench, max_bytes), expected);
     }
 
@@ -74,14 +74,14 @@ proptest! {
     ) {
         let mut bench = Bench::new();
         let played: Vec<Vec<Entry>> = segments.iter().map(|acts| play(acts)).collect();
-        let told = write_chain(&mut bench, &played);
-        let at = at.index(told.len());
-        let page = page(&bench.files, bench.segment, None, told[at].id, 1_000).unwrap();
-        let expected: Vec<Line> = told[..at].iter().map(shown).collect();
+        let written = write_chain(&mut bench, &played);
+        let at = at.index(written.len());
+        let page = page(&bench.files, bench.segment, None, written[at].id, 1_000).unwrap();
+        let expected: Vec<Line> = written[..at].iter().map(shown).collect();
         let shown = expected.len() - page.entries.len();
         prop_assert_eq!(&page.entries[..], &expected[shown..]);
-        prop_assert_eq!(page.before, if shown == 0 { None } else { told[shown].id });
-        prop_assert_eq!(&fetch(&bench.files, bench.segment, told[at].id.unwrap()).unwrap(), &told[at]);
+        prop_assert_eq!(page.before, if shown == 0 { None } else { written[shown].id });
+        prop_assert_eq!(&fetch(&bench.files, bench.segment, written[at].id.unwrap()).unwrap(), &written[at]);
     }
 }
 

@@ -25,7 +25,7 @@ fn kinds(facts: &[Fact]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_streaming_at_the_end_of_the_host_is_kept_as_partial_items() {
+async fn text_streaming_at_the_end_of_the_host_is_kept_as_partial_items() {
     let bench = Bench::new();
     bench.write(&[bench.start(), invoke(), user("tell me")]);
     let (journal, first) = Journal::open(&bench.files, bench.segment).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_block_committed_just_before_the_end_is_not_kept_twice() {
 }
 
 #[tokio::test]
-async fn mail_that_comes_while_text_streams_does_not_cost_the_text() {
+async fn a_mailbox_message_during_a_stream_does_not_cost_the_text() {
     let bench = Bench::new();
     bench.write(&[bench.start(), invoke(), user("tell me")]);
     let (journal, _) = Journal::open(&bench.files, bench.segment).await.unwrap();

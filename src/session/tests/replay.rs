@@ -91,7 +91,7 @@ fn a_question_is_over_with_its_call_also_when_the_id_of_that_call_comes_again() 
         "because": "a rule", "scope": [], "rule": {"tool": "Bash", "pattern": "*"}, "since": 4,
     });
     let waits = vec![invoke(), call("c", "Bash"), Entry::extension(domain::ASKED, asked)];
-    assert_eq!(replayed(waits.clone()).question().map(|ask| ask.id.as_str()), Some("1"));
+    assert_eq!(replayed(waits.clone()).question().map(|approval| approval.id.as_str()), Some("1"));
     let again = [result("c", "interrupted"), completed(), invoke(), call("c", "Bash")];
     let replay = replayed(waits.into_iter().chain(again).collect());
     assert_eq!((replay.question(), replay.open_calls.len()), (None, 1));
@@ -127,7 +127,7 @@ fn of_a_partial_reply_only_the_text_is_replayed_and_never_the_native_block() {
 }
 
 #[test]
-fn what_was_rolled_back_is_not_in_the_history_but_stays_taken() {
+fn a_rolled_back_message_leaves_the_history_and_stays_taken() {
     let run = vec![
         invoke(),
         Entry::new(Fact::UserInput { segments: Vec::new(), taken: Some("q1".into()), from: None }),
@@ -296,11 +296,11 @@ proptest! {
         }
 
         let spans = spans(&bench.path(), content.len() as u64).unwrap();
-        let told: Vec<Entry> = spans.into_iter().map(|span| {
+        let shown: Vec<Entry> = spans.into_iter().map(|span| {
             let (start, end) = (usize::try_from(span.start).unwrap(), usize::try_from(span.end).unwrap());
             decode(&content[start..end]).unwrap()
         }).collect();
-        prop_assert_eq!(told, crate::session::tests::bench::without_rolled_back(&entries));
+        prop_assert_eq!(shown, crate::session::tests::bench::without_rolled_back(&entries));
     }
 }
 

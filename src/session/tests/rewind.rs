@@ -62,11 +62,11 @@ fn each_input_is_a_target_newest_first_with_a_warning_where_tools_ran_since() {
     bench.write(&entries);
     let (head, targets) = rewind_targets(&bench.files, bench.segment).unwrap();
     assert_eq!(head, entries.len());
-    let told: Vec<_> = targets
+    let shown: Vec<_> = targets
         .iter()
         .map(|t| (t.turn_index, t.id.user_input_entry_index, t.truncate_entries, t.eligible))
         .collect();
-    assert_eq!(told, [(3, 11, 11, false), (2, 9, 7, true), (1, 2, 1, true)]);
+    assert_eq!(shown, [(3, 11, 11, false), (2, 9, 7, true), (1, 2, 1, true)]);
     assert_eq!(targets[1].preview, "é".repeat(120));
     assert_eq!(targets[1].timestamp_ms, Some(entries[9].ts));
     let warned: Vec<bool> = targets.iter().map(|target| target.warning.is_some()).collect();
@@ -75,7 +75,7 @@ fn each_input_is_a_target_newest_first_with_a_warning_where_tools_ran_since() {
 }
 
 #[test]
-fn what_was_rolled_back_is_no_target() {
+fn a_rolled_back_message_is_no_rewind_target() {
     let bench = Bench::new();
     let run = invoke();
     let back = rolled_back(&run);
@@ -84,7 +84,7 @@ fn what_was_rolled_back_is_no_target() {
 }
 
 #[tokio::test]
-async fn what_lies_before_a_compaction_can_be_gone_back_to() {
+async fn a_rewind_reaches_messages_before_a_compaction() {
     let mut bench = Bench::new();
     let older = bench.segment;
     let old_lines = [bench.start(), invoke(), user("one"), said("1"), completed()];
@@ -94,9 +94,9 @@ async fn what_lies_before_a_compaction_can_be_gone_back_to() {
     bench.write(&[begin, invoke(), user("two"), said("2"), completed()]);
 
     let (head, targets) = rewind_targets(&bench.files, bench.segment).unwrap();
-    let told: Vec<_> =
+    let shown: Vec<_> =
         targets.iter().map(|t| (t.turn_index, t.id.segment_id, t.expected_head_entries)).collect();
-    assert_eq!((head, told), (5, vec![(2, bench.segment, 5), (1, older, 5)]));
+    assert_eq!((head, shown), (5, vec![(2, bench.segment, 5), (1, older, 5)]));
 
     let keep = targets[1].truncate_entries;
     let (_, back, _) = fork(&bench.files, older, keep, origin(bench.segment)).await.unwrap();

@@ -49,7 +49,7 @@ async fn refused(verb: &Verb, arguments: Value, refusal: Refusal) -> String {
 }
 
 #[tokio::test]
-async fn a_spawn_is_asked_of_oneself_and_rules_are_recursive_unless_told() {
+async fn a_spawn_is_a_request_to_the_pod_itself_and_rules_are_recursive_by_default() {
     let arguments = json!({"name": "kid", "task": "work", "scope": [
         {"target": "/w/a", "permission": "write"},
         {"target": "/w/b", "permission": "read", "recursive": false}]});
@@ -109,7 +109,7 @@ fn output(state: State, texts: &[&str], last: Option<LastRun>) -> Event {
 }
 
 #[tokio::test]
-async fn output_is_told_with_the_real_state_and_the_last_result() {
+async fn output_comes_with_the_real_state_and_the_last_result() {
     let kid = || json!({"name": "kid"});
     let verb = &pods::output::VERB;
     let idle = said(verb, kid(), output(State::Idle, &[], None)).await;
@@ -119,13 +119,13 @@ async fn output_is_told_with_the_real_state_and_the_last_result() {
     let entry = EntryId::new();
     let last = LastRun { entry, result: "failed".into(), error: Some("no key".into()), at: 1 };
     let failed = output(State::Failed, &["one\ntwo", "three"], Some(last));
-    let told = call(verb, kid(), Ok(failed)).await.1.unwrap();
-    assert_eq!(told.summary, "pod `kid`: 4 new line(s) of assistant text; failed");
+    let shown = call(verb, kid(), Ok(failed)).await.1.unwrap();
+    assert_eq!(shown.summary, "pod `kid`: 4 new line(s) of assistant text; failed");
     assert_eq!(
-        told.content.unwrap(),
+        shown.content.unwrap(),
         "[state: failed]\n[last run: failed: no key]\n\none\ntwo\n\nthree"
     );
-    assert_eq!(told.read, Some(Reading { pod: name("kid"), upto: entry }));
+    assert_eq!(shown.read, Some(Reading { pod: name("kid"), upto: entry }));
 }
 
 fn stopped(pod: &str, returned: Vec<Rule>) -> StoppedPod {
@@ -137,15 +137,15 @@ async fn a_stop_lists_the_scope_that_came_back() {
     let inner = Rule { recursive: false, ..Rule::new("/b", Permission::Read) };
     let returned = vec![Rule::new("/a", Permission::Write), inner];
     let event = Event::PodsStopped { stopped: vec![stopped("kid", returned)] };
-    let told = said(&pods::stop::VERB, json!({"name": "kid"}), event).await;
-    assert_eq!(told, "stopped pod `kid`; reclaimed scope: write:/a, read:/b [non-recursive]");
+    let shown = said(&pods::stop::VERB, json!({"name": "kid"}), event).await;
+    assert_eq!(shown, "stopped pod `kid`; reclaimed scope: write:/a, read:/b [non-recursive]");
     let tree = vec![stopped("baby", Vec::new()), stopped("kid", Vec::new())];
     let event = Event::PodsStopped { stopped: tree };
     let arguments = json!({"name": "kid", "tree": true});
-    let told = call(&pods::stop::VERB, arguments, Ok(event)).await.1.unwrap();
+    let shown = call(&pods::stop::VERB, arguments, Ok(event)).await.1.unwrap();
     let summary = "stopped pod `kid`; reclaimed scope: (none) (1 below it stopped, too)";
-    assert_eq!(told.summary, summary);
-    assert!(told.content.unwrap().starts_with("stopped pod `baby`; reclaimed scope: (none)\n"));
+    assert_eq!(shown.summary, summary);
+    assert!(shown.content.unwrap().starts_with("stopped pod `baby`; reclaimed scope: (none)\n"));
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_host_that_does_not_answer_is_waited_for_no_longer_than_8_s() {
 }
 
 #[tokio::test]
-async fn a_cancelled_pod_waits_for_nobody() {
+async fn a_cancelled_pod_waits_for_no_reply() {
     let (requests, _inbox) = mpsc::channel(1);
     let pod_api = PodApi::new(name("me"), requests);
     let cancel = CancellationToken::new();

@@ -65,7 +65,7 @@ async fn a_link_that_is_swapped_while_it_is_used_leads_nowhere_landlock_1() {
 }
 
 #[tokio::test]
-async fn another_process_is_no_door_to_its_files_landlock_1() {
+async fn another_process_gives_no_access_to_its_files_landlock_1() {
     let cell = Cell::new();
     if !cell.covered(1, "other processes").await {
         return;

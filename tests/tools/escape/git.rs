@@ -41,7 +41,7 @@ fn repository() -> Cell {
 }
 
 #[tokio::test]
-async fn what_git_executes_is_not_changed_and_a_commit_works_landlock_1() {
+async fn files_that_git_executes_are_not_changed_and_a_commit_works_landlock_1() {
     let mut cell = repository();
     if !cell.covered(1, "files").await {
         return;

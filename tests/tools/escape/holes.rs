@@ -127,7 +127,7 @@ async fn not_covered_is_a_secret_file_that_is_replaced_where_the_command_may_wri
 
 /// `outside` opens what nobody has, not what another Pod works on.
 #[tokio::test]
-async fn what_another_pod_writes_is_not_changed_by_outside_landlock_3() {
+async fn outside_changes_no_file_that_another_pod_writes_landlock_3() {
     let mut cell = Cell::with(&[Need::Outside]);
     if !cell.covered(3, "holes").await {
         return;
@@ -224,7 +224,7 @@ async fn a_child_reaches_nothing_its_parent_does_not_landlock_3() {
 }
 
 #[tokio::test]
-async fn what_is_lent_before_it_is_there_is_said_to_be_open() {
+async fn a_lease_of_a_missing_path_is_reported_as_open() {
     let mut cell = Cell::new();
     let later = cell.bench.ctx.cwd.join("later");
     cell.bench.ctx.scope.deny.push(Rule::new(later, Permission::Write));

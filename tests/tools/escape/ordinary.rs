@@ -96,7 +96,7 @@ async fn a_python_program_finds_its_library_and_a_compiler_its_headers() {
 }
 
 #[tokio::test]
-async fn a_command_that_ran_into_a_wall_is_told_what_to_ask_for() {
+async fn a_command_that_was_denied_names_the_need_to_request() {
     let mut cell = Cell::new();
     let output = cell.bench.bash("cat ../outside/secret").await;
     let text = output.content.unwrap();

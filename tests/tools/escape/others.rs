@@ -49,7 +49,7 @@ async fn another_process_is_not_traced_landlock_1() {
 }
 
 #[tokio::test]
-async fn what_forks_twice_does_not_outlive_its_command() {
+async fn a_process_that_forks_twice_ends_with_its_command() {
     let cell = Cell::new();
     let program = "(setsid sh -c 'echo $$ > pid; exec sleep 975' >/dev/null 2>&1 </dev/null &); \
                    until [ -s pid ]; do :; done";
@@ -90,7 +90,7 @@ async fn sockets_of_docker_tmux_and_systemd_are_not_reached() {
 }
 
 #[tokio::test]
-async fn a_pair_of_sockets_works_and_sends_to_nobody_else() {
+async fn a_socket_pair_works_and_reaches_no_other_process() {
     let cell = Cell::new();
     let server = UnixDatagram::bind(cell.path("outside/log")).unwrap();
     let pair = "import socket; a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))";

@@ -5,7 +5,7 @@ type Opens = fn(&mut Bench);
 
 fn first_message(bench: &mut Bench) {
     let sends = Some("This goes to api.example.com".to_owned());
-    bench.told(PodInfo { model_chosen: false, model_sends: sends, ..pod("alice", State::Idle) });
+    bench.shown(PodInfo { model_chosen: false, model_sends: sends, ..pod("alice", State::Idle) });
     bench.type_in("hello");
     bench.press("enter");
 }
@@ -30,7 +30,7 @@ fn rewind(bench: &mut Bench) {
 }
 
 fn leave(bench: &mut Bench) {
-    bench.told(pod("alice", State::Running));
+    bench.shown(pod("alice", State::Running));
     bench.press("ctrl-d");
 }
 
@@ -45,8 +45,8 @@ fn offered(bench: &mut Bench) {
 }
 
 fn rule(bench: &mut Bench) {
-    let request = ask("q", "alice", "cargo publish");
-    bench.host(Some("alice"), Event::ApprovalRequested { ask: Box::new(request) });
+    let request = approval("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
     bench.press("ctrl-n");
     bench.confirm("A");
 }
@@ -170,7 +170,7 @@ fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_it_is_answered() {
     let sends: String = (0..40).map(|n| format!("line {n}\n")).collect();
     let info =
         PodInfo { model_chosen: false, model_sends: Some(sends), ..pod("alice", State::Idle) };
-    bench.told(info);
+    bench.shown(info);
     bench.type_in("hello");
     bench.press("enter");
     assert!(calls(&bench.confirm("enter")).is_empty());

@@ -27,19 +27,19 @@ fn bench() -> Bench {
     bench
 }
 
-fn asks(bench: &mut Bench, id: &str, pod: &str, command: &str) {
-    let ask = Box::new(ask(id, pod, command));
-    bench.host(Some(pod), Event::ApprovalRequested { ask });
+fn approvals(bench: &mut Bench, id: &str, pod: &str, command: &str) {
+    let approval = Box::new(approval(id, pod, command));
+    bench.host(Some(pod), Event::ApprovalRequested { approval });
 }
 
 fn answered(bench: &mut Bench, id: &str, verdict: Verdict) {
     let pod = name("tester");
-    bench.host(Some("tester"), Event::ApprovalDecided { ask: id.into(), pod, verdict });
+    bench.host(Some("tester"), Event::ApprovalDecided { approval: id.into(), pod, verdict });
 }
 
 fn answers(effects: &[Effect]) -> Vec<(String, Verdict)> {
     let verdict = |method: &Method| match method {
-        Method::Decide { ask, verdict } => Some((ask.clone(), verdict.clone())),
+        Method::Decide { approval, verdict } => Some((approval.clone(), verdict.clone())),
         _ => None,
     };
     calls(effects).into_iter().filter_map(|(_, method)| verdict(method)).collect()
@@ -53,7 +53,7 @@ fn once(id: &str) -> Vec<(String, Verdict)> {
 fn a_question_opens_the_inbox_without_taking_the_focus() {
     let mut bench = bench();
     bench.type_in("hal");
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     assert!(bench.screen().contains("tester  Bash cargo fetch"));
     assert!(answers(&bench.type_in("lo a")).is_empty());
     assert_eq!((bench.app.focus, bench.draft().as_str()), (Focus::Composer, "hallo a"));
@@ -62,7 +62,7 @@ fn a_question_opens_the_inbox_without_taking_the_focus() {
 #[test]
 fn ctrl_n_goes_to_the_oldest_question_and_its_pod_and_a_fresh_key_answers_it() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     assert_eq!(bench.app.focus, Focus::Inbox);
     assert_eq!(bench.app.current, Some(name("tester")));
@@ -81,7 +81,7 @@ fn ctrl_n_goes_to_the_oldest_question_and_its_pod_and_a_fresh_key_answers_it() {
 #[test]
 fn no_repeated_key_no_paste_no_enter_and_no_click_ever_allows() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(1_000);
     let key = |code| KeyEvent::new_with_kind(code, KeyModifiers::NONE, KeyEventKind::Repeat);
@@ -103,8 +103,8 @@ fn no_repeated_key_no_paste_no_enter_and_no_click_ever_allows() {
 #[test]
 fn a_key_that_is_held_down_answers_one_question_and_no_other() {
     let mut bench = bench();
-    asks(&mut bench, "one", "tester", "cargo fetch");
-    asks(&mut bench, "two", "scout", "cargo publish");
+    approvals(&mut bench, "one", "tester", "cargo fetch");
+    approvals(&mut bench, "two", "scout", "cargo publish");
     bench.press("ctrl-n");
     bench.wait(500);
     assert_eq!(answers(&bench.press("a")), once("one"));
@@ -118,10 +118,10 @@ fn a_key_that_is_held_down_answers_one_question_and_no_other() {
 #[test]
 fn a_question_that_changes_under_the_finger_is_not_answered() {
     let mut bench = bench();
-    asks(&mut bench, "one", "tester", "cargo fetch");
+    approvals(&mut bench, "one", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
-    asks(&mut bench, "two", "scout", "cargo fetch");
+    approvals(&mut bench, "two", "scout", "cargo fetch");
     assert!(answers(&bench.press("a")).is_empty(), "now it is two Pods that ask");
     bench.wait(300);
     assert_eq!(answers(&bench.press("a")).len(), 2, "one answer for what is the same");
@@ -130,7 +130,7 @@ fn a_question_that_changes_under_the_finger_is_not_answered() {
 #[test]
 fn a_rule_is_shown_before_it_is_written() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     assert!(answers(&bench.press("T")).is_empty());
@@ -144,7 +144,7 @@ fn a_rule_is_shown_before_it_is_written() {
 #[test]
 fn a_rule_is_edited_before_it_is_written_and_must_allow_what_is_asked() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("E");
@@ -167,7 +167,7 @@ fn a_rule_is_edited_before_it_is_written_and_must_allow_what_is_asked() {
 #[test]
 fn a_refusal_carries_its_reason() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("D");
@@ -177,9 +177,9 @@ fn a_refusal_carries_its_reason() {
 }
 
 #[test]
-fn what_is_answered_elsewhere_goes_and_says_so() {
+fn a_request_decided_elsewhere_leaves_with_a_notice() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("A");
@@ -193,7 +193,7 @@ fn what_is_answered_elsewhere_goes_and_says_so() {
 #[test]
 fn a_long_command_is_read_to_its_end_before_it_is_allowed() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", &"echo one\n".repeat(9));
+    approvals(&mut bench, "q", "tester", &"echo one\n".repeat(9));
     bench.press("ctrl-n");
     bench.wait(400);
     assert!(answers(&bench.press("a")).is_empty());
@@ -208,11 +208,11 @@ fn script(lines: usize) -> String {
 }
 
 #[test]
-fn what_is_below_the_pane_is_seen_before_it_is_allowed() {
+fn a_request_longer_than_the_pane_is_seen_whole_before_it_is_allowed() {
     for (columns, rows) in [(80, 24), (120, 40), (40, 12), (60, 9)] {
         let mut bench = bench();
         bench.size(columns, rows);
-        asks(&mut bench, "q", "tester", &script(60));
+        approvals(&mut bench, "q", "tester", &script(60));
         bench.press("ctrl-n");
         bench.wait(400);
         assert!(answers(&bench.press("a")).is_empty());
@@ -238,7 +238,7 @@ fn what_is_below_the_pane_is_seen_before_it_is_allowed() {
 #[test]
 fn a_rule_that_is_longer_than_the_screen_is_read_to_its_end_before_it_is_written() {
     let mut bench = bench();
-    asks(&mut bench, "q", "tester", &script(240));
+    approvals(&mut bench, "q", "tester", &script(240));
     bench.press("ctrl-n");
     for _ in 0..120 {
         bench.press("pagedown");
@@ -361,7 +361,7 @@ fn a_restore_that_is_plain_is_done_and_another_shows_its_plan_first() {
 #[test]
 fn explain_says_why_since_when_for_whom_and_under_which_scope() {
     let mut bench = bench();
-    bench.told(PodInfo {
+    bench.shown(PodInfo {
         why: Some("waits for you: Bash cargo fetch".into()),
         scope: vec![Rule::new("/repo", Permission::Write)],
         deny: vec![Rule::new("/repo/ui", Permission::Write)],
@@ -371,7 +371,7 @@ fn explain_says_why_since_when_for_whom_and_under_which_scope() {
         }],
         ..child("alice", "tester", State::NeedsYou)
     });
-    asks(&mut bench, "q", "tester", "cargo fetch");
+    approvals(&mut bench, "q", "tester", "cargo fetch");
     bench_line(&mut bench, "explain tester");
     let screen = bench.screen();
     for said in [

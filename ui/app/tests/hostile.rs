@@ -18,16 +18,16 @@ type Place = (&'static str, fn(&mut Bench, &str));
 const PLACES: [Place; 11] = [
     ("why", |bench, text| {
         let why = Some(text.to_owned());
-        bench.told(PodInfo { why, ..pod("alice", State::NeedsYou) });
+        bench.shown(PodInfo { why, ..pod("alice", State::NeedsYou) });
     }),
     ("note", |bench, text| {
-        bench.told(PodInfo { notes: vec![text.into()], ..pod("alice", State::Idle) });
+        bench.shown(PodInfo { notes: vec![text.into()], ..pod("alice", State::Idle) });
     }),
     ("model", |bench, text| {
-        bench.told(PodInfo { model: text.into(), ..pod("alice", State::Idle) });
+        bench.shown(PodInfo { model: text.into(), ..pod("alice", State::Idle) });
     }),
     ("queue", |bench, text| {
-        bench.told(PodInfo { queue: vec![queued("1", text)], ..pod("alice", State::Running) });
+        bench.shown(PodInfo { queue: vec![queued("1", text)], ..pod("alice", State::Running) });
     }),
     ("refusal", |bench, text| {
         bench.press(":");
@@ -35,14 +35,16 @@ const PLACES: [Place; 11] = [
         let asked = bench.press("enter");
         refuse(bench, asked, text);
     }),
-    ("action of a request", |bench, text| asks(bench, |request| request.action = text.into())),
+    ("action of a request", |bench, text| approvals(bench, |request| request.action = text.into())),
     ("reason of a request", |bench, text| {
-        asks(bench, |request| request.reason = Some(text.into()))
+        approvals(bench, |request| request.reason = Some(text.into()))
     }),
-    ("why of a request", |bench, text| asks(bench, |request| request.because = text.into())),
-    ("rule of a request", |bench, text| asks(bench, |request| request.rule.pattern = text.into())),
+    ("why of a request", |bench, text| approvals(bench, |request| request.because = text.into())),
+    ("rule of a request", |bench, text| {
+        approvals(bench, |request| request.rule.pattern = text.into())
+    }),
     ("path of a request", |bench, text| {
-        asks(bench, |request| {
+        approvals(bench, |request| {
             let path = format!("/repo/{text}");
             request.lease = Some(yoi::scope::Rule::new(path, yoi::scope::Permission::Write));
         });
@@ -57,10 +59,10 @@ const PLACES: [Place; 11] = [
 ];
 
 /// Alice asks for something, and all of her request is looked at.
-fn asks(bench: &mut Bench, change: impl FnOnce(&mut yoi::protocol::ApprovalRequest)) {
-    let mut request = ask("1", "alice", "ls");
+fn approvals(bench: &mut Bench, change: impl FnOnce(&mut yoi::protocol::ApprovalRequest)) {
+    let mut request = approval("1", "alice", "ls");
     change(&mut request);
-    bench.host(Some("alice"), Event::ApprovalRequested { ask: Box::new(request) });
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
     bench.press("ctrl-n");
     bench.press("enter");
 }

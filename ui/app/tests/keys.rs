@@ -50,7 +50,7 @@ fn escape_rests_for_a_moment_after_it_closed_something() {
 fn a_press_of_ctrl_c_right_after_one_that_paused_never_leaves() {
     let mut bench = alice(State::Running);
     assert_eq!(calls(&bench.press("ctrl-c")), [(Some("alice"), &Method::Pause)]);
-    bench.told(pod("alice", State::Paused));
+    bench.shown(pod("alice", State::Paused));
     bench.wait(200);
     assert!(!quits(&bench.press("ctrl-c")));
     bench.wait(100);
@@ -188,7 +188,7 @@ fn ctrl_n_goes_to_the_longest_waiting() {
 }
 
 #[test]
-fn leaving_while_a_turn_runs_asks_once() {
+fn leaving_during_a_run_wants_one_confirmation() {
     let mut bench = alice(State::Running);
     bench.type_in(":quit");
     assert!(!quits(&bench.press("enter")));
@@ -222,7 +222,7 @@ fn leaving_says_how_to_come_back_and_how_to_end_it() {
 }
 
 #[test]
-fn deleting_asks_and_a_live_pod_is_stopped_first() {
+fn deleting_wants_a_confirmation_and_a_live_pod_is_stopped_first() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
     bench.type_in(":rm alice");
     bench.press("enter");
@@ -261,25 +261,25 @@ fn when_the_host_ended_enter_starts_it_again() {
 #[test]
 fn without_a_host_states_are_unknown_and_no_clock_runs() {
     let mut bench = alice(State::Running);
-    bench.told(PodInfo { why: Some("which one?".into()), ..pod("bob", State::NeedsYou) });
-    bench.told(pod("docs", State::Stopped));
-    let ask = Box::new(ask("q", "bob", "cargo fetch"));
-    bench.host(Some("bob"), Event::ApprovalRequested { ask });
+    bench.shown(PodInfo { why: Some("which one?".into()), ..pod("bob", State::NeedsYou) });
+    bench.shown(pod("docs", State::Stopped));
+    let approval = Box::new(approval("q", "bob", "cargo fetch"));
+    bench.host(Some("bob"), Event::ApprovalRequested { approval });
     bench.app.setup.reconnects = false;
     bench.wait(100);
     bench.msg(Msg::HostEnded);
     let screen = bench.screen();
     assert!(screen.contains("? alice") && screen.contains("? unknown"), "{screen}");
     assert!(screen.contains("1 stopped"), "{screen}");
-    for told in ["running", "needs you", "which one", "2:00"] {
-        assert!(!screen.contains(told), "{told}: {screen}");
+    for shown in ["running", "needs you", "which one", "2:00"] {
+        assert!(!screen.contains(shown), "{shown}: {screen}");
     }
     bench.wait(10_000);
     assert_eq!((bench.app.wakes_at(), bench.screen()), (None, screen));
 }
 
 #[test]
-fn a_host_that_somebody_else_started_is_found_within_a_second_and_watched() {
+fn a_host_started_by_another_program_is_found_within_a_second_and_watched() {
     let mut bench = alice(State::Running);
     let ended = bench.now;
     assert!(bench.msg(Msg::HostEnded).is_empty());
@@ -297,15 +297,15 @@ fn a_host_that_somebody_else_started_is_found_within_a_second_and_watched() {
     let watched = bench.msg(Msg::Connected);
     assert_eq!(calls(&watched), [(None, &Method::Watch)]);
     let pods = vec![pod("alice", State::Idle), pod("bob", State::Idle)];
-    bench.host(None, Event::Family { pods, peers: Vec::new(), asks: Vec::new() });
+    bench.host(None, Event::Family { pods, peers: Vec::new(), approvals: Vec::new() });
     assert!(bench.screen().contains("○ alice"), "{}", bench.screen());
     assert_eq!(looks(&mut bench, 60_000), 0);
 }
 
 #[test]
-fn what_was_not_seen_is_seen_once_it_is_shown() {
+fn an_unseen_result_is_seen_once_it_is_shown() {
     let mut bench = Bench::new(vec![]);
-    bench.told(PodInfo { unseen: true, ..pod("alice", State::Idle) });
+    bench.shown(PodInfo { unseen: true, ..pod("alice", State::Idle) });
     bench.type_in(":open alice");
     bench.press("enter");
     let seen = |effects: &[Effect]| calls(effects).contains(&(Some("alice"), &Method::Seen));
@@ -314,11 +314,11 @@ fn what_was_not_seen_is_seen_once_it_is_shown() {
 }
 
 #[test]
-fn nothing_wakes_a_screen_on_which_nothing_runs() {
+fn an_idle_screen_never_wakes() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Paused)]);
     bench.wait(60_000);
     assert_eq!(bench.app.wakes_at(), None);
-    bench.told(pod("bob", State::Running));
+    bench.shown(pod("bob", State::Running));
     assert_eq!(bench.app.wakes_at(), Some(NOON + 181_000));
 }
 

@@ -16,7 +16,7 @@ fn line(bench: &Bench) -> &str {
     }
 }
 
-fn ask(bench: &mut Bench, line: &str) -> Vec<Effect> {
+fn type_verb(bench: &mut Bench, line: &str) -> Vec<Effect> {
     bench.type_in(line);
     bench.press("enter")
 }
@@ -55,7 +55,7 @@ fn a_reply_never_replaces_the_line_that_is_being_typed() {
     ];
     for (verb, reply, notice) in replies {
         let mut bench = two();
-        let asked = ask(&mut bench, verb);
+        let asked = type_verb(&mut bench, verb);
         bench.type_in(":send bob wa");
         answer(&mut bench, asked, reply);
         assert_eq!(line(&bench), "send bob wa", "{verb}");
@@ -75,7 +75,7 @@ fn a_reply_opens_its_layer_while_the_person_waits_for_it() {
     ];
     for (verb, reply) in replies {
         let mut bench = two();
-        let asked = ask(&mut bench, verb);
+        let asked = type_verb(&mut bench, verb);
         assert!(bench.app.layers.is_empty(), "{verb}");
         answer(&mut bench, asked, reply);
         assert!(!bench.app.layers.is_empty(), "{verb}");
@@ -85,7 +85,7 @@ fn a_reply_opens_its_layer_while_the_person_waits_for_it() {
 #[test]
 fn a_reply_opens_nothing_while_a_message_is_written() {
     let mut bench = two();
-    let asked = ask(&mut bench, ":rewind");
+    let asked = type_verb(&mut bench, ":rewind");
     bench.type_in("one more thing");
     answer(&mut bench, asked, targets());
     assert!(bench.app.layers.is_empty());
@@ -95,8 +95,8 @@ fn a_reply_opens_nothing_while_a_message_is_written() {
 #[test]
 fn a_list_never_opens_over_another_pod() {
     let mut bench = two();
-    let asked = ask(&mut bench, ":rewind");
-    ask(&mut bench, ":open bob");
+    let asked = type_verb(&mut bench, ":rewind");
+    type_verb(&mut bench, ":open bob");
     answer(&mut bench, asked, targets());
     assert!(bench.app.layers.is_empty());
     assert_eq!(bench.notice(), "the list for alice is ready: :rewind shows it");
@@ -105,7 +105,7 @@ fn a_list_never_opens_over_another_pod() {
 #[test]
 fn a_list_of_messages_rewinds_the_pod_that_it_was_made_for() {
     let mut bench = two();
-    let asked = ask(&mut bench, ":rewind");
+    let asked = type_verb(&mut bench, ":rewind");
     answer(&mut bench, asked, targets());
     // A late reply to something else makes another Pod the current one.
     bench.app.current = PodName::parse("bob").ok();
@@ -116,7 +116,7 @@ fn a_list_of_messages_rewinds_the_pod_that_it_was_made_for() {
 #[test]
 fn a_layer_goes_with_the_pod_that_it_is_about() {
     let mut bench = two();
-    let asked = ask(&mut bench, ":rewind");
+    let asked = type_verb(&mut bench, ":rewind");
     answer(&mut bench, asked, targets());
     bench.host(None, Event::PodRemoved { name: PodName::parse("bob").expect("a name") });
     assert!(!bench.app.layers.is_empty());
@@ -127,7 +127,7 @@ fn a_layer_goes_with_the_pod_that_it_is_about() {
 #[test]
 fn a_new_pod_that_is_ready_late_does_not_take_the_screen() {
     let mut bench = two();
-    let asked = ask(&mut bench, ":new carol");
+    let asked = type_verb(&mut bench, ":new carol");
     bench.type_in("to alice");
     let info = Box::new(pod("carol", State::Idle));
     answer(&mut bench, asked, Event::Created { info });

@@ -88,7 +88,7 @@ fn a_key_that_is_held_down_marks_once() {
 }
 
 #[test]
-fn stopping_marked_pods_names_them_asks_once_and_gives_each_its_order() {
+fn stopping_marked_pods_names_them_in_one_confirmation_and_stops_each() {
     let mut bench = marked();
     bench.press("s");
     assert_eq!(line(&bench), "stop scout bob");
@@ -119,7 +119,7 @@ fn each_order_that_fails_says_so_with_its_name() {
 }
 
 #[test]
-fn going_back_from_the_question_stops_nobody_and_keeps_the_marks() {
+fn leaving_the_confirmation_stops_no_pod_and_keeps_the_marks() {
     let mut bench = marked();
     bench.press("s");
     bench.press("enter");
@@ -184,7 +184,7 @@ fn stopping_marked_trees_names_everything_below_once() {
 #[test]
 fn restoring_several_shows_one_plan_and_gives_each_its_order() {
     let mut bench = bench();
-    bench.told(pod("bob", State::Stopped));
+    bench.shown(pod("bob", State::Stopped));
     bench.press(":");
     bench.type_in("restore bob docs");
     let plan = Method::RestorePods { tree: false, plan: true };
@@ -237,7 +237,7 @@ fn only_stopped_pods_are_deleted_after_all_were_named() {
     bench.type_in("rm docs bob");
     bench.press("enter");
     assert_eq!(bench.notice(), "bob is live: :stop bob comes first");
-    bench.told(pod("bob", State::Stopped));
+    bench.shown(pod("bob", State::Stopped));
     bench.press(":");
     bench.type_in("rm docs bob");
     bench.press("enter");
@@ -265,7 +265,7 @@ fn a_pod_that_goes_takes_its_mark_and_its_pin_with_it() {
     assert_eq!(marks(&bench), ["scout"]);
     assert_eq!(bench.app.tree.pins.all().count(), 0);
     let pods = vec![pod("alice", State::Idle)];
-    bench.host(None, Event::Family { pods, peers: Vec::new(), asks: Vec::new() });
+    bench.host(None, Event::Family { pods, peers: Vec::new(), approvals: Vec::new() });
     assert!(marks(&bench).is_empty(), "a host that started anew has no scout");
 }
 

@@ -95,7 +95,7 @@ fn a_message_to_a_stopped_pod_restores_it_first() {
 }
 
 #[test]
-fn the_first_message_on_a_model_nobody_chose_is_shown_before_it_is_sent() {
+fn the_first_message_on_a_default_model_is_shown_before_it_is_sent() {
     let sends = "This goes to api.anthropic.com as claude-sonnet-4, with ANTHROPIC_API_KEY";
     let info = PodInfo {
         model_chosen: false,
@@ -189,8 +189,8 @@ fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
     let info = Box::new(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
     let sent = bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
     let [(Some("tour"), Method::Send { .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
-    bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
-    bench.told(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
+    bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
+    bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
     assert_eq!(bench.draft(), "Show me what an error looks like.");
 }
 
@@ -204,15 +204,15 @@ fn the_tour_waits_while_what_it_tells_of_goes_on_and_while_one_is_elsewhere() {
     let info = Box::new(tour(State::Idle));
     bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
     let parent = PodName::parse("tour").ok();
-    bench.told(PodInfo { parent: parent.clone(), ..pod("checker", State::NeedsYou) });
-    bench.told(tour(State::Running));
-    bench.told(tour(State::Idle));
+    bench.shown(PodInfo { parent: parent.clone(), ..pod("checker", State::NeedsYou) });
+    bench.shown(tour(State::Running));
+    bench.shown(tour(State::Idle));
     assert_eq!(bench.draft(), "", "checker still waits for an answer");
     bench.type_in(":open other");
     bench.press("enter");
-    bench.told(PodInfo { parent, ..pod("checker", State::Idle) });
-    bench.told(tour(State::Running));
-    bench.told(tour(State::Idle));
+    bench.shown(PodInfo { parent, ..pod("checker", State::Idle) });
+    bench.shown(tour(State::Running));
+    bench.shown(tour(State::Idle));
     assert_eq!(bench.draft(), "");
     bench.type_in(":open tour");
     bench.press("enter");

@@ -30,7 +30,7 @@ fn leader(bench: &mut Bench, key: &str) -> Vec<Effect> {
 }
 
 /// Both transcripts hold a turn of their own.
-fn told(bench: &mut Bench) {
+fn shown(bench: &mut Bench) {
     for (pod, asked, answer) in [
         (
             "alice",
@@ -63,7 +63,7 @@ fn split(columns: u16, rows: u16) -> Bench {
     }
     leader(&mut bench, "v");
     bench.screen();
-    told(&mut bench);
+    shown(&mut bench);
     bench
 }
 
@@ -86,7 +86,7 @@ fn screen_120x36_zoomed() {
     let mut bench = bench(120, 36);
     leader(&mut bench, "z");
     bench.screen();
-    told(&mut bench);
+    shown(&mut bench);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -95,7 +95,7 @@ fn screen_80x24_zoomed() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "z");
     bench.screen();
-    told(&mut bench);
+    shown(&mut bench);
     insta::assert_snapshot!(bench.screen());
 }
 
@@ -242,8 +242,8 @@ fn zoom_leaves_the_transcript_alone_and_going_to_a_list_ends_it() {
 fn a_question_is_in_sight_while_the_transcript_has_the_whole_width() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "z");
-    let ask = Box::new(ask("q", "scout", "cargo fetch"));
-    bench.host(Some("scout"), Event::ApprovalRequested { ask });
+    let approval = Box::new(approval("q", "scout", "cargo fetch"));
+    bench.host(Some("scout"), Event::ApprovalRequested { approval });
     assert!(bench.screen().contains("scout  Bash cargo fetch"));
 }
 
@@ -256,7 +256,7 @@ fn a_screen_with_one_pane_at_a_time_cannot_be_zoomed() {
 }
 
 #[test]
-fn both_transcripts_are_asked_for_and_news_of_either_is_painted() {
+fn both_transcripts_are_requested_and_events_of_either_are_painted() {
     let mut bench = bench(120, 36);
     leader(&mut bench, "v");
     let wanted = bench.app.prepare_frame();

@@ -24,7 +24,7 @@ pub struct Reached {
 pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
     let held = find::held(data);
     let holder = match held {
-        find::Held::Nobody => {
+        find::Held::NoHost => {
             return (Finding::ok(ABOUT, NAME, "none runs; the next `yoi` starts one"), None);
         }
         find::Held::Starting => {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn no_model_an_unknown_one_and_a_missing_key_are_told_apart() {
+    fn no_model_an_unknown_one_and_a_missing_key_differ() {
         assert_eq!(chosen(&[]).level, Level::Warning);
         let unknown = chosen(&[("YOI_MODEL", "nowhere/x")]);
         assert!(unknown.level == Level::Broken && unknown.text.contains("nowhere"), "{unknown:?}");

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_told_without_texts_for_models_and_without_what_no_toml_says() {
+    fn settings_are_reported_without_texts_for_models() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("config.toml");
         std::fs::write(&file, "model = \"a/b\"\n[profile.x]\ninstruction = \"be kind\"\n").unwrap();

@@ -110,13 +110,13 @@ async fn keys() -> Finding {
     if !rustix::termios::isatty(std::io::stdin()) || !rustix::termios::isatty(std::io::stdout()) {
         return Finding::ok(ABOUT, name, "not asked: input or output is not a terminal");
     }
-    let ask = || {
+    let approval = || {
         crossterm::terminal::enable_raw_mode()?;
         let answer = crossterm::terminal::supports_keyboard_enhancement();
         crossterm::terminal::disable_raw_mode()?;
         answer
     };
-    match within(KEYS, ask).await {
+    match within(KEYS, approval).await {
         Some(Ok(true)) => Finding::ok(ABOUT, name, "all chords are told apart (kitty protocol)"),
         Some(Ok(false) | Err(_)) | None => {
             let text = "chords such as Shift+Enter arrive as plain keys; Ctrl+X and a key, or \

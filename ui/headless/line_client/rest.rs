@@ -27,13 +27,13 @@ impl LineClient {
     /// Waits until nobody is at work any more, and nobody will be by what was done. Questions that
     /// come up meanwhile are met.
     pub async fn until_done(&mut self, whose: Whose) -> Result<(), Failure> {
-        let mut told = None;
+        let mut known = None;
         self.refresh().await?;
         loop {
             let works = |info: &&PodInfo| self.works(whose, info);
             let at_work: Vec<_> = self.pods().filter(works).map(|i| i.name.clone()).collect();
             if !at_work.is_empty() {
-                told = told.or_else(|| self.tell_who_works(&at_work));
+                known = known.or_else(|| self.tell_who_works(&at_work));
                 self.step().await?;
             } else if self.nothing_follows(whose).await? {
                 return Ok(());

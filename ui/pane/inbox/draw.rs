@@ -70,7 +70,7 @@ impl View<'_> {
         let columns = usize::from(area.width);
         let Some(item) = self.inbox.chosen(&items) else { return Sight::default() };
         let all = self.details(item, columns).len();
-        let action = item.asks().first().map_or(0, |ask| action(ask, columns).len());
+        let action = item.approvals().first().map_or(0, |approval| action(approval, columns).len());
         let first = self.inbox.scrolled.min(all);
         let shown = in_view(all - first, usize::from(area.height));
         let brief = self.inbox.extent == Extent::Brief && action > BRIEF;
@@ -128,7 +128,7 @@ impl View<'_> {
         let age = right(&elapsed(self.now.saturating_sub(item.since())), AGE);
         let shape = self.glyphs.pick("▲ ", "! ");
         let (who, what) = match item {
-            Item::Question(asks) => (who(asks), brief(asks)),
+            Item::Question(approvals) => (who(approvals), brief(approvals)),
             Item::Other(info) => {
                 (info.name.to_string(), info.why.clone().unwrap_or_else(|| "needs you".into()))
             }
@@ -148,11 +148,11 @@ impl View<'_> {
     /// What is to be known before one answers.
     fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
         let room = columns.saturating_sub(4).max(1);
-        let Some(ask) = item.asks().first() else {
+        let Some(approval) = item.approvals().first() else {
             return vec![self.fact("", "nothing to allow here: o goes there", room)];
         };
         let mut lines = Vec::new();
-        let all = action(ask, columns);
+        let all = action(approval, columns);
         let whole = self.inbox.extent == Extent::Whole;
         let shown = if whole { all.len() } else { all.len().min(BRIEF) };
         for line in &all[..shown] {
@@ -163,7 +163,7 @@ impl View<'_> {
             let more = format!("… {} more lines: Enter shows them", all.len() - shown);
             lines.push(self.fact("", &more, room));
         }
-        for (name, value) in self.facts(item, ask) {
+        for (name, value) in self.facts(item, approval) {
             for (i, line) in wrap(&value, room.saturating_sub(9)).into_iter().enumerate() {
                 lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
             }
@@ -171,18 +171,18 @@ impl View<'_> {
         lines
     }
 
-    fn facts(&self, item: &Item<'_>, ask: &ApprovalRequest) -> Vec<(&'static str, String)> {
+    fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
-        let mut facts = vec![("because", spelled(&ask.because))];
-        facts.extend(ask.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
-        facts.extend(ask.reason.iter().map(|reason| ("for", spelled(reason))));
-        if whole || item.asks().len() > 1 {
-            facts.push(("asked by", askers(item.asks())));
+        let mut facts = vec![("because", spelled(&approval.because))];
+        facts.extend(approval.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
+        facts.extend(approval.reason.iter().map(|reason| ("for", spelled(reason))));
+        if whole || item.approvals().len() > 1 {
+            facts.push(("asked by", askers(item.approvals())));
         }
         if whole {
-            facts.push(("scope", crate::pane::scope::rules(&ask.scope)));
+            facts.push(("scope", crate::pane::scope::rules(&approval.scope)));
         }
-        let rule = self.inbox.rule(item.asks()).map(|(rule, author)| match author {
+        let rule = self.inbox.rule(item.approvals()).map(|(rule, author)| match author {
             Author::Program => rule_words(rule),
             Author::Person => format!("{} (yours)", rule_words(rule)),
         });
@@ -229,23 +229,23 @@ pub fn more_below(rows: usize) -> String {
 }
 
 /// Who asks: the Pod, and how many others ask the same.
-fn who(asks: &[&ApprovalRequest]) -> String {
-    let Some(first) = asks.first() else { return String::new() };
+fn who(approvals: &[&ApprovalRequest]) -> String {
+    let Some(first) = approvals.first() else { return String::new() };
     let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
-    match asks.len() {
+    match approvals.len() {
         1 => format!("{above}{}", first.pod),
         many => format!("{above}{} ×{many}", first.pod),
     }
 }
 
-fn brief(asks: &[&ApprovalRequest]) -> String {
-    asks.first().map_or(String::new(), |ask| spelled(&ask.line()))
+fn brief(approvals: &[&ApprovalRequest]) -> String {
+    approvals.first().map_or(String::new(), |approval| spelled(&approval.line()))
 }
 
 /// The exact action, wrapped: every character that would be hidden is spelled, and a row that a
 /// line break of the action follows ends in a sign for it.
-fn action(ask: &ApprovalRequest, columns: usize) -> Vec<String> {
-    let rows = SafeText::spelled_rows(&ask.action);
+fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
+    let rows = SafeText::spelled_rows(&approval.action);
     rows.iter().flat_map(|row| wrap(row, columns.saturating_sub(4).max(1))).collect()
 }
 
@@ -254,12 +254,12 @@ fn spelled(text: &str) -> String {
 }
 
 /// Every Pod that asks, with its ancestors.
-fn askers(asks: &[&ApprovalRequest]) -> String {
-    let path = |ask: &&ApprovalRequest| {
-        let names = ask.lineage.iter().chain([&ask.pod]);
+fn askers(approvals: &[&ApprovalRequest]) -> String {
+    let path = |approval: &&ApprovalRequest| {
+        let names = approval.lineage.iter().chain([&approval.pod]);
         names.map(ToString::to_string).collect::<Vec<_>>().join(" › ")
     };
-    asks.iter().map(path).collect::<Vec<_>>().join(", ")
+    approvals.iter().map(path).collect::<Vec<_>>().join(", ")
 }
 
 /// A rule as a person reads it.

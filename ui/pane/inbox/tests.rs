@@ -1,19 +1,19 @@
 use super::*;
-use crate::app::tests::{NOON, ask, pod};
+use crate::app::tests::{NOON, approval, pod};
 use yoi::protocol::State;
 
-fn family(asks: Vec<ApprovalRequest>) -> Family {
+fn family(approvals: Vec<ApprovalRequest>) -> Family {
     let mut family = Family::default();
     let pods = vec![pod("alice", State::NeedsYou), pod("bob", State::NeedsYou)];
-    family.replace(pods, Vec::new(), asks);
+    family.replace(pods, Vec::new(), approvals);
     family
 }
 
 #[test]
-fn what_is_the_same_question_is_one_item_and_the_oldest_comes_first() {
-    let late = ApprovalRequest { since: NOON + 9, ..ask("1", "bob", "cargo fetch") };
-    let early = ApprovalRequest { since: NOON + 1, ..ask("2", "alice", "cargo publish") };
-    let same = ApprovalRequest { since: NOON + 20, ..ask("3", "alice", "cargo fetch") };
+fn equal_requests_are_one_row_and_the_oldest_comes_first() {
+    let late = ApprovalRequest { since: NOON + 9, ..approval("1", "bob", "cargo fetch") };
+    let early = ApprovalRequest { since: NOON + 1, ..approval("2", "alice", "cargo publish") };
+    let same = ApprovalRequest { since: NOON + 20, ..approval("3", "alice", "cargo fetch") };
     let family = family(vec![late, same, early]);
     let parts: Vec<_> = items(&family).iter().map(Item::parts).collect();
     assert_eq!(parts, [vec!["2".to_owned()], vec!["1".into(), "3".into()]]);
@@ -21,7 +21,7 @@ fn what_is_the_same_question_is_one_item_and_the_oldest_comes_first() {
 
 #[test]
 fn a_pod_that_needs_a_person_without_asking_is_listed_too() {
-    let family = family(vec![ask("1", "alice", "cargo fetch")]);
+    let family = family(vec![approval("1", "alice", "cargo fetch")]);
     let items = items(&family);
     assert_eq!(items.len(), 2);
     assert!(
@@ -31,7 +31,7 @@ fn a_pod_that_needs_a_person_without_asking_is_listed_too() {
 
 #[test]
 fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
-    let mut family = family(vec![ask("1", "alice", "cargo fetch")]);
+    let mut family = family(vec![approval("1", "alice", "cargo fetch")]);
     let mut inbox = Inbox::default();
     inbox.follow(&items(&family), Attention::Elsewhere);
     assert!(!inbox.is_armed(10_000), "nobody looks");
@@ -39,7 +39,7 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
     inbox.frame_drawn(10_000);
     assert!(!inbox.is_armed(10_299));
     assert!(inbox.is_armed(10_300));
-    family.asked(ApprovalRequest { since: NOON + 50, ..ask("9", "bob", "cargo fetch") });
+    family.asked(ApprovalRequest { since: NOON + 50, ..approval("9", "bob", "cargo fetch") });
     inbox.follow(&items(&family), Attention::Here);
     inbox.frame_drawn(10_400);
     assert!(!inbox.is_armed(10_500), "one more asks the same: it is another question now");
@@ -52,7 +52,7 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
 fn the_choice_stays_with_what_was_chosen() {
     let mut family = family(vec![]);
     for (id, since) in [("1", 10), ("2", 20), ("3", 30)] {
-        family.asked(ApprovalRequest { since, ..ask(id, "alice", &format!("make {id}")) });
+        family.asked(ApprovalRequest { since, ..approval(id, "alice", &format!("make {id}")) });
     }
     let mut inbox = Inbox::default();
     inbox.choose(&items(&family), 1);

@@ -7,7 +7,7 @@ use crate::pane::transcript::pages::{Beginning, Pos, Step};
 /// Screens beyond the view that are to be loaded.
 const AHEAD: usize = 2;
 /// Blocks whose rows are kept although they are out of view.
-const WARM: usize = 256;
+const CACHED: usize = 256;
 
 impl Transcript {
     /// Says which page is wanted next: one that the view will soon come to.
@@ -59,17 +59,17 @@ impl Transcript {
     }
 
     /// Forgets the rows of blocks that are out of view.
-    pub(super) fn cool(&mut self) {
-        if self.warm.len() <= WARM + 4 * usize::from(self.size.1) {
+    pub(super) fn evict_rows(&mut self) {
+        if self.cached.len() <= CACHED + 4 * usize::from(self.size.1) {
             return;
         }
         let view = self.seen.first().zip(self.seen.last()).map(|(a, b)| a.pos..=b.pos);
         let view = view.unwrap_or(Pos { page: 0, block: 0 }..=Pos { page: 0, block: 0 });
-        let warm = std::mem::take(&mut self.warm);
-        for pos in warm {
+        let cached = std::mem::take(&mut self.cached);
+        for pos in cached {
             if view.contains(&pos) {
-                if self.warm.last() != Some(&pos) {
-                    self.warm.push(pos);
+                if self.cached.last() != Some(&pos) {
+                    self.cached.push(pos);
                 }
             } else if let Some(block) = self.pages.get_mut(pos) {
                 block.cache = None;

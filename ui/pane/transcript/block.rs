@@ -80,7 +80,7 @@ pub enum Kind {
     Question(Box<Question>),
     /// The answer to a question; shown there, and by itself only while that is not loaded.
     Answer {
-        ask: String,
+        approval: String,
         verdict: Verdict,
     },
     /// The moment a run was cut off.
@@ -192,7 +192,7 @@ impl Block {
             Kind::System(item) => item.body().len() * 2,
             Kind::Retry { text, .. } => text.len(),
             Kind::Question(question) => question.bytes(),
-            Kind::Answer { ask, .. } => ask.len(),
+            Kind::Answer { approval, .. } => approval.len(),
             Kind::CutOff { .. } | Kind::Border(_) => 0,
         };
         size_of::<Self>() + text
@@ -297,7 +297,7 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             None => Reading::Nothing,
         },
         domain::ANSWERED => match question::answered(payload) {
-            Some((ask, verdict)) => shown(Kind::Answer { ask, verdict }),
+            Some((approval, verdict)) => shown(Kind::Answer { approval, verdict }),
             None => Reading::Nothing,
         },
         _ => Reading::Nothing,

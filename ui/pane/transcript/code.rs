@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_comments_numbers_and_keywords_stand_out() {
+    fn strings_comments_numbers_and_keywords_are_coloured() {
         let expected = [
             ("let", Role::Accent),
             (" x: &'a = ", Role::Text),

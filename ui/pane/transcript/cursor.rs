@@ -2,7 +2,7 @@
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::pages::{Pos, Step};
-use crate::pane::transcript::scroll::Spot;
+use crate::pane::transcript::scroll::RowPosition;
 
 impl Transcript {
     /// The block that keys act on: under the cursor, or the one in view that is nearest to it.
@@ -43,7 +43,7 @@ impl Transcript {
             if next.is_none_or(|next| !self.sees(next, 0)) {
                 self.load.failed = None;
                 self.scroll_rows(if down { 1 } else { -1 });
-                self.settle();
+                self.find_visible_rows();
             }
             self.cursor = next.filter(|next| self.sees_any(*next)).or(Some(at));
             self.keep_cursor_in_view();
@@ -62,9 +62,9 @@ impl Transcript {
     pub(super) fn reveal_row(&mut self, pos: Pos, row: i32) {
         if !self.sees(pos, row) {
             let third = usize::from(self.size.1) / 3;
-            let spot = self.up(Spot { pos, row, of: 0 }, third);
-            self.stand_at(spot);
+            let position = self.up(RowPosition { pos, row, of: 0 }, third);
+            self.anchor_at(position);
         }
-        self.settle();
+        self.find_visible_rows();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::pane::transcript::load::Want;
 use crate::pane::transcript::pages::{Beginning, Pos, Step};
-use crate::pane::transcript::scroll::Spot;
+use crate::pane::transcript::scroll::RowPosition;
 use crate::pane::transcript::wrap::Row;
 use crate::pane::transcript::{Transcript, block::Fold};
 
@@ -92,7 +92,7 @@ impl Transcript {
         self.load.failed = None;
         self.find.seek = Some(Seek::Match { from, back: by > 0 });
         self.go_on_seeking();
-        self.settle();
+        self.find_visible_rows();
     }
 
     /// How the search stands.
@@ -116,7 +116,7 @@ impl Transcript {
         {
             oldest = pos;
         }
-        self.stand_at(Spot { pos: oldest, row: i32::MIN / 2, of: 0 });
+        self.anchor_at(RowPosition { pos: oldest, row: i32::MIN / 2, of: 0 });
         match (self.pages.step(oldest, false), self.pages.beginning) {
             (Step::Missing(page), _) => self.seek_in(page),
             (_, Beginning::Before(id)) => self.load.want = Some(Want::Older(id)),

@@ -16,7 +16,7 @@ const STREAMING: usize = 64;
 impl Transcript {
     /// Takes an event of this Pod; what the loaded page holds already is passed over.
     pub fn apply(&mut self, seq: Option<u64>, event: &Event) {
-        if !self.load.news(seq, event) {
+        if !self.load.is_new(seq, event) {
             return;
         }
         match event {
@@ -83,7 +83,7 @@ impl Transcript {
             Reading::Nothing => return,
             Reading::TakenBack(from) => {
                 self.pages.take_back(from);
-                return self.settle();
+                return self.find_visible_rows();
             }
             Reading::Block(block) => block,
         };
@@ -92,8 +92,8 @@ impl Transcript {
                 let answered = self.answer(&call_id.clone(), Rc::clone(outcome));
                 self.add(Block { gone: answered, ..block });
             }
-            Kind::Answer { ask, verdict } => {
-                let answered = self.pages.answer_question(ask, verdict);
+            Kind::Answer { approval, verdict } => {
+                let answered = self.pages.answer_question(approval, verdict);
                 self.add(Block { gone: answered, ..block });
             }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),
@@ -143,7 +143,7 @@ impl Transcript {
         }
         let pos = self.pages.push(block);
         if pos.block == 0 {
-            self.shed();
+            self.drop_pages();
         }
         pos
     }
@@ -266,6 +266,6 @@ impl Transcript {
                 block.cache = None;
             }
         }
-        self.settle();
+        self.find_visible_rows();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::pane::transcript::block::{Block, Kind, Thought};
 use crate::pane::transcript::pages::Beginning;
-use crate::pane::transcript::scroll::{Spot, Stand};
+use crate::pane::transcript::scroll::{Anchor, RowPosition};
 use crate::pane::transcript::tool::{Progress, Tool};
 use crate::pane::transcript::{Transcript, clean};
 use std::collections::VecDeque;
@@ -71,7 +71,7 @@ impl Load {
     }
 
     /// Whether an event is news; early ones are kept for when the page is here.
-    pub fn news(&mut self, seq: Option<u64>, event: &Event) -> bool {
+    pub fn is_new(&mut self, seq: Option<u64>, event: &Event) -> bool {
         if self.under_way == Some(Want::Tail) {
             if self.early.len() == EARLY {
                 self.early.clear();
@@ -137,8 +137,8 @@ impl Transcript {
             Some(Want::Older(_) | Want::Refill(..)) | None => {}
         }
         self.go_on_seeking();
-        self.settle();
-        self.shed();
+        self.find_visible_rows();
+        self.drop_pages();
     }
 
     fn renew(
@@ -149,17 +149,17 @@ impl Transcript {
         seq: u64,
     ) {
         let reading = self.place_read();
-        let keep = self.load.lost && self.stand != Stand::Tail;
+        let keep = self.load.lost && self.anchor != Anchor::Tail;
         self.load.lost = false;
         self.pages.renew(entries, before, keep);
-        self.warm.clear();
+        self.cached.clear();
         self.cursor = None;
         self.pages.all_mut().for_each(|block| block.cache = None);
         let place = reading.and_then(|(id, row)| {
             let pos = self.pages.find_entry(id)?;
-            Some(Stand::At(Spot { pos, row, of: 0 }))
+            Some(Anchor::At(RowPosition { pos, row, of: 0 }))
         });
-        self.stand = place.unwrap_or(Stand::Tail);
+        self.anchor = place.unwrap_or(Anchor::Tail);
         in_flight.into_iter().for_each(|block| self.in_flight(block));
         (self.load.ready, self.load.seq) = (true, seq);
         if self.load.overflown {
@@ -172,8 +172,8 @@ impl Transcript {
 
     /// The entry at the top of the view, when the tail is not being followed.
     fn place_read(&self) -> Option<(EntryId, i32)> {
-        let Stand::At(spot) = self.stand else { return None };
-        Some((self.pages.get(spot.pos)?.id?, spot.row))
+        let Anchor::At(position) = self.anchor else { return None };
+        Some((self.pages.get(position.pos)?.id?, position.row))
     }
 
     fn in_flight(&mut self, block: InFlight) {
@@ -210,7 +210,7 @@ impl Transcript {
     }
 
     /// Drops pages that are far from the view and from where a search is.
-    pub(super) fn shed(&mut self) {
+    pub(super) fn drop_pages(&mut self) {
         let mut near: Vec<i64> = self.seen.iter().map(|seen| seen.pos.page).collect();
         near.dedup();
         near.extend(self.find.from().map(|pos| pos.page));

@@ -372,18 +372,18 @@ impl Pages {
     }
 
     /// Gives an answer to its question; `false` when that is not here.
-    pub fn answer_question(&mut self, ask: &str, verdict: &Verdict) -> bool {
+    pub fn answer_question(&mut self, approval: &str, verdict: &Verdict) -> bool {
         let old = self.list.len().saturating_sub(REACH);
         let recent = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
-        give_answer(recent, ask, verdict)
+        give_answer(recent, approval, verdict)
     }
 
     /// Gives the answers to questions on and around a page that has just come to their questions.
     fn join_questions(&mut self, from: usize, until: usize) {
         let mut answers = Vec::new();
         for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {
-            if let Kind::Answer { ask, verdict } = &block.kind {
-                answers.push((ask.clone(), verdict.clone()));
+            if let Kind::Answer { approval, verdict } = &block.kind {
+                answers.push((approval.clone(), verdict.clone()));
             }
         }
         for (asked, verdict) in answers {
@@ -393,7 +393,8 @@ impl Pages {
             }
             let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
             for block in blocks {
-                block.gone |= matches!(&block.kind, Kind::Answer { ask, .. } if *ask == asked);
+                block.gone |=
+                    matches!(&block.kind, Kind::Answer { approval, .. } if *approval == asked);
             }
         }
     }
@@ -460,12 +461,12 @@ impl Page {
 
 fn give_answer<'a>(
     blocks: impl Iterator<Item = &'a mut Block>,
-    ask: &str,
+    approval: &str,
     verdict: &Verdict,
 ) -> bool {
     for block in blocks {
         let Kind::Question(question) = &mut block.kind else { continue };
-        if question.id == ask {
+        if question.id == approval {
             question.verdict = Some(verdict.clone());
             block.cache = None;
             return true;

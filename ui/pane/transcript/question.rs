@@ -18,8 +18,12 @@ pub struct Question {
 impl Question {
     /// Reads what was asked; `None` when it is not a question as known here.
     pub fn asked(payload: &Value) -> Option<Self> {
-        let ask = ApprovalRequest::deserialize(payload).ok()?;
-        Some(Self { line: SafeText::spelled(ask.line()).into_string(), id: ask.id, verdict: None })
+        let approval = ApprovalRequest::deserialize(payload).ok()?;
+        Some(Self {
+            line: SafeText::spelled(approval.line()).into_string(),
+            id: approval.id,
+            verdict: None,
+        })
     }
 
     /// The sentence that stands in the transcript, and how it looks.
@@ -40,8 +44,8 @@ impl Question {
 
 /// Reads which question was answered, and how.
 pub fn answered(payload: &Value) -> Option<(String, Verdict)> {
-    let ask = payload.get("ask")?.as_str()?.to_owned();
-    Some((ask, Verdict::deserialize(payload.get("verdict")?).ok()?))
+    let approval = payload.get("ask")?.as_str()?.to_owned();
+    Some((approval, Verdict::deserialize(payload.get("verdict")?).ok()?))
 }
 
 /// How an answer looks.

@@ -401,8 +401,8 @@ fn system_speaker(item: &SystemItem) -> Option<Speaker> {
 /// The child of which a notification says that it asks a person.
 fn waiting(message: &str) -> Option<String> {
     let (child, rest) = message.strip_prefix("pod `")?.split_once('`')?;
-    let asks = rest.starts_with(" waits for a person");
-    asks.then(|| clean::one_line(child).into_owned())
+    let approvals = rest.starts_with(" waits for a person");
+    approvals.then(|| clean::one_line(child).into_owned())
 }
 
 /// The peer that a notification comes from, and what it says.

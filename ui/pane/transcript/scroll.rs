@@ -11,16 +11,16 @@ const SPEAKER_WITHIN: usize = 64;
 
 /// Where the view stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
+pub enum Anchor {
     /// At the end, whatever comes.
     Tail,
     /// With this row at the top.
-    At(Spot),
+    At(RowPosition),
 }
 
 /// One row of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct RowPosition {
     pub pos: Pos,
     /// Counted from the first row of its body; what stands above that is negative.
     pub row: i32,
@@ -33,7 +33,7 @@ pub struct Spot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub pos: Pos,
-    /// As in [`Spot`].
+    /// As in [`RowPosition`].
     pub row: i32,
     /// Set in the row that names who speaks.
     pub speaker: Option<Speaker>,
@@ -70,16 +70,16 @@ impl Transcript {
         if std::mem::take(&mut self.unstamped) {
             self.stamp();
         }
-        if resized && let Stand::At(spot) = &mut self.stand {
-            let before = (spot.of, spot.row);
-            let pos = spot.pos;
+        if resized && let Anchor::At(position) = &mut self.anchor {
+            let before = (position.of, position.row);
+            let pos = position.pos;
             let body = self.body(pos);
-            if let (Stand::At(spot), (of @ 1.., row @ 1..)) = (&mut self.stand, before) {
+            if let (Anchor::At(position), (of @ 1.., row @ 1..)) = (&mut self.anchor, before) {
                 let row = usize::try_from(row).unwrap_or(0) * body / of;
-                spot.row = i32::try_from(row).unwrap_or(i32::MAX);
+                position.row = i32::try_from(row).unwrap_or(i32::MAX);
             }
         }
-        self.settle();
+        self.find_visible_rows();
     }
 
     /// Gives what streams the time at which it was first shown.
@@ -114,7 +114,7 @@ impl Transcript {
             Scroll::Page(n) => self.scroll_rows(n.saturating_mul((page - 1).max(1))),
             Scroll::Turn(n) => self.scroll_turns(n),
             Scroll::Tail => {
-                self.stand = Stand::Tail;
+                self.anchor = Anchor::Tail;
                 self.cursor = None;
             }
             Scroll::Top => {
@@ -122,15 +122,15 @@ impl Transcript {
                 self.go_on_seeking();
             }
         }
-        self.settle();
+        self.find_visible_rows();
         self.keep_cursor_in_view();
     }
 
     pub(super) fn scroll_rows(&mut self, by: i32) {
         let Some(top) = self.top() else { return };
         let rows = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
-        let spot = if by < 0 { self.up(top, rows) } else { self.down(top, rows) };
-        self.stand_at(spot);
+        let position = if by < 0 { self.up(top, rows) } else { self.down(top, rows) };
+        self.anchor_at(position);
     }
 
     fn scroll_turns(&mut self, by: i32) {
@@ -147,7 +147,7 @@ impl Transcript {
                 match self.next_shown(pos, by > 0) {
                     Step::To(next) => pos = next,
                     Step::Missing(_) | Step::End if by > 0 => {
-                        self.stand = Stand::Tail;
+                        self.anchor = Anchor::Tail;
                         return;
                     }
                     Step::Missing(_) | Step::End => {
@@ -160,7 +160,7 @@ impl Transcript {
                     break;
                 }
             }
-            self.settle();
+            self.find_visible_rows();
         }
     }
 
@@ -170,37 +170,37 @@ impl Transcript {
 
     fn show_turn(&mut self, pos: Pos) {
         // The name of who speaks is the first row; the air above it is not.
-        self.stand_at(Spot { pos, row: -1, of: 0 });
+        self.anchor_at(RowPosition { pos, row: -1, of: 0 });
         self.cursor = Some(pos);
     }
 
-    pub(super) fn stand_at(&mut self, mut spot: Spot) {
-        spot.of = self.body(spot.pos);
-        self.stand = Stand::At(spot);
+    pub(super) fn anchor_at(&mut self, mut position: RowPosition) {
+        position.of = self.body(position.pos);
+        self.anchor = Anchor::At(position);
     }
 
     /// Keeps a block at this row of the pane while it folds or unfolds.
     pub(super) fn hold(&mut self, pos: Pos, row: usize) {
-        let start = Spot { pos, row: -self.lead(pos).len(), of: 0 };
-        let spot = self.up(start, row);
-        self.stand_at(spot);
-        self.settle();
+        let start = RowPosition { pos, row: -self.lead(pos).len(), of: 0 };
+        let position = self.up(start, row);
+        self.anchor_at(position);
+        self.find_visible_rows();
     }
 
     /// The row at the top of the view.
-    fn top(&mut self) -> Option<Spot> {
-        match self.stand {
-            Stand::At(spot) if self.pages.get(spot.pos).is_some() => Some(spot),
+    fn top(&mut self) -> Option<RowPosition> {
+        match self.anchor {
+            Anchor::At(position) if self.pages.get(position.pos).is_some() => Some(position),
             _ => self.tail_top(),
         }
     }
 
     /// The row at the top when the last row is at the bottom.
-    fn tail_top(&mut self) -> Option<Spot> {
+    fn tail_top(&mut self) -> Option<RowPosition> {
         let last = self.last_shown()?;
         let row = self.last_row(last);
         let high = usize::from(self.size.1).saturating_sub(1);
-        Some(self.up(Spot { pos: last, row, of: 0 }, high))
+        Some(self.up(RowPosition { pos: last, row, of: 0 }, high))
     }
 
     pub(super) fn last_row(&mut self, pos: Pos) -> i32 {
@@ -243,7 +243,7 @@ impl Transcript {
         let (turn, detail) = (self.turn, self.detail);
         let Some(block) = self.pages.get_mut(pos) else { return 0 };
         if block.cache.is_none() {
-            self.warm.push(pos);
+            self.cached.push(pos);
         }
         block.draw(cells, turn, shape, detail);
         let rows = block.cache.as_ref().map_or(0, |cache| cache.rows.len());
@@ -265,11 +265,11 @@ impl Transcript {
             return Lead { blank, speaker: None };
         };
         if self.speaker_above(pos).as_ref() == Some(&speaker) && speaker != Speaker::You {
-            let talk = |pos: Pos| {
+            let conversation = |pos: Pos| {
                 let block = self.pages.get(pos);
                 block.is_some_and(|block| matches!(block.kind, Kind::Said { .. }))
             };
-            let blank = talk(pos) && above.is_some_and(|above| !talk(above));
+            let blank = conversation(pos) && above.is_some_and(|above| !conversation(above));
             return Lead { blank, speaker: None };
         }
         Lead { blank: above.is_some(), speaker: Some(speaker) }
@@ -292,7 +292,7 @@ impl Transcript {
     }
 
     /// The row that many rows above, or the first there is.
-    pub(super) fn up(&mut self, from: Spot, mut rows: usize) -> Spot {
+    pub(super) fn up(&mut self, from: RowPosition, mut rows: usize) -> RowPosition {
         let mut at = from;
         loop {
             let first = -self.lead(at.pos).len();
@@ -302,15 +302,15 @@ impl Transcript {
                 return at;
             }
             let Step::To(pos) = self.next_shown(at.pos, false) else {
-                return Spot { row: first, ..at };
+                return RowPosition { row: first, ..at };
             };
             rows -= above + 1;
-            at = Spot { pos, row: self.last_row(pos), of: 0 };
+            at = RowPosition { pos, row: self.last_row(pos), of: 0 };
         }
     }
 
     /// The row that many rows below, or the last there is.
-    pub(super) fn down(&mut self, from: Spot, mut rows: usize) -> Spot {
+    pub(super) fn down(&mut self, from: RowPosition, mut rows: usize) -> RowPosition {
         let mut at = from;
         loop {
             let last = self.last_row(at.pos);
@@ -320,27 +320,27 @@ impl Transcript {
                 return at;
             }
             let Step::To(pos) = self.next_shown(at.pos, true) else {
-                return Spot { row: last, ..at };
+                return RowPosition { row: last, ..at };
             };
             rows -= below + 1;
-            at = Spot { pos, row: -self.lead(pos).len(), of: 0 };
+            at = RowPosition { pos, row: -self.lead(pos).len(), of: 0 };
         }
     }
 
     /// Finds the rows in view, and what is to be loaded around them.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn find_visible_rows(&mut self) {
         let high = usize::from(self.size.1);
         if high == 0 || self.size.0 == 0 {
             self.seen.clear();
             return;
         }
-        if let Some(spot) = self.valid_stand() {
-            let end = self.fill(spot, high);
+        if let Some(position) = self.valid_anchor() {
+            let end = self.fill(position, high);
             if end == Step::End {
-                self.stand = Stand::Tail;
+                self.anchor = Anchor::Tail;
             }
         }
-        if self.stand == Stand::Tail {
+        if self.anchor == Anchor::Tail {
             self.new_below = 0;
             match self.tail_top() {
                 Some(top) => drop(self.fill(top, high)),
@@ -348,35 +348,36 @@ impl Transcript {
             }
         }
         self.look_ahead();
-        self.cool();
+        self.evict_rows();
     }
 
     /// Where the view stands, brought to a row that exists; `None` at the tail.
-    fn valid_stand(&mut self) -> Option<Spot> {
-        let Stand::At(mut spot) = self.stand else { return None };
-        let Some(block) = self.pages.get(spot.pos) else {
-            self.stand = Stand::Tail;
+    fn valid_anchor(&mut self) -> Option<RowPosition> {
+        let Anchor::At(mut position) = self.anchor else { return None };
+        let Some(block) = self.pages.get(position.pos) else {
+            self.anchor = Anchor::Tail;
             return None;
         };
         if !block.shown(self.detail) {
-            let next = match self.next_shown(spot.pos, true) {
+            let next = match self.next_shown(position.pos, true) {
                 Step::To(pos) => Step::To(pos),
-                Step::Missing(_) | Step::End => self.next_shown(spot.pos, false),
+                Step::Missing(_) | Step::End => self.next_shown(position.pos, false),
             };
             let Step::To(pos) = next else {
-                self.stand = Stand::Tail;
+                self.anchor = Anchor::Tail;
                 return None;
             };
-            spot = Spot { pos, row: i32::MIN, of: 0 };
+            position = RowPosition { pos, row: i32::MIN, of: 0 };
         }
-        spot.row = spot.row.clamp(-self.lead(spot.pos).len(), self.last_row(spot.pos).max(0));
-        self.stand_at(spot);
-        Some(spot)
+        position.row =
+            position.row.clamp(-self.lead(position.pos).len(), self.last_row(position.pos).max(0));
+        self.anchor_at(position);
+        Some(position)
     }
 
     /// Lists the rows from this one down. What comes after them: [`Step::End`] also when the last
     /// row of all is among them.
-    fn fill(&mut self, from: Spot, high: usize) -> Step {
+    fn fill(&mut self, from: RowPosition, high: usize) -> Step {
         self.seen.clear();
         let mut at = from;
         loop {
@@ -391,7 +392,7 @@ impl Transcript {
                 self.seen.push(Seen { pos: at.pos, row, speaker });
             }
             match self.next_shown(at.pos, true) {
-                Step::To(pos) => at = Spot { pos, row: -self.lead(pos).len(), of: 0 },
+                Step::To(pos) => at = RowPosition { pos, row: -self.lead(pos).len(), of: 0 },
                 other => return other,
             }
         }

@@ -45,7 +45,7 @@ impl Bench {
 
     /// Opened and at rest.
     fn open(mut self) -> Self {
-        self.settle();
+        self.find_visible_rows();
         self
     }
 
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     /// Lays out and answers wishes until nothing is wanted.
-    fn settle(&mut self) {
+    fn find_visible_rows(&mut self) {
         self.layout();
         while self.serve() {
             self.layout();

@@ -1,6 +1,6 @@
 //! Every popup at every size of the terminal.
 
-use crate::app::tests::{Bench, ask, pod, rewind_target};
+use crate::app::tests::{Bench, approval, pod, rewind_target};
 use crate::app::{Asked, Confirm, Effect, Layer, Msg};
 use yoi::protocol::{
     Completion, CompletionKind, Event, PlanStep, PodInfo, PodName, Restoring, RewindTarget, State,
@@ -68,11 +68,11 @@ const POPUPS: [(&str, Opens); 17] = [
     ("offered", |bench| drop(run(bench, "/stop"))),
     ("first message", |bench| {
         let model_sends = Some(LONG.repeat(9));
-        bench.told(PodInfo { model_chosen: false, model_sends, ..pod("alice", State::Idle) });
+        bench.shown(PodInfo { model_chosen: false, model_sends, ..pod("alice", State::Idle) });
         run(bench, "hello");
     }),
     ("leave", |bench| {
-        bench.told(pod("alice", State::Running));
+        bench.shown(pod("alice", State::Running));
         bench.press("ctrl-d");
     }),
     ("verb", |bench| reply(bench, ":rewind 2", rewind())),
@@ -103,8 +103,8 @@ fn kind(bench: &Bench) -> &'static str {
 fn bench() -> Bench {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
     bench.size(120, 40);
-    let request = ask("q", "alice", "cargo publish --dry-run\n日本語の名前");
-    bench.host(Some("alice"), Event::ApprovalRequested { ask: Box::new(request) });
+    let request = approval("q", "alice", "cargo publish --dry-run\n日本語の名前");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
     bench
 }
 

@@ -151,14 +151,18 @@ impl Asker<'_> {
             "Reclaim" => Method::Reclaim { path },
             "Who" => Method::Who { path },
             "Decide" => {
-                let asks = self.bench.host.shared.asks();
-                let ask = self.random.one(&asks).map(|ask| ask.id.clone()).unwrap_or_default();
+                let approvals = self.bench.host.shared.approvals();
+                let approval = self
+                    .random
+                    .one(&approvals)
+                    .map(|approval| approval.id.clone())
+                    .unwrap_or_default();
                 let verdict = if n.is_multiple_of(2) {
                     Verdict::Once
                 } else {
                     Verdict::Deny { reason: String::new() }
                 };
-                Method::Decide { ask, verdict }
+                Method::Decide { approval, verdict }
             }
             "ListPolicy" => Method::ListPolicy,
             "Revoke" => Method::Revoke { rule: n as u64 },
@@ -230,7 +234,7 @@ async fn disagreement(bench: &Bench) -> Option<String> {
     if stored != listed {
         return Some(format!("the store has {stored:?}, the family is {listed:?}"));
     }
-    let open = shared.asks();
+    let open = shared.approvals();
     for row in rows {
         let info = family.iter().find(|info| info.name == row.name)?;
         let name = &row.name;
@@ -240,9 +244,10 @@ async fn disagreement(bench: &Bench) -> Option<String> {
         if (row.segment, &row.parent) != (info.segment, &info.parent) {
             return Some(format!("{name}: {row:?} is not {info:?}"));
         }
-        let asks = shared.store.asks_of(name).await.unwrap();
-        if let Some(ask) = open.iter().find(|ask| ask.pod == *name) {
-            let decided = asks.iter().any(|row| row.ask.id == ask.id && row.verdict.is_some());
+        let approvals = shared.store.approvals_of(name).await.unwrap();
+        if let Some(approval) = open.iter().find(|approval| approval.pod == *name) {
+            let decided =
+                approvals.iter().any(|row| row.approval.id == approval.id && row.verdict.is_some());
             if decided || info.state != State::NeedsYou {
                 return Some(format!("{name} is {:?} with an open request", info.state));
             }
@@ -250,8 +255,8 @@ async fn disagreement(bench: &Bench) -> Option<String> {
             return Some(format!("{name} needs a person and asks nothing: {:?}", info.why));
         }
         let mut queue = Vec::new();
-        for mail in shared.store.mail(name).await.unwrap() {
-            queue.extend(info.queue.iter().find(|q| q.id == mail.id).map(|q| q.id.clone()));
+        for message in shared.store.messages(name).await.unwrap() {
+            queue.extend(info.queue.iter().find(|q| q.id == message.id).map(|q| q.id.clone()));
         }
         if queue.len() != info.queue.len() {
             return Some(format!(

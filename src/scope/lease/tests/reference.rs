@@ -84,7 +84,7 @@ impl Slow {
         for key in keys {
             self.enter(key);
         }
-        self.settle(keys);
+        self.recompute(keys);
     }
 
     fn enter(&mut self, key: &str) {
@@ -126,7 +126,7 @@ impl Slow {
         }
         self.rehome();
         let first: Vec<String> = returned.iter().flatten().map(|l| l.lender.clone()).collect();
-        self.settle(&first);
+        self.recompute(&first);
         returned
     }
 
@@ -139,7 +139,7 @@ impl Slow {
                 holder.parent = None;
             }
         }
-        self.settle(&[]);
+        self.recompute(&[]);
     }
 
     pub fn lend(&mut self, from: &str, to: &str, rule: Rule) -> Result<(), NotLent> {
@@ -152,7 +152,7 @@ impl Slow {
         self.restrictions(to).capped.retain(|own| !rule.contains(own));
         let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
         self.leases.push(Lease { lender, borrower, rule: rule.clone(), kind });
-        self.settle(&[to.to_owned()]);
+        self.recompute(&[to.to_owned()]);
         self.must_hold(to, &rule).inspect_err(|_| *self = before)
     }
 
@@ -175,8 +175,8 @@ impl Slow {
         if !self.holders.get(key).is_some_and(|holder| holder.live) {
             return Err(NotLent::NotLive(key.into()));
         }
-        let wish = Scope::new(vec![rule.clone()]);
-        let writes = |other: &&String| !wish.write_conflicts(&self.held(other)).is_empty();
+        let wanted = Scope::new(vec![rule.clone()]);
+        let writes = |other: &&String| !wanted.write_conflicts(&self.held(other)).is_empty();
         let other = self.live().filter(|other| !chain.contains(other)).find(writes).cloned();
         if let Some(other) = other {
             return Err(NotLent::HeldBy(other));
@@ -187,7 +187,7 @@ impl Slow {
             let (lender, borrower) = (chain[0].clone(), chain[0].clone());
             let (rule, kind) = (rule.clone(), LeaseKind::Lent);
             self.leases.push(Lease { lender, borrower, rule, kind });
-            self.settle(&chain[..1]);
+            self.recompute(&chain[..1]);
         }
         let mut given = self.must_hold(&chain[from], rule);
         for pair in chain[from..].windows(2) {
@@ -209,7 +209,7 @@ impl Slow {
                 capped.push(lease.rule.clone());
             }
         }
-        self.settle(&[owner.to_owned()]);
+        self.recompute(&[owner.to_owned()]);
         back
     }
 
@@ -295,7 +295,7 @@ impl Slow {
         }
     }
 
-    fn settle(&mut self, first: &[String]) {
+    fn recompute(&mut self, first: &[String]) {
         let mut order: Vec<String> = self.live().cloned().collect();
         order.sort_by_key(|key| {
             let rank = first.iter().position(|name| name == key).unwrap_or(first.len());

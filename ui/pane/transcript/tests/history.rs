@@ -27,7 +27,7 @@ fn a_hundred_thousand_entries_stay_within_the_budget_and_are_all_reachable() {
     bench.transcript.scroll(Scroll::Tail);
     assert!(bench.screen().contains("entry 99999 text"), "the tail is always here");
     bench.transcript.scroll(Scroll::Page(-3));
-    bench.settle();
+    bench.find_visible_rows();
     assert!(top(&mut bench).starts_with("entry 999"), "{}", top(&mut bench));
 }
 
@@ -35,7 +35,7 @@ fn a_hundred_thousand_entries_stay_within_the_budget_and_are_all_reachable() {
 fn dropped_pages_come_back_in_their_place() {
     let mut bench = Bench::new(numbered(2000)).sized(80, 20).paged(8192).open();
     bench.transcript.scroll(Scroll::Top);
-    bench.settle();
+    bench.find_visible_rows();
     let oldest = bench.transcript.pages.oldest().expect("blocks").page;
     bench.transcript.pages.drop_beyond(&[oldest], 0);
     assert!(bench.transcript.pages.newest_first().count() < 400);
@@ -43,7 +43,7 @@ fn dropped_pages_come_back_in_their_place() {
     for _ in 0..400 {
         seen.extend(bench.rows());
         bench.transcript.scroll(Scroll::Page(1));
-        bench.settle();
+        bench.find_visible_rows();
     }
     for n in 0..2000 {
         let wanted = format!("entry {n} ");
@@ -72,7 +72,7 @@ fn a_call_and_its_answer_find_each_other_over_the_border_of_pages() {
     }
     bench.transcript.scroll(Scroll::Lines(-40));
     assert!(bench.screen().contains("▸ result  exit status 0"), "{}", bench.screen());
-    bench.settle();
+    bench.find_visible_rows();
     bench.transcript.scroll(Scroll::Top);
     let screen = bench.screen();
     assert!(screen.contains("ok  1.0s") && !screen.contains("result"), "{screen}");
@@ -82,16 +82,16 @@ fn a_call_and_its_answer_find_each_other_over_the_border_of_pages() {
 fn lost_events_leave_a_gap_that_is_filled_when_it_is_looked_at() {
     let mut bench = Bench::new(numbered(100)).sized(80, 10).paged(2000).open();
     bench.transcript.scroll(Scroll::Lines(-20));
-    bench.settle();
+    bench.find_visible_rows();
     let read = bench.rows();
     bench.log.extend((100..200).map(|n| said(&format!("entry {n} later"))));
     bench.event(&Event::Lagged);
-    bench.settle();
+    bench.find_visible_rows();
     assert_eq!(bench.rows()[..9], read[..9], "the line that is read stays");
     let mut seen = Vec::new();
     for _ in 0..60 {
         bench.transcript.scroll(Scroll::Page(1));
-        bench.settle();
+        bench.find_visible_rows();
         seen.extend(bench.rows());
     }
     for n in 100..200 {
@@ -105,12 +105,12 @@ fn lost_events_leave_a_gap_that_is_filled_when_it_is_looked_at() {
 fn after_a_rewind_the_rest_is_forgotten_and_nothing_is_shown_twice() {
     let mut bench = Bench::new(numbered(60)).sized(80, 12).paged(2000).open();
     bench.transcript.scroll(Scroll::Page(-3));
-    bench.settle();
+    bench.find_visible_rows();
     bench.log.truncate(50);
     bench.log.push(said("another way"));
     bench.transcript.scroll(Scroll::Tail);
     bench.event(&Event::CompactDone { new_segment_id: yoi::protocol::SegmentId::new() });
-    bench.settle();
+    bench.find_visible_rows();
     let screen = bench.screen();
     assert!(screen.contains("another way") && !screen.contains("entry 55"), "{screen}");
     let ids: Vec<_> = bench.transcript.pages.newest_first().filter_map(|(_, b)| b.id).collect();
@@ -127,15 +127,15 @@ fn a_growing_transcript_closes_its_pages_and_drops_them_too() {
     bench.layout();
     assert!(bench.transcript.pages.bytes() < 9 * 1024 * 1024);
     bench.transcript.scroll(Scroll::Top);
-    bench.settle();
+    bench.find_visible_rows();
     assert!(bench.screen().contains("entry 0 text"));
 }
 
 #[test]
 fn a_question_and_its_answer_are_one_line_wherever_the_page_ends() {
     use yoi::protocol::Verdict;
-    let ask = crate::app::tests::ask("q", "alice", "cargo fetch");
-    let asked = Entry::extension("yoi.asked", serde_json::to_value(&ask).expect("an ask"));
+    let approval = crate::app::tests::approval("q", "alice", "cargo fetch");
+    let asked = Entry::extension("yoi.asked", serde_json::to_value(&approval).expect("an ask"));
     let answer = |verdict| serde_json::json!({ "ask": "q", "verdict": verdict });
     let answered = Entry::extension("yoi.answered", answer(Verdict::Once));
     let mut pages = Pages::default();

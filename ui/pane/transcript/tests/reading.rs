@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// A long talk: turns of a question, an answer of several rows, and a call.
-fn talk(turns: usize) -> Vec<Entry> {
+fn conversation(turns: usize) -> Vec<Entry> {
     (0..turns)
         .flat_map(|n| {
             let id = format!("call-{n}");
@@ -21,7 +21,7 @@ fn talk(turns: usize) -> Vec<Entry> {
 
 #[test]
 fn the_tail_is_followed_until_one_scrolls_and_then_what_is_new_is_counted() {
-    let mut bench = Bench::new(talk(30)).sized(60, 10).open();
+    let mut bench = Bench::new(conversation(30)).sized(60, 10).open();
     assert!(bench.transcript.is_at_tail());
     bench.transcript.scroll(Scroll::Lines(-3));
     let read = bench.rows();
@@ -41,26 +41,26 @@ fn the_tail_is_followed_until_one_scrolls_and_then_what_is_new_is_counted() {
 
 #[test]
 fn pages_are_read_as_the_view_comes_near_and_the_beginning_is_reached() {
-    let mut bench = Bench::new(talk(200)).sized(60, 20).paged(4096).open();
+    let mut bench = Bench::new(conversation(200)).sized(60, 20).paged(4096).open();
     let first = bench.transcript.pages.newest_first().count();
     assert!(first < 100, "{first} blocks are loaded at once");
     bench.transcript.scroll(Scroll::Page(-30));
-    bench.settle();
+    bench.find_visible_rows();
     assert!(bench.transcript.pages.newest_first().count() > first);
     bench.transcript.scroll(Scroll::Top);
-    bench.settle();
+    bench.find_visible_rows();
     assert!(bench.screen().starts_with(" you\n   question 0\n\n alice\n   answer 0"));
     assert_eq!(bench.transcript.wants(), None);
 }
 
 #[test]
 fn turns_are_stepped_through() {
-    let mut bench = Bench::new(talk(50)).sized(60, 7).paged(4096).open();
+    let mut bench = Bench::new(conversation(50)).sized(60, 7).paged(4096).open();
     bench.transcript.scroll(Scroll::Turn(-1));
     assert_eq!(bench.rows()[0].trim(), "you");
     assert_eq!(bench.rows()[1][3..].trim(), "question 49");
     bench.transcript.scroll(Scroll::Turn(-2));
-    bench.settle();
+    bench.find_visible_rows();
     assert_eq!(bench.rows()[1][3..].trim(), "question 47");
     bench.transcript.scroll(Scroll::Lines(3));
     bench.transcript.scroll(Scroll::Turn(-1));
@@ -74,29 +74,29 @@ fn turns_are_stepped_through() {
 
 #[test]
 fn a_text_is_found_in_pages_that_are_not_loaded_yet() {
-    let mut bench = Bench::new(talk(300)).sized(60, 12).paged(4096).open();
+    let mut bench = Bench::new(conversation(300)).sized(60, 12).paged(4096).open();
     bench.transcript.find("Question 7");
-    bench.settle();
+    bench.find_visible_rows();
     assert_eq!(bench.transcript.search(), Search::Nothing, "capitals count");
     bench.transcript.find("question 7\u{20}");
-    bench.settle();
+    bench.find_visible_rows();
     assert_eq!(bench.transcript.search(), Search::Nothing);
     bench.transcript.find("run 12");
-    bench.settle();
+    bench.find_visible_rows();
     assert!(bench.screen().contains("▸ Bash  run 129"), "{}", bench.screen());
     bench.transcript.find_next(9);
-    bench.settle();
+    bench.find_visible_rows();
     assert!(bench.screen().contains("▸ Bash  run 128"));
     for _ in 0..9 {
         bench.transcript.find_next(1);
-        bench.settle();
+        bench.find_visible_rows();
     }
     assert!(bench.screen().contains("▸ Bash  run 12 "));
     assert_eq!(bench.transcript.search(), Search::Found);
     bench.transcript.find_next(-1);
     assert!(bench.screen().contains("▸ Bash  run 120"));
     bench.transcript.find("output");
-    bench.settle();
+    bench.find_visible_rows();
     let screen = bench.screen();
     assert!(screen.contains("▎    output"), "what is folded is unfolded for it: {screen}");
 }
@@ -114,7 +114,7 @@ fn a_match_is_marked_where_it_stands() {
 
 #[test]
 fn a_block_unfolds_where_it_stands_and_folds_again() {
-    let mut bench = Bench::new(talk(30)).sized(60, 40).open();
+    let mut bench = Bench::new(conversation(30)).sized(60, 40).open();
     let row = bench.rows().iter().position(|row| row.contains("▸ Bash")).expect("a call in view");
     assert!(bench.transcript.focus_at(u16::try_from(row).expect("a row")));
     let before = bench.rows();
@@ -188,7 +188,7 @@ fn a_shortened_entry_is_wanted_whole_when_it_is_unfolded() {
 
 #[test]
 fn a_page_that_failed_is_said_and_wanted_again_when_one_scrolls() {
-    let mut bench = Bench::new(talk(3)).sized(60, 5);
+    let mut bench = Bench::new(conversation(3)).sized(60, 5);
     bench.layout();
     bench.transcript.asked();
     bench.transcript.page_failed("the connection to the host ended".into());
@@ -260,10 +260,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn whatever_one_does_every_row_fits_and_the_end_is_reached(
+    fn after_any_keys_every_row_fits_and_the_end_is_reached(
         acts in proptest::collection::vec(act(), 1..40),
     ) {
-        let mut bench = Bench::new(talk(60)).sized(50, 12).paged(3000).open();
+        let mut bench = Bench::new(conversation(60)).sized(50, 12).paged(3000).open();
         for act in acts {
             perform(&mut bench, act);
             for row in bench.rows() {
@@ -275,7 +275,7 @@ proptest! {
         bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
         bench.commit(said("the very end"));
         bench.transcript.scroll(Scroll::Tail);
-        bench.settle();
+        bench.find_visible_rows();
         prop_assert!(bench.screen().contains("the very end"));
     }
 
@@ -285,7 +285,7 @@ proptest! {
         page in 500usize..6000,
         width in 20u16..90,
     ) {
-        let mut bench = Bench::new(talk(60)).sized(width, 12).paged(page).open();
+        let mut bench = Bench::new(conversation(60)).sized(width, 12).paged(page).open();
         for rows in up {
             bench.transcript.scroll(Scroll::Lines(-rows));
             let before = bench.rows();
@@ -305,7 +305,7 @@ proptest! {
 }
 
 #[test]
-fn who_said_it_is_in_view_be_it_a_person_or_a_pod_above() {
+fn the_speaker_of_a_message_is_shown() {
     let from = |from: Option<&str>, text: &str| {
         let segments = vec![Segment::Text { content: text.into() }];
         let from = from.and_then(|name| yoi::protocol::PodName::parse(name).ok());

@@ -94,7 +94,7 @@ fn full_detail_unfolds_everything() {
 }
 
 #[test]
-fn what_cannot_be_read_is_shown_in_its_place() {
+fn a_damaged_line_is_shown_in_its_place() {
     let config = RequestConfig::default();
     let origin = |turn| SegmentOrigin { segment_id: SegmentId::new(), at_turn_index: turn };
     let start = |compacted, forked| Fact::SegmentStart {

@@ -65,7 +65,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
 }
 
 #[test]
-fn what_was_not_committed_goes_when_the_run_ends() {
+fn uncommitted_text_leaves_when_the_run_ends() {
     let mut bench = Bench::new(vec![you("go")]).open();
     bench.event(&delta("half a "));
     bench.event(&Event::ToolCallStart { id: "a".into(), name: "Bash".into() });
@@ -89,7 +89,7 @@ fn a_call_without_an_answer_is_not_said_to_run_when_nothing_runs() {
 }
 
 #[test]
-fn what_runs_when_the_page_is_read_goes_on_running() {
+fn a_run_goes_on_while_a_page_is_read() {
     let log = [you("go"), call("a", "Bash", json!({"command": "make"}))];
     let mut bench = Bench::new(Vec::new()).sized(40, 8);
     bench.transcript.asked();

@@ -70,7 +70,7 @@ impl LeaseTable {
     /// Looks anew at the restrictions of every holder that a change concerns. Those in `first` may
     /// have gained something and go first, then the oldest: the others then see what was taken, and
     /// no Pod ever writes where another one does.
-    pub(super) fn settle(&mut self, first: &[String]) {
+    pub(super) fn recompute(&mut self, first: &[String]) {
         let ranks: BTreeMap<&String, usize> =
             first.iter().enumerate().rev().map(|(rank, key)| (key, rank)).collect();
         let turn = |key: &String, holder: &Holder| {

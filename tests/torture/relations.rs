@@ -19,14 +19,14 @@ impl Hub {
     pub async fn fork(&self, pod: &str, name: &str) -> Option<Value> {
         let facts = [(Fact::Live(name.to_owned()), true), (Fact::There(name.to_owned()), true)];
         facts.iter().for_each(|(fact, _)| self.doubt(fact.clone()));
-        self.write_down(|told| told.forks(pod, name));
+        self.write_down(|acknowledged| acknowledged.forks(pod, name));
         let reply = self.call(Some(pod), "fork", json!({"name": name})).await?;
         self.believe(reply, &facts, "created")
     }
 
     /// Deletes a stopped Pod.
     pub async fn remove(&self, pod: &str) -> Option<Value> {
-        self.write_down(|told| told.leaves(pod));
+        self.write_down(|acknowledged| acknowledged.leaves(pod));
         self.doubt(Fact::There(pod.to_owned()));
         let reply = self.call(Some(pod), "remove", Value::Null).await?;
         self.believe(reply, &[(Fact::There(pod.to_owned()), false)], "accepted")
@@ -85,26 +85,26 @@ impl Hub {
     }
 
     /// Answers a question.
-    pub async fn answer(&self, ask: &Value, verdict: Value) -> Option<Value> {
-        let answer = json!({"ask": ask["id"], "verdict": verdict});
+    pub async fn answer(&self, approval: &Value, verdict: Value) -> Option<Value> {
+        let answer = json!({"ask": approval["id"], "verdict": verdict});
         let reply = self.call(None, "answer", answer).await?;
         if reply["event"] == "accepted" {
-            let ask = ask["id"].as_str().expect("an id").to_owned();
-            self.write_down(|told| told.answered.insert(ask));
+            let approval = approval["id"].as_str().expect("an id").to_owned();
+            self.write_down(|acknowledged| acknowledged.answered.insert(approval));
         }
         Some(reply)
     }
 
     /// It is no longer known whether this is so.
     fn doubt(&self, fact: Fact) {
-        self.write_down(|told| told.facts.insert(fact, None));
+        self.write_down(|acknowledged| acknowledged.facts.insert(fact, None));
     }
 
     /// It is known again, if the reply is the one to an order that was carried out.
     fn believe(&self, reply: Value, facts: &[(Fact, bool)], carried_out: &str) -> Option<Value> {
         if reply["event"] == carried_out {
             let facts = facts.iter().map(|(fact, is)| (fact.clone(), Some(*is)));
-            self.write_down(|told| told.facts.extend(facts));
+            self.write_down(|acknowledged| acknowledged.facts.extend(facts));
         }
         Some(reply)
     }

@@ -31,7 +31,7 @@ enum State {
 /// Lets text through and removes what a terminal would act on or not show. The pieces pushed in
 /// turn give what the whole text would have given.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct Cleaner {
     lone_return: Return,
     state: State,
     sight: Sight,
@@ -50,7 +50,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
-impl Door {
+impl Cleaner {
     pub fn new(lone_return: Return) -> Self {
         Self { lone_return, state: State::Text, sight: Sight::default(), returned: false }
     }

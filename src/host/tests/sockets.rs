@@ -49,7 +49,7 @@ fn run(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn who_comes_during_a_turn_sees_its_input_its_status_and_what_streamed() {
+async fn a_client_that_connects_during_a_run_gets_input_status_and_streamed_text() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("hang")).await.unwrap();
     bench.streamed("This answer ").await;
@@ -79,7 +79,7 @@ async fn an_input_that_was_taken_back_is_in_no_snapshot() {
 }
 
 #[tokio::test]
-async fn a_reply_and_a_refusal_go_to_who_asked_and_to_nobody_else() {
+async fn a_reply_and_a_refusal_go_to_the_asker_only() {
     let (bench, pod) = Bench::scripted().await;
     let mut asking = Plain::at(&bench, &pod).await;
     let mut other = Plain::at(&bench, &pod).await;
@@ -120,7 +120,7 @@ async fn everyone_at_the_socket_hears_the_turn() {
 }
 
 #[tokio::test]
-async fn who_comes_and_goes_without_a_word_is_not_noticed() {
+async fn a_client_that_connects_and_leaves_changes_nothing() {
     let (bench, pod) = Bench::scripted().await;
     let mut stays = Plain::at(&bench, &pod).await;
     for _ in 0..3 {
