@@ -18,6 +18,9 @@ mod orders;
 mod prompt;
 mod screen;
 
+#[cfg(test)]
+pub use args::command;
+
 /// The whole program.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);

@@ -25,6 +25,8 @@ mod line_runner;
 
 pub use exit::{Exit, Failure};
 pub use line_client::{LineClient, Reach};
+#[cfg(test)]
+pub use line_runner::{LineRunner, Next as LineNext};
 pub use output::{Output, Piece};
 pub use print::{Form, Printer};
 pub use serve::serve;

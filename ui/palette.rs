@@ -71,6 +71,11 @@ impl Palette {
         Self { title: title.into(), query: Input::default(), rows, shown, selected: 0 }
     }
 
+    #[cfg(test)]
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
     /// What choosing each of the rows does.
     pub fn choices(&self) -> impl Iterator<Item = &Choice> {
         self.rows.iter().map(|row| &row.choice)

@@ -245,3 +245,4 @@ mod picked;
 mod redraw;
 mod sending;
 mod split;
+mod ways;

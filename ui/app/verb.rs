@@ -34,7 +34,8 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    fn waits_for_results(&self) -> bool {
+    /// Whether the result of a request is still to come.
+    pub(super) fn waits_for_results(&self) -> bool {
         self.results.iter().any(Option::is_none)
     }
 }

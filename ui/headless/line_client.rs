@@ -85,9 +85,24 @@ struct Known {
 impl LineClient {
     /// Connects and learns which Pods there are.
     pub async fn open(opening: &Opening, printer: Printer, reach: Reach) -> Result<Self, Failure> {
-        let signals = Signals::listen()
-            .map_err(|e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}")))?;
+        let signals = signals_of_the_process()?;
         let (client, events, host) = connect(opening, reach).await?;
+        Self::begin(client, events, host, signals, printer).await
+    }
+
+    /// A conversation over a connection to a host that goes on without it.
+    #[cfg(test)]
+    pub async fn over(client: Client, events: Events, printer: Printer) -> Result<Self, Failure> {
+        Self::begin(client, events, None, signals_of_the_process()?, printer).await
+    }
+
+    async fn begin(
+        client: Client,
+        events: Events,
+        host: Option<Host>,
+        signals: Signals,
+        printer: Printer,
+    ) -> Result<Self, Failure> {
         let mut client = Self {
             client,
             events,
@@ -527,6 +542,11 @@ async fn joined(task: &mut Option<(PodName, CatchingUp)>) -> (PodName, Result<Ca
         Some(name) => (name, ended),
         None => std::future::pending().await,
     }
+}
+
+fn signals_of_the_process() -> Result<Signals, Failure> {
+    let failed = |e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}"));
+    Signals::listen().map_err(failed)
 }
 
 async fn connect(

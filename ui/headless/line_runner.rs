@@ -37,7 +37,7 @@ pub struct LineRunner<'a> {
     /// Pods that were offered this environment.
     offered: BTreeSet<PodName>,
     /// Whether a confirmation is asked for; without a terminal there is no answer.
-    approvals: bool,
+    confirms: bool,
     /// Lines of standard input, once they are read.
     pub input: Option<mpsc::Receiver<std::io::Result<String>>>,
 }
@@ -51,9 +51,15 @@ impl<'a> LineRunner<'a> {
             busy: BTreeSet::new(),
             model: work.model.clone(),
             offered: BTreeSet::new(),
-            approvals: std::io::stdin().is_terminal(),
+            confirms: std::io::stdin().is_terminal(),
             input: None,
         }
+    }
+
+    /// Confirmations are asked for and answered by these lines.
+    #[cfg(test)]
+    pub fn answered_by(self, input: mpsc::Receiver<std::io::Result<String>>) -> Self {
+        Self { confirms: true, input: Some(input), ..self }
     }
 
     /// What happens to questions when nobody types any more.
@@ -241,7 +247,7 @@ impl<'a> LineRunner<'a> {
         if confirm.unasked == Unasked::Does || self.work.yes {
             return Ok(());
         }
-        if !self.approvals {
+        if !self.confirms {
             let message = format!("{}\nnot done: it needs --yes", confirm.question);
             return Err(Failure::new(Exit::Refused, message));
         }
@@ -314,7 +320,7 @@ impl<'a> LineRunner<'a> {
 fn list_inbox(client: &mut LineClient) {
     let questions = client.inbox.questions();
     if questions.is_empty() {
-        client.printer.note("nothing waits for you");
+        client.printer.note("nothing needs you");
     }
     questions.iter().for_each(|question| client.printer.data(question));
 }

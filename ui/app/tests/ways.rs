@@ -1,0 +1,210 @@
+//! Each verb through every way that it declares, against one real host: the requests that leave the front
+//! end, the confirmation and the sentence are the same.
+
+use super::*;
+use crate::app::verb::is_written;
+use crate::verb::{self, Verb, Way};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use yoi::client::{Client, Events};
+
+mod lines;
+mod screen;
+mod steady;
+mod world;
+
+use lines::in_lines;
+use screen::on_screen;
+use steady::{steady_requests, steady_words, without_verbs_of_the_screen};
+use world::{SLOW_ANSWER, World, name};
+
+/// How long a test waits for the host to say something.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What alice does before the verb is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    /// alice and bob are peers.
+    Peers,
+    /// alice lent a directory to bob.
+    Lent,
+    /// A run of alice is under way.
+    Running,
+    /// A run of alice is paused.
+    Paused,
+    /// alice has changed a file.
+    Changed,
+}
+
+/// One verb with arguments, and what it does in every way.
+struct Case {
+    line: &'static str,
+    before: Before,
+    /// The requests, by method and Pod.
+    requests: &'static [(&'static str, &'static str)],
+    confirmation: Option<&'static str>,
+    /// A part of the sentence or of the list.
+    says: &'static str,
+}
+
+const fn case(
+    line: &'static str,
+    requests: &'static [(&'static str, &'static str)],
+    says: &'static str,
+) -> Case {
+    Case { line, before: Before::Nothing, requests, confirmation: None, says }
+}
+
+const fn confirms(case: Case, confirmation: &'static str) -> Case {
+    Case { confirmation: Some(confirmation), ..case }
+}
+
+const fn after(before: Before, case: Case) -> Case {
+    Case { before, ..case }
+}
+
+/// Every verb has a row here, and for each of its ways at least one.
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    case("new carol --model rehearsal:{dir}/script.toml --cwd {dir}/carol", &[("new", "")], "carol is ready"),
+    case("open bob", &[], ""),
+    case("open nobody", &[], "there is no pod `nobody`"),
+    case("send bob hello", &[("run", "bob")], "sent to bob"),
+    case("stop bob", &[("stop", "bob")], "stopped bob · :restore bob brings it back"),
+    case("stop docs", &[("stop", "docs")], "pod `docs` is stopped already"),
+    confirms(case("stop alice bob", &[("stop", "alice"), ("stop", "bob")], "stopped alice, bob · :restore alice bob brings them back"), "stop alice, bob?"),
+    confirms(case("stop --all", &[("stop", "alice"), ("stop", "bob")], "stopped alice, bob"), "stop alice, bob?"),
+    case("restore docs", &[("restore", "docs"), ("restore", "docs")], "docs is back; nothing was run or sent again"),
+    case("restore docs --plan", &[("restore", "docs")], "docs comes back idle"),
+    case("peer bob", &[("register_peer", "alice")], "peers registered: alice ↔ bob"),
+    case("peer docs", &[("register_peer", "alice")], "docs is stopped; messages to it need :restore"),
+    after(Before::Peers, case("unpeer bob", &[("unpeer", "alice")], "peers no more: alice and bob")),
+    after(Before::Running, case("pause", &[("pause", "alice")], "paused alice · :resume goes on · :cancel drops the turn")),
+    after(Before::Paused, case("resume", &[("resume", "alice")], "alice goes on")),
+    after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the turn of alice")),
+    case("cancel", &[("cancel", "alice")], ""),
+    confirms(after(Before::Running, case("pause alice bob", &[("pause", "alice"), ("pause", "bob")], "paused alice")), "pause alice, bob?"),
+    case("compact", &[("compact", "alice")], ""),
+    confirms(after(Before::Changed, case("rewind 1", &[("list_rewind_targets", "alice"), ("rewind_to", "alice")], "rewound alice to before: change the file")), "go back to before “change the file”? history suffix will be discarded; tool side effects are not undone"),
+    after(Before::Changed, case("rewind", &[("list_rewind_targets", "alice")], "1 change the file drops")),
+    case("rewind 99", &[("list_rewind_targets", "alice")], "alice has no turn 99; :rewind lists them"),
+    case("fork carol", &[("fork", "alice")], "carol goes on from the history of alice"),
+    case("inbox", &[], "nothing needs you"),
+    case("explain", &[], "state idle since"),
+    case("explain docs", &[], "because it was stopped"),
+    case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
+    after(Before::Lent, case("reclaim {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),
+    case("who {dir}/alice", &[("who", "")], "alice writes"),
+    case("policy", &[("list_policy", "")], "allow"),
+    case("policy revoke 99", &[("revoke", "")], ""),
+    case("model", &[], "alice uses rehearsal:"),
+    case("model rehearsal:{dir}/script.toml", &[("set_model", "alice")], "alice uses rehearsal:"),
+    case("theme day", &[], ""),
+    confirms(case("rm docs", &[("remove", "docs")], "deleted docs"), "delete docs and its transcript for good?"),
+    case("rm bob", &[], "bob is live: :stop bob comes first"),
+    case("pin", &[], "nothing is pinned"),
+    case("pin 3 bob", &[], "3 is bob"),
+    case("split", &[], "no other Pod was current yet"),
+    case("split bob", &[], ""),
+    case("zoom", &[], ""),
+    case("notices", &[], "no notices yet"),
+    case("trace", &[("trace", "")], "the host has logged nothing yet"),
+    case("trace no such words", &[("trace", "")], "no log line contains `no such words`"),
+    case("tour", &[], ""),
+    case("redraw", &[], ""),
+    case("keys", &[], ":split"),
+    case("help", &[], ":stop [pod …] [--tree] [--all]"),
+    case("help peer", &[], "A peer edge gives nothing else"),
+    case("quit", &[], ""),
+];
+
+/// What one way did.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    /// The requests as they left the front end, without what differs from run to run.
+    requests: Vec<String>,
+    confirmation: Option<String>,
+    said: String,
+    /// What only the front end can do.
+    acted: Vec<&'static str>,
+}
+
+/// Whether this line can be given in this way: a list runs some verbs at once, without arguments.
+fn fits(verb: &Verb, line: &str, way: Way) -> bool {
+    way != Way::Palette || is_written(verb) || line == verb.name
+}
+
+/// Does one row in one way.
+async fn outcome(world: &World, verb: &'static Verb, line: &str, way: Way) -> Outcome {
+    let done = async {
+        match way {
+            Way::Line | Way::Palette | Way::Key => on_screen(world, verb, line, way).await,
+            Way::Command | Way::Shell | Way::Input => in_lines(world, verb, line, way).await,
+        }
+    };
+    let mut outcome = tokio::time::timeout(PATIENCE, done).await.unwrap_or_else(|_| Outcome {
+        requests: Vec::new(),
+        confirmation: None,
+        said: "it has not ended".into(),
+        acted: Vec::new(),
+    });
+    if line == "help" {
+        outcome.said = without_verbs_of_the_screen(&outcome.said);
+    }
+    outcome.said = steady_words(&outcome.said);
+    outcome
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_verb_is_the_same_in_every_way_that_it_declares() {
+    let mut world = World::start().await;
+    let mut covered: Vec<(&str, Way)> = Vec::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for case in CASES {
+        let line = world.filled(case.line);
+        let verb = verb::find(line.split(' ').next().unwrap_or("")).expect("a verb");
+        let mut first: Option<(Way, Outcome)> = None;
+        for way in verb.ways.iter().copied().filter(|way| fits(verb, &line, *way)) {
+            world.prepare(case.before).await;
+            let outcome = outcome(&world, verb, &line, way).await;
+            covered.push((verb.name, way));
+            if let Some(why) = unexpected(&world, case, &outcome) {
+                wrong.push(format!(":{} by {way:?}: {why}: {outcome:#?}", case.line));
+            }
+            match &first {
+                Some((other, before)) if *before != outcome => wrong.push(format!(
+                    ":{}: {way:?} is not as {other:?}: {outcome:#?} {before:#?}",
+                    case.line
+                )),
+                Some(_) => {}
+                None => first = Some((way, outcome)),
+            }
+        }
+    }
+    for verb in verb::LIST {
+        let missing = verb.ways.iter().filter(|way| !covered.contains(&(verb.name, **way)));
+        wrong.extend(missing.map(|way| format!(":{} has no row for {way:?}", verb.name)));
+    }
+    world.host.end().await;
+    assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is not as the row says.
+fn unexpected(world: &World, case: &Case, outcome: &Outcome) -> Option<&'static str> {
+    let head = |request: &String| {
+        let mut words = request.split(' ').map(str::to_owned);
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+    };
+    let sent: Vec<(String, String)> = outcome.requests.iter().map(head).collect();
+    let wanted = case.requests.iter().map(|(method, pod)| ((*method).into(), (*pod).into()));
+    if sent != wanted.collect::<Vec<(String, String)>>() {
+        return Some("other requests");
+    }
+    if outcome.confirmation.as_deref() != case.confirmation {
+        return Some("another confirmation");
+    }
+    (!outcome.said.contains(&world.filled(case.says))).then_some("another sentence")
+}

@@ -1,0 +1,160 @@
+//! The ways of the dashboard.
+
+use super::*;
+use crate::app::verb::is_written;
+use futures_util::FutureExt as _;
+
+/// A dashboard over a recorded connection.
+struct Screen {
+    app: App,
+    client: Client,
+    events: Events,
+    sender: mpsc::UnboundedSender<Msg>,
+    answers: mpsc::UnboundedReceiver<Msg>,
+    now: u64,
+    acted: Vec<&'static str>,
+}
+
+impl Screen {
+    async fn start(world: &World, client: Client, events: Events, key: &str) -> Self {
+        let setup = Setup {
+            cwd: world.cwd(),
+            workspace: world.cwd(),
+            env: world.env.clone(),
+            themes: vec!["night".into(), "day".into()],
+            ..Setup::default()
+        };
+        let mut keymap = crate::keys::default_keymap();
+        let text = format!("[composer]\n\"f5\" = {key:?}\n");
+        assert_eq!(crate::keys::read(&mut keymap, "test.toml", &text), []);
+        let theme = crate::theme::Theme::default();
+        let mut app = App::new(setup, keymap, theme, Some(name("alice")));
+        app.size = (200, 60);
+        let (sender, answers) = mpsc::unbounded_channel();
+        let now = yoi::protocol::now_ms();
+        let acted = Vec::new();
+        let mut screen = Self { app, client, events, sender, answers, now, acted };
+        screen.call(None, Method::Watch, Asked::Watch);
+        while screen.app.current.is_none() {
+            screen.one().await;
+        }
+        screen.app.notices = crate::notice::Notices::default();
+        screen
+    }
+
+    fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
+        let (client, sender) = (self.client.clone(), self.sender.clone());
+        let mut call = Box::pin(async move { client.call(pod.as_ref(), method).await });
+        // Begun here, as the loop of the dashboard does: requests leave in their order.
+        let early = (&mut call).now_or_never();
+        tokio::spawn(async move {
+            let reply = match early {
+                Some(reply) => reply,
+                None => call.await,
+            };
+            // A test that is over waits for no reply.
+            let _ = sender.send(Msg::Answered(asked, reply));
+        });
+    }
+
+    fn msg(&mut self, msg: Msg) {
+        self.now += 1_000;
+        let mut effects = self.app.update(msg, self.now).effects;
+        effects.extend(self.app.prepare_frame());
+        for effect in effects {
+            match effect {
+                Effect::Call { pod, method, asked } => self.call(pod, method, asked),
+                Effect::LoadTheme(_) => self.acted.push("theme"),
+                Effect::Tour(_) => self.acted.push("tour"),
+                Effect::Redraw => self.acted.push("redraw"),
+                Effect::Quit(_) => self.acted.push("quit"),
+                _ => {}
+            }
+        }
+        self.app.frame_drawn(self.now);
+    }
+
+    async fn one(&mut self) {
+        let msg = tokio::select! {
+            Some(msg) = self.answers.recv() => msg,
+            Some(event) = self.events.recv() => Msg::Host(event),
+            else => panic!("the host ended"),
+        };
+        self.msg(msg);
+    }
+
+    fn press(&mut self, key: &str) {
+        let key = crate::keys::parse(key).expect("a key");
+        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
+        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)));
+    }
+
+    fn type_in(&mut self, text: &str) {
+        for c in text.chars() {
+            self.msg(Msg::Key(KeyEvent::from(crossterm::event::KeyCode::Char(c))));
+        }
+    }
+
+    /// Gives the verb in one of the ways of the screen.
+    fn give(&mut self, verb: &Verb, line: &str, way: Way) {
+        match way {
+            Way::Line => {
+                self.type_in(&format!(":{line}"));
+                self.press("enter");
+            }
+            Way::Palette => {
+                self.press("ctrl-p");
+                self.type_in(&format!(":{}", verb.name));
+                self.press("enter");
+                if is_written(verb) {
+                    self.type_in(line[verb.name.len()..].trim_start());
+                    self.press("enter");
+                }
+            }
+            Way::Key => {
+                self.press("f5");
+                if verb.is_only_typed() {
+                    self.press("enter");
+                }
+            }
+            Way::Command | Way::Shell | Way::Input => panic!("no screen"),
+        }
+    }
+
+    /// Lets the verb come to its end; what it asks is confirmed.
+    async fn finish(&mut self) -> Option<String> {
+        let mut confirmation = None;
+        loop {
+            if let Some(Layer::Confirm(Confirm::Verb { confirm, .. })) = self.app.layers.top() {
+                confirmation = Some(confirm.question.clone());
+                self.press("enter");
+            } else if self.app.verbs.values().any(crate::app::verb::Carried::waits_for_results) {
+                self.one().await;
+            } else {
+                return confirmation;
+            }
+        }
+    }
+
+    /// The notice, or the list on top.
+    fn said(&self) -> String {
+        match self.app.layers.top() {
+            Some(Layer::List(list)) => {
+                list.rows().map(|row| format!("{} {}\n", row.text, row.help)).collect()
+            }
+            _ => self.app.notices.shown().map_or(String::new(), |notice| notice.text.to_string()),
+        }
+    }
+}
+
+/// Gives a verb in one of the ways of the dashboard.
+pub async fn on_screen(world: &World, verb: &Verb, line: &str, way: Way) -> Outcome {
+    let (client, events, sent) = world.recorded().await;
+    let run = if verb.is_only_typed() { "" } else { "run " };
+    let key = format!("{run}:{line}");
+    let mut screen = Screen::start(world, client, events, &key).await;
+    screen.give(verb, line, way);
+    let confirmation = screen.finish().await;
+    let requests = steady_requests(&sent.lock().expect("a record"));
+    Outcome { requests, confirmation, said: screen.said(), acted: screen.acted }
+}

@@ -1,0 +1,60 @@
+//! What may differ from way to way and from run to run, made equal.
+
+use super::*;
+
+/// What a front end sends of its own accord: to show a Pod, and to offer it an environment.
+const OF_THE_FRONT_END: [&str; 5] = ["watch", "page", "seen", "open", "fetch"];
+
+/// The requests of a verb, without what differs from run to run.
+pub fn steady_requests(lines: &[String]) -> Vec<String> {
+    let parsed = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
+    let requests = parsed.filter_map(|mut line: serde_json::Value| {
+        let method = line["method"].as_str()?.to_owned();
+        if OF_THE_FRONT_END.contains(&method.as_str()) {
+            return None;
+        }
+        if let Some(params) = line["params"].as_object_mut() {
+            params.remove("target");
+            params.remove("expected_head_entries");
+        }
+        let pod = line["pod"].as_str().unwrap_or("").to_owned();
+        Some(format!("{method} {pod} {}", line["params"]))
+    });
+    requests.collect()
+}
+
+/// A sentence as the command line spells it, with blanks and numbers that do not matter made equal.
+pub fn steady_words(text: &str) -> String {
+    let mut words = text.replace("Enter goes on", ":resume goes on");
+    while let Some(at) = words.find("`yoi ") {
+        let end = words[at + 1..].find('`').map_or(words.len(), |end| at + 1 + end);
+        let line = words[at + "`yoi ".len()..end].to_owned();
+        let spelt = if line == "ls" { "the tree".to_owned() } else { format!(":{line}") };
+        words.replace_range(at..(end + 1).min(words.len()), &spelt);
+    }
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = words.replace("give --pod <name>", "name one, or :open it first");
+    if words.contains(" since ") { without_numbers(&words) } else { words }
+}
+
+/// Every number is 0: times and counts of events differ from run to run.
+fn without_numbers(text: &str) -> String {
+    let mut steady = String::new();
+    for c in text.chars() {
+        match c.is_ascii_digit() {
+            true if steady.ends_with('0') => {}
+            true => steady.push('0'),
+            false => steady.push(c),
+        }
+    }
+    steady
+}
+
+/// The list of verbs names those that can be reached where it is read: only the verbs of both lists count.
+pub fn without_verbs_of_the_screen(text: &str) -> String {
+    let of_the_screen = |line: &&str| {
+        let name = line.trim_start_matches(':').split(' ').next().unwrap_or("");
+        verb::find(name).is_some_and(|verb| !verb.ways.contains(&Way::Command))
+    };
+    text.lines().filter(|line| !of_the_screen(line)).collect::<Vec<_>>().join("\n")
+}

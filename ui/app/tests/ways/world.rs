@@ -1,0 +1,209 @@
+//! A host with a few Pods, brought into the state in which a verb is given.
+
+use super::*;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use yoi::host::{Host, IdleExit, Options};
+use yoi::protocol::method::NewPod;
+
+/// What alice says when it takes its time: a part of it, and the rest when its run goes on.
+pub const SLOW_ANSWER: &str = "slowly now, and then the rest";
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "change the file*"
+[[when.step]]
+call = [{ name = "Write", args = { file_path = "{cwd}/note.txt", content = "new words\n" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
+says = "take your time*"
+[[when.step]]
+text = "{slow}"
+fault = { hang = 10, times = 99 }
+
+[[when]]
+any = true
+text = "yes"
+"#;
+
+/// A host in this process, its socket, and a client that prepares it.
+pub struct World {
+    pub host: Host,
+    dir: tempfile::TempDir,
+    pub env: BTreeMap<String, String>,
+    client: Client,
+    events: Events,
+    states: BTreeMap<PodName, State>,
+    /// The Pods of which a part of an answer came.
+    streamed: BTreeSet<PodName>,
+}
+
+pub fn name(text: &str) -> PodName {
+    PodName::parse(text).expect("a name")
+}
+
+impl World {
+    pub async fn start() -> Self {
+        let dir =
+            tempfile::Builder::new().prefix("yoi-ways-").tempdir_in("/tmp").expect("a directory");
+        for pod in ["alice/part", "bob", "docs", "carol"] {
+            std::fs::create_dir_all(dir.path().join(pod)).expect("a directory");
+        }
+        std::fs::write(dir.path().join("script.toml"), SCRIPT.replace("{slow}", SLOW_ANSWER))
+            .expect("a script");
+        let home = dir.path().join("home").display().to_string();
+        let env =
+            BTreeMap::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
+        let options = Options {
+            dirs: yoi::config::Dirs::find(&env).expect("directories"),
+            env: env.clone(),
+            helper: "/bin/false".into(),
+            old_nofile: None,
+            idle_exit: IdleExit::Never,
+        };
+        let (host, _) = Host::start(options).await.expect("a host");
+        let (client, events) = host.client().await.expect("a client");
+        client.call(None, Method::Watch).await.expect("a subscription");
+        Self { host, dir, env, client, events, states: BTreeMap::new(), streamed: BTreeSet::new() }
+    }
+
+    pub fn cwd(&self) -> PathBuf {
+        self.dir.path().to_owned()
+    }
+
+    pub fn filled(&self, text: &str) -> String {
+        text.replace("{dir}", &self.dir.path().display().to_string())
+    }
+
+    fn note(&mut self, outgoing: Outgoing) {
+        match outgoing.event {
+            Event::TextDelta { .. } => self.streamed.extend(outgoing.pod),
+            Event::Family { pods, .. } => {
+                self.states = pods.into_iter().map(|info| (info.name, info.state)).collect();
+            }
+            Event::PodChanged { info } => drop(self.states.insert(info.name, info.state)),
+            Event::PodRemoved { name } => drop(self.states.remove(&name)),
+            _ => {}
+        }
+    }
+
+    /// Waits until the host says that a Pod is in this state.
+    async fn until(&mut self, pod: &str, state: State) {
+        while self.states.get(&name(pod)) != Some(&state) {
+            let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
+            let event =
+                event.unwrap_or_else(|_| panic!("{pod} is not {state:?}: {:?}", self.states));
+            self.note(event.expect("a host"));
+        }
+    }
+
+    /// Waits until a part of a Pod's answer came.
+    async fn until_it_answers(&mut self, pod: &str) {
+        while !self.streamed.contains(&name(pod)) {
+            let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
+            self.note(event.expect("an answer").expect("a host"));
+        }
+    }
+
+    /// Sends a request that may be refused, and takes in what the host says meanwhile.
+    async fn try_call(&mut self, pod: Option<&str>, method: Method) {
+        let pod = pod.map(name);
+        let (client, reply) = (self.client.clone(), pod.clone());
+        let call = async move { client.call(reply.as_ref(), method).await };
+        let mut call = std::pin::pin!(call);
+        loop {
+            tokio::select! {
+                _ = &mut call => break,
+                Some(outgoing) = self.events.recv() => self.note(outgoing),
+            }
+        }
+        while let Ok(outgoing) = self.events.try_recv() {
+            self.note(outgoing);
+        }
+    }
+
+    async fn create(&mut self, pod: &str) {
+        let new = NewPod {
+            name: Some(name(pod)),
+            cwd: self.dir.path().join(pod),
+            model: Some(self.filled("rehearsal:{dir}/script.toml")),
+            env: self.env.clone(),
+            ..NewPod::default()
+        };
+        self.try_call(None, Method::New(new)).await;
+        self.until(pod, State::Idle).await;
+    }
+
+    /// alice and bob are live and idle, docs is stopped, and there is nothing else.
+    async fn reset(&mut self) {
+        for pod in ["alice", "bob", "docs", "carol"] {
+            if self.states.contains_key(&name(pod)) {
+                self.try_call(Some(pod), Method::Cancel).await;
+                self.try_call(Some(pod), Method::StopPods { tree: false }).await;
+                self.until(pod, State::Stopped).await;
+                self.try_call(Some(pod), Method::Remove).await;
+            }
+        }
+        for pod in ["alice", "bob", "docs"] {
+            self.create(pod).await;
+        }
+        self.try_call(Some("docs"), Method::StopPods { tree: false }).await;
+        self.until("docs", State::Stopped).await;
+    }
+
+    pub async fn prepare(&mut self, before: Before) {
+        self.reset().await;
+        self.streamed.clear();
+        match before {
+            Before::Nothing => {}
+            Before::Peers => {
+                self.try_call(Some("alice"), Method::Peer { name: "bob".into() }).await;
+            }
+            Before::Lent => {
+                let path = self.dir.path().join("alice/part");
+                let rule = yoi::scope::Rule::new(path, yoi::scope::Permission::Write);
+                self.try_call(Some("alice"), Method::Lend { to: "bob".into(), rule }).await;
+            }
+            Before::Changed => {
+                self.try_call(Some("alice"), Method::say("change the file")).await;
+                self.until("alice", State::Running).await;
+                self.until("alice", State::Idle).await;
+            }
+            Before::Running | Before::Paused => {
+                self.try_call(Some("alice"), Method::say("take your time")).await;
+                self.until_it_answers("alice").await;
+                if before == Before::Paused {
+                    self.try_call(Some("alice"), Method::Pause).await;
+                    self.until("alice", State::Paused).await;
+                }
+            }
+        }
+    }
+
+    /// A connection whose requests are written down as they pass.
+    pub async fn recorded(&self) -> (Client, Events, Arc<Mutex<Vec<String>>>) {
+        let dirs = yoi::config::Dirs::find(&self.env).expect("directories");
+        let lock = std::fs::read_to_string(dirs.data.join("host.lock")).expect("a lock");
+        let lock: serde_json::Value = serde_json::from_str(&lock).expect("JSON");
+        let socket = lock["socket"].as_str().expect("a socket").to_owned();
+        let host = tokio::net::UnixStream::connect(socket).await.expect("a host");
+        let (front, relay) = tokio::io::duplex(64 * 1024);
+        let (from_front, mut to_front) = tokio::io::split(relay);
+        let (mut from_host, mut to_host) = host.into_split();
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let record = sent.clone();
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(from_front).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                record.lock().expect("a record").push(line.clone());
+                if to_host.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        tokio::spawn(async move { tokio::io::copy(&mut from_host, &mut to_front).await });
+        let (client, events) = Client::over(front).await.expect("a client");
+        (client, events, sent)
+    }
+}
