@@ -59,7 +59,7 @@ pub(crate) enum Who {
     /// A peer of the addressed Pod.
     Peer,
     /// A member of the mesh, from another host. No verb lets one in yet.
-    #[expect(dead_code, reason = "the mesh comes with a later issue")]
+    #[expect(dead_code, reason = "no verb is open to the mesh yet")]
     Member,
 }
 
