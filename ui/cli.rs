@@ -163,7 +163,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         Ok(form) => form,
         Err(failure) => return headless::say_last(&failure),
     };
-    let unanswered = match args.approval {
+    let unanswered = match args.unattended {
         Ask::Deny => Unanswered::End,
         Ask::Wait => Unanswered::Wait,
     };

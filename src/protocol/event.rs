@@ -279,6 +279,7 @@ pub enum Event {
     },
     /// The reply to `reclaim`: what came back, and from whom.
     Reclaimed {
+        #[serde(rename = "loans")]
         leases: Vec<Lent>,
     },
     /// The reply to `list_policy`, in the order they are tried.

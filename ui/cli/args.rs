@@ -65,8 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "TOOL:PATTERN")]
     pub allow: Vec<Pattern>,
     /// What happens to a question when nobody is there to answer
-    #[arg(long, value_enum, default_value_t = Ask::Deny)]
-    pub approval: Ask,
+    #[arg(long = "ask", value_enum, default_value_t = Ask::Deny)]
+    pub unattended: Ask,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
