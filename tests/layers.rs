@@ -1,4 +1,4 @@
-//! Holds the architecture: the order of the rooms in `src/lib.rs`, a core without a terminal, no
+//! Holds the architecture: the order of the rooms in `src/lib.rs` and `ui/main.rs`, a core without a terminal, no
 //! unsafe code in either crate, and a table of promises whose tests are there.
 
 use std::fs;
@@ -50,18 +50,81 @@ fn code(path: &Path) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
 
-/// The rooms, bottom to top.
-fn rooms() -> Vec<String> {
-    let lib = code(&root().join("src/lib.rs"));
-    let name = |line: &str| line.strip_prefix("pub mod ")?.strip_suffix(';').map(str::to_owned);
-    lib.lines().filter_map(name).collect()
+/// A crate: its directory, the file that lists its rooms bottom to top, and how a line of that begins.
+struct Crate {
+    dir: &'static str,
+    list: &'static str,
+    line: &'static str,
 }
 
-/// The room a file of `src/` belongs to.
-fn room_of(path: &Path) -> String {
-    let inside = path.strip_prefix(root().join("src")).expect("a file of src/");
-    let first = inside.iter().next().expect("a path with a name").to_string_lossy();
-    first.trim_end_matches(".rs").to_owned()
+const CORE: Crate = Crate { dir: "src", list: "src/lib.rs", line: "pub mod " };
+const SCREEN: Crate = Crate { dir: "ui", list: "ui/main.rs", line: "mod " };
+
+impl Crate {
+    /// The rooms, bottom to top.
+    fn rooms(&self) -> Vec<String> {
+        let list = code(&root().join(self.list));
+        let name = |line: &str| line.strip_prefix(self.line)?.strip_suffix(';').map(str::to_owned);
+        list.lines().filter_map(name).collect()
+    }
+
+    /// The room that a file belongs to.
+    fn room_of(&self, path: &Path) -> String {
+        let inside = path.strip_prefix(root().join(self.dir)).expect("a file of this crate");
+        let first = inside.iter().next().expect("a path with a name").to_string_lossy();
+        first.trim_end_matches(".rs").to_owned()
+    }
+
+    /// The rooms that have no sentence above them in the list.
+    fn unexplained(&self) -> Vec<String> {
+        let text = read(&root().join(self.list));
+        let lines: Vec<&str> = text.lines().collect();
+        let explained = |at: usize| {
+            let above = lines[..at].iter().rev();
+            let mut above =
+                above.skip_while(|line| line.starts_with("#[") || line.starts_with("// "));
+            above.next().is_some_and(|line| line.starts_with("///"))
+        };
+        let rooms = lines.iter().enumerate().filter(|(_, line)| line.starts_with(self.line));
+        rooms.filter(|(at, _)| !explained(*at)).map(|(_, line)| (*line).to_owned()).collect()
+    }
+
+    /// Every use of a room by one that is listed before it.
+    fn wrong_uses(&self) -> Vec<String> {
+        let rooms = self.rooms();
+        assert!(rooms.len() >= 12, "{} lists the rooms: {rooms:?}", self.list);
+        let place = |room: &str| rooms.iter().position(|r| r == room);
+        let mut wrong = Vec::new();
+        for path in sources(&root().join(self.dir)) {
+            let own = self.room_of(&path);
+            if ["lib", "main"].contains(&own.as_str()) {
+                continue;
+            }
+            let Some(own_place) = place(&own) else {
+                wrong.push(format!("{}: the room `{own}` is not in {}", path.display(), self.list));
+                continue;
+            };
+            for used in used_rooms(&self.shipped(&path)).into_iter().map(room_named) {
+                if place(&used).is_none_or(|used_place| used_place > own_place) {
+                    wrong.push(format!("{}: `{own}` uses `crate::{used}`", path.display()));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// The code of a file. Tests of the screen may use the bench of a room above their own.
+    fn shipped(&self, path: &Path) -> String {
+        let text = code(path);
+        if self.dir == "src" {
+            return text;
+        }
+        let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
+        if path.iter().any(is_test) {
+            return String::new();
+        }
+        text.split("#[cfg(test)]").next().unwrap_or("").to_owned()
+    }
 }
 
 /// The room of an exported macro; any other word is a room itself.
@@ -107,26 +170,19 @@ fn heads(list: &str) -> Vec<String> {
 
 #[test]
 fn a_room_uses_only_the_rooms_listed_before_it() {
-    let rooms = rooms();
-    assert!(rooms.len() >= 12, "src/lib.rs lists the rooms: {rooms:?}");
-    let place = |room: &str| rooms.iter().position(|r| r == room);
-    let mut wrong = Vec::new();
-    for path in sources(&root().join("src")) {
-        let own = room_of(&path);
-        if own == "lib" {
-            continue;
-        }
-        let Some(own_place) = place(&own) else {
-            wrong.push(format!("{}: the room `{own}` is not in src/lib.rs", path.display()));
-            continue;
-        };
-        for used in used_rooms(&code(&path)).into_iter().map(room_named) {
-            if place(&used).is_none_or(|used_place| used_place > own_place) {
-                wrong.push(format!("{}: `{own}` uses `crate::{used}`", path.display()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let wrong: Vec<String> = [CORE, SCREEN].iter().flat_map(Crate::wrong_uses).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\n\nA room may use only the rooms listed before it in src/lib.rs or ui/main.rs. Move what is \
+         shared down into a room below both, or hand it in as an argument.",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_room_of_the_screen_says_what_it_is_for() {
+    let unexplained = SCREEN.unexplained();
+    assert!(unexplained.is_empty(), "ui/main.rs: write one line above {unexplained:?}");
 }
 
 #[test]

@@ -1,31 +1,30 @@
 //! The state of the dashboard and its one writer: `update` takes what happened and returns what is to
 //! be done and painted. It does no I/O and gets the time as an argument.
 
+use crate::family::Family;
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
-use crate::pane::age;
 use crate::pane::composer::{Composer, Message};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::Inbox;
 use crate::pane::peers::Peers;
 use crate::pane::transcript::{Detail, Transcript};
 use crate::pane::tree::Tree;
-use crate::pane::wait;
-use crate::run::ExitReason;
 use crate::theme::Theme;
+use crate::verb::VerbId;
 use crate::verb::complete::Sources;
+use crate::wording::{age, wait};
 use crossterm::event::{KeyEvent, MouseEvent};
-use family::Family;
 use jiff::tz::TimeZone;
 use ratatui::layout::Rect;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{Event, Method, Outgoing, PodInfo, PodName, Refusal};
 
+mod areas;
 mod confirm;
 mod compose;
 mod explain;
-pub mod family;
 mod hint;
 mod host;
 pub mod inbox;
@@ -35,6 +34,7 @@ mod line;
 mod list;
 mod mouse;
 mod peers;
+pub mod panes;
 mod picked;
 mod pods;
 mod prompt;
@@ -42,10 +42,10 @@ mod send;
 mod split;
 mod verb;
 
-pub use confirm::{Confirm, Read};
+pub use areas::Areas;
+pub use confirm::{Confirm, Read, confirm_rows};
 pub use layer::{Layer, Layers, RequestToken};
 pub use split::Zoom;
-pub use verb::VerbId;
 
 /// Something that happened. It is moved into `update` and gone.
 #[allow(clippy::large_enum_variant)]
@@ -73,6 +73,18 @@ pub enum Msg {
     Said(Kind, String),
     /// The time that [`App::wakes_at`] named has come.
     Wake,
+}
+
+/// Why the dashboard ended. The terminal is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExitReason {
+    /// The person left. The sentences say how to come back, and how to end what still runs; they
+    /// are for standard error.
+    Quit { farewell: Vec<String> },
+    /// The host ended and the person did not want it back.
+    HostEnded,
+    /// A signal; the exit code is 128 + its number.
+    Signal(i32),
 }
 
 /// What follows from a message.
@@ -357,7 +369,7 @@ impl App {
     /// Prepares the state for a frame: lays the transcripts out for the size of their panes,
     /// and asks for what is missing in them.
     pub fn prepare_frame(&mut self) -> Vec<Effect> {
-        let areas = crate::view::Areas::of(self);
+        let areas = Areas::of(self);
         self.composer_follows();
         let first = self.shown().cloned().map(|name| (name, areas.transcript));
         let second = self.beside().cloned().zip(areas.beside);
@@ -394,7 +406,7 @@ impl App {
     /// When something on the screen changes by itself, if nothing else happens.
     pub fn wakes_at(&self) -> Option<u64> {
         let (notice, arms) = (self.notices.ends(), self.arms_at());
-        let areas = crate::view::Areas::of(self);
+        let areas = Areas::of(self);
         let shown = self.shown();
         let beside = self.beside().filter(|_| areas.beside.is_some());
         let connected = self.link == Link::Up;

@@ -2,18 +2,37 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
+// The rooms, bottom to top. A room uses only the rooms before it; tests/layers.rs holds that.
+
+/// Lines on standard output and standard error, in their safe form.
 mod console;
+/// Colours, as data.
 mod theme;
+/// Short messages on the action bar, and the list of past ones.
 mod notice;
-mod keys;
+/// What the host last told of all Pods.
+mod family;
+/// Words for people: durations, states, reasons, scopes.
+mod wording;
+/// Every verb: arguments, help, completion, and the dialogue that carries it out.
 mod verb;
+/// Keys and what they do, as data.
+mod keys;
+/// The panes: what each holds, and how it is painted.
 mod pane;
+/// A list to choose from by fuzzy search.
 mod palette;
+/// The state of the dashboard and its one writer.
 mod app;
+/// The one reader of the state: paints a frame.
 mod view;
+/// The loop: terminal, host, effects, frames.
 mod run;
+/// How a host is found or started for whatever talks to it.
 mod start;
+/// The program without a screen: lines, JSON, exit codes.
 mod headless;
+/// The command line of the program.
 mod cli;
 
 fn main() -> std::process::ExitCode {

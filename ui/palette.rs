@@ -1,11 +1,11 @@
 //! A list to choose from by fuzzy search: the palette, the history, where to rewind to.
 
-use crate::app::VerbId;
 use crate::keys::Action;
 use crate::pane::fit::{cut, pad, width};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use crate::theme::Theme;
+use crate::verb::VerbId;
 use crate::verb::complete::rank;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};

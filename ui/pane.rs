@@ -1,13 +1,9 @@
 //! The panes of the dashboard: plain structs with `apply` and a way to draw themselves.
 
-pub mod age;
 pub mod fit;
 pub mod glyph;
 pub mod input;
 pub mod transcript;
-pub mod scope;
-pub mod wait;
-pub mod why;
 pub mod tree;
 pub mod peers;
 pub mod inbox;

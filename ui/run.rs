@@ -1,7 +1,7 @@
 //! The loop of the dashboard: what arrives goes to the app, what the app wishes is done, and a
 //! frame is painted when something on it changed.
 
-use crate::app::{App, Asked, Effect, Msg, Redraw, Setup};
+use crate::app::{App, Asked, Effect, ExitReason, Msg, Redraw, Setup};
 use crate::keys;
 use crate::notice::Kind;
 use crate::pane::glyph::Glyphs;
@@ -81,18 +81,6 @@ pub struct Options {
     pub reconnect: Option<Reconnect>,
     /// Looked for after the first frame.
     pub offers: Option<Offers>,
-}
-
-/// Why the dashboard ended. The terminal is as it was before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExitReason {
-    /// The person left. The sentences say how to come back, and how to end what still runs; they
-    /// are for standard error.
-    Quit { farewell: Vec<String> },
-    /// The host ended and the person did not want it back.
-    HostEnded,
-    /// A signal; the exit code is 128 + its number.
-    Signal(i32),
 }
 
 /// Shows the dashboard over a host until the person leaves.

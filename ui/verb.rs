@@ -44,7 +44,7 @@ mod who;
 mod zoom;
 
 pub use dialogue::{
-    Action, Confirm, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Unasked, Why,
+    Action, Confirm, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Unasked, VerbId, Why,
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};

@@ -1,11 +1,13 @@
 //! The one reader of the state: where things stand on the screen, and how they are painted.
 
-use crate::app::{App, Focus, Layer, Link};
+use crate::app::panes::{composer, inbox, peers, tree};
+use crate::app::{App, Areas, Focus, Layer, Link};
 use crate::keys::{Action, Context};
-use crate::pane::composer;
 use crate::pane::fit::{columns, cut, wrap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::{actionbar, inbox, peers, transcript, tree};
+use crate::pane::inbox::items;
+use crate::pane::tree::Reach;
+use crate::pane::{actionbar, transcript};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -14,13 +16,9 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Widget as _};
 use yoi::protocol::PodName;
 
-mod areas;
 mod header;
 mod popup;
 mod wide;
-
-pub use areas::Areas;
-pub use popup::confirm_rows;
 
 /// Paints a frame of the size that the app knows of; one of any other size stays empty.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {
@@ -69,72 +67,6 @@ fn plain(frame: &mut Frame<'_>) {
     }
 }
 
-/// The tree as it is painted now.
-pub fn tree(app: &App) -> tree::View<'_> {
-    tree::View {
-        tree: &app.tree,
-        family: &app.family,
-        current: app.current.as_ref(),
-        theme: &app.theme,
-        zone: app.zone(),
-        now: app.now,
-        focused: app.focus == Focus::Tree,
-        reach_key: "w",
-    }
-}
-
-/// The peers as they are painted now.
-pub fn peers(app: &App) -> peers::View<'_> {
-    peers::View {
-        peers: &app.peers,
-        family: &app.family,
-        of: app.selected(),
-        theme: &app.theme,
-        glyphs: app.setup.glyphs,
-        zone: app.zone(),
-        now: app.now,
-        focused: app.focus == Focus::Peers,
-    }
-}
-
-/// The inbox as it is painted now.
-pub fn inbox(app: &App) -> inbox::View<'_> {
-    let attention = match app.focus {
-        Focus::Inbox => inbox::Attention::Here,
-        _ => inbox::Attention::Elsewhere,
-    };
-    inbox::View {
-        inbox: &app.inbox,
-        family: &app.family,
-        theme: &app.theme,
-        glyphs: app.setup.glyphs,
-        now: app.now,
-        attention,
-    }
-}
-
-/// The composer as it is painted now.
-pub fn composer(app: &App) -> composer::View<'_> {
-    let to = app.current.as_ref().map_or("a new Pod", |name| name.as_str());
-    composer::View {
-        composer: &app.composer,
-        info: app.info(),
-        to,
-        placeholder: placeholder(app),
-        theme: &app.theme,
-        glyphs: app.setup.glyphs,
-    }
-}
-
-fn placeholder(app: &App) -> &'static str {
-    match (&app.current, app.link) {
-        (_, Link::Ended) => "the host ended; Enter starts it again",
-        (Some(_), _) if app.family.is_known() && app.info().is_none() => "is gone; choose a Pod",
-        (Some(_), _) => "",
-        (None, _) => "say what you want; Enter makes a Pod here",
-    }
-}
-
 /// The frames of the panes; the one in focus is painted last, over shared lines.
 fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     let Some(outer) = &areas.outer else {
@@ -171,8 +103,8 @@ fn pod_title(app: &App, name: Option<&PodName>, area: Rect) -> Line<'static> {
 
 fn tree_title(app: &App, width: u16) -> Line<'static> {
     let place = match app.tree.reach {
-        tree::Reach::All => "all Pods".to_owned(),
-        tree::Reach::ThisWorkspace => {
+        Reach::All => "all Pods".to_owned(),
+        Reach::ThisWorkspace => {
             let name = app.setup.workspace.file_name().unwrap_or_default();
             format!("pods in {}", name.to_string_lossy())
         }
@@ -193,7 +125,7 @@ fn peers_title(app: &App, width: u16) -> Line<'static> {
 }
 
 fn inbox_title(app: &App, width: u16) -> Line<'static> {
-    let waiting = inbox::items(&app.family).len();
+    let waiting = items(&app.family).len();
     let key = app.keymap.label(Context::Everywhere, Action::NextNeedsYou);
     let text = match app.focus {
         Focus::Inbox => format!("inbox · {waiting}"),

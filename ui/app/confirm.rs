@@ -3,14 +3,14 @@
 
 use crate::app::inbox::{NO_ROOM, Questions, Reach};
 use crate::app::key::typed;
-use crate::app::{App, Asked, Effect, VerbId};
+use crate::app::{App, Areas, Asked, Effect};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
+use crate::pane::fit::wrap;
 use crate::pane::inbox;
-use crate::verb::{self, Reply, Way};
-use crate::view::confirm_rows;
+use crate::verb::{self, Reply, VerbId, Way};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Method, PodName};
 
@@ -233,4 +233,11 @@ impl App {
             | Confirm::Rule { .. } => Vec::new(),
         }
     }
+}
+
+/// The rows of a confirmation, and how many there is room for above its answers.
+pub fn confirm_rows(app: &App, text: &str) -> (Vec<String>, usize) {
+    let most = Areas::of(app).above_bar(usize::MAX);
+    let width = usize::from(most.width.saturating_sub(2)).max(1);
+    (wrap(text, width), usize::from(most.height.saturating_sub(1)))
 }

@@ -1,12 +1,12 @@
 //! Answering what waits for a person: only a fresh key on a request that has been looked at does.
 
+use crate::app::Areas;
 use crate::app::{App, Asked, Confirm, Effect, Focus, Layer};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
-use crate::view::Areas;
 use yoi::config::policy::matches;
 use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
@@ -56,7 +56,7 @@ impl App {
         if attention == Attention::Here
             && let Some(area) = Areas::of(self).inbox
         {
-            let sight = crate::view::inbox(self).sight(area);
+            let sight = crate::app::panes::inbox(self).sight(area);
             self.inbox.saw(sight, area.width);
         }
     }
@@ -116,7 +116,7 @@ impl App {
 
     fn inbox_scroll(&mut self, by: isize) {
         let Some(area) = Areas::of(self).inbox else { return };
-        let sight = crate::view::inbox(self).sight(area);
+        let sight = crate::app::panes::inbox(self).sight(area);
         // No row is passed over, and none below the last is shown.
         let by = by.clamp(-PAGE, isize::try_from(sight.shown).unwrap_or(PAGE));
         let most = sight.all.saturating_sub(usize::from(area.height).saturating_sub(1));
@@ -231,14 +231,14 @@ impl App {
     /// What is said to who allows what was not all in view yet; it is shown whole from now on.
     fn unread_request(&mut self) -> Option<String> {
         let Some(area) = Areas::of(self).inbox else { return Some(NO_ROOM.into()) };
-        let sight = crate::view::inbox(self).sight(area);
+        let sight = crate::app::panes::inbox(self).sight(area);
         let was = sight.cut;
         if was == Cut::Brief {
             self.inbox.show_whole();
         }
         // What is shown whole now may take more rows.
         let area = Areas::of(self).inbox.unwrap_or(area);
-        let sight = crate::view::inbox(self).sight(area);
+        let sight = crate::app::panes::inbox(self).sight(area);
         self.inbox.saw(sight, area.width);
         self.inbox.back_to_unseen(sight);
         match (self.inbox.unseen(sight), was) {
@@ -338,6 +338,6 @@ impl Questions {
             (Reach::Tree, 1) => format!("{pods} and everything below it"),
             (Reach::Tree, _) => format!("{pods} and everything below them"),
         };
-        format!("from now on allow {} for {whom}?", inbox::rule_words(&self.rule))
+        format!("from now on allow {} for {whom}?", crate::wording::rule::pattern(&self.rule))
     }
 }

@@ -326,7 +326,7 @@ impl App {
     /// Enter when the host is gone.
     pub(super) fn bring_back(&mut self) -> Vec<Effect> {
         if !self.setup.reconnects {
-            return vec![Effect::Quit(crate::run::ExitReason::HostEnded)];
+            return vec![Effect::Quit(crate::app::ExitReason::HostEnded)];
         }
         self.link = Link::Connecting;
         vec![Effect::Reconnect]

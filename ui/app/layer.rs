@@ -1,11 +1,11 @@
 //! What lies over the panes: layers on a stack, the topmost gets the keys. A key of the person opens
 //! a layer at once; the reply to a request opens one only while the person still waits for it.
 
-use crate::app::{App, Confirm, Effect, Focus, Read, VerbId};
+use crate::app::{App, Areas, Confirm, Effect, Focus, Read};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette};
 use crate::pane::actionbar::Prompt;
-use crate::view::Areas;
+use crate::verb::VerbId;
 use yoi::protocol::PodName;
 
 /// One layer.

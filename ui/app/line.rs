@@ -1,9 +1,9 @@
 //! The command line after `:`, and leaving the screen.
 
+use crate::app::ExitReason;
 use crate::app::{App, Confirm, Effect, Layer};
 use crate::pane::actionbar::{Prompt, Purpose};
 use crate::pane::transcript::Transcript;
-use crate::run::ExitReason;
 use crate::verb::Way;
 use crate::verb::line::{complete_verb, read};
 use yoi::protocol::{PodInfo, PodName, State};

@@ -5,11 +5,11 @@ use crate::app::{App, Effect, Layer};
 use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context, label};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
-use crate::pane::age;
 use crate::pane::fit::wrap;
 use crate::pane::glyph::Glyphs;
 use crate::verb::words::first;
 use crate::verb::{Reply, Way, find, reached};
+use crate::wording::age;
 use crokey::KeyCombination;
 use yoi::protocol::flatten;
 

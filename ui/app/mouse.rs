@@ -1,9 +1,9 @@
 //! The mouse: a click selects or focuses, the wheel scrolls what is under it. It never answers.
 
+use crate::app::Areas;
 use crate::app::{App, Effect, Focus, Layer};
 use crate::pane::transcript::Scroll;
 use crate::pane::tree::{Place, Resting};
-use crate::view::Areas;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
@@ -46,7 +46,7 @@ impl App {
         }
         if let Some((_, y)) = areas.peers.and_then(|area| inside(area, at)) {
             let height = areas.peers.map_or(0, |area| area.height);
-            let row = crate::view::peers(self).at(y, height);
+            let row = crate::app::panes::peers(self).at(y, height);
             return self.peers_click(row.unwrap_or(0));
         }
         if let Some(area) = areas.inbox.filter(|area| area.contains(at)) {
@@ -61,7 +61,7 @@ impl App {
             }
             return effects;
         }
-        let text = crate::view::composer(self).text_area(areas.composer);
+        let text = crate::app::panes::composer(self).text_area(areas.composer);
         if let Some((x, y)) = inside(text, at) {
             self.composer.click(y, x);
             return self.focus(Focus::Composer);
@@ -71,7 +71,7 @@ impl App {
 
     fn click_tree(&mut self, y: u16) -> Vec<Effect> {
         let height = Areas::of(self).tree.map_or(0, |area| area.height);
-        match crate::view::tree(self).place_at(y, height) {
+        match crate::app::panes::tree(self).place_at(y, height) {
             Some(Place::Pod(name)) => self.make_current(&name),
             Some(Place::Stopped) => {
                 self.tree.resting = Resting::Listed;
@@ -83,7 +83,7 @@ impl App {
 
     /// Chooses what is under the pointer; only keys answer it.
     fn click_inbox(&mut self, y: u16, area: Rect) -> Vec<Effect> {
-        if let Some(at) = crate::view::inbox(self).item_at(y, area) {
+        if let Some(at) = crate::app::panes::inbox(self).item_at(y, area) {
             let items = crate::pane::inbox::items(&self.family);
             self.inbox.choose(&items, at);
         }

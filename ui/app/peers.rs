@@ -20,7 +20,7 @@ impl App {
     }
 
     pub(super) fn focus_peers(&mut self) -> Vec<Effect> {
-        if crate::view::Areas::has_peers(self) {
+        if crate::app::Areas::has_peers(self) {
             return self.focus(Focus::Peers);
         }
         self.say(Kind::Info, "no two Pods are peers · :peer <pod> makes them so")

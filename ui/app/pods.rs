@@ -1,11 +1,11 @@
 //! Going from Pod to Pod and from pane to pane.
 
+use crate::app::Areas;
 use crate::app::{App, Asked, Effect, Focus, Zoom};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::inbox;
 use crate::pane::tree::{Children, Place, Reach, Resting, Row};
-use crate::view::Areas;
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.

@@ -1,9 +1,9 @@
 //! How much of the screen the transcripts get: two beside each other, or the whole width.
 
+use crate::app::Areas;
 use crate::app::{App, Effect, Focus};
 use crate::keys::{Action, Context};
 use crate::notice::Kind;
-use crate::view::Areas;
 use yoi::protocol::PodName;
 
 /// Whether the tree and the peers stand beside the transcripts.

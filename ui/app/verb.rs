@@ -5,20 +5,16 @@ use crate::app::{App, Asked, Confirm, Effect, Layer, Link, RequestToken};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
 use crate::pane::fit::wrap;
-use crate::pane::why::LABEL;
 use crate::verb::line::{means_marks, read};
 use crate::verb::words::first;
 use crate::verb::{
-    self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, Way,
+    self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
 };
+use crate::wording::why::LABEL;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
 
 /// Verbs after which the tour goes on.
 const STEPS_OF_THE_TOUR: [&str; 3] = ["peer", "stop", "restore"];
-
-/// Names a verb that is being carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct VerbId(u64);
 
 /// A verb that is being carried out.
 pub(super) struct Carried {
@@ -143,7 +139,7 @@ impl App {
     fn keep(&mut self, carried: Carried) -> VerbId {
         let Self { verbs, layers, .. } = self;
         verbs.retain(|id, verb| verb.waits_for_results() || layers.request_for(*id));
-        let id = VerbId(verbs.keys().next_back().map_or(0, |last| last.0 + 1));
+        let id = VerbId::after(verbs.keys().next_back().copied());
         verbs.insert(id, carried);
         id
     }

@@ -3,9 +3,11 @@
 use crate::console;
 use crate::headless::{Exit, Failure, Form, LineClient, Printer, Reach, close};
 use crate::start::{self, Opening};
+use crate::wording::duration::in_words;
+use crate::wording::state;
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
-use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Segment};
 use yoi::text::SafeText;
 
 async fn client(opening: &Opening, reach: Reach) -> Result<LineClient, Failure> {
@@ -41,14 +43,14 @@ pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
 fn table(pods: &[PodInfo], now: u64) -> String {
     let rows = pods.iter().map(|info| {
         let state = info.why.as_ref().map_or_else(
-            || word(info.state).to_owned(),
-            |why| format!("{} ({why})", word(info.state)),
+            || state::of(info.state).to_owned(),
+            |why| format!("{} ({why})", state::of(info.state)),
         );
         let model = if info.model.is_empty() { "no model" } else { &info.model };
         [
             info.name.to_string(),
             state,
-            age(now.saturating_sub(info.since)),
+            in_words(now.saturating_sub(info.since)),
             model.to_owned(),
             info.cwd.display().to_string(),
         ]
@@ -72,28 +74,6 @@ fn aligned(rows: &[[String; 5]]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn word(state: State) -> &'static str {
-    match state {
-        State::Running => "running",
-        State::NeedsYou => "needs you",
-        State::Paused => "paused",
-        State::Idle => "idle",
-        State::Stopped => "stopped",
-        State::Failed => "failed",
-        State::Unknown => "unknown",
-    }
-}
-
-fn age(ms: u64) -> String {
-    let minutes = ms / 60_000;
-    match minutes {
-        0 => format!("{} s", ms / 1000),
-        1..60 => format!("{minutes} min"),
-        60..1440 => format!("{} h", minutes / 60),
-        _ => format!("{} d", minutes / 1440),
-    }
 }
 
 /// `yoi send --socket`: over the Pod's own socket, whichever program it belongs to.
@@ -153,12 +133,6 @@ fn ended() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_are_said_in_their_largest_unit() {
-        let said = [0, 59_999, 60_000, 3_600_000, 90_000_000].map(age);
-        assert_eq!(said, ["0 s", "59 s", "1 min", "1 h", "1 d"]);
-    }
 
     #[test]
     fn columns_are_aligned_and_no_line_ends_in_blanks() {

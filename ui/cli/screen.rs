@@ -1,8 +1,9 @@
 //! The way to the dashboard: which host it shows, and what is said when it is left.
 
+use crate::app::ExitReason;
 use crate::cli::args::Args;
 use crate::headless::{Exit, Failure};
-use crate::run::{self, ExitReason, Find, Offers, Options, Reconnect};
+use crate::run::{self, Find, Offers, Options, Reconnect};
 use crate::start::{self, Opening};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};

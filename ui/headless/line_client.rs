@@ -1,7 +1,7 @@
 //! A conversation with a host: orders and their replies, while the events that arrive meanwhile
 //! are shown and noted.
 
-use crate::app::family::Family;
+use crate::family::Family;
 use crate::headless::approvals::{Inbox, Meeting};
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::{CaughtUp, Follow};

@@ -4,11 +4,11 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, View, Whose, stuck};
 use crate::headless::run_tracker;
 use crate::headless::{Unanswered, Work, lines};
-use crate::pane::why;
 use crate::start::Opening;
 use crate::verb::{
     self, Action, Confirm, Dialogue, End, Known, Reply, Request, Said, Unasked, Way, Why,
 };
+use crate::wording::why;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use tokio::sync::mpsc;

@@ -1,6 +1,7 @@
 //! The shapes of the screen, with an ASCII set for terminals that cannot show others.
 
 use crate::theme::Role;
+use crate::wording::state;
 use ratatui::symbols::border;
 use yoi::protocol::{PodInfo, State};
 
@@ -45,17 +46,17 @@ impl Glyphs {
 
     /// How the state of a Pod looks.
     pub fn look(self, info: &PodInfo) -> Look {
-        let (unicode, ascii, word, role) = match info.state {
-            State::Running => ("●", "*", "running", Role::Running),
-            State::NeedsYou => ("▲", "!", "needs you", Role::Needs),
-            State::Paused => ("‖", "\"", "paused", Role::Paused),
-            State::Idle if info.unseen => ("✓", "v", "done", Role::Ok),
-            State::Idle => ("○", "o", "idle", Role::Idle),
-            State::Stopped => ("◌", ".", "stopped", Role::Dim),
-            State::Failed => ("✕", "x", "failed", Role::Error),
-            State::Unknown => ("?", "?", "unknown", Role::Warn),
+        let (unicode, ascii, role) = match info.state {
+            State::Running => ("●", "*", Role::Running),
+            State::NeedsYou => ("▲", "!", Role::Needs),
+            State::Paused => ("‖", "\"", Role::Paused),
+            State::Idle if info.unseen => ("✓", "v", Role::Ok),
+            State::Idle => ("○", "o", Role::Idle),
+            State::Stopped => ("◌", ".", Role::Dim),
+            State::Failed => ("✕", "x", Role::Error),
+            State::Unknown => ("?", "?", Role::Warn),
         };
-        Look { shape: self.pick(unicode, ascii), word, role }
+        Look { shape: self.pick(unicode, ascii), word: state::of_pod(info), role }
     }
 
     /// The lines of frames.

@@ -1,12 +1,12 @@
 //! The inbox: everything that waits for a person over the whole tree, oldest first. Its keys answer,
 //! and only once what they answer has been looked at.
 
-use crate::app::family::Family;
+use crate::family::Family;
 use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, Verdict};
 
 mod draw;
 
-pub use draw::{Cut, Sight, View, in_view, more_below, rule_words};
+pub use draw::{Cut, Sight, View, in_view, more_below};
 
 /// How long a request must have had the focus, unchanged, before an answer counts, in milliseconds.
 pub const LOOK: u64 = 300;

@@ -1,10 +1,10 @@
 //! The peers of the selected Pod: who may message it and be messaged by it, and in which state each is.
 
-use crate::app::family::Family;
-use crate::pane::age::age;
+use crate::family::Family;
 use crate::pane::fit::{pad, right, width};
 use crate::pane::glyph::Glyphs;
 use crate::theme::Theme;
+use crate::wording::age::age;
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

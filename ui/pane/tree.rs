@@ -1,6 +1,6 @@
 //! The tree of Pods: lineage, state and age, one row a Pod, in an order that stays.
 
-use crate::app::family::Family;
+use crate::family::Family;
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use std::collections::HashSet;

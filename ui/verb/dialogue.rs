@@ -1,7 +1,7 @@
 //! How a verb is carried out: a dialogue without I/O. A front end asks for the next step, does it, and hands
 //! the reply back, until the dialogue ends.
 
-use crate::app::family::Family;
+use crate::family::Family;
 use crate::verb::Way;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -12,6 +12,17 @@ use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
 pub trait Dialogue {
     /// The next step. `last` is what came of the step before; there is none before the first.
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next;
+}
+
+/// Names a dialogue among those that a front end carries out at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VerbId(u64);
+
+impl VerbId {
+    /// The name that follows the last one in use.
+    pub fn after(last: Option<Self>) -> Self {
+        Self(last.map_or(0, |last| last.0 + 1))
+    }
 }
 
 /// What the front end does next.

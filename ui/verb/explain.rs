@@ -1,8 +1,8 @@
 //! `:explain`: says why a Pod is in its state, what it waits for, and its scope.
 
-use crate::pane::why;
 use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Said, Verb, of, verb};
+use crate::wording::why;
 use clap::Args;
 use yoi::protocol::PodName;
 
@@ -22,7 +22,7 @@ impl Dialogue for Explain {
         or_end(known.target(self.pod.as_ref()).and_then(|pod| {
             let info = known.find(&pod)?;
             let words = why::Known { family: known.family, now: known.now, zone: known.zone };
-            let title = format!("{}: {}", info.name, why::word(info));
+            let title = format!("{}: {}", info.name, crate::wording::state::of_pod(info));
             let said = Said::Sheet { title, lines: words.explain(info) };
             Ok(Next::End(End { said, action: None }))
         }))

@@ -87,6 +87,6 @@ fn line(rule: &PolicyRule) -> String {
         (Some(pod), true) => format!(" for {pod} and below"),
     };
     let number = rule.id.map(|id| format!("{id}  ")).unwrap_or_default();
-    let what = crate::pane::inbox::rule_words(&rule.pattern);
+    let what = crate::wording::rule::pattern(&rule.pattern);
     format!("{number}{does} {what}{whom}  ({})", rule.source)
 }

@@ -1,8 +1,8 @@
 //! `:reclaim`: takes back what was lent at a path.
 
-use crate::pane::scope;
 use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use crate::wording::scope;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use yoi::protocol::{Event, Method, PodInfo, PodName};

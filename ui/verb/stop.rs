@@ -1,8 +1,8 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
-use crate::pane::scope;
 use crate::verb::several::{Each, confirm, ended, list, targets};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
+use crate::wording::scope;
 use clap::Args;
 use std::fmt::Write as _;
 use yoi::protocol::{Event, Method, PodName, State, StoppedPod};

@@ -1,7 +1,7 @@
 use super::complete::{Sources, complete};
 use super::line::{complete_verb, offered, read};
 use super::*;
-use crate::app::family::Family;
+use crate::family::Family;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! it has used, and what one should know about it.
 
 use crate::app::App;
-use crate::pane::age::age;
 use crate::pane::fit::{cut, width};
-use crate::pane::wait;
+use crate::wording::age::age;
+use crate::wording::wait;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -103,14 +103,6 @@ fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let wait = wait::sentence(info, &app.family, app.now);
     let wait = wait.map(|wait| (wait, app.theme.style(look.role)));
     why.chain(wait).chain(notes).collect()
-}
-
-/// Whether a Pod has notes.
-pub fn has_notes(app: &App, name: &PodName) -> bool {
-    app.family.get(name).is_some_and(|info| {
-        let waits = || wait::sentence(info, &app.family, app.now).is_some();
-        info.why.is_some() || !info.notes.is_empty() || waits()
-    })
 }
 
 /// Paints the notes of a Pod into one row.

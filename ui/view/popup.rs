@@ -1,12 +1,11 @@
 //! What lies over the panes: lists, confirmations, completions.
 
-use crate::app::{App, Confirm, Layer};
+use crate::app::{App, Areas, Confirm, Layer, confirm_rows};
 use crate::palette::Palette;
 use crate::pane::actionbar::{self, POPUP, Prompt};
 use crate::pane::composer::Files;
 use crate::pane::fit::{cut, width, wrap};
 use crate::pane::inbox;
-use crate::view::Areas;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
@@ -106,13 +105,6 @@ fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     }
 }
 
-/// The rows of a confirmation, and how many there is room for above its answers.
-pub fn confirm_rows(app: &App, text: &str) -> (Vec<String>, usize) {
-    let most = Areas::of(app).above_bar(usize::MAX);
-    let width = usize::from(most.width.saturating_sub(2)).max(1);
-    (wrap(text, width), usize::from(most.height.saturating_sub(1)))
-}
-
 fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
     let glyphs = app.setup.glyphs;
     let mut spans = vec![Span::raw(" ")];
@@ -179,7 +171,7 @@ fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
     if rows == 0 {
         return;
     }
-    let text = crate::view::composer(app).text_area(areas.composer);
+    let text = crate::app::panes::composer(app).text_area(areas.composer);
     let longest =
         files.found.iter().map(|c| crate::pane::fit::columns(&c.value)).max().unwrap_or(0);
     let height = u16::try_from(rows).unwrap_or(0);

@@ -1,15 +1,17 @@
 //! The inbox on screen: a row for each thing that waits, and below the chosen one what it is.
 
-use crate::app::family::Family;
-use crate::pane::age::elapsed;
+use crate::family::Family;
 use crate::pane::fit::{cut, pad, right, width, wrap};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::theme::Theme;
+use crate::wording::duration::elapsed;
+use crate::wording::rule::pattern;
+use crate::wording::{scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use yoi::protocol::{ApprovalRequest, Pattern};
+use yoi::protocol::ApprovalRequest;
 use yoi::text::SafeText;
 
 /// Rows of the action that are shown before all of it is asked for.
@@ -129,9 +131,10 @@ impl View<'_> {
         let shape = self.glyphs.pick("▲ ", "! ");
         let (who, what) = match item {
             Item::Question(approvals) => (who(approvals), brief(approvals)),
-            Item::Other(info) => {
-                (info.name.to_string(), info.why.clone().unwrap_or_else(|| "needs you".into()))
-            }
+            Item::Other(info) => (
+                info.name.to_string(),
+                info.why.clone().unwrap_or_else(|| state::of_pod(info).into()),
+            ),
         };
         let room = columns.saturating_sub(width(shape) + AGE + 1);
         let who = self.glyphs.plain(&cut(&who, room / 2));
@@ -174,17 +177,17 @@ impl View<'_> {
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
         let mut facts = vec![("because", spelled(&approval.because))];
-        facts.extend(approval.lease.iter().map(|lease| ("adds", crate::pane::scope::rule(lease))));
+        facts.extend(approval.lease.iter().map(|lease| ("adds", scope::rule(lease))));
         facts.extend(approval.reason.iter().map(|reason| ("for", spelled(reason))));
         if whole || item.approvals().len() > 1 {
             facts.push(("asked by", askers(item.approvals())));
         }
         if whole {
-            facts.push(("scope", crate::pane::scope::rules(&approval.scope)));
+            facts.push(("scope", scope::rules(&approval.scope)));
         }
         let rule = self.inbox.rule(item.approvals()).map(|(rule, author)| match author {
-            Author::Program => rule_words(rule),
-            Author::Person => format!("{} (yours)", rule_words(rule)),
+            Author::Program => pattern(rule),
+            Author::Person => format!("{} (yours)", pattern(rule)),
         });
         facts.extend(rule.map(|rule| ("rule", rule)));
         facts
@@ -260,9 +263,4 @@ fn askers(approvals: &[&ApprovalRequest]) -> String {
         names.map(ToString::to_string).collect::<Vec<_>>().join(" › ")
     };
     approvals.iter().map(path).collect::<Vec<_>>().join(", ")
-}
-
-/// A rule as a person reads it.
-pub fn rule_words(rule: &Pattern) -> String {
-    SafeText::spelled(format!("{}: {}", rule.tool, rule.pattern)).into_string()
 }

@@ -3,10 +3,11 @@
 use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::Detail;
 use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
-use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value, took_ms};
+use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
 use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, shorten};
 use crate::pane::transcript::{clean, code, diff, markdown, question};
 use crate::theme::Role;
+use crate::wording::duration::took;
 use ratatui::style::Modifier;
 use yoi::protocol::{PodEvent, Segment, SystemItem};
 use yoi::text::SafeText;
@@ -205,7 +206,7 @@ impl Block {
 
     /// When its head says something else by itself.
     pub fn changes_at(&self, now: u64) -> Option<u64> {
-        use crate::pane::transcript::tool::elapsed_changes;
+        use crate::wording::duration::elapsed_changes;
         match &self.kind {
             Kind::Tool(tool) if tool.progress == Progress::Running && tool.outcome.is_none() => {
                 Some(elapsed_changes(tool.since.unwrap_or(now), now))
@@ -237,12 +238,12 @@ fn preview(text: &str) -> String {
 }
 
 fn thought_title(thought: &Thought, live: bool, now: u64) -> String {
-    use crate::pane::transcript::tool::elapsed;
+    use crate::wording::duration::elapsed;
     match (live, thought.since, thought.took_ms) {
         (true, since, _) => {
             format!("Thinking … {}", elapsed(now.saturating_sub(since.unwrap_or(now))))
         }
-        (false, _, Some(took @ 1000..)) => format!("Thought for {}", took_ms(took)),
+        (false, _, Some(millis @ 1000..)) => format!("Thought for {}", took(millis)),
         (false, _, _) => "Thought".to_owned(),
     }
 }

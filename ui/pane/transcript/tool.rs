@@ -2,6 +2,7 @@
 
 use crate::pane::transcript::clean;
 use crate::theme::Role;
+use crate::wording::duration;
 use serde_json::{Map, Value};
 use std::rc::Rc;
 use yoi::text::SafeText;
@@ -146,13 +147,13 @@ impl Tool {
             (Some(outcome), _) => {
                 let (role, word) = outcome.verdict();
                 let took = self.since.filter(|since| *since > 0 && outcome.ts >= *since);
-                let took = took.map(|since| format!("  {}", took_ms(outcome.ts - since)));
+                let took = took.map(|since| format!("  {}", duration::took(outcome.ts - since)));
                 (role, format!("{word}{}", took.unwrap_or_default()))
             }
             (None, Progress::Asked) => (Role::Dim, "…".into()),
             (None, Progress::Running) => {
                 let since = self.since.unwrap_or(now);
-                (Role::Running, format!("… {}", elapsed(now.saturating_sub(since))))
+                (Role::Running, format!("… {}", duration::elapsed(now.saturating_sub(since))))
             }
             (None, Progress::Over) => (Role::Warn, "no result".into()),
         }
@@ -231,31 +232,6 @@ pub fn plain_value(value: &Value) -> String {
     }
 }
 
-/// How long something took.
-pub fn took_ms(ms: u64) -> String {
-    match ms {
-        0..10_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
-        10_000..60_000 => format!("{}s", ms / 1000),
-        _ => format!("{}m {:02}s", ms / 60_000, ms / 1000 % 60),
-    }
-}
-
-/// How long something has been going on: to the second, beyond ten minutes to the minute.
-pub fn elapsed(ms: u64) -> String {
-    match ms / 60_000 {
-        0..10 => format!("{}:{:02}", ms / 60_000, ms / 1000 % 60),
-        minutes @ 10..60 => format!("{minutes} min"),
-        minutes => format!("{}h {:02}m", minutes / 60, minutes % 60),
-    }
-}
-
-/// When [`elapsed`] of something that began at `since` says something else.
-pub fn elapsed_changes(since: u64, now: u64) -> u64 {
-    let gone = now.saturating_sub(since);
-    let step = if gone < 600_000 { 1000 } else { 60_000 };
-    since + (gone / step + 1) * step
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,16 +263,6 @@ mod tests {
         assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Warn, "exit 101".into()));
         assert_eq!(verdict("Read 3 line(s)", false), (Role::Ok, "ok".into()));
         assert_eq!(verdict("path is read-only", true), (Role::Error, "error".into()));
-    }
-
-    #[test]
-    fn times_are_short() {
-        assert_eq!([took_ms(240), took_ms(12_345), took_ms(125_000)], ["0.2s", "12s", "2m 05s"]);
-        let long = [elapsed(8_000), elapsed(599_999), elapsed(600_000), elapsed(3_720_000)];
-        assert_eq!(long, ["0:08", "9:59", "10 min", "1h 02m"]);
-        assert_eq!(elapsed_changes(1000, 1000), 2000);
-        assert_eq!(elapsed_changes(1000, 2500), 3000);
-        assert_eq!(elapsed_changes(0, 600_000), 660_000);
     }
 
     #[test]

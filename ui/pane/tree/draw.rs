@@ -1,11 +1,11 @@
 //! The tree on screen: a strip of what needs a person, the rows, and a line about other workspaces.
 
-use crate::app::family::Family;
-use crate::pane::age::age;
+use crate::family::Family;
 use crate::pane::fit::{cut, pad, right, width};
 use crate::pane::tree::{Children, Place, Reach, Row, Tree};
-use crate::pane::wait;
 use crate::theme::Theme;
+use crate::wording::age::age;
+use crate::wording::wait;
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

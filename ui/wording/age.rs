@@ -1,14 +1,10 @@
 //! How old a state is. What runs or waits shows the time elapsed and ticks; what rests shows since
 //! when, and never does.
 
+use crate::wording::duration::{elapsed, elapsed_changes};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, State};
-
-const SECOND: u64 = 1_000;
-const MINUTE: u64 = 60 * SECOND;
-/// Beyond this, elapsed time is shown in minutes.
-const FINE: u64 = 10 * MINUTE;
 
 /// The age of a Pod's state, at most 6 columns wide; nothing for a state that nobody knows.
 pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
@@ -23,26 +19,11 @@ pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
 
 /// When [`age`] shows something else next; `None` when it never does by itself.
 pub fn changes_at(info: &PodInfo, now: u64) -> Option<u64> {
-    ticks(info.state).then(|| {
-        let passed = now.saturating_sub(info.since);
-        let step = if passed < FINE { SECOND } else { MINUTE };
-        info.since + (passed / step + 1) * step
-    })
+    ticks(info.state).then(|| elapsed_changes(info.since, now))
 }
 
 fn ticks(state: State) -> bool {
     matches!(state, State::Running | State::NeedsYou)
-}
-
-/// A duration as people read it: `0:12`, `9:59`, `12m`, `1h05`, `3d`.
-pub fn elapsed(millis: u64) -> String {
-    let (seconds, minutes) = (millis / SECOND, millis / MINUTE);
-    match minutes {
-        0..10 => format!("{minutes}:{:02}", seconds % 60),
-        10..60 => format!("{minutes}m"),
-        60..1440 => format!("{}h{:02}", minutes / 60, minutes % 60),
-        _ => format!("{}d", minutes / 1440),
-    }
 }
 
 /// A moment as people read it: the time of day, or the day when that was another one.
@@ -67,16 +48,6 @@ mod tests {
     const NOON: u64 = 1_793_534_400_000; // 2026-11-01 12:00 UTC
 
     #[test]
-    fn elapsed_time_gets_coarser() {
-        let of = |seconds: u64| elapsed(seconds * 1_000);
-        assert_eq!(of(12), "0:12");
-        assert_eq!(of(599), "9:59");
-        assert_eq!(of(600), "10m");
-        assert_eq!(of(3_900), "1h05");
-        assert_eq!(of(3 * 86_400), "3d");
-    }
-
-    #[test]
     fn the_clock_names_the_day_when_it_was_another() {
         let of = |at| clock(at, NOON, &TimeZone::UTC);
         assert_eq!(of(NOON - 60_000), "11:59");
@@ -90,7 +61,6 @@ mod tests {
         info.since = 1_000;
         assert_eq!(changes_at(&info, 1_500), Some(2_000));
         assert_eq!(changes_at(&info, 2_000), Some(3_000));
-        assert_eq!(changes_at(&info, 1_000 + FINE), Some(1_000 + FINE + MINUTE));
         info.state = State::Paused;
         assert_eq!(changes_at(&info, 1_500), None);
     }

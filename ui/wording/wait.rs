@@ -1,6 +1,7 @@
 //! Waits that have grown long, in words: who waits, for whom, and how long by now.
 
-use crate::app::family::Family;
+use crate::family::Family;
+use crate::wording::duration::in_words;
 use yoi::protocol::{PodInfo, PodName, State};
 
 const MINUTE: u64 = 60_000;
@@ -15,7 +16,7 @@ const NAMED: usize = 2;
 pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
     let waited = now.saturating_sub(since(info, family)?);
     let long = if info.state == State::Running { SILENT } else { LONG };
-    (waited >= long).then(|| words(info, family) + &minutes(waited))
+    (waited >= long).then(|| words(info, family) + &in_words(waited))
 }
 
 /// When [`sentence`] says something else by itself.
@@ -56,13 +57,6 @@ fn list(names: &[&PodName]) -> String {
     match names.len().saturating_sub(NAMED) {
         0 => shown.join(" and "),
         more => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-fn minutes(millis: u64) -> String {
-    match millis / MINUTE {
-        minutes @ 0..60 => format!("{minutes} min"),
-        minutes => format!("{}h{:02}", minutes / 60, minutes % 60),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Why a Pod is in its state, since when, and what it waits for, in words: the screen shows them and
 //! the program without one prints them.
 
-use crate::app::family::Family;
-use crate::pane::age::{clock, elapsed};
-use crate::pane::glyph::Glyphs;
-use crate::pane::{scope, wait};
+use crate::family::Family;
+use crate::wording::age::clock;
+use crate::wording::duration::elapsed;
+use crate::wording::{scope, state, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::SafeText;
@@ -25,7 +25,8 @@ impl Known<'_> {
     pub fn explain(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
         let at = |millis: u64| clock(millis, self.now, self.zone);
         let ago = |millis: u64| elapsed(self.now.saturating_sub(millis));
-        let state = format!("{} since {} ({})", word(info), at(info.since), ago(info.since));
+        let state =
+            format!("{} since {} ({})", state::of_pod(info), at(info.since), ago(info.since));
         let mut lines = vec![("state", state), ("because", because(info))];
         lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
         for approval in self.family.approvals().iter().filter(|approval| approval.pod == info.name)
@@ -61,7 +62,7 @@ impl Known<'_> {
 
     fn relations(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
         let named = |name: &PodName| {
-            let word = self.family.get(name).map_or("gone", word);
+            let word = self.family.get(name).map_or("gone", state::of_pod);
             format!("{name} ({word})")
         };
         let list =
@@ -79,11 +80,6 @@ impl Known<'_> {
         }
         lines
     }
-}
-
-/// The word for the state of a Pod.
-pub fn word(info: &PodInfo) -> &'static str {
-    Glyphs::default().look(info).word
 }
 
 fn because(info: &PodInfo) -> String {

@@ -1,7 +1,8 @@
 //! Where the panes stand, from 40x12 to a wall.
 
-use crate::app::{App, Focus, Zoom};
+use crate::app::{App, Focus, Zoom, panes};
 use crate::pane::composer::queue_rows;
+use crate::wording::wait;
 use ratatui::layout::Rect;
 use yoi::protocol::PodName;
 
@@ -212,7 +213,7 @@ fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     if !focused && (height < TALL || app.family.approvals().is_empty()) {
         return 0;
     }
-    let rows = u16::try_from(crate::view::inbox(app).height(width)).unwrap_or(u16::MAX);
+    let rows = u16::try_from(panes::inbox(app).height(width)).unwrap_or(u16::MAX);
     let most = if focused { height.saturating_sub(LEFT + 3) } else { height / 4 };
     rows.min(most)
 }
@@ -247,7 +248,7 @@ fn tree_width(width: u16) -> u16 {
 
 /// The rows of queue and text: at most a third of the screen.
 fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
-    let prompt = crate::pane::fit::columns(&crate::view::composer(app).prompt(width));
+    let prompt = crate::pane::fit::columns(&panes::composer(app).prompt(width));
     let text = app.composer.draft().rows(width.saturating_sub(prompt).max(1));
     let queue = queue_rows(app.info());
     text.saturating_add(queue).clamp(1, (height / 3).max(1))
@@ -255,10 +256,18 @@ fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
 
 /// Takes the top row for notes when there are any and the pane can spare it.
 fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, Rect) {
-    let noted = name.is_some_and(|name| crate::view::header::has_notes(app, name));
+    let noted = name.is_some_and(|name| has_notes(app, name));
     if !noted || area.height < 4 {
         return (None, area);
     }
     let notes = Rect { height: 1, ..area };
     (Some(notes), Rect { y: area.y + 1, height: area.height - 1, ..area })
+}
+
+/// Whether a Pod has notes.
+fn has_notes(app: &App, name: &PodName) -> bool {
+    app.family.get(name).is_some_and(|info| {
+        let waits = || wait::sentence(info, &app.family, app.now).is_some();
+        info.why.is_some() || !info.notes.is_empty() || waits()
+    })
 }

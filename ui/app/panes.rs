@@ -1,0 +1,71 @@
+//! The panes with what they need of the state: painted by `view`, and asked by the mouse and the keys
+//! for what stands where.
+
+use crate::app::{App, Focus, Link};
+use crate::pane::{composer, inbox, peers, tree};
+
+/// The tree as it is painted now.
+pub fn tree(app: &App) -> tree::View<'_> {
+    tree::View {
+        tree: &app.tree,
+        family: &app.family,
+        current: app.current.as_ref(),
+        theme: &app.theme,
+        zone: app.zone(),
+        now: app.now,
+        focused: app.focus == Focus::Tree,
+        reach_key: "w",
+    }
+}
+
+/// The peers as they are painted now.
+pub fn peers(app: &App) -> peers::View<'_> {
+    peers::View {
+        peers: &app.peers,
+        family: &app.family,
+        of: app.selected(),
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+        zone: app.zone(),
+        now: app.now,
+        focused: app.focus == Focus::Peers,
+    }
+}
+
+/// The inbox as it is painted now.
+pub fn inbox(app: &App) -> inbox::View<'_> {
+    let attention = match app.focus {
+        Focus::Inbox => inbox::Attention::Here,
+        _ => inbox::Attention::Elsewhere,
+    };
+    inbox::View {
+        inbox: &app.inbox,
+        family: &app.family,
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+        now: app.now,
+        attention,
+    }
+}
+
+/// The composer as it is painted now.
+pub fn composer(app: &App) -> composer::View<'_> {
+    let to = app.current.as_ref().map_or("a new Pod", |name| name.as_str());
+    composer::View {
+        composer: &app.composer,
+        info: app.info(),
+        to,
+        placeholder: placeholder(app),
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+    }
+}
+
+fn placeholder(app: &App) -> &'static str {
+    match (&app.current, app.link) {
+        (_, Link::Ended) => "the host ended; Enter starts it again",
+        (Some(_), _) if app.family.is_known() && app.info().is_none() => "is gone; choose a Pod",
+        (Some(_), _) => "",
+        (None, _) => "say what you want; Enter makes a Pod here",
+    }
+}

@@ -1,0 +1,24 @@
+//! The words for the states of a Pod.
+
+use yoi::protocol::{PodInfo, State};
+
+/// The word for a state.
+pub fn of(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::NeedsYou => "needs you",
+        State::Paused => "paused",
+        State::Idle => "idle",
+        State::Stopped => "stopped",
+        State::Failed => "failed",
+        State::Unknown => "unknown",
+    }
+}
+
+/// The word for the state of a Pod; one whose run ended and was not looked at yet is done.
+pub fn of_pod(info: &PodInfo) -> &'static str {
+    match info.state {
+        State::Idle if info.unseen => "done",
+        state => of(state),
+    }
+}
