@@ -7,7 +7,7 @@
 
 /// Points at which tests let the program die; nothing in the program that is shipped.
 pub mod crash;
-/// Text that a terminal can show and that hides nothing: the one door for text of others.
+/// Text that a terminal can show and that hides nothing: the one way in for text of others.
 pub mod text;
 /// The few ways files are written: replace and append, every error with its path.
 pub mod disk;
@@ -33,7 +33,7 @@ pub mod llm;
 pub mod client;
 /// What a model may do: files, shell, tasks.
 pub mod tools;
-/// One turn: model, tools, model, until the model is done; compaction.
+/// One run: model, tools, model, until the model is done; compaction.
 pub mod run;
 /// The Pods that run here: supervisor, one actor per Pod, sockets.
 pub mod host;

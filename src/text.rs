@@ -1,6 +1,6 @@
 //! Text that a terminal can show and that hides nothing. Names, files, tools, models, providers and
 //! peers write text that may hold escape sequences and characters that a person cannot see; what
-//! goes to a screen, a terminal, a notice or a log passes one of the doors of [`SafeText`] first.
+//! goes to a screen, a terminal, a notice or a log passes one of the constructors of `SafeText` first.
 
 mod cleaner;
 mod hidden;

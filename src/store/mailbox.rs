@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Marks what waits although the log holds its id, and deletes old rows that were taken: of
-    /// each Pod the newest [`KEPT_TAKEN`] stay.
+    /// each Pod the newest `KEPT_TAKEN` stay.
     pub async fn delete_taken_messages(
         &self,
         pod: &PodName,

@@ -85,7 +85,7 @@ impl<'a> LineRunner<'a> {
     }
 
     async fn say(&mut self, client: &mut LineClient, text: &str) -> Result<(), Failure> {
-        let pod = self.a_person(client).await?;
+        let pod = self.current_pod(client).await?;
         client.look_after(&pod);
         let input = vec![Segment::Text { content: text.to_owned() }];
         let reply = client.call(Some(&pod), Method::Send { input, queue: true }).await?;
@@ -97,7 +97,7 @@ impl<'a> LineRunner<'a> {
     }
 
     /// The current Pod; the one named at the start, or a new one, when there is none yet.
-    async fn a_person(&mut self, client: &mut LineClient) -> Result<PodName, Failure> {
+    async fn current_pod(&mut self, client: &mut LineClient) -> Result<PodName, Failure> {
         if let Some(pod) = &self.current {
             return Ok(pod.clone());
         }
@@ -153,7 +153,7 @@ impl<'a> LineRunner<'a> {
         }
         let line = verb::line::read(line, way).map_err(Failure::usage)?;
         if self.current.is_none() && self.work.pod.is_some() && line.verb.name != "quit" {
-            self.a_person(client).await?;
+            self.current_pod(client).await?;
         }
         self.drive(client, line.dialogue, way).await
     }
