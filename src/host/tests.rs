@@ -437,6 +437,7 @@ async fn a_provider_that_refuses_fails_the_run_and_the_next_message_works() {
     let error = bench.next(|e| matches!(e, Event::Error { .. })).await;
     let Event::Error { code, .. } = error else { unreachable!() };
     assert_eq!(code, crate::protocol::ErrorCode::ProviderError);
+    assert_eq!(bench.end().await, RunResult::Failed);
     bench.is(&pod, State::Failed).await;
     bench.call(&pod, Method::say("again")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);

@@ -79,10 +79,10 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
     bench.call(&pod, Method::say("stuck")).await.unwrap();
     bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
     bench.host.shared.pod(&pod).unwrap().orders.send(Order::Panic).await.unwrap();
-    let why = bench.is(&pod, State::Failed).await.why.unwrap();
-    assert!(why.contains("on purpose") && why.contains(":restore w"), "{why}");
     let end = bench.next(run_end).await;
     assert!(matches!(end, Event::RunEnd { result: RunResult::Failed, .. }), "{end:?}");
+    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    assert!(why.contains("on purpose") && why.contains(":restore w"), "{why}");
     let refused = bench.call(&pod, Method::say("more")).await.unwrap_err();
     assert!(refused.message.contains("on purpose"), "{refused}");
     bench.call(&other, Method::say("hello")).await.unwrap();
