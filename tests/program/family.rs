@@ -235,10 +235,14 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     same(&terminal, &bench, "ws");
 }
 
-/// Processes with this in their command line.
-fn running(words: &str) -> usize {
+/// Processes below the workspace with this command line; other tests run the same commands.
+fn running(bench: &Bench, words: &str) -> usize {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let workspace = bench.ws();
+    let own = entries.filter(|entry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&workspace))
+    });
+    let lines = own.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
     lines.filter(|line| line.trim() == words).count()
 }
@@ -259,7 +263,7 @@ async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
     }
     let p = PodName::parse("p").expect("a name");
     client.call(Some(&p), Method::say("sleep")).await.expect("it is taken");
-    eventually("the command runs", || running("sleep 654") == 1);
+    eventually("the command runs", || running(&bench, "sleep 654") == 1);
     let rule = Rule::new(bench.ws().join("a/deep"), Permission::Write);
     let lend = client.call(Some(&p), Method::Lend { to: "z".into(), rule: rule.clone() }).await;
     let refusal = lend.expect_err("a command writes there");
@@ -268,7 +272,7 @@ async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
     let stopped = client.call(Some(&p), Method::StopPods { tree: false }).await;
     assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
     assert!(begun.elapsed().as_secs() < 8, "{:?}", begun.elapsed());
-    assert_eq!(running("sleep 654"), 0);
+    assert_eq!(running(&bench, "sleep 654"), 0);
     while let Ok(event) = events.try_recv() {
         assert!(!matches!(event.event, Event::Lagged));
     }
@@ -298,7 +302,7 @@ async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_
     let sleep = Segment::Text { content: "sleep".into() };
     let say = Method::Send { input: vec![sleep], queue: true };
     client.call(Some(&p), say).await.expect("it is taken");
-    eventually("the command runs", || running("sleep 654") == 1);
+    eventually("the command runs", || running(&bench, "sleep 654") == 1);
     let meanwhile = async {
         let stopped = client.call(Some(&kid), Method::StopPods { tree: false }).await;
         assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
