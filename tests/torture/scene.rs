@@ -212,7 +212,7 @@ async fn a_fork_and_its_end(hub: &Hub) -> Option<()> {
     let mut events = hub.events(FORK);
     hub.say(FORK, "@talk f1 .", false).await?;
     events.until("run_end").await?;
-    hub.events(FORK, "f2").await?;
+    hub.notify(FORK, "f2").await?;
     events.until("run_end").await?;
     hub.is(FORK, |info| info["state"] == "idle").await?;
     hub.call(Some(FORK), "seen", Value::Null).await?;
@@ -241,7 +241,7 @@ async fn a_busy_turn(hub: &Hub) -> Option<()> {
     let mut events = hub.events(POD);
     hub.say(POD, "@work m1 .", false).await?;
     events.until("tool_result").await?;
-    hub.events(POD, "n1").await?;
+    hub.notify(POD, "n1").await?;
     hub.say(POD, "@talk m2 .", true).await?;
     events.until("run_end").await?;
     events.until("run_end").await?;
@@ -270,7 +270,7 @@ async fn interruptions(hub: &Hub) -> Option<()> {
 
 async fn event_wakes(hub: &Hub) -> Option<()> {
     let mut events = hub.events(POD);
-    hub.events(POD, "n2").await?;
+    hub.notify(POD, "n2").await?;
     events.until("run_end").await?;
     idle(hub).await
 }
