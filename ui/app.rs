@@ -130,7 +130,7 @@ pub enum Effect {
     /// Starts or finds the host again.
     Reconnect,
     /// Looks whether a host runs again; starts none.
-    Look,
+    FindHost,
     Quit(ExitReason),
 }
 
@@ -470,7 +470,7 @@ impl App {
 
     /// What arguments can be.
     fn sources(&self) -> Sources {
-        let word = |info: &PodInfo| self.setup.glyphs.look(info).word.to_owned();
+        let word = |info: &PodInfo| self.setup.glyphs.state_sign(info).word.to_owned();
         let pods = self.family.all().iter();
         Sources {
             pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),

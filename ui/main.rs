@@ -8,6 +8,8 @@
 mod console;
 /// Colours, as data.
 mod theme;
+/// Text brought to a width: measured, cut, filled and wrapped.
+mod rows;
 /// Short messages on the action bar, and the list of past ones.
 mod notice;
 /// What the host last told of all Pods.

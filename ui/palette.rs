@@ -1,9 +1,9 @@
 //! A list to choose from by fuzzy search: the palette, the history, where to rewind to.
 
 use crate::keys::Action;
-use crate::pane::fit::{cut, pad, width};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
+use crate::rows::{cut, pad, width};
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::rank;

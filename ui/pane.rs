@@ -1,6 +1,5 @@
 //! The panes of the dashboard: plain structs with `apply` and a way to draw themselves.
 
-pub mod fit;
 pub mod glyph;
 pub mod input;
 pub mod transcript;

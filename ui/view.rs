@@ -3,11 +3,11 @@
 use crate::app::panes::{composer, inbox, peers, tree};
 use crate::app::{App, Areas, Focus, Layer, Link};
 use crate::keys::{Action, Context};
-use crate::pane::fit::{columns, cut, wrap};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::items;
 use crate::pane::tree::Reach;
 use crate::pane::{actionbar, transcript};
+use crate::rows::{columns, cut, wrap_text};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -215,7 +215,7 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
         "connecting to the host …".into()
     };
     let lines = text.split('\n').flat_map(|line| {
-        let wrapped = wrap(line, usize::from(area.width.saturating_sub(2)));
+        let wrapped = wrap_text(line, usize::from(area.width.saturating_sub(2)));
         if wrapped.is_empty() { vec![String::new()] } else { wrapped }
     });
     for (line, y) in lines.zip(area.y..area.bottom()) {

@@ -248,7 +248,7 @@ fn tree_width(width: u16) -> u16 {
 
 /// The rows of queue and text: at most a third of the screen.
 fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
-    let prompt = crate::pane::fit::columns(&panes::composer(app).prompt(width));
+    let prompt = crate::rows::columns(&panes::composer(app).prompt(width));
     let text = app.composer.draft().rows(width.saturating_sub(prompt).max(1));
     let queue = queue_rows(app.info());
     text.saturating_add(queue).clamp(1, (height / 3).max(1))

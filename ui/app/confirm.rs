@@ -8,8 +8,8 @@ use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
-use crate::pane::fit::wrap;
 use crate::pane::inbox;
+use crate::rows::wrap_text;
 use crate::verb::{self, Reply, VerbId, Way};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Method, PodName};
@@ -239,5 +239,5 @@ impl App {
 pub fn confirm_rows(app: &App, text: &str) -> (Vec<String>, usize) {
     let most = Areas::of(app).above_bar(usize::MAX);
     let width = usize::from(most.width.saturating_sub(2)).max(1);
-    (wrap(text, width), usize::from(most.height.saturating_sub(1)))
+    (wrap_text(text, width), usize::from(most.height.saturating_sub(1)))
 }

@@ -193,7 +193,7 @@ impl App {
     pub(super) fn look_for_host(&mut self) -> Option<Effect> {
         self.looks_at().filter(|at| self.now >= *at)?;
         self.search.under_way = true;
-        Some(Effect::Look)
+        Some(Effect::FindHost)
     }
 
     pub(super) fn not_found(&mut self, why: Option<String>) -> Vec<Effect> {

@@ -5,8 +5,8 @@ use crate::app::{App, Effect, Layer};
 use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context, label};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
-use crate::pane::fit::wrap;
 use crate::pane::glyph::Glyphs;
+use crate::rows::wrap_text;
 use crate::verb::words::first;
 use crate::verb::{Reply, Way, find, reached};
 use crate::wording::age;
@@ -26,7 +26,7 @@ impl App {
     pub(super) fn open_palette(&mut self) -> Vec<Effect> {
         let pods = self.family.all().iter().map(|info| Row {
             text: info.name.to_string(),
-            help: format!("Pod, {}", self.setup.glyphs.look(info).word),
+            help: format!("Pod, {}", self.setup.glyphs.state_sign(info).word),
             choice: Choice::Open(info.name.clone()),
         });
         let verbs = reached(Way::Palette).map(|row| Row {
@@ -108,7 +108,7 @@ impl App {
             .flat_map(|notice| {
                 let at = age::clock(notice.at, self.now, self.zone());
                 let text = format!("{at} {} {}", notice.kind.mark(ascii), notice.text);
-                wrap(&text, self.sheet_width())
+                wrap_text(&text, self.sheet_width())
             })
             .map(|line| read(line, String::new()))
             .collect();

@@ -174,7 +174,7 @@ fn painted(app: &App) -> String {
         for cell in row {
             if skip == 0 {
                 text.push_str(cell.symbol());
-                skip = crate::pane::fit::width(cell.symbol()).max(1);
+                skip = crate::rows::width(cell.symbol()).max(1);
             }
             skip -= 1;
         }

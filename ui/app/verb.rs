@@ -4,7 +4,7 @@
 use crate::app::{App, Asked, Confirm, Effect, Layer, Link, RequestToken};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
-use crate::pane::fit::wrap;
+use crate::rows::wrap_text;
 use crate::verb::line::{means_marks, read};
 use crate::verb::words::first;
 use crate::verb::{
@@ -235,7 +235,7 @@ impl App {
         let room = self.sheet_width().saturating_sub(indent);
         let mut rows = Vec::new();
         for (label, text) in lines {
-            for (i, line) in wrap(text, room).into_iter().enumerate() {
+            for (i, line) in wrap_text(text, room).into_iter().enumerate() {
                 let label = if i == 0 { label } else { "" };
                 rows.push(format!("{label:<indent$}{line}"));
             }

@@ -3,9 +3,9 @@
 
 use crate::keys::Action;
 use crate::notice::{Kind, Notice};
-use crate::pane::fit::{columns, cut, width};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
+use crate::rows::{columns, cut, width};
 use crate::theme::{Role, Theme};
 use crate::verb::complete::{Completion, Sources, complete};
 use ratatui::buffer::Buffer;
@@ -244,7 +244,7 @@ pub fn completions(prompt: &Prompt, area: Rect, buf: &mut Buffer, theme: &Theme,
     for ((i, candidate), y) in all.iter().enumerate().skip(from).take(height).zip(area.y..) {
         let help = usize::from(area.width.saturating_sub(names + 3));
         let line = Line::from(vec![
-            Span::raw(format!(" {}", crate::pane::fit::pad(&candidate.text, usize::from(names)))),
+            Span::raw(format!(" {}", crate::rows::pad(&candidate.text, usize::from(names)))),
             Span::styled(format!("  {}", glyphs.plain(&cut(&candidate.help, help))), theme.dim),
         ]);
         buf.set_line(area.x, y, &line, area.width);

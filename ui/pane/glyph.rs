@@ -15,7 +15,7 @@ pub enum Glyphs {
 
 /// How a state looks: shape, word and colour, so that none of them is needed alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct StateSign {
     pub shape: &'static str,
     pub word: &'static str,
     pub role: Role,
@@ -45,7 +45,7 @@ impl Glyphs {
     }
 
     /// How the state of a Pod looks.
-    pub fn look(self, info: &PodInfo) -> Look {
+    pub fn state_sign(self, info: &PodInfo) -> StateSign {
         let (unicode, ascii, role) = match info.state {
             State::Running => ("●", "*", Role::Running),
             State::NeedsYou => ("▲", "!", Role::Needs),
@@ -56,7 +56,7 @@ impl Glyphs {
             State::Failed => ("✕", "x", Role::Error),
             State::Unknown => ("?", "?", Role::Warn),
         };
-        Look { shape: self.pick(unicode, ascii), word: state::of_pod(info), role }
+        StateSign { shape: self.pick(unicode, ascii), word: state::of_pod(info), role }
     }
 
     /// The lines of frames.

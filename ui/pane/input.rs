@@ -1,7 +1,7 @@
 //! One line of text being edited: the command line, a search, a filter.
 
 use crate::keys::Action;
-use crate::pane::fit::width;
+use crate::rows::width;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// A line and the place in it where typing goes.

@@ -1,8 +1,8 @@
 //! The peers of the selected Pod: who may message it and be messaged by it, and in which state each is.
 
 use crate::family::Family;
-use crate::pane::fit::{pad, right, width};
 use crate::pane::glyph::Glyphs;
+use crate::rows::{pad, right, width};
 use crate::theme::Theme;
 use crate::wording::age::age;
 use jiff::tz::TimeZone;
@@ -77,8 +77,8 @@ impl View<'_> {
             let text = pad(&format!("{name} is gone"), columns.saturating_sub(2));
             return Line::from(vec![mark, Span::styled(text, self.theme.dim)]);
         };
-        let look = self.glyphs.look(info);
-        let state = self.theme.style(look.role);
+        let sign = self.glyphs.state_sign(info);
+        let state = self.theme.style(sign.role);
         let left = columns.saturating_sub(4);
         let name = width(info.name.as_str()).min(8);
         let word = if left >= name + WORD + AGE + 2 { WORD } else { 0 };
@@ -86,11 +86,11 @@ impl View<'_> {
         let gaps = usize::from(word > 0) + usize::from(age_of > 0);
         let mut spans = vec![
             mark,
-            Span::styled(format!("{} ", look.shape), state),
+            Span::styled(format!("{} ", sign.shape), state),
             Span::raw(pad(info.name.as_str(), left.saturating_sub(word + age_of + gaps))),
         ];
         if word > 0 {
-            spans.push(Span::styled(format!(" {}", pad(look.word, word)), state));
+            spans.push(Span::styled(format!(" {}", pad(sign.word, word)), state));
         }
         if age_of > 0 {
             let age = age(info, self.now, self.zone);

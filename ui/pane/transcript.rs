@@ -18,7 +18,6 @@ mod scroll;
 mod table;
 mod tool;
 mod view;
-mod wrap;
 
 pub use find::Search;
 pub use view::View;

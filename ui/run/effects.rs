@@ -40,7 +40,7 @@ impl Loop {
             Effect::Redraw => self.screen.forget()?,
             Effect::Suspend => self.suspend().await?,
             Effect::Reconnect => self.connect_again(Find::OrStart),
-            Effect::Look => self.connect_again(Find::Running),
+            Effect::FindHost => self.connect_again(Find::Running),
             Effect::Quit(reason) => self.over = Some(reason),
         }
         Ok(None)

@@ -18,10 +18,10 @@ struct File {
     ansi: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
 }
 
-/// One role's look. Colours are names of the palette, `#rrggbb`, a named colour, or an index.
+/// One role's table. Colours are names of the palette, `#rrggbb`, a named colour, or an index.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-struct Look {
+struct StyleTable {
     fg: Option<String>,
     bg: Option<String>,
     underline_color: Option<String>,
@@ -65,8 +65,8 @@ pub fn apply(
     if depth == Depth::Ansi {
         sections.push(&parsed.ansi);
     }
-    for (role, look) in sections.into_iter().flatten() {
-        match read(look.get_ref(), &palette, depth) {
+    for (role, table) in sections.into_iter().flatten() {
+        match read(table.get_ref(), &palette, depth) {
             Ok(style) => match theme.role_mut(role.get_ref()) {
                 Some(slot) => *slot = style,
                 None => {
@@ -75,7 +75,7 @@ pub fn apply(
                     diagnostics.push(diagnostic(text, file, role.span().start, &why));
                 }
             },
-            Err(why) => diagnostics.push(diagnostic(text, file, look.span().start, &why)),
+            Err(why) => diagnostics.push(diagnostic(text, file, table.span().start, &why)),
         }
     }
 }
@@ -100,13 +100,15 @@ fn palette(
 }
 
 fn read(
-    look: &toml::Value,
+    table: &toml::Value,
     palette: &BTreeMap<String, Color>,
     depth: Depth,
 ) -> Result<Style, String> {
-    let look = match look {
-        toml::Value::String(fg) => Look { fg: Some(fg.clone()), ..Look::default() },
-        other => Look::deserialize(other.clone()).map_err(|error| error.message().to_owned())?,
+    let table = match table {
+        toml::Value::String(fg) => StyleTable { fg: Some(fg.clone()), ..StyleTable::default() },
+        other => {
+            StyleTable::deserialize(other.clone()).map_err(|error| error.message().to_owned())?
+        }
     };
     let colour = |name: &Option<String>| -> Result<Option<Color>, String> {
         let Some(name) = name else { return Ok(None) };
@@ -115,16 +117,16 @@ fn read(
         Ok(fit(colour, depth))
     };
     let mut style = Style::new();
-    style.fg = colour(&look.fg)?;
-    style.bg = colour(&look.bg)?;
-    style.underline_color = colour(&look.underline_color)?;
+    style.fg = colour(&table.fg)?;
+    style.bg = colour(&table.bg)?;
+    style.underline_color = colour(&table.underline_color)?;
     for (wanted, modifier) in [
-        (look.bold, Modifier::BOLD),
-        (look.dim, Modifier::DIM),
-        (look.italic, Modifier::ITALIC),
-        (look.underline, Modifier::UNDERLINED),
-        (look.reverse, Modifier::REVERSED),
-        (look.strike, Modifier::CROSSED_OUT),
+        (table.bold, Modifier::BOLD),
+        (table.dim, Modifier::DIM),
+        (table.italic, Modifier::ITALIC),
+        (table.underline, Modifier::UNDERLINED),
+        (table.reverse, Modifier::REVERSED),
+        (table.strike, Modifier::CROSSED_OUT),
     ] {
         if wanted {
             style = style.add_modifier(modifier);

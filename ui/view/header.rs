@@ -2,7 +2,7 @@
 //! it has used, and what one should know about it.
 
 use crate::app::App;
-use crate::pane::fit::{cut, width};
+use crate::rows::{cut, width};
 use crate::wording::age::age;
 use crate::wording::wait;
 use ratatui::buffer::Buffer;
@@ -54,9 +54,9 @@ pub fn title(app: &App, name: Option<&PodName>, room: u16) -> Line<'static> {
 
 fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let theme = &app.theme;
-    let look = app.setup.glyphs.look(info);
+    let sign = app.setup.glyphs.state_sign(info);
     let piece = |text: String, style: Style, rank: u8| Piece { text, style, rank };
-    let state = format!("{} {} {}", look.shape, look.word, age(info, app.now, app.zone()));
+    let state = format!("{} {} {}", sign.shape, sign.word, age(info, app.now, app.zone()));
     let state = state.trim_end().to_owned();
     let mut pieces = vec![piece(info.name.to_string(), theme.agent, 0)];
     match model(app, info) {
@@ -66,7 +66,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     if !info.model_why.is_empty() {
         pieces.push(piece(format!("({})", info.model_why), theme.dim, 6));
     }
-    pieces.push(piece(state, theme.style(look.role), 1));
+    pieces.push(piece(state, theme.style(sign.role), 1));
     if info.context_window > 0 && info.context_tokens > 0 {
         let percent = info.context_tokens.saturating_mul(100) / info.context_window;
         let style = if percent >= 80 { theme.warn } else { theme.dim };
@@ -97,11 +97,11 @@ fn model(app: &App, info: &PodInfo) -> Option<String> {
 /// The notes of a Pod, and why it is in its state.
 fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let Some(info) = app.family.get(name) else { return Vec::new() };
-    let look = app.setup.glyphs.look(info);
-    let why = info.why.iter().map(|why| (why.clone(), app.theme.style(look.role)));
+    let sign = app.setup.glyphs.state_sign(info);
+    let why = info.why.iter().map(|why| (why.clone(), app.theme.style(sign.role)));
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
     let wait = wait::sentence(info, &app.family, app.now);
-    let wait = wait.map(|wait| (wait, app.theme.style(look.role)));
+    let wait = wait.map(|wait| (wait, app.theme.style(sign.role)));
     why.chain(wait).chain(notes).collect()
 }
 

@@ -4,8 +4,8 @@ use crate::app::{App, Areas, Confirm, Layer, confirm_rows};
 use crate::palette::Palette;
 use crate::pane::actionbar::{self, POPUP, Prompt};
 use crate::pane::composer::Files;
-use crate::pane::fit::{cut, width, wrap};
 use crate::pane::inbox;
+use crate::rows::{cut, width, wrap_text};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
@@ -122,7 +122,7 @@ fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
 fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
     if let Some(wrong) = &prompt.wrong {
         let columns = usize::from(areas.above_bar(1).width);
-        let rows = wrap(&app.setup.glyphs.plain(wrong), columns.max(1));
+        let rows = wrap_text(&app.setup.glyphs.plain(wrong), columns.max(1));
         let area = line_sheet(app, rows.len(), areas, frame);
         for (row, y) in rows.iter().zip(area.y..area.bottom()) {
             frame.buffer_mut().set_stringn(area.x, y, row, columns, app.theme.error);
@@ -172,8 +172,7 @@ fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
         return;
     }
     let text = crate::app::panes::composer(app).text_area(areas.composer);
-    let longest =
-        files.found.iter().map(|c| crate::pane::fit::columns(&c.value)).max().unwrap_or(0);
+    let longest = files.found.iter().map(|c| crate::rows::columns(&c.value)).max().unwrap_or(0);
     let height = u16::try_from(rows).unwrap_or(0);
     let width = longest.saturating_add(2).min(text.width.max(12)).min(areas.bar.width);
     let x = text.x.min(areas.bar.width.saturating_sub(width));

@@ -1,5 +1,5 @@
 use crate::app::tests::{Bench, NOON, approval, pod};
-use crate::pane::fit::width;
+use crate::rows::width;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{ApprovalRequest, Event, PodInfo, PodName, Queued, State};
 

@@ -285,7 +285,7 @@ fn a_host_started_by_another_program_is_found_within_a_second_and_watched() {
     assert!(bench.msg(Msg::HostEnded).is_empty());
     let looks = |bench: &mut Bench, millis: u64| {
         bench.now += millis;
-        bench.msg(Msg::Wake).iter().filter(|e| matches!(e, Effect::Look)).count()
+        bench.msg(Msg::Wake).iter().filter(|e| matches!(e, Effect::FindHost)).count()
     };
     assert_eq!(bench.app.wakes_at(), Some(ended + 1_000));
     assert_eq!((looks(&mut bench, 999), looks(&mut bench, 1)), (0, 1));

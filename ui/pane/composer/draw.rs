@@ -2,8 +2,8 @@
 
 use crate::pane::composer::Composer;
 use crate::pane::composer::draft::CARET;
-use crate::pane::fit::{columns, cut, pad};
 use crate::pane::glyph::Glyphs;
+use crate::rows::{columns, cut, pad};
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};

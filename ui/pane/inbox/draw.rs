@@ -1,9 +1,9 @@
 //! The inbox on screen: a row for each thing that waits, and below the chosen one what it is.
 
 use crate::family::Family;
-use crate::pane::fit::{cut, pad, right, width, wrap};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
+use crate::rows::{cut, pad, right, width, wrap_text};
 use crate::theme::Theme;
 use crate::wording::duration::elapsed;
 use crate::wording::rule::pattern;
@@ -167,7 +167,7 @@ impl View<'_> {
             lines.push(self.fact("", &more, room));
         }
         for (name, value) in self.facts(item, approval) {
-            for (i, line) in wrap(&value, room.saturating_sub(9)).into_iter().enumerate() {
+            for (i, line) in wrap_text(&value, room.saturating_sub(9)).into_iter().enumerate() {
                 lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
             }
         }
@@ -249,7 +249,7 @@ fn brief(approvals: &[&ApprovalRequest]) -> String {
 /// line break of the action follows ends in a sign for it.
 fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
     let rows = SafeText::spelled_rows(&approval.action);
-    rows.iter().flat_map(|row| wrap(row, columns.saturating_sub(4).max(1))).collect()
+    rows.iter().flat_map(|row| wrap_text(row, columns.saturating_sub(4).max(1))).collect()
 }
 
 fn spelled(text: &str) -> String {

@@ -4,7 +4,7 @@ use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::clean;
 use crate::pane::transcript::question::{self, Question};
 use crate::pane::transcript::tool::{Outcome, Tool};
-use crate::pane::transcript::wrap::Row;
+use crate::rows::Row;
 use crate::theme::Role;
 use serde_json::Value;
 use std::rc::Rc;

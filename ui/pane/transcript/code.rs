@@ -1,7 +1,7 @@
 //! Lines of code: indented, never broken between words, with the few colours that every language
 //! shares: strings, comments, numbers and the commonest keywords.
 
-use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, row_width};
+use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, row_width};
 use crate::theme::Role;
 
 /// Words that open, close or steer something in most languages.
@@ -138,7 +138,7 @@ pub fn line(text: &str, language: &str, before: &[Piece], cells: usize, out: &mu
     let wide = row_width(&first);
     let rest = [Piece::new(" ".repeat(wide), Role::Code)];
     let rest =
-        if before.iter().any(|piece| piece.look.role == Role::Quote) { &first[..] } else { &rest };
+        if before.iter().any(|piece| piece.style.role == Role::Quote) { &first[..] } else { &rest };
     Paragraph { first: &first, rest, body: &body, at: Break::Anywhere }.wrap(cells, out);
 }
 
@@ -167,8 +167,8 @@ fn tokens(text: &str, language: &str) -> Vec<Piece> {
     let mut rest = text;
     let mut after_word = false;
     while let Some(c) = rest.chars().next() {
-        let (len, look) = if rest.starts_with(comment) && !after_word {
-            (rest.len(), Look::from(Role::Dim))
+        let (len, style) = if rest.starts_with(comment) && !after_word {
+            (rest.len(), TextStyle::from(Role::Dim))
         } else if matches!(c, '"' | '\'' | '`') && !after_word {
             match string(rest, c) {
                 Some(len) => (len, Role::Ok.into()),
@@ -183,8 +183,8 @@ fn tokens(text: &str, language: &str) -> Vec<Piece> {
         let (token, tail) = rest.split_at(len);
         rest = tail;
         match out.last_mut() {
-            Some(piece) if piece.look == look => piece.text.push_str(token),
-            _ => out.push(Piece::new(token, look)),
+            Some(piece) if piece.style == style => piece.text.push_str(token),
+            _ => out.push(Piece::new(token, style)),
         }
     }
     out
@@ -204,17 +204,17 @@ fn string(text: &str, quote: char) -> Option<usize> {
     (quote == '"').then_some(text.len())
 }
 
-fn word(text: &str) -> (usize, Look) {
+fn word(text: &str) -> (usize, TextStyle) {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let word = &text[..end];
-    let look = if word.starts_with(|c: char| c.is_ascii_digit()) {
+    let style = if word.starts_with(|c: char| c.is_ascii_digit()) {
         Role::Warn.into()
     } else if KEYWORDS.contains(&word) {
-        Look { role: Role::Accent, emphasis: ratatui::style::Modifier::empty() }
+        TextStyle { role: Role::Accent, emphasis: ratatui::style::Modifier::empty() }
     } else {
         Role::Text.into()
     };
-    (end, look)
+    (end, style)
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn spans(text: &str, language: &str) -> Vec<(String, Role)> {
-        tokens(text, language).into_iter().map(|p| (p.text, p.look.role)).collect()
+        tokens(text, language).into_iter().map(|p| (p.text, p.style.role)).collect()
     }
 
     #[test]

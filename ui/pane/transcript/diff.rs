@@ -1,6 +1,6 @@
 //! The change a tool made to a text, as coloured lines with a little of what stands around them.
 
-use crate::pane::transcript::wrap::{Break, Paragraph, Piece, Row, shorten};
+use crate::rows::{Break, Paragraph, Piece, Row, shorten};
 use crate::theme::Role;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use crate::pane::transcript::load::Want;
 use crate::pane::transcript::pages::{Beginning, Pos, Step};
 use crate::pane::transcript::scroll::RowPosition;
-use crate::pane::transcript::wrap::Row;
 use crate::pane::transcript::{Transcript, block::Fold};
+use crate::rows::Row;
 
 /// How a search stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 mod writer;
 
 use crate::pane::transcript::code;
-use crate::pane::transcript::wrap::Row;
+use crate::rows::Row;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use writer::Writer;
 

@@ -4,8 +4,8 @@ use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::Detail;
 use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
-use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, shorten};
 use crate::pane::transcript::{clean, code, diff, markdown, question};
+use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, shorten};
 use crate::theme::Role;
 use crate::wording::duration::took;
 use ratatui::style::Modifier;
@@ -135,8 +135,8 @@ impl Block {
             }
             Kind::Said { text, .. } => out.extend(markdown::render(text, cells)),
             Kind::Thought(thought) => {
-                let look = Look { role: Role::Dim, emphasis: Modifier::ITALIC };
-                indented(thought.text.trim(), look, Break::Words, cells, out);
+                let style = TextStyle { role: Role::Dim, emphasis: Modifier::ITALIC };
+                indented(thought.text.trim(), style, Break::Words, cells, out);
             }
             Kind::Tool(tool) => unfolded(tool, cells, out),
             Kind::Result { outcome, .. } => answer(outcome, cells, out),
@@ -224,12 +224,12 @@ impl Block {
     }
 }
 
-fn bold(role: Role) -> Look {
-    Look { role, emphasis: Modifier::BOLD }
+fn bold(role: Role) -> TextStyle {
+    TextStyle { role, emphasis: Modifier::BOLD }
 }
 
-fn italic() -> Look {
-    Look { role: Role::Dim, emphasis: Modifier::ITALIC }
+fn italic() -> TextStyle {
+    TextStyle { role: Role::Dim, emphasis: Modifier::ITALIC }
 }
 
 fn preview(text: &str) -> String {
@@ -254,9 +254,9 @@ fn text(words: &str, role: Role, cells: usize, out: &mut Vec<Row>) {
 }
 
 /// Text under a head.
-fn indented(words: &str, look: impl Into<Look>, at: Break, cells: usize, out: &mut Vec<Row>) {
+fn indented(words: &str, style: impl Into<TextStyle>, at: Break, cells: usize, out: &mut Vec<Row>) {
     let prefix = [Piece::new("  ", Role::Text)];
-    let body = [Piece::new(words, look)];
+    let body = [Piece::new(words, style)];
     Paragraph { first: &prefix, rest: &prefix, body: &body, at }.wrap(cells, out);
 }
 

@@ -1,7 +1,7 @@
 //! A table of a markdown text: columns as wide as they need, narrower when the screen is, and as
 //! `name: value` lines when even that does not fit.
 
-use crate::pane::transcript::wrap::{Break, Paragraph, Piece, Row, row_width, wrap};
+use crate::rows::{Break, Paragraph, Piece, Row, row_width, wrap};
 use crate::theme::Role;
 use pulldown_cmark::Alignment;
 use ratatui::style::Modifier;
@@ -125,7 +125,7 @@ impl Table {
             for (column, cell) in row.iter().enumerate() {
                 let mut name = head.get(column).cloned().unwrap_or_default();
                 for piece in &mut name {
-                    piece.look.emphasis |= Modifier::BOLD;
+                    piece.style.emphasis |= Modifier::BOLD;
                 }
                 name.push(Piece::new(": ", Role::Dim));
                 name.extend(cell.iter().cloned());

@@ -131,7 +131,7 @@ fn rows(buffer: &Buffer) -> Vec<String> {
         while x < area.right() {
             let symbol = buffer[(x, y)].symbol();
             text.push_str(symbol);
-            x += u16::try_from(wrap::width(symbol).max(1)).expect("a narrow cell");
+            x += u16::try_from(crate::rows::width(symbol).max(1)).expect("a narrow cell");
         }
         text
     };

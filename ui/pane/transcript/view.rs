@@ -5,8 +5,8 @@ use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::rows::Speaker;
 use crate::pane::transcript::scroll::{Seen, margins};
-use crate::pane::transcript::wrap::{Piece, Row, row_width, shorten, width};
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
+use crate::rows::{Piece, Row, row_width, shorten, width};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use jiff::Timestamp;
@@ -160,7 +160,7 @@ impl View<'_> {
         };
         let mut x = line.x + from.min(line.width);
         for piece in row {
-            let style = self.theme.style(piece.look.role).add_modifier(piece.look.emphasis);
+            let style = self.theme.style(piece.style.role).add_modifier(piece.style.emphasis);
             let left = usize::from(line.right().saturating_sub(x));
             (x, _) = buf.set_stringn(x, line.y, &piece.text, left, style);
         }
@@ -234,12 +234,12 @@ fn brief_enough(piece: Piece, cells: usize) -> Piece {
         return piece;
     }
     let word = piece.text.split("  ").next().unwrap_or("").to_owned();
-    let sign = match (cells, piece.look.role) {
+    let sign = match (cells, piece.style.role) {
         (24.., _) => word,
         (_, Role::Ok) => "✓".into(),
         (_, Role::Error) => "✕".into(),
         (_, Role::Warn) => "!".into(),
         (_, _) => "…".into(),
     };
-    Piece::new(sign, piece.look)
+    Piece::new(sign, piece.style)
 }

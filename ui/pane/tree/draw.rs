@@ -1,8 +1,8 @@
 //! The tree on screen: a strip of what needs a person, the rows, and a line about other workspaces.
 
 use crate::family::Family;
-use crate::pane::fit::{cut, pad, right, width};
 use crate::pane::tree::{Children, Place, Reach, Row, Tree};
+use crate::rows::{cut, pad, right, width};
 use crate::theme::Theme;
 use crate::wording::age::age;
 use crate::wording::wait;
@@ -83,7 +83,7 @@ impl View<'_> {
 
     fn pod(&self, info: &PodInfo, lines: &str, children: Children, room: &Room) -> Line<'static> {
         let glyphs = self.tree.glyphs;
-        let look = glyphs.look(info);
+        let sign = glyphs.state_sign(info);
         let fold = match children {
             Children::None => "",
             Children::Shown => glyphs.pick("▾ ", "- "),
@@ -97,17 +97,17 @@ impl View<'_> {
         let name = left.saturating_sub(ends.columns() + width(&pin));
         let label = cut(info.name.as_str(), name);
         let rest = name.saturating_sub(width(&label));
-        let state = self.theme.style(look.role);
+        let state = self.theme.style(sign.role);
         let mut spans = vec![
             Span::styled(before, self.theme.border),
-            Span::styled(look.shape, state),
+            Span::styled(sign.shape, state),
             Span::styled(mark, self.theme.accent),
             Span::styled(label, self.name_style(info)),
             Span::styled(pin, self.theme.accent),
             Span::raw(" ".repeat(rest)),
         ];
         if ends.word > 0 {
-            spans.push(Span::styled(format!(" {}", pad(look.word, ends.word)), state));
+            spans.push(Span::styled(format!(" {}", pad(sign.word, ends.word)), state));
         }
         if ends.age > 0 {
             let age = age(info, self.now, self.zone);
@@ -125,7 +125,7 @@ impl View<'_> {
     fn room<'a>(&self, columns: usize, pods: impl Iterator<Item = &'a PodInfo>) -> Room {
         let (mut word, mut longest) = (0, 0);
         for info in pods {
-            word = word.max(width(self.tree.glyphs.look(info).word));
+            word = word.max(width(self.tree.glyphs.state_sign(info).word));
             longest = longest.max(width(&age(info, self.now, self.zone)));
         }
         Room { columns, word, age: longest }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::pane::transcript::wrap::row_width;
+use crate::rows::row_width;
 use proptest::prelude::*;
 
 fn shown(text: &str, cells: usize) -> String {

@@ -3,7 +3,7 @@
 use crate::pane::transcript::code;
 use crate::pane::transcript::markdown::{Fence, Finished, grow_code};
 use crate::pane::transcript::table::Table;
-use crate::pane::transcript::wrap::{Break, Look, Paragraph, Piece, Row, half, row_width, wrap};
+use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, half, row_width, wrap};
 use crate::theme::Role;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 use ratatui::style::Modifier;
@@ -30,7 +30,7 @@ pub struct Writer<'a> {
     start_rows: usize,
     indents: Vec<Indent>,
     line: Vec<Piece>,
-    looks: Vec<Look>,
+    styles: Vec<TextStyle>,
     /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
     /// What the first list goes on with.
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
             from,
             indents: Vec::new(),
             line: Vec::new(),
-            looks: Vec::new(),
+            styles: Vec::new(),
             lists: Vec::new(),
             number: None,
             links: Vec::new(),
@@ -76,8 +76,8 @@ impl<'a> Writer<'a> {
         self.finished
     }
 
-    fn look(&self) -> Look {
-        self.looks.last().copied().unwrap_or_default()
+    fn style(&self) -> TextStyle {
+        self.styles.last().copied().unwrap_or_default()
     }
 
     pub fn event(&mut self, event: Event<'_>, range: Range<usize>) {
@@ -92,9 +92,9 @@ impl<'a> Writer<'a> {
                 self.end(tag, &range);
             }
             Event::Text(text) => self.text(&text),
-            Event::Code(code) => self.push(&code, Look { role: Role::Code, ..self.look() }),
+            Event::Code(code) => self.push(&code, TextStyle { role: Role::Code, ..self.style() }),
             Event::Html(html) | Event::InlineHtml(html) => self.push(&html, Role::Dim.into()),
-            Event::SoftBreak | Event::HardBreak => self.push("\n", Look::default()),
+            Event::SoftBreak | Event::HardBreak => self.push("\n", TextStyle::default()),
             Event::Rule => self.rule(&range),
             Event::TaskListMarker(done) => {
                 self.push(if done { "[x] " } else { "[ ] " }, Role::Accent.into());
@@ -129,17 +129,17 @@ impl<'a> Writer<'a> {
             Tag::Paragraph => self.begin_block(range),
             Tag::Heading { level, .. } => {
                 self.begin_block(range);
-                let mut look = Look { role: Role::Accent, emphasis: Modifier::BOLD };
+                let mut style = TextStyle { role: Role::Accent, emphasis: Modifier::BOLD };
                 if level == HeadingLevel::H1 {
-                    look.emphasis |= Modifier::UNDERLINED;
+                    style.emphasis |= Modifier::UNDERLINED;
                 }
-                self.looks.push(look);
+                self.styles.push(style);
             }
             Tag::BlockQuote(_) => {
                 self.begin_block(range);
                 let bar = Piece::new("│ ", Role::Quote);
                 self.indents.push(Indent { first: None, rest: bar });
-                self.looks.push(Look { role: Role::Quote, ..self.look() });
+                self.styles.push(TextStyle { role: Role::Quote, ..self.style() });
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block(range);
@@ -164,12 +164,12 @@ impl<'a> Writer<'a> {
             Tag::Strikethrough => self.emphasise(Modifier::CROSSED_OUT),
             Tag::Link { dest_url, .. } => {
                 self.links.push(dest_url.into_string());
-                self.looks.push(Look { role: Role::Link, ..self.look() });
+                self.styles.push(TextStyle { role: Role::Link, ..self.style() });
             }
             Tag::Image { dest_url, .. } => {
                 self.links.push(dest_url.into_string());
                 self.push("image: ", Role::Dim.into());
-                self.looks.push(Look { role: Role::Link, ..self.look() });
+                self.styles.push(TextStyle { role: Role::Link, ..self.style() });
             }
             Tag::HtmlBlock => self.begin_block(range),
             _ => {}
@@ -184,11 +184,11 @@ impl<'a> Writer<'a> {
             }
             TagEnd::Heading(_) => {
                 self.end_paragraph();
-                self.looks.pop();
+                self.styles.pop();
             }
             TagEnd::BlockQuote(_) => {
                 self.end_paragraph();
-                self.looks.pop();
+                self.styles.pop();
                 self.indents.pop();
             }
             TagEnd::CodeBlock => self.end_code(range),
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
             }
             TagEnd::Table => self.end_table(),
             TagEnd::TableHead => {
-                self.looks.pop();
+                self.styles.pop();
                 self.end_table_row();
             }
             TagEnd::TableRow => self.end_table_row(),
@@ -212,7 +212,7 @@ impl<'a> Writer<'a> {
                     table.cell(cell);
                 }
             }
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.looks.pop()),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => self.end_link(),
             TagEnd::HtmlBlock => self.end_paragraph(),
             _ => {}
@@ -220,26 +220,26 @@ impl<'a> Writer<'a> {
     }
 
     fn emphasise(&mut self, more: Modifier) {
-        let look = self.look();
-        self.looks.push(Look { emphasis: look.emphasis | more, ..look });
+        let style = self.style();
+        self.styles.push(TextStyle { emphasis: style.emphasis | more, ..style });
     }
 
     fn text(&mut self, text: &str) {
         match &mut self.code {
             Some(code) => code.text.push_str(text),
-            None => self.push(text, self.look()),
+            None => self.push(text, self.style()),
         }
     }
 
-    fn push(&mut self, text: &str, look: Look) {
+    fn push(&mut self, text: &str, style: TextStyle) {
         match self.line.last_mut() {
-            Some(piece) if piece.look == look => piece.text.push_str(text),
-            _ => self.line.push(Piece::new(text, look)),
+            Some(piece) if piece.style == style => piece.text.push_str(text),
+            _ => self.line.push(Piece::new(text, style)),
         }
     }
 
     fn end_link(&mut self) {
-        self.looks.pop();
+        self.styles.pop();
         let Some(url) = self.links.pop() else { return };
         let shown = self.line.last().is_some_and(|piece| piece.text.ends_with(&url));
         let bare = url.strip_prefix("mailto:").unwrap_or(&url);

@@ -267,7 +267,7 @@ proptest! {
         for act in acts {
             perform(&mut bench, act);
             for row in bench.rows() {
-                prop_assert_eq!(wrap::width(&row), usize::from(bench.size.0));
+                prop_assert_eq!(crate::rows::width(&row), usize::from(bench.size.0));
             }
         }
         bench.size = (50, 12);

@@ -152,7 +152,11 @@ fn every_row_of_any_size_is_exactly_as_wide_as_the_pane() {
             bench.transcript.set_detail(detail);
             bench.transcript.step(-1);
             for row in bench.rows() {
-                assert_eq!(wrap::width(&row), usize::from(width), "{row:?} at {width}x{height}");
+                assert_eq!(
+                    crate::rows::width(&row),
+                    usize::from(width),
+                    "{row:?} at {width}x{height}"
+                );
                 assert!(!row.chars().any(char::is_control));
             }
         }

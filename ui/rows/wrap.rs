@@ -1,39 +1,9 @@
-//! Rows: styled text brought to a width, measured as the terminal draws it, one grapheme cluster
-//! after the other.
+//! Text wrapped to a width: styled text becomes rows, plain text becomes lines.
 
+use crate::rows::measure::{cells, clusters, head_of, row_width};
+use crate::rows::{Piece, Row};
 use crate::theme::Role;
-use ratatui::buffer::CellWidth;
-use ratatui::style::Modifier;
-use unicode_segmentation::UnicodeSegmentation;
-
-/// How a piece of text looks: a role of the theme, and emphasis of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    pub role: Role,
-    pub emphasis: Modifier,
-}
-
-impl From<Role> for Look {
-    fn from(role: Role) -> Self {
-        Self { role, emphasis: Modifier::empty() }
-    }
-}
-
-/// Text of one look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
-    pub text: String,
-    pub look: Look,
-}
-
-impl Piece {
-    pub fn new(text: impl Into<String>, look: impl Into<Look>) -> Self {
-        Self { text: text.into(), look: look.into() }
-    }
-}
-
-/// One line of the screen.
-pub type Row = Vec<Piece>;
+use yoi::text::SafeText;
 
 /// Where a line may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,76 +16,9 @@ pub enum Break {
 
 /// What stands for a cluster that is wider than the whole line.
 const TOO_WIDE: &str = "·";
-/// What says that a line goes on beyond its end.
-const ELLIPSIS: &str = "…";
 /// Punctuation that does not begin a line.
 const NOT_FIRST: &str =
     "、。，．・：；！？）」』】〉》〕｝…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ";
-
-/// The grapheme clusters of a text with their byte offsets.
-pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
-        let bytes = rest.as_bytes();
-        // Between two ASCII bytes there is always a border, the cleaned text having no returns.
-        let plain = bytes[0].is_ascii() && bytes.get(1).is_none_or(u8::is_ascii);
-        let cluster = if plain { &rest[..1] } else { rest.graphemes(true).next()? };
-        let start = at;
-        at += cluster.len();
-        Some((start, cluster))
-    })
-}
-
-/// Cells that one cluster takes; none when it cannot be drawn.
-pub fn cells(cluster: &str) -> usize {
-    if cluster.contains(char::is_control) { 0 } else { usize::from(cluster.cell_width()) }
-}
-
-/// Cells that a text takes on one line.
-pub fn width(text: &str) -> usize {
-    clusters(text).map(|(_, cluster)| cells(cluster)).sum()
-}
-
-/// Cells that a row takes.
-pub fn row_width(row: &[Piece]) -> usize {
-    row.iter().map(|piece| width(&piece.text)).sum()
-}
-
-/// The longest beginning of a text that fits, and the cells it takes.
-pub fn head_of(text: &str, cells_at_most: usize) -> (&str, usize) {
-    let mut used = 0;
-    for (at, cluster) in clusters(text) {
-        let wide = cells(cluster);
-        if used + wide > cells_at_most {
-            return (&text[..at], used);
-        }
-        used += wide;
-    }
-    (text, used)
-}
-
-/// A row of at most this many cells; an ellipsis says that something is missing.
-pub fn shorten(row: &[Piece], cells_at_most: usize) -> Row {
-    if row_width(row) <= cells_at_most {
-        return row.to_vec();
-    }
-    let mut left = cells_at_most.saturating_sub(1);
-    let mut out = Row::new();
-    for piece in row {
-        let (head, used) = head_of(&piece.text, left);
-        out.push(Piece::new(head, piece.look));
-        left -= used;
-        if head.len() < piece.text.len() {
-            break;
-        }
-    }
-    if cells_at_most > 0 {
-        let look = out.last().map_or(Look::default(), |piece| piece.look);
-        out.push(Piece::new(ELLIPSIS, look));
-    }
-    out
-}
 
 /// Text to wrap: what stands before its first row, before the others, and how it may break.
 pub struct Paragraph<'a> {
@@ -128,6 +31,16 @@ pub struct Paragraph<'a> {
 /// Wraps a text with nothing before its rows.
 pub fn wrap(body: &[Piece], cells: usize, at: Break, out: &mut Vec<Row>) {
     Paragraph { first: &[], rest: &[], body, at }.wrap(cells, out);
+}
+
+/// The safe form of a text as lines of at most `cells`, broken between words.
+pub fn wrap_text(text: &str, cells: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let line = Piece::new(SafeText::line(line).into_string(), Role::Text);
+        wrap(&[line], cells.max(1), Break::Words, &mut rows);
+    }
+    rows.into_iter().map(|row| row.into_iter().map(|piece| piece.text).collect()).collect()
 }
 
 impl Paragraph<'_> {
@@ -279,7 +192,7 @@ impl<'a> Filler<'a> {
             };
             match row.last_mut() {
                 Some(piece) if last == Some(cell.piece) => piece.text.push_str(text),
-                _ => row.push(Piece::new(text, source.look)),
+                _ => row.push(Piece::new(text, source.style)),
             }
             last = Some(cell.piece);
         }
@@ -300,7 +213,7 @@ pub fn half(prefix: &[Piece], cells: usize) -> Row {
     let mut out = Row::new();
     for piece in prefix {
         let (head, used) = head_of(&piece.text, left);
-        out.push(Piece::new(head, piece.look));
+        out.push(Piece::new(head, piece.style));
         left -= used;
     }
     out
@@ -309,6 +222,7 @@ pub fn half(prefix: &[Piece], cells: usize) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::width;
     use proptest::prelude::*;
 
     fn rows(text: &str, cells: usize, at: Break) -> Vec<String> {
@@ -334,14 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_shortened_with_an_ellipsis() {
-        let row = [Piece::new("abc", Role::Text), Piece::new("日本語", Role::Dim)];
-        let short =
-            |cells| -> String { shorten(&row, cells).into_iter().map(|p| p.text).collect() };
-        assert_eq!(short(9), "abc日本語");
-        assert_eq!(short(8), "abc日本…");
-        assert_eq!(short(7), "abc日…");
-        assert_eq!((short(1).as_str(), short(0).as_str()), ("…", ""));
+    fn plain_text_keeps_its_lines_and_is_made_safe() {
+        assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap_text("a\n\n  b", 3), ["a", "", "  b"]);
+        assert_eq!(wrap_text("日本", 1), ["·", "·"]);
+        assert_eq!(wrap_text("a\u{1b}[2K", 20), ["a\\x1b[2K"]);
+        assert!(wrap_text("", 3).is_empty());
     }
 
     /// Words, wide characters, joined emoji, marks, spaces, anything.
@@ -374,13 +286,13 @@ mod tests {
             cells in 1usize..200,
             anywhere in any::<bool>(),
         ) {
-            let text = crate::pane::transcript::clean::words(&text).into_owned();
+            let text = SafeText::lines(text.replace('\t', " ")).into_string();
             let at = if anywhere { Break::Anywhere } else { Break::Words };
             let rows = rows(&text, cells, at);
             for row in &rows {
                 prop_assert!(width(row) <= cells, "{row:?} is wider than {cells}");
             }
-            let widest = clusters(&text).map(|(_, cluster)| super::cells(cluster)).max();
+            let widest = clusters(&text).map(|(_, cluster)| crate::rows::measure::cells(cluster)).max();
             if widest.unwrap_or(0) <= cells {
                 prop_assert_eq!(ink(&text), rows.iter().map(|row| ink(row)).collect::<String>());
             }
@@ -388,18 +300,12 @@ mod tests {
 
         #[test]
         fn prefixes_never_push_a_row_over_the_width(text in text(), cells in 1usize..40, deep in 0usize..30) {
-            let text = crate::pane::transcript::clean::words(&text).into_owned();
+            let text = SafeText::lines(text.replace('\t', " ")).into_string();
             let prefix = [Piece::new("│ ".repeat(deep), Role::Quote)];
             let body = [Piece::new(text, Role::Text)];
             let mut out = Vec::new();
             Paragraph { first: &prefix, rest: &prefix, body: &body, at: Break::Words }.wrap(cells, &mut out);
             prop_assert!(out.iter().all(|row| row_width(row) <= cells));
-        }
-
-        #[test]
-        fn a_shortened_row_fits(text in text(), cells in 0usize..60) {
-            let text = crate::pane::transcript::clean::words(&text).replace('\n', " ");
-            prop_assert!(row_width(&shorten(&[Piece::new(text, Role::Text)], cells)) <= cells);
         }
     }
 }

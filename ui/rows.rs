@@ -1,0 +1,41 @@
+//! Text brought to a width: measured, cut, filled and wrapped, for every pane, layer and list.
+
+mod cut;
+mod measure;
+mod wrap;
+
+pub use cut::{cut, pad, right, shorten};
+pub use measure::{columns, row_width, width};
+pub use wrap::{Break, Paragraph, half, wrap, wrap_text};
+
+use crate::theme::Role;
+use ratatui::style::Modifier;
+
+/// How a piece of text looks: a role of the theme, and emphasis of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextStyle {
+    pub role: Role,
+    pub emphasis: Modifier,
+}
+
+impl From<Role> for TextStyle {
+    fn from(role: Role) -> Self {
+        Self { role, emphasis: Modifier::empty() }
+    }
+}
+
+/// Text of one style.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub text: String,
+    pub style: TextStyle,
+}
+
+impl Piece {
+    pub fn new(text: impl Into<String>, style: impl Into<TextStyle>) -> Self {
+        Self { text: text.into(), style: style.into() }
+    }
+}
+
+/// One line of the screen.
+pub type Row = Vec<Piece>;
