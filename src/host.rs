@@ -315,7 +315,7 @@ impl Host {
         let mut leaving = tokio::task::JoinSet::new();
         for handle in members.0.values() {
             let handle = handle.clone();
-            leaving.spawn(async move { handle.leave().await });
+            leaving.spawn(async move { handle.host_ends().await });
         }
         // A Pod that does not pause in time is cut off; the next start says so.
         if tokio::time::timeout(PAUSE, leaving.join_all()).await.is_err() {

@@ -8,7 +8,7 @@ use crate::session::Files;
 use crate::store::DamagedRow;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many completions are offered.
 const MAX_COMPLETIONS: usize = 100;
@@ -176,15 +176,19 @@ fn corrupt(
     })
 }
 
-/// The files below `cwd` whose path begins with `prefix`, directories first.
+/// The directory in which a name is completed.
+pub(crate) fn completed_dir(cwd: &Path, prefix: &str) -> PathBuf {
+    match prefix.rsplit_once('/') {
+        Some(("", _)) => PathBuf::from("/"),
+        Some((dir, _)) => cwd.join(dir),
+        None => cwd.to_owned(),
+    }
+}
+
+/// The files below `cwd` whose path begins with `prefix`, directories first. Blocking.
 pub(crate) fn files(cwd: &Path, scope: &Scope, prefix: &str) -> Vec<Completion> {
-    let (dir, start) = prefix.rsplit_once('/').map_or(("", prefix), |(dir, start)| (dir, start));
-    let full = if dir.is_empty() && prefix.starts_with('/') {
-        Path::new("/").into()
-    } else {
-        cwd.join(dir)
-    };
-    let Ok(full) = full.canonicalize() else { return Vec::new() };
+    let (dir, start) = prefix.rsplit_once('/').unwrap_or(("", prefix));
+    let Ok(full) = completed_dir(cwd, prefix).canonicalize() else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(&full) else { return Vec::new() };
     let slash = if prefix.contains('/') { "/" } else { "" };
     let mut found: Vec<Completion> = entries

@@ -49,8 +49,7 @@ pub(crate) async fn read(
         }
         None => (Since::LastRun, FOR_PEOPLE),
     };
-    let gone = || Refusal::internal(format!("pod `{pod}` is gone"));
-    let view = handle.look().await.ok_or_else(gone)?;
+    let view = handle.view().await?;
     // Looked at after the log: no text of a run that has ended is given as one under way.
     let info = handle.info.borrow().clone();
     let found = match view.segment {

@@ -42,7 +42,7 @@ type Extended = Arc<AtomicBool>;
 pub(crate) async fn serve(stream: UnixStream, handle: Handle) {
     let (reader, writer) = stream.into_split();
     // First of all: what comes of the first request is an event for this connection, too.
-    let Some(subscription) = handle.subscribe().await else { return };
+    let Ok(subscription) = handle.subscribe().await else { return };
     let (requests, replies) = Requests::new();
     let (ended, over) = oneshot::channel();
     let extended = Extended::default();
@@ -134,8 +134,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 return Ok(end);
             }
             match self.handle.subscribe().await {
-                Some(anew) => subscription = anew,
-                None => return Ok(End::Stopped),
+                Ok(anew) => subscription = anew,
+                Err(_) => return Ok(End::Stopped),
             }
         }
     }

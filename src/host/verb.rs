@@ -122,33 +122,35 @@ pub(crate) async fn carry_out(
 /// One line for each verb.
 async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
     match method {
-        Method::New(new) => approval(new, cx).await,
-        Method::Spawn(spawn) => approval(spawn, cx).await,
-        Method::Fork { name, at } => approval(fork::Fork { name, at }, cx).await,
-        Method::Stop if cx.to.is_none() => approval(end::End, cx).await,
-        Method::Stop => approval(stop::Shutdown, cx).await,
-        Method::StopPods { tree } => approval(stop::Stop { tree }, cx).await,
-        Method::Restore { name } => approval(restore::RestoreByName { name }, cx).await,
-        Method::RestorePods { tree, plan } => approval(restore::Restore { tree, plan }, cx).await,
-        Method::Remove => approval(remove::Remove, cx).await,
-        Method::Peer { name } => approval(peer::Peer { name }, cx).await,
-        Method::Unpeer { name } => approval(unpeer::Unpeer { name }, cx).await,
-        Method::Lend { to, rule } => approval(lend::Lend { to, rule }, cx).await,
-        Method::Reclaim { path } => approval(reclaim::Reclaim { path }, cx).await,
-        Method::Who { path } => approval(who::WhoHolds { path }, cx).await,
+        Method::New(new) => authorized(new, cx).await,
+        Method::Spawn(spawn) => authorized(spawn, cx).await,
+        Method::Fork { name, at } => authorized(fork::Fork { name, at }, cx).await,
+        Method::Stop if cx.to.is_none() => authorized(end::End, cx).await,
+        Method::Stop => authorized(stop::Shutdown, cx).await,
+        Method::StopPods { tree } => authorized(stop::Stop { tree }, cx).await,
+        Method::Restore { name } => authorized(restore::RestoreByName { name }, cx).await,
+        Method::RestorePods { tree, plan } => authorized(restore::Restore { tree, plan }, cx).await,
+        Method::Remove => authorized(remove::Remove, cx).await,
+        Method::Peer { name } => authorized(peer::Peer { name }, cx).await,
+        Method::Unpeer { name } => authorized(unpeer::Unpeer { name }, cx).await,
+        Method::Lend { to, rule } => authorized(lend::Lend { to, rule }, cx).await,
+        Method::Reclaim { path } => authorized(reclaim::Reclaim { path }, cx).await,
+        Method::Who { path } => authorized(who::WhoHolds { path }, cx).await,
         Method::Decide { approval: id, verdict } => {
-            approval(decide::Decide { id, verdict }, cx).await
+            authorized(decide::Decide { id, verdict }, cx).await
         }
-        Method::ListPolicy => approval(policy::ListPolicy, cx).await,
-        Method::Revoke { rule } => approval(revoke::Revoke { rule }, cx).await,
-        Method::ListPods => approval(list::ListPods, cx).await,
-        Method::ReadOutput => approval(read_output::ReadOutput, cx).await,
-        Method::HostStatus => approval(status::HostStatus, cx).await,
-        Method::Trace { filter } => approval(trace::Trace { filter }, cx).await,
-        Method::Page { before, max_bytes } => approval(page::Page { before, max_bytes }, cx).await,
-        Method::Fetch { entry, range } => approval(page::Fetch { entry, range }, cx).await,
-        Method::Send { input, queue } => approval(send::Send { input, queue }, cx).await,
-        Method::Notify { message } => approval(notify::Notify { message }, cx).await,
+        Method::ListPolicy => authorized(policy::ListPolicy, cx).await,
+        Method::Revoke { rule } => authorized(revoke::Revoke { rule }, cx).await,
+        Method::ListPods => authorized(list::ListPods, cx).await,
+        Method::ReadOutput => authorized(read_output::ReadOutput, cx).await,
+        Method::HostStatus => authorized(status::HostStatus, cx).await,
+        Method::Trace { filter } => authorized(trace::Trace { filter }, cx).await,
+        Method::Page { before, max_bytes } => {
+            authorized(page::Page { before, max_bytes }, cx).await
+        }
+        Method::Fetch { entry, range } => authorized(page::Fetch { entry, range }, cx).await,
+        Method::Send { input, queue } => authorized(send::Send { input, queue }, cx).await,
+        Method::Notify { message } => authorized(notify::Notify { message }, cx).await,
         Method::PodEvent(_)
         | Method::Watch
         | Method::Resume
@@ -162,11 +164,11 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::SetModel { .. }
         | Method::EditQueued { .. }
         | Method::Steer { .. }
-        | Method::Seen => approval(forward::Forward(method), cx).await,
+        | Method::Seen => authorized(forward::Forward(method), cx).await,
     }
 }
 
-async fn approval<V: Verb>(verb: V, cx: Cx) -> Result<Event, Refusal> {
+async fn authorized<V: Verb>(verb: V, cx: Cx) -> Result<Event, Refusal> {
     authority::check(&cx, V::WHO)?;
     verb.run(cx).await
 }

@@ -1,6 +1,6 @@
 //! What a Pod does with each order.
 
-use crate::config::model_select::WantedModel;
+use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::settings::WorkspaceSettings;
 use crate::host::pod::life::Resolved;
 use crate::host::pod::runs::accepted;
@@ -229,13 +229,15 @@ impl Pod {
     }
 
     fn complete(&self, kind: CompletionKind, prefix: String, answer: Answer) {
+        if !matches!(kind, CompletionKind::File) {
+            return reply(answer, Ok(Event::Completions { kind, entries: Vec::new() }));
+        }
         let (cwd, scope) = (self.row.cwd.clone(), self.granted.borrow().scope.clone());
-        tokio::task::spawn_blocking(move || {
-            let entries = match kind {
-                CompletionKind::File => listing::files(&cwd, &scope, &prefix),
-                CompletionKind::Knowledge | CompletionKind::Workflow => Vec::new(),
-            };
-            reply(answer, Ok(Event::Completions { kind, entries }));
+        let (files, dir) = (self.shared.files.clone(), listing::completed_dir(&cwd, &prefix));
+        tokio::spawn(async move {
+            let list = move || listing::files(&cwd, &scope, &prefix);
+            let entries = files.run(&dir, list).await;
+            reply(answer, entries.map(|entries| Event::Completions { kind, entries }));
         });
     }
 
@@ -260,15 +262,9 @@ impl Pod {
     }
 
     async fn set_model(&mut self, spec: &str, answer: Answer) {
-        let chosen = {
-            let workspace = WorkspaceSettings::load(&self.row.workspace);
-            let asked = Some(WantedModel::new(spec, ":model"));
-            life::choose(&self.shared, asked, &self.env, &self.row.cwd, &workspace)
-        };
-        let choice = match chosen {
-            Ok(Some(choice)) => choice,
-            Ok(None) => return reply(answer, Err(Refusal::invalid("name a model"))),
-            Err(error) => return reply(answer, Err(Refusal::invalid(error))),
+        let choice = match self.choose(WantedModel::new(spec, ":model")).await {
+            Ok(choice) => choice,
+            Err(refusal) => return reply(answer, Err(refusal)),
         };
         let resolved = Resolved { model: Some(choice.clone()), ..self.resolved.clone() };
         let config = resolved.value();
@@ -280,6 +276,18 @@ impl Pod {
         self.resolved = resolved;
         reply(answer, Ok(done()));
         self.go_on_with_key().await;
+    }
+
+    /// The model of that name, as the settings of the user and of the workspace define it.
+    async fn choose(&self, asked: WantedModel) -> Result<ModelChoice, Refusal> {
+        let (shared, env) = (self.shared.clone(), self.env.clone());
+        let (workspace, cwd) = (self.row.workspace.clone(), self.row.cwd.clone());
+        let choose = move || {
+            let workspace = WorkspaceSettings::load(&workspace);
+            life::choose(&shared, Some(asked), &env, &cwd, &workspace)
+        };
+        let chosen = self.shared.files.run(&self.row.workspace, choose).await?;
+        chosen.map_err(Refusal::invalid)?.ok_or_else(|| Refusal::invalid("name a model"))
     }
 
     /// A Pod that waited for a key and has one now takes up what waits for it.

@@ -2,7 +2,7 @@
 //! log gets the text as well, and the standard error of the host through the panic hook.
 
 use crate::host::listener;
-use crate::host::pod::{Order, Pod};
+use crate::host::pod::{Pod, PodRequest};
 use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
 use crate::run::End;
 use crate::session::Journal;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 impl Pod {
     /// Serves requests until every handle is gone. A panic of the actor ends its run and closes its
     /// socket; the Pod is then failed until it is restored from what the store and the log hold.
-    pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<Order>) {
+    pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<PodRequest>) {
         while let Err(panic) = AssertUnwindSafe(self.live_on(&mut inbox)).catch_unwind().await {
             let why = format!("a fault in the program stopped this pod: {}", text(&*panic));
             // A second panic changes nothing: the state is shown first.

@@ -175,13 +175,13 @@ impl Pod {
     }
 
     fn open_listener(&self) -> Result<tokio::task::JoinHandle<()>, listener::ListenError> {
-        let Some(orders) = self.orders.upgrade() else { return Ok(tokio::spawn(async {})) };
+        let Some(requests) = self.requests.upgrade() else { return Ok(tokio::spawn(async {})) };
         let (name, created) = (self.row.name.clone(), self.row.created);
         let session = self.row.session;
         let info = self.info.subscribe();
         let granted = self.granted.clone();
         let commands = self.commands.clone();
-        let handle = Handle { name, session, created, orders, info, granted, commands };
+        let handle = Handle { name, session, created, requests, info, granted, commands };
         listener::open_pod(&self.shared, handle)
     }
 

@@ -128,7 +128,7 @@ impl Bench {
 
     /// Where a Pod's log lies.
     async fn files(&self, pod: &PodName) -> (crate::session::Files, crate::protocol::SegmentId) {
-        let view = self.host.shared.pod(pod).unwrap().look().await.unwrap();
+        let view = self.host.shared.pod(pod).unwrap().view().await.unwrap();
         (view.files, view.segment.unwrap())
     }
 

@@ -1,6 +1,6 @@
 //! A fault in the program: one Pod is failed with the reason, and nothing else is affected.
 
-use crate::host::pod::Order;
+use crate::host::pod::PodRequest;
 use crate::host::tests::{Bench, run_end};
 use crate::llm::ToolSpec;
 use crate::protocol::method::NewPod;
@@ -78,7 +78,7 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
     let other = bench.other_pod().await;
     bench.call(&pod, Method::say("stuck")).await.unwrap();
     bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
-    bench.host.shared.pod(&pod).unwrap().orders.send(Order::Panic).await.unwrap();
+    bench.host.shared.pod(&pod).unwrap().requests.send(PodRequest::Panic).await.unwrap();
     let end = bench.next(run_end).await;
     assert!(matches!(end, Event::RunEnd { result: RunResult::Failed, .. }), "{end:?}");
     let why = bench.is(&pod, State::Failed).await.why.unwrap();

@@ -1,9 +1,11 @@
-//! Paths that never answer, and messages for children that are still being made.
+//! Paths and Pods that never answer, and messages for children that are still being made.
 
+use crate::host::pod::{Handle, PodRequest};
 use crate::host::tests::Bench;
 use crate::host::tests::family::name;
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, Method, PodName, Segment};
+use crate::protocol::{CompletionKind, Event, Method, PodName, RewindTargetId, Segment, SegmentId};
+use tokio::sync::mpsc;
 
 /// How many messages are acknowledged while spawns fail and succeed; the whole thousand takes a
 /// while.
@@ -122,4 +124,73 @@ async fn no_acknowledged_message_is_lost_to_a_spawn_that_fails() {
             assert!(bench.host.shared.pod(&child).is_none());
         }
     }
+}
+
+impl Bench {
+    /// The handle of a Pod whose actor reads none of its requests, and what waits for the actor.
+    async fn stuck_pod(&self, room: usize) -> (Handle, mpsc::Receiver<PodRequest>) {
+        let pod = self.new_pod(None).await;
+        let (requests, inbox) = mpsc::channel(room);
+        (Handle { requests, ..self.host.shared.pod(&pod.name).unwrap() }, inbox)
+    }
+}
+
+#[tokio::test]
+async fn a_request_to_a_pod_that_never_answers_ends_with_a_way_out() {
+    let bench = Bench::new().await;
+    let (pod, _inbox) = bench.stuck_pod(64).await;
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let target = RewindTargetId { segment_id: SegmentId::new(), user_input_entry_index: 0 };
+    let (sent, rewound, subscribed) =
+        tokio::join!(pod.call(Method::say("hello")), pod.rewind(target, 0), pod.subscribe(),);
+    assert_eq!(begun.elapsed().as_secs(), 60);
+    for refused in [sent.unwrap_err(), rewound.unwrap_err(), subscribed.err().unwrap()] {
+        assert!(refused.message.starts_with("pod `w` did not answer within 60 s"), "{refused}");
+        assert!(refused.message.contains("`yoi host stop`"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_finds_the_queue_of_its_pod_full_was_not_sent() {
+    let bench = Bench::new().await;
+    let (pod, mut inbox) = bench.stuck_pod(1).await;
+    pod.reopen_socket().await;
+    tokio::time::pause();
+    let refused = pod.call(Method::say("hello")).await.unwrap_err();
+    assert!(refused.message.contains("took no request"), "{refused}");
+    drop(pod);
+    assert!(matches!(inbox.recv().await, Some(PodRequest::ReopenSocket)));
+    assert!(inbox.recv().await.is_none(), "the refused request is not carried out later");
+}
+
+#[tokio::test]
+async fn a_committed_fact_reaches_a_pod_whose_queue_is_full() {
+    let bench = Bench::new().await;
+    let (pod, mut inbox) = bench.stuck_pod(1).await;
+    pod.reopen_socket().await;
+    tokio::time::pause();
+    tokio::join!(pod.orphaned(), pod.stopped());
+    drop(pod);
+    assert!(matches!(inbox.recv().await, Some(PodRequest::ReopenSocket)));
+    assert!(matches!(inbox.recv().await, Some(PodRequest::Orphaned { .. })));
+    assert!(matches!(inbox.recv().await, Some(PodRequest::Stopped { .. })));
+}
+
+#[tokio::test]
+async fn a_pod_on_a_mount_that_never_answers_refuses_models_and_completions_by_its_path() {
+    let bench = Bench::new().await;
+    let pod = bench.new_pod(None).await;
+    let files = &bench.host.shared.files;
+    files.replacement.hang(&bench.root.join("w"));
+    let complete = Method::ListCompletions { kind: CompletionKind::File, prefix: "src/m".into() };
+    let model = Method::SetModel { model: "rehearsal:demo".into() };
+    let (completed, chosen) =
+        tokio::join!(bench.call(&pod.name, complete), bench.call(&pod.name, model));
+    let dir = pod.cwd.display();
+    let expected = format!("{dir}/src did not answer within 5 s");
+    assert_eq!(completed.unwrap_err().message, expected);
+    assert_eq!(chosen.unwrap_err().message, format!("{dir} did not answer within 5 s"));
+    files.replacement.release();
+    assert_eq!(bench.info(&pod.name).await.model, pod.model, "a refused model changes nothing");
 }

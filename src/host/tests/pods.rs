@@ -645,7 +645,7 @@ async fn a_pod_that_is_being_stopped_does_not_go_on() {
     bench.call(&name("kid"), Method::say("hang")).await.unwrap();
     bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
     let kid = bench.host.shared.pod(&name("kid")).unwrap();
-    kid.let_go().await;
+    kid.prepare_stop().await;
     let refused = bench.call(&name("kid"), Method::Resume).await.unwrap_err();
     assert_eq!(refused.message, "pod `kid` is stopped; :restore kid brings it back");
     assert_eq!(bench.info(&name("kid")).await.state, State::Paused);

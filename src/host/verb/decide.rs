@@ -61,7 +61,8 @@ async fn commit_decision(
     }
     crate::crash_point!("answer-stored");
     if let Some(handle) = cx.shared.pod(&approval.pod) {
-        handle.answered(ApprovalDecided { approval: approval.id.clone(), verdict }).await;
+        let decision = ApprovalDecided { approval: approval.id.clone(), verdict };
+        handle.approval_decided(decision).await;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ impl Verb for Page {
     const WHO: Who = Who::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let view = look(&cx).await?;
+        let view = cx.pod()?.view().await?;
         let (seq, in_flight) = (view.seq, view.in_flight);
         let Some(segment) = view.segment else {
             return Ok(Event::Page { entries: Vec::new(), before: None, in_flight, seq });
@@ -35,7 +35,7 @@ impl Verb for Fetch {
     const WHO: Who = Who::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let view = look(&cx).await?;
+        let view = cx.pod()?.view().await?;
         let none = || Refusal::invalid("that entry is not in this transcript");
         let segment = view.segment.ok_or_else(none)?;
         let read = move || fetch(&view, segment, self.entry, self.range);
@@ -57,8 +57,4 @@ fn fetch(
     };
     let Piece { entry, start, line, shape } = session::piece(&view.files, segment, entry, range)?;
     Ok(Event::FetchedRange { entry, start, line, shape })
-}
-
-async fn look(cx: &Cx) -> Result<View, Refusal> {
-    cx.pod()?.look().await.ok_or_else(|| Refusal::internal("the pod is gone"))
 }

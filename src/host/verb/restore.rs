@@ -187,8 +187,7 @@ async fn look_back(step: &mut Step) {
 
 /// How a run was interrupted, and which calls of it are not repeated; `None` when none was.
 async fn interrupted(pod: &Handle) -> Result<Option<Vec<String>>, Refusal> {
-    let gone = || Refusal::internal(format!("pod `{}` is gone", pod.name));
-    let view = pod.look().await.ok_or_else(gone)?;
+    let view = pod.view().await?;
     let Some(segment) = view.segment else { return Ok(None) };
     let look = move || {
         let Some(why) = tail::read(&view.files, segment)?.interrupted else { return Ok(None) };

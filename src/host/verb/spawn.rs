@@ -249,7 +249,7 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
 /// Takes a child back that did not begin, and says why. One whose first message was committed all
 /// the same is kept, stopped.
 async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
-    child.let_go().await;
+    child.prepare_stop().await;
     let name = &child.name;
     if unfinished::has_task(&cx.shared, child.session).await {
         return keep(cx, child, &refusal).await;

@@ -45,7 +45,8 @@ async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
     let (handles, marks) = targets(cx, &name, tree, end).await?;
     let leaving = Leaving::new(handles);
     // A Pod that does not let go in time is stopped all the same; its run was ended.
-    let _ = tokio::time::timeout_at(end, join_all(leaving.pods.iter().map(Handle::let_go))).await;
+    let _ =
+        tokio::time::timeout_at(end, join_all(leaving.pods.iter().map(Handle::prepare_stop))).await;
     let names: Vec<PodName> = leaving.pods.iter().map(|pod| pod.name.clone()).collect();
     let by = cx.by.clone();
     let stopped = cx.family(move |family| Ok(family.stop(&names, by.as_ref()))).await;

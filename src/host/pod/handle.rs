@@ -1,0 +1,260 @@
+//! The handle by which others reach a Pod, and the requests that it carries. No caller waits for a
+//! Pod longer than a deadline.
+
+use crate::config::dirs::Env;
+use crate::host::Answer;
+use crate::host::events::{Published, Rewound};
+use crate::host::pod::Granted;
+use crate::host::pod::life::Resolved;
+use crate::host::subscribers::Queue;
+use crate::protocol::{
+    Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, RewindTargetId,
+    SegmentId, SessionId,
+};
+use crate::run::{ApprovalDecided, Commands};
+use crate::session::Files;
+use crate::store::MailboxMessage;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Requests that wait for a Pod; when so many do, the next caller waits.
+pub(super) const REQUESTS: usize = 64;
+/// How long a Pod may take for what it knows at once.
+const SHORT: Duration = Duration::from_secs(10);
+/// How long a Pod may take for what reads or copies its log, which can be long.
+const LONG: Duration = Duration::from_secs(60);
+
+/// How others reach a Pod.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub(crate) name: PodName,
+    pub(crate) session: SessionId,
+    pub(crate) created: u64,
+    pub(crate) requests: mpsc::Sender<PodRequest>,
+    pub(crate) info: watch::Receiver<PodInfo>,
+    /// What the Pod holds; the supervisor is the only writer. Tools look here at each call.
+    pub(crate) granted: Arc<watch::Sender<Granted>>,
+    /// The commands that the Pod runs.
+    pub(crate) commands: Commands,
+}
+
+/// What the host asks of a Pod's actor, and the facts that it tells the actor.
+pub(crate) enum PodRequest {
+    Call {
+        method: Method,
+        /// The Pod that asks; `None` is a person.
+        by: Option<PodName>,
+        answer: Answer,
+    },
+    /// As the method to rewind, for a reader that is sent the log.
+    Rewind {
+        target: RewindTargetId,
+        expected: usize,
+        answer: oneshot::Sender<Result<Arc<Rewound>, Refusal>>,
+    },
+    /// Everything that a new reader of the Pod socket needs, taken at one instant. A Pod without a
+    /// socket drops the answer.
+    Subscribe { answer: oneshot::Sender<Subscription> },
+    /// Where the transcript lies and how far it may be shown.
+    View { answer: oneshot::Sender<View> },
+    /// Become live, as the store says already; the notes are for a person.
+    GoLive { notes: Vec<String>, answer: Answer },
+    /// The lease table changed what the Pod holds: answer when that is shown.
+    Regranted { answer: oneshot::Sender<()> },
+    /// The first message of the Pod is committed, and the family lists it.
+    Listed { answer: oneshot::Sender<()> },
+    /// Take no more requests and end the run, within [`crate::host::pod::TO_FINISH`].
+    PrepareStop { answer: oneshot::Sender<()> },
+    /// The store says that the Pod is stopped.
+    Stopped { answer: oneshot::Sender<()> },
+    /// The parent of the Pod was deleted.
+    Orphaned { answer: oneshot::Sender<()> },
+    /// What a child takes over from the Pod.
+    Parental { answer: oneshot::Sender<Parental> },
+    /// A child event, which the mailbox holds already.
+    ChildEvent { row: MailboxMessage, answer: oneshot::Sender<()> },
+    /// The decision on the Pod's approval request, which the store holds already.
+    ApprovalDecided { decision: ApprovalDecided, answer: oneshot::Sender<()> },
+    /// The socket vanished: open it again.
+    ReopenSocket,
+    /// Panic, as a mistake in the program would.
+    #[cfg(test)]
+    Panic,
+    /// The host ends: pause the run and close everything; the next start brings the Pod back.
+    HostEnds { answer: oneshot::Sender<()> },
+}
+
+/// What a child takes over from its parent unless its spawn says otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct Parental {
+    pub(crate) cwd: PathBuf,
+    pub(crate) workspace: PathBuf,
+    pub(crate) resolved: Resolved,
+    pub(crate) env: Env,
+}
+
+/// Where a transcript stands.
+pub(crate) struct View {
+    pub(crate) files: Files,
+    pub(crate) segment: Option<SegmentId>,
+    /// How many bytes of the segment have been published.
+    pub(crate) end: Option<u64>,
+    pub(crate) in_flight: Vec<InFlight>,
+    pub(crate) seq: u64,
+}
+
+/// Where a reader of a Pod socket begins.
+pub(crate) struct Subscription {
+    pub(crate) view: View,
+    pub(crate) alerts: Vec<Alert>,
+    pub(crate) greeting: Greeting,
+    pub(crate) status: PodStatus,
+    pub(crate) events: Queue<Published>,
+}
+
+impl Handle {
+    /// Carries out a method in the name of a person.
+    pub(crate) async fn call(&self, method: Method) -> Result<Event, Refusal> {
+        self.call_by(None, method).await
+    }
+
+    /// As [`Handle::call`], in the name of a Pod.
+    pub(crate) async fn call_by(
+        &self,
+        by: Option<PodName>,
+        method: Method,
+    ) -> Result<Event, Refusal> {
+        self.request(LONG, |answer| PodRequest::Call { method, by, answer }).await?
+    }
+
+    /// Goes back to before an input.
+    pub(crate) async fn rewind(
+        &self,
+        target: RewindTargetId,
+        expected: usize,
+    ) -> Result<Arc<Rewound>, Refusal> {
+        self.request(LONG, |answer| PodRequest::Rewind { target, expected, answer }).await?
+    }
+
+    pub(crate) async fn live(&self, notes: Vec<String>) -> Result<Event, Refusal> {
+        self.request(LONG, |answer| PodRequest::GoLive { notes, answer }).await?
+    }
+
+    pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {
+        self.request(SHORT, |answer| PodRequest::Parental { answer }).await
+    }
+
+    pub(crate) async fn view(&self) -> Result<View, Refusal> {
+        self.request(SHORT, |answer| PodRequest::View { answer }).await
+    }
+
+    /// Subscribes to the events of the Pod, for a reader of its socket.
+    pub(crate) async fn subscribe(&self) -> Result<Subscription, Refusal> {
+        self.request(LONG, |answer| PodRequest::Subscribe { answer }).await
+    }
+
+    /// Resolves when the Pod has shown what it holds now, or is too busy to. Then it shows that
+    /// when it reads its [`Handle::granted`] again.
+    pub(crate) async fn regranted(&self) {
+        let _ = self.request(SHORT, |answer| PodRequest::Regranted { answer }).await;
+    }
+
+    /// Resolves when the run has ended, or the Pod is too busy to end it. Then the stop that
+    /// follows ends it.
+    pub(crate) async fn prepare_stop(&self) {
+        let _ = self.request(SHORT, |answer| PodRequest::PrepareStop { answer }).await;
+    }
+
+    /// Resolves when the Pod has closed everything, or is too busy to. Then the end of the process
+    /// closes it.
+    pub(crate) async fn host_ends(&self) {
+        let _ = self.request(SHORT, |answer| PodRequest::HostEnds { answer }).await;
+    }
+
+    pub(crate) async fn listed(&self) {
+        self.tell(|answer| PodRequest::Listed { answer }).await;
+    }
+
+    pub(crate) async fn stopped(&self) {
+        self.tell(|answer| PodRequest::Stopped { answer }).await;
+    }
+
+    pub(crate) async fn orphaned(&self) {
+        self.tell(|answer| PodRequest::Orphaned { answer }).await;
+    }
+
+    /// Hands on a child event. Only a child hands one to its parent, so no two Pods wait for each
+    /// other.
+    pub(crate) async fn child_event(&self, row: MailboxMessage) {
+        self.tell(|answer| PodRequest::ChildEvent { row, answer }).await;
+    }
+
+    pub(crate) async fn approval_decided(&self, decision: ApprovalDecided) {
+        self.tell(|answer| PodRequest::ApprovalDecided { decision, answer }).await;
+    }
+
+    pub(crate) async fn reopen_socket(&self) {
+        self.hand_over(PodRequest::ReopenSocket).await;
+    }
+
+    /// Sends a request and waits for its answer, no longer than `limit`.
+    async fn request<T>(
+        &self,
+        limit: Duration,
+        request: impl FnOnce(oneshot::Sender<T>) -> PodRequest,
+    ) -> Result<T, Refusal> {
+        let deadline = Instant::now() + limit;
+        let (answer, reply) = oneshot::channel();
+        match timeout_at(deadline, self.requests.send(request(answer))).await {
+            Ok(sent) => sent.map_err(|_| self.gone())?,
+            Err(_) => return Err(self.too_busy()),
+        }
+        match timeout_at(deadline, reply).await {
+            Ok(reply) => reply.map_err(|_| self.gone()),
+            Err(_) => Err(self.late(limit)),
+        }
+    }
+
+    /// Tells the Pod a fact that is committed already; resolves when the Pod has shown it. A Pod
+    /// that is late shows it later, and no caller waits for that longer than [`SHORT`].
+    async fn tell(&self, fact: impl FnOnce(oneshot::Sender<()>) -> PodRequest) {
+        let (answer, shown) = oneshot::channel();
+        self.hand_over(fact(answer)).await;
+        let _ = timeout(SHORT, shown).await;
+    }
+
+    /// Puts a fact into the Pod's queue. Where the queue is full, a task of its own keeps the place
+    /// in the order, so that the fact is not lost.
+    async fn hand_over(&self, fact: PodRequest) {
+        let requests = self.requests.clone();
+        // A Pod that is gone reads the fact from the store at its next start.
+        let mut sending = Box::pin(async move { drop(requests.send(fact).await) });
+        if futures_util::poll!(&mut sending).is_pending() {
+            tokio::spawn(sending);
+        }
+    }
+
+    fn gone(&self) -> Refusal {
+        Refusal::internal(format!("pod `{}` is gone", self.name))
+    }
+
+    fn too_busy(&self) -> Refusal {
+        let name = &self.name;
+        Refusal::internal(format!(
+            "pod `{name}` took no request, because {REQUESTS} wait for it already; nothing was \
+             changed, so try again in a moment"
+        ))
+    }
+
+    fn late(&self, limit: Duration) -> Refusal {
+        let (name, seconds) = (&self.name, limit.as_secs());
+        Refusal::internal(format!(
+            "pod `{name}` did not answer within {seconds} s and may still carry the request out; \
+             look at the pod before you repeat it, and if it stays silent, `yoi host stop` and a \
+             new start bring it back"
+        ))
+    }
+}
