@@ -51,8 +51,10 @@ pub struct Setup {
     /// The tools that are there now; they may come and go while the run lasts.
     pub tool_set: watch::Receiver<tools::ToolSet>,
     pub limits: Limits,
-    pub policy: retry::Policy,
-    pub rules: Policy,
+    /// How model requests that fail are tried again.
+    pub retries: retry::Policy,
+    /// Which calls pass, are denied, or wait for an approval.
+    pub permissions: Policy,
     pub workspace: PathBuf,
     /// The payload of the `yoi.pod` entry that every segment begins with.
     pub identity: serde_json::Value,
@@ -268,6 +270,17 @@ pub async fn run(
 }
 
 impl Start {
+    /// The mailbox row of the input that it begins with.
+    pub fn queued_input(&self) -> Option<String> {
+        match self {
+            Self::User { taken, .. } => taken.clone(),
+            Self::MailboxMessage
+            | Self::Resume { .. }
+            | Self::ApprovalDecided { .. }
+            | Self::Compact { .. } => None,
+        }
+    }
+
     /// The run cannot begin; whoever waits for it learns why.
     pub fn refused(mut self, refusal: &Refusal) {
         self.refuse(refusal);

@@ -1,5 +1,6 @@
-//! What a failure further down is as a refusal.
+//! The refusals that errors of the rooms below become.
 
+use crate::host::ListenError;
 use crate::protocol::Refusal;
 use crate::session::LogError;
 use crate::store::StoreError;
@@ -13,6 +14,12 @@ impl From<StoreError> for Refusal {
 
 impl From<LogError> for Refusal {
     fn from(error: LogError) -> Self {
+        Self::internal(error.to_string())
+    }
+}
+
+impl From<ListenError> for Refusal {
+    fn from(error: ListenError) -> Self {
         Self::internal(error.to_string())
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn refresh_on_signal(
             let members = shared.members.borrow().clone();
             for handle in members.0.values() {
                 // Each Pod that is live opens its socket again; the others stay closed.
-                handle.reopen_socket().await;
+                handle.tell(pod::Fact::SocketVanished).await;
             }
         }
     })

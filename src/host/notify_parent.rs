@@ -2,7 +2,7 @@
 //! parent's mail carries its id, so what a crash kept from being sent is sent at the next start and
 //! what was sent is not sent again.
 
-use crate::host::Shared;
+use crate::host::{Shared, pod};
 use crate::protocol::RunOutcome;
 use crate::protocol::event::Line;
 use crate::protocol::{
@@ -82,7 +82,7 @@ async fn deliver(shared: &Shared, parent: &PodName, message: MailboxMessage) {
     let Ok(true) = shared.store.add_message(parent, message.clone()).await else { return };
     crate::crash_point!("upward-stored");
     if let Some(handle) = shared.pod(parent) {
-        handle.child_event(message).await;
+        handle.tell(pod::Fact::ChildEvent(message)).await;
     }
 }
 

@@ -1,59 +1,79 @@
 //! One Pod's actor: it owns what the Pod is, starts and ends its runs, numbers its events, and
-//! answers what it is asked. It awaits no run and no caller.
+//! answers requests. It awaits neither a run nor a caller.
 
 use crate::config::dirs::Env;
+use crate::host::Shared;
 use crate::host::events::Publisher;
+use crate::host::pod::approval::PendingApproval;
 use crate::host::pod::handle::REQUESTS;
-use crate::host::pod::life::Resolved;
-use crate::host::{Answer, Shared};
-use crate::protocol::{Entry, Event, Greeting, Lent, PodInfo, PodStatus, Queued, State};
-use crate::run::{ApprovalDecided, Commands, End, Interrupt, RunEvent, SessionState};
+use crate::host::pod::phase::{Admission, Phase};
+use crate::host::pod::resolved::Resolved;
+use crate::protocol::{Lent, PodInfo, Queued};
+use crate::run::Commands;
 use crate::scope::Scope;
 use crate::session::Files;
-use crate::store::{MailboxMessage, PodRow, Wanted};
-use std::collections::BTreeSet;
+use crate::store::{PodRow, Wanted};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
+/// How others reach a Pod.
 mod handle;
-pub(crate) mod approval;
-mod calls;
-pub(crate) mod life;
-mod child_events;
-mod fault;
-mod rewind;
-pub(crate) mod runs;
+/// What a Pod is doing, and whether it takes requests.
+mod phase;
+/// The configuration of a Pod, and what is known of it from the store alone.
+pub(crate) mod resolved;
+/// The end of a log: how the last run ended.
 pub(crate) mod tail;
+/// What others see of a Pod.
+mod show;
+/// The methods of the protocol.
+mod calls;
+/// Messages for a Pod, and its queue.
+mod messages;
+/// When a mailbox message starts a run.
+mod mailbox;
+/// The model of a Pod and its key.
+mod model;
+/// How a run starts.
+pub(crate) mod start;
+/// How a run is followed, and how it ends.
+mod follow;
+/// The approval request that a Pod waits for.
+mod approval;
+/// How a run ended, for the parent, and the events of children.
+mod child_events;
+/// Going back to before an input.
+mod rewind;
+/// Becoming live.
+mod live;
+/// Stopping, and the end of the host.
+mod stop;
+/// A panic in a Pod.
+mod fault;
 
-pub(crate) use handle::{Handle, Parental, PodRequest, Subscription, View};
-
-/// How long a turn may take to end by itself when its Pod is stopped.
-const TO_FINISH: Duration = Duration::from_secs(5);
-/// How long an idle Pod keeps its log open.
-const CLOSE_AFTER: Duration = Duration::from_secs(10);
+pub(crate) use handle::{Fact, Handle, Parental, PodRequest, Subscription, View};
 
 /// How an actor begins.
 #[derive(Clone, Debug)]
 pub(crate) enum Birth {
     /// The Pod was there before this host, with these messages in its queue.
     Restarted { queue: Vec<Queued> },
-    /// A person makes it; its commands get this environment.
+    /// A person makes the Pod; its commands get this environment.
     New { env: Env },
-    /// A parent makes it. Until its first message is committed it is not listed, serves that parent
-    /// only, and can be discarded without a trace.
+    /// A parent makes the Pod. Until its first message is committed it is not listed, serves that
+    /// parent only, and can be discarded without a trace.
     Child { env: Env },
 }
 
 /// What a Pod holds by the lease table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Granted {
-    /// What it asks for, while it is not live.
+    /// While the Pod is not live: the scope that it asks for.
     pub(crate) scope: Scope,
     pub(crate) lent: Vec<Lent>,
-    /// Where it reads although it asked for write, in sentences.
+    /// Where the Pod reads although it asked for write, in sentences.
     pub(crate) notes: Vec<String>,
 }
 
@@ -63,55 +83,31 @@ pub(crate) struct Pod {
     row: PodRow,
     granted: Arc<watch::Sender<Granted>>,
     commands: Commands,
-    /// What a person should know since it became live, beside what concerns its scope.
+    /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     files: Files,
     info: watch::Sender<PodInfo>,
     publisher: Publisher,
     resolved: Resolved,
-    /// What clients offered; never written.
+    /// The environment that clients offered; never written.
     env: Env,
-    run: Option<Running>,
-    /// What the turn waits for a person for.
-    question: Option<approval::Waiting>,
-    session_state: Option<SessionState>,
-    close_at: Option<Instant>,
-    /// How much of the segment has been told, while this process knows.
+    phase: Phase,
+    admission: Admission,
+    /// The approval request that the Pod waits for, while a run is under way or after one.
+    pending: Option<PendingApproval>,
+    /// How many bytes of the segment have been published; `None` until this process knows.
     end: Option<u64>,
+    /// Serves the Pod's own socket; `None` while the Pod is not live.
     listener: Option<JoinHandle<()>>,
-    /// Who waits for the running turn to end before the Pod stops.
-    letting_go: Vec<oneshot::Sender<()>>,
-    /// When a turn that does not end by itself is ended.
-    end_at: Option<Instant>,
-    /// It has let go and is being stopped.
-    released: bool,
-    /// Its first message is not committed: it serves its parent only and is not shown.
+    /// The first message of the Pod is not committed: it serves its parent only and is not shown.
     newborn: bool,
-    leaving: Option<oneshot::Sender<()>>,
-    /// How this Pod's own readers reach it; weak, so that the actor ends with its last handle.
+    /// The way in for readers of the Pod's socket; weak, so that the actor ends with its last handle.
     requests: mpsc::WeakSender<PodRequest>,
-    /// A reader of this Pod's socket asks the supervisor through it.
+    /// The way to the supervisor for readers of the Pod's socket.
     supervisor: mpsc::WeakSender<crate::host::supervisor::Step>,
 }
 
-/// A run under way.
-struct Running {
-    task: JoinHandle<(Option<SessionState>, End)>,
-    out: mpsc::Receiver<RunEvent>,
-    interrupt: watch::Sender<Interrupt>,
-    mailbox: mpsc::Sender<MailboxMessage>,
-    answers: mpsc::Sender<ApprovalDecided>,
-    /// Queued inputs that the run was given and may take at any moment.
-    handed: BTreeSet<String>,
-    /// Those that its log holds; the store may not say so yet.
-    taken: BTreeSet<String>,
-    /// Who waits for the run to have halted.
-    interrupting: Vec<Answer>,
-    /// The entry that ended it, once that is told.
-    ended: Option<Entry>,
-}
-
-/// Starts the actor of a Pod, stopped; [`PodRequest::Live`] makes it live.
+/// Starts the actor of a Pod, stopped; [`PodRequest::GoLive`] makes it live.
 pub(crate) fn spawn(
     shared: &Shared,
     supervisor: mpsc::WeakSender<crate::host::supervisor::Step>,
@@ -120,44 +116,32 @@ pub(crate) fn spawn(
     birth: Birth,
 ) -> Handle {
     let (requests, inbox) = mpsc::channel(REQUESTS);
-    let resolved = life::Resolved::read(&row.config);
+    let resolved = Resolved::read(&row.config);
     let newborn = matches!(birth, Birth::Child { .. });
     let (queue, env) = match birth {
         Birth::Restarted { queue } => (queue, row.env.clone()),
-        Birth::New { env } | Birth::Child { env } => {
-            crate::trace::secrets::register_environment(&env);
-            let mut all = row.env.clone();
-            all.extend(env);
-            (Vec::new(), all)
-        }
+        Birth::New { env } | Birth::Child { env } => (Vec::new(), with_offered(&row.env, env)),
     };
-    let info = life::info(&row, &resolved, queue);
     let (name, session, created) = (row.name.clone(), row.session, row.created);
-    let (info, watched) = watch::channel(info);
-    let files = Files::new(&shared.dirs.data, row.session);
+    let (info, watched) = watch::channel(resolved::info(&row, &resolved, queue));
     let commands = Commands::default();
     let pod = Pod {
         publisher: Publisher::new(name.clone(), shared.clone()),
+        files: Files::new(&shared.dirs.data, row.session),
         shared: shared.clone(),
-        files,
-        info,
-        resolved,
         granted: granted.clone(),
         commands: commands.clone(),
         notes: Vec::new(),
-        env,
         row,
-        run: None,
-        question: None,
-        session_state: None,
-        close_at: None,
+        info,
+        resolved,
+        env,
+        phase: Phase::Idle(None),
+        admission: Admission::Open,
+        pending: None,
         end: None,
         listener: None,
-        letting_go: Vec::new(),
-        end_at: None,
-        released: false,
         newborn,
-        leaving: None,
         requests: requests.downgrade(),
         supervisor,
     };
@@ -165,190 +149,100 @@ pub(crate) fn spawn(
     Handle { name, session, created, requests, info: watched, granted, commands }
 }
 
+/// The environment of the store, with what a client offers.
+fn with_offered(stored: &Env, offered: Env) -> Env {
+    crate::trace::secrets::register_environment(&offered);
+    let mut env = stored.clone();
+    env.extend(offered);
+    env
+}
+
 impl Pod {
     /// Serves requests and follows the run, until every handle is gone.
-    async fn live_on(&mut self, inbox: &mut mpsc::Receiver<PodRequest>) {
+    async fn serve_requests(&mut self, inbox: &mut mpsc::Receiver<PodRequest>) {
         let mut granted = self.granted.subscribe();
         loop {
-            let close_at = self.close_at.unwrap_or_else(Instant::now);
-            let end_at = self.end_at.unwrap_or_else(Instant::now);
+            let deadline = self.phase.deadline();
             tokio::select! {
                 request = inbox.recv() => match request {
                     Some(request) => self.carry_out(request).await,
                     None => break,
                 },
-                out = next(&mut self.run) => self.on_run_event(out).await,
+                event = self.phase.next_event() => self.on_run_event(event).await,
                 Ok(()) = granted.changed() => self.show_granted(),
-                () = tokio::time::sleep_until(close_at), if self.close_at.is_some() => {
-                    self.close_log().await;
-                }
-                () = tokio::time::sleep_until(end_at), if self.end_at.is_some() => {
-                    self.end_run();
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    self.deadline_passed().await;
                 }
             }
         }
         self.close_log().await;
     }
 
+    async fn deadline_passed(&mut self) {
+        match self.phase {
+            Phase::Idle(_) => self.close_log().await,
+            Phase::Running(_) => self.abort_run(),
+        }
+    }
+
+    /// Carries a request out. A caller that is gone wants no answer, so an answer that cannot be
+    /// delivered is dropped.
     async fn carry_out(&mut self, request: PodRequest) {
         match request {
             PodRequest::Call { method, by, answer } => self.call(method, by, answer).await,
             PodRequest::Rewind { target, expected, answer } => {
-                // An asker that is gone wants no answer.
                 let _ = answer.send(self.rewind(target, expected).await);
             }
             PodRequest::Subscribe { answer } => {
                 if self.listener.is_some() {
-                    // A reader that is gone needs nothing.
                     let _ = answer.send(self.subscription());
                 }
             }
             PodRequest::View { answer } => {
-                let _ =
-                    answer.send(View { in_flight: self.publisher.in_flight_tail(), ..self.view() });
-            }
-            PodRequest::GoLive { notes, answer } => self.go_live(notes, answer).await,
-            PodRequest::Regranted { answer } => {
-                self.show_granted();
-                let _ = answer.send(());
-            }
-            PodRequest::Listed { answer } => {
-                self.newborn = false;
-                self.show_info();
-                let _ = answer.send(());
-            }
-            PodRequest::PrepareStop { answer } => self.let_go(answer).await,
-            PodRequest::Stopped { answer } => {
-                self.stopped().await;
-                let _ = answer.send(());
-            }
-            PodRequest::Orphaned { answer } => {
-                self.row.parent = None;
-                self.change(|info| info.parent = None);
-                let _ = answer.send(());
+                let in_flight = self.publisher.in_flight_tail();
+                let _ = answer.send(View { in_flight, ..self.view() });
             }
             PodRequest::Parental { answer } => {
-                let (cwd, workspace) = (self.row.cwd.clone(), self.row.workspace.clone());
-                let (resolved, env) = (self.resolved.clone(), self.env.clone());
-                let _ = answer.send(Parental { cwd, workspace, resolved, env });
+                let _ = answer.send(self.parental());
             }
-            PodRequest::ChildEvent { row, answer } => {
-                self.child_event(row).await;
+            PodRequest::GoLive { notes, answer } => self.go_live(notes, answer).await,
+            PodRequest::PrepareStop { answer } => self.prepare_stop(answer).await,
+            PodRequest::HostEnds { answer } => self.host_ends(answer).await,
+            PodRequest::Fact { fact, answer } => {
+                self.take_note(fact).await;
                 let _ = answer.send(());
             }
-            PodRequest::ApprovalDecided { decision, answer } => {
-                self.answered(decision).await;
-                // The answering side may have gone.
-                let _ = answer.send(());
-            }
-            PodRequest::ReopenSocket => self.reopen(),
             #[cfg(test)]
             PodRequest::Panic => panic!("on purpose"),
-            PodRequest::HostEnds { answer } => self.leave(answer).await,
         }
     }
 
-    fn view(&self) -> View {
-        View {
-            files: self.files.clone(),
-            segment: self.row.segment,
-            end: self.end,
-            in_flight: self.publisher.in_flight.clone(),
-            seq: self.publisher.seq,
+    /// Does what follows from a fact.
+    async fn take_note(&mut self, fact: Fact) {
+        match fact {
+            Fact::Regranted => self.show_granted(),
+            Fact::Listed => {
+                self.newborn = false;
+                self.show_info();
+            }
+            Fact::Stopped => self.stopped().await,
+            Fact::Orphaned => {
+                self.row.parent = None;
+                self.change(|info| info.parent = None);
+            }
+            Fact::ChildEvent(message) => self.child_event(message).await,
+            Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
+            Fact::SocketVanished => self.reopen_socket(),
         }
-    }
-
-    fn subscription(&mut self) -> Subscription {
-        let info = self.info.borrow().clone();
-        let (wire, model) = match &self.resolved.model {
-            Some(choice) => (choice.model.wire.name().to_owned(), choice.model.model.clone()),
-            None => (String::new(), String::new()),
-        };
-        Subscription {
-            greeting: Greeting {
-                pod_name: self.row.name.to_string(),
-                cwd: self.row.cwd.display().to_string(),
-                provider: wire,
-                model,
-                scope_summary: self.granted.borrow().scope.summary(),
-                tools: self.shared.tools.borrow().names(),
-                context_window: info.context_window,
-                context_tokens: info.context_tokens,
-            },
-            alerts: self.publisher.alerts.iter().cloned().collect(),
-            status: self.status(),
-            events: self.publisher.reader(),
-            view: self.view(),
-        }
-    }
-
-    /// The status in the words of the frozen wire.
-    fn status(&self) -> PodStatus {
-        self.shared.status(&self.info.borrow())
     }
 
     fn is_live(&self) -> bool {
-        let ending = self.leaving.is_some() || self.end_at.is_some() || self.released;
-        self.row.wanted == Wanted::Live && self.listener.is_some() && !ending
-    }
-
-    /// Changes what is known about the Pod, and tells every screen when it did change.
-    fn change(&mut self, change: impl FnOnce(&mut PodInfo)) {
-        let seq = self.publisher.seq;
-        let changed = self.info.send_if_modified(|info| {
-            let before = info.clone();
-            change(info);
-            if info.state != before.state {
-                info.since = crate::protocol::now_ms();
-            }
-            info.seq = seq;
-            *info != before
-        });
-        if changed {
-            self.show_info();
-        }
-    }
-
-    /// Tells every screen what is known about the Pod, once it is listed.
-    fn show_info(&self) {
-        if !self.newborn {
-            let info = Box::new(self.info.borrow().clone());
-            self.shared.feed(None, None, &Event::PodChanged { info });
-        }
-    }
-
-    /// Enters a state. Whatever a stopped Pod's last turn leaves behind does not show it as living.
-    fn enter(&mut self, state: State, why: Option<String>) {
-        if self.row.wanted == Wanted::Live || state == State::Stopped {
-            self.show(state, why);
-        }
-    }
-
-    /// Shows a state, and says so on the wire when its word there changes.
-    fn show(&mut self, state: State, why: Option<String>) {
-        let before = self.status();
-        self.change(|info| {
-            info.state = state;
-            info.why = why;
-        });
-        let status = self.status();
-        if status != before {
-            self.publisher.publish(&Event::Status { status });
-        }
+        self.row.wanted == Wanted::Live && self.listener.is_some() && self.admission.is_open()
     }
 
     async fn close_log(&mut self) {
-        self.close_at = None;
-        if let Some(session_state) = self.session_state.take() {
-            session_state.close().await;
+        if let Some(log) = self.phase.take_log() {
+            log.close().await;
         }
-    }
-}
-
-/// What the run says next; `None` when it has ended. Pending while none is under way.
-async fn next(run: &mut Option<Running>) -> Option<RunEvent> {
-    match run {
-        Some(run) => run.out.recv().await,
-        None => std::future::pending().await,
     }
 }

@@ -4,7 +4,7 @@
 //! Pod.
 
 use crate::config::settings::Settings;
-use crate::host::pod::Handle;
+use crate::host::pod::{Fact, Handle};
 use crate::host::{IdleExit, Shared};
 use crate::protocol::{Event, PodName, Refusal, State};
 use std::panic::AssertUnwindSafe;
@@ -64,7 +64,7 @@ pub(crate) async fn step<T: Send + 'static>(
     }));
     supervisor.send(step).await.map_err(|_| ending())?;
     let (value, changed) = reply.await.map_err(|_| ending())??;
-    let shown = changed.iter().map(Handle::regranted);
+    let shown = changed.iter().map(|pod| pod.tell(Fact::Regranted));
     futures_util::future::join_all(shown).await;
     Ok(value)
 }

@@ -60,7 +60,7 @@ impl Run {
         let approval = ApprovalRequest {
             id,
             pod: self.setup.pod.clone(),
-            lineage: self.setup.rules.relations.lineage(),
+            lineage: self.setup.permissions.relations.lineage(),
             call_id: call.id.clone(),
             tool: call.name.clone(),
             action: question.action.clone(),

@@ -139,7 +139,7 @@ impl Run {
     /// Runs calls that may; what their scope lacks is added to it first.
     async fn allowed(&mut self, calls: Vec<Allowed<'_>>) -> Result<(), Stopped> {
         if let [Allowed { call, grant: Grant { lease: Some(rule), .. } }] = calls.as_slice() {
-            let extended = self.setup.rules.relations.extend(rule.clone()).await;
+            let extended = self.setup.permissions.relations.extend(rule.clone()).await;
             if let Err(refusal) = extended {
                 return self.refuse(call, format!("denied: {}", refusal.message)).await;
             }

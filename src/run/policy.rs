@@ -86,7 +86,7 @@ impl Run {
         let touch = move |call: &Call| tools::touched(&call.name, &call.arguments, &ctx);
         let looked = look(calls, touch).await;
         let answers = self.answers().await;
-        let policy = &self.setup.rules;
+        let policy = &self.setup.permissions;
         let decide = |(call, looked): (&Call, Looked)| match looked {
             Ok(Some(Touch { closed: Some(why), .. })) => Decision::Deny(why),
             Ok(touch) => judge(&policy.rules, &answers, claim(call, touch, policy)),
@@ -100,7 +100,7 @@ impl Run {
     async fn answers(&self) -> Vec<(Pattern, Action)> {
         // Without them more is asked, and nothing is let pass.
         let stored = self.setup.store.policy().await.unwrap_or_default();
-        in_force(&self.setup.pod, &self.setup.rules.relations.lineage(), stored)
+        in_force(&self.setup.pod, &self.setup.permissions.relations.lineage(), stored)
             .into_iter()
             .map(|rule| (rule.pattern, rule.action))
             .collect()

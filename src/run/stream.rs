@@ -85,7 +85,7 @@ impl Run {
         started: Instant,
         failure: &Failure,
     ) -> Result<(), Stopped> {
-        let policy = &self.setup.policy;
+        let policy = &self.setup.retries;
         let random = random();
         let Some(wait) = policy.wait(failed_attempt, started.elapsed(), failure, random) else {
             return Err(provider_error(failure));

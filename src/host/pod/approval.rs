@@ -1,8 +1,9 @@
-//! A Pod that waits for a person: while its turn runs, and after a restart at rest.
+//! The approval request that a Pod waits for: while its run is under way, and after a restart
+//! without one.
 
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
-use crate::host::pod::runs::accepted;
+use crate::host::pod::start::accepted;
 use crate::host::{Answer, notify_parent};
 use crate::protocol::{ApprovalRequest, Entry, ErrorCode, Event, Refusal, State, Verdict};
 use crate::run::approval::answer_entry;
@@ -10,71 +11,71 @@ use crate::run::{ApprovalDecided, Interrupt, Start};
 use crate::session::Journal;
 use crate::trace::OrLog as _;
 
-/// The question that the Pod's turn stands at.
-pub(crate) struct Waiting {
+/// An approval request that the log does not close yet.
+pub(crate) struct PendingApproval {
     pub(super) approval: ApprovalRequest,
-    /// Set once a person answered and until the log says so.
+    /// The decision, from when the store holds it until the log does.
     pub(super) verdict: Option<Verdict>,
 }
 
 impl Pod {
-    /// The run asks a person.
-    pub(super) async fn asked(&mut self, approval: ApprovalRequest) {
-        // Published first: who hears that the Pod needs somebody can know for what.
+    /// The run waits for the approval of a person.
+    pub(super) async fn approval_requested(&mut self, approval: ApprovalRequest) {
+        // Published first: a screen that shows the state has the request already.
         self.shared.asked(&approval);
         if let Some(parent) = self.row.parent.clone() {
             notify_parent::asked(&self.shared, &parent, &approval).await;
         }
         let why = waits_for(&approval);
-        self.question = Some(Waiting { approval, verdict: None });
+        self.pending = Some(PendingApproval { approval, verdict: None });
         self.enter(State::NeedsYou, Some(why));
     }
 
-    /// The log holds the answer, or that nobody has to answer any more.
-    pub(super) fn closed(&mut self, answered: &ApprovalDecided) {
-        let own = |waiting: &Waiting| waiting.approval.id == answered.approval;
-        if self.question.as_ref().is_some_and(own) {
-            self.question = None;
-            if self.run.is_some() {
+    /// The log holds the decision, or that the request was withdrawn.
+    pub(super) fn approval_closed(&mut self, decision: &ApprovalDecided) {
+        let own = |pending: &PendingApproval| pending.approval.id == decision.approval;
+        if self.pending.as_ref().is_some_and(own) {
+            self.pending = None;
+            if self.phase.is_running() {
                 self.enter(State::Running, None);
             }
         }
-        self.shared.answered(&answered.approval, &answered.verdict);
+        self.shared.answered(&decision.approval, &decision.verdict);
     }
 
-    /// A person answered, and the store holds it.
-    pub(super) async fn answered(&mut self, answered: ApprovalDecided) {
-        let live = self.run.is_some() || self.is_live();
-        let Some(waiting) = &mut self.question else { return };
-        if waiting.approval.id != answered.approval || waiting.verdict.is_some() || !live {
+    /// A person decided, and the store holds the decision.
+    pub(super) async fn approval_decided(&mut self, decision: ApprovalDecided) {
+        let live = self.phase.is_running() || self.is_live();
+        let Some(pending) = &mut self.pending else { return };
+        if pending.approval.id != decision.approval || pending.verdict.is_some() || !live {
             return;
         }
-        waiting.verdict = Some(answered.verdict.clone());
-        if let Some(run) = &self.run {
-            // There is room: one question is asked at a time, and answered once.
-            let _ = run.answers.try_send(answered.clone());
+        pending.verdict = Some(decision.verdict.clone());
+        if let Some(run) = self.phase.run() {
+            // There is room: a run waits for one decision at a time, and each is made once.
+            let _ = run.decisions.try_send(decision.clone());
             self.enter(State::Running, None);
         } else {
-            self.start(Start::ApprovalDecided { answered: answered.clone(), accepted: None }).await;
+            self.start(Start::ApprovalDecided { answered: decision.clone(), accepted: None }).await;
         }
-        self.shared.answered(&answered.approval, &answered.verdict);
+        self.shared.answered(&decision.approval, &decision.verdict);
     }
 
-    /// Whether the turn stands until a person answers.
-    pub(super) fn waits(&self) -> bool {
-        self.question.as_ref().is_some_and(|waiting| waiting.verdict.is_none())
+    /// Whether the Pod waits for a decision.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.verdict.is_none())
     }
 
-    /// The answer that a run has not taken yet.
-    pub(super) fn given_answer(&self) -> Option<ApprovalDecided> {
-        let Waiting { approval, verdict } = self.question.as_ref()?;
+    /// The decision that a run has not taken yet.
+    pub(super) fn decision(&self) -> Option<ApprovalDecided> {
+        let PendingApproval { approval, verdict } = self.pending.as_ref()?;
         Some(ApprovalDecided { approval: approval.id.clone(), verdict: verdict.clone()? })
     }
 
-    /// What is said to who wants the Pod to do something else meanwhile.
-    pub(super) fn must_not_wait(&self) -> Result<(), Refusal> {
-        match &self.question {
-            Some(Waiting { approval, verdict: None }) => {
+    /// Why a Pod that waits for a decision refuses something else.
+    pub(super) fn must_be_decided(&self) -> Result<(), Refusal> {
+        match &self.pending {
+            Some(PendingApproval { approval, verdict: None }) => {
                 let text =
                     format!("pod `{}` {}; answer it first", approval.pod, waits_for(approval));
                 Err(Refusal::new(ErrorCode::AlreadyRunning, text))
@@ -83,9 +84,9 @@ impl Pod {
         }
     }
 
-    /// Why the Pod rests when its run has left a question behind.
-    pub(super) fn left_waiting(&self) -> Option<(State, Option<String>)> {
-        let Waiting { approval, verdict } = self.question.as_ref()?;
+    /// The state of a Pod whose run ended before its request was closed, and why.
+    pub(super) fn pending_state(&self) -> Option<(State, Option<String>)> {
+        let PendingApproval { approval, verdict } = self.pending.as_ref()?;
         Some(match verdict {
             None => (State::NeedsYou, Some(waits_for(approval))),
             Some(_) => {
@@ -95,17 +96,19 @@ impl Pod {
         })
     }
 
-    /// `:resume` where a question was asked: with its answer the turn goes on, without one it is
-    /// said what it waits for. Gives the asker back where there is no question.
-    pub(super) async fn resume_answered(&mut self, answer: Answer) -> Option<Answer> {
-        let Some(Waiting { approval, verdict }) = &self.question else { return Some(answer) };
+    /// `:resume` of a Pod with a pending request: with a decision the run goes on, without one the
+    /// refusal names the request. Gives `answer` back where no request is pending.
+    pub(super) async fn resume_pending(&mut self, answer: Answer) -> Option<Answer> {
+        let Some(PendingApproval { approval, verdict }) = &self.pending else {
+            return Some(answer);
+        };
         if verdict.is_none() {
             let text =
                 format!("pod `{}` {}: answer it in the inbox", approval.pod, waits_for(approval));
             reply(answer, Err(Refusal::new(ErrorCode::NotPaused, text)));
             return None;
         }
-        let Some(answered) = self.given_answer().filter(|_| self.run.is_none()) else {
+        let Some(answered) = self.decision().filter(|_| !self.phase.is_running()) else {
             return Some(answer);
         };
         let accepted = Some(accepted(answer));
@@ -113,86 +116,81 @@ impl Pod {
         None
     }
 
-    /// Pausing or cancelling a turn that waits without running takes its question back.
-    pub(super) async fn interrupt_waiting(&mut self, how: Interrupt) -> Result<Event, Refusal> {
+    /// Pausing or cancelling a Pod that waits without a run withdraws its request.
+    pub(super) async fn interrupt_pending(&mut self, how: Interrupt) -> Result<Event, Refusal> {
         let why =
             if how == Interrupt::Cancel { "the turn was cancelled" } else { "the turn was paused" };
         self.withdraw(why).await?;
         if how == Interrupt::Cancel {
-            return self.drop_turn().await;
+            return self.drop_run().await;
         }
         self.enter(State::Paused, Some("paused; :resume goes on".into()));
         Ok(done())
     }
 
-    /// Takes the question back while no run is under way; the log says so first.
+    /// Withdraws the request while no run is under way; the log says so first.
     pub(super) async fn withdraw(&mut self, why: &str) -> Result<(), Refusal> {
-        let (Some(waiting), Some(segment)) = (&self.question, self.row.segment) else {
+        let (Some(pending), Some(segment)) = (&self.pending, self.row.segment) else {
             return Ok(());
         };
         let withdrawn = Verdict::Withdrawn { why: why.into() };
-        let id = waiting.approval.id.clone();
-        // The log says what a person answered meanwhile; the call does not run either way.
-        let verdict = self.shared.store.withdraw_approval(&id, withdrawn).await;
-        let verdict = verdict.map_err(|e| Refusal::internal(e.to_string()))?;
+        let id = pending.approval.id.clone();
+        // The log says what a person decided meanwhile; the call does not run either way.
+        let verdict = self.shared.store.withdraw_approval(&id, withdrawn).await?;
         self.close_log().await;
-        let internal = |e: crate::session::LogError| Refusal::internal(e.to_string());
-        // In one write with what closes the run: a turn that is closed asks nothing.
+        // In one write with the end of the run: a run that has ended waits for no approval.
         let entries: Vec<Entry> = vec![answer_entry(&id, &verdict)];
-        let opened = Journal::open_with(&self.files, segment, entries.clone()).await;
-        let (journal, opened) = opened.map_err(internal)?;
+        let (journal, opened) = Journal::open_with(&self.files, segment, entries.clone()).await?;
         journal.close().await;
         self.end = Some(opened.end);
         self.publisher.committed(&entries);
-        // The log has it: where this fails the row is dropped at the next start.
-        self.shared
-            .store
-            .end_approvals(vec![id.clone()])
-            .await
-            .or_log("end approval requests in the store");
-        self.closed(&ApprovalDecided { approval: id, verdict });
+        self.end_rows(vec![id.clone()]).await;
+        self.approval_closed(&ApprovalDecided { approval: id, verdict });
         Ok(())
     }
 
-    /// The Pod is stopped: nobody has to answer it.
-    pub(super) async fn end_questions(&mut self) {
-        // Where the log cannot say it, it is said when the log is opened for the next run.
+    /// The Pod is stopped: its request needs no decision any more.
+    pub(super) async fn end_pending(&mut self) {
+        // Where the log cannot be written, the request is closed when it is opened for the next run.
         let _ = self.withdraw("the pod was stopped").await;
-        if let Some(Waiting { approval, .. }) = self.question.take() {
+        if let Some(PendingApproval { approval, .. }) = self.pending.take() {
             let verdict = Verdict::Withdrawn { why: "the pod was stopped".into() };
             self.shared.answered(&approval.id, &verdict);
         }
     }
 
-    /// Brings back the question that the end of a log stands at, with an answer that came as the
-    /// host ended; rows that no log asks any more are dropped.
-    pub(super) async fn recall(&mut self, approval: Option<ApprovalRequest>) {
-        let name = &self.row.name;
-        let stored = self.shared.store.approvals_of(name).await.unwrap_or_default();
+    /// Restores the request at which the end of a log stands, with a decision that came as the host
+    /// ended. Rows for which the log has no open request are dropped.
+    pub(super) async fn restore_pending(&mut self, approval: Option<ApprovalRequest>) {
+        let name = self.row.name.clone();
+        let mut stored = self.shared.store.approvals_of(&name).await.unwrap_or_default();
         let approval = approval.filter(|approval| approval.pod.key() == name.key());
-        let stale = |id: &String| approval.as_ref().is_none_or(|approval| approval.id != *id);
-        let ids: Vec<String> =
-            stored.iter().map(|row| row.approval.id.clone()).filter(stale).collect();
-        // Rows that stay are looked at again at the next start.
-        self.shared.store.end_approvals(ids).await.or_log("end approval requests in the store");
+        let open = |id: &str| approval.as_ref().is_some_and(|approval| approval.id == id);
+        let closed = stored.iter().map(|row| row.approval.id.clone());
+        self.end_rows(closed.filter(|id| !open(id)).collect()).await;
         let Some(approval) = approval else { return };
-        let row = stored.into_iter().find(|row| row.approval.id == approval.id);
-        let verdict = row.as_ref().and_then(|row| row.verdict.clone());
+        stored.retain(|row| row.approval.id == approval.id);
+        let row = stored.pop();
         if row.is_none() {
-            // An answer finds no row to write to and is refused; asking is tried again at a start.
-            self.shared
-                .store
-                .add_approval(approval.clone())
-                .await
-                .or_log("store an approval request");
+            // Without a row a decision is refused; the next start tries to store it again.
+            let added = self.shared.store.add_approval(approval.clone()).await;
+            added.or_log("store an approval request");
         }
+        let verdict = row.and_then(|row| row.verdict);
         if verdict.is_none() {
             self.shared.asked(&approval);
             if let Some(parent) = &self.row.parent {
                 notify_parent::still_asked(&self.shared, parent, &approval).await;
             }
         }
-        self.question = Some(Waiting { approval, verdict });
+        self.pending = Some(PendingApproval { approval, verdict });
+    }
+
+    /// Removes rows of requests that the log has closed. Where this fails they are removed at the
+    /// next start.
+    async fn end_rows(&self, ids: Vec<String>) {
+        let ended = self.shared.store.end_approvals(ids).await;
+        ended.or_log("end approval requests in the store");
     }
 }
 

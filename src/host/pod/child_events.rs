@@ -1,8 +1,8 @@
-//! How a run ended, for everyone whom that concerns, and what children have to say.
+//! How a run ended, for the row of the Pod and for its parent, and the events of children.
 
 use crate::host::notify_parent;
 use crate::host::pod::Pod;
-use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult, State};
+use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult};
 use crate::run::End;
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
@@ -12,8 +12,8 @@ pub(super) fn ends_run(fact: &Fact) -> bool {
     RunOutcome::of(fact).is_some()
 }
 
-/// What waits in the mailbox of a Pod that has just come back, which wakes nobody, and the way on.
-pub(super) fn at_hand(rows: &[MailboxMessage]) -> Option<String> {
+/// A sentence about the messages that wait for a Pod that was just restored, with the way on.
+pub(super) fn waiting(rows: &[MailboxMessage]) -> Option<String> {
     let mut children: Vec<String> = Vec::new();
     for row in rows.iter().filter(|row| row.kind == MailboxKind::PodEvent) {
         let event = serde_json::from_value::<PodEvent>(row.payload.clone());
@@ -33,8 +33,8 @@ pub(super) fn at_hand(rows: &[MailboxMessage]) -> Option<String> {
 }
 
 impl Pod {
-    /// Keeps how the run ended and tells the parent. `entry` is the one that ended it, which is
-    /// missing when the log itself failed.
+    /// Stores how the run ended and notifies the parent. `entry` is the one that ended the run; it
+    /// is missing when the log itself failed.
     pub(super) async fn run_is_over(&mut self, end: &End, entry: Option<Entry>) {
         let Some((result, error)) = outcome(end) else { return };
         let failed = || RunOutcome::Failed(error.as_deref().unwrap_or_default()).entry();
@@ -58,21 +58,18 @@ impl Pod {
         }
     }
 
-    /// News that is in the mailbox already: a running turn takes it before its next request, an
-    /// idle Pod wakes, every other one finds it at its next run.
+    /// A child event that is in the mailbox already: a run takes it before its next request, an idle
+    /// Pod wakes, every other Pod takes it with its next run.
     pub(super) async fn child_event(&mut self, row: MailboxMessage) {
         if self.must_be_live().is_err() {
             return;
         }
         self.hand_over(row);
-        let state = self.info.borrow().state;
-        if matches!(state, State::Idle | State::Failed) {
-            self.next_of_inbox().await;
-        }
+        self.wake().await;
     }
 }
 
-/// The word for an end and what went wrong; `None` for what was no run.
+/// The result of a run and its error; `None` where no run ended.
 fn outcome(end: &End) -> Option<(RunResult, Option<String>)> {
     match end {
         End::Finished => Some((RunResult::Finished, None)),
@@ -81,7 +78,7 @@ fn outcome(end: &End) -> Option<(RunResult, Option<String>)> {
         End::RolledBack => Some((RunResult::RolledBack, None)),
         End::Cancelled => Some((RunResult::Cancelled, None)),
         End::Failed(refusal) => Some((RunResult::Failed, Some(refusal.message.clone()))),
-        // One that was cut off has not ended: it can go on.
+        // A run that was cut off has not ended: it can go on.
         End::Compacted | End::CutOff => None,
     }
 }

@@ -1,7 +1,6 @@
-//! What a panic does: it makes this Pod *failed*, with the reason, and affects nothing else. The
-//! log gets the text as well, and the standard error of the host through the panic hook.
+//! A panic makes its Pod *failed*, with the reason, and affects no other Pod. The text of the panic
+//! goes to the log as well, and through the panic hook to the standard error of the host.
 
-use crate::host::listener;
 use crate::host::pod::{Pod, PodRequest};
 use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
 use crate::run::End;
@@ -15,7 +14,9 @@ impl Pod {
     /// Serves requests until every handle is gone. A panic of the actor ends its run and closes its
     /// socket; the Pod is then failed until it is restored from what the store and the log hold.
     pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<PodRequest>) {
-        while let Err(panic) = AssertUnwindSafe(self.live_on(&mut inbox)).catch_unwind().await {
+        while let Err(panic) =
+            AssertUnwindSafe(self.serve_requests(&mut inbox)).catch_unwind().await
+        {
             let why = format!("a fault in the program stopped this pod: {}", text(&*panic));
             // A second panic changes nothing: the state is shown first.
             let _ = AssertUnwindSafe(self.fail(why)).catch_unwind().await;
@@ -24,15 +25,12 @@ impl Pod {
 
     async fn fail(&mut self, why: String) {
         let name = self.row.name.clone();
-        let run = self.run.take();
-        let listener = self.listener.take();
+        let run = self.phase.take_run();
         self.enter(State::Failed, Some(format!("{why}; :restore {name} brings it back")));
-        if let Some(listener) = listener {
-            listener.abort();
-            listener::close_pod(&self.shared, &name);
-        }
-        // What was in memory is not trusted any more; dropping it closes the log.
-        (self.question, self.session_state, self.close_at, self.end_at) = (None, None, None, None);
+        self.close_socket();
+        // The state in memory is not trusted any more; dropping it closes the log, and dropping
+        // the answers tells their callers that the Pod is gone.
+        drop((self.phase.take_log(), self.pending.take(), self.admission.take_waiting()));
         let refusal = Refusal::internal(why);
         if let Some(run) = run {
             run.task.abort();
@@ -42,7 +40,8 @@ impl Pod {
         self.publisher.publish(&Event::Stopped);
     }
 
-    /// A panic ended the run: the log says so, so that nothing takes it for a run that was cut off.
+    /// A panic ended the run: the log says so, so that the next start does not take the run for one
+    /// that was cut off.
     pub(super) async fn run_broke_off(
         &mut self,
         panic: Box<dyn Any + Send>,
@@ -74,7 +73,7 @@ impl Pod {
     }
 }
 
-/// What a panic said.
+/// The text of a panic.
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

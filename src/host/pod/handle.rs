@@ -5,7 +5,7 @@ use crate::config::dirs::Env;
 use crate::host::Answer;
 use crate::host::events::{Published, Rewound};
 use crate::host::pod::Granted;
-use crate::host::pod::life::Resolved;
+use crate::host::pod::resolved::Resolved;
 use crate::host::subscribers::Queue;
 use crate::protocol::{
     Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, RewindTargetId,
@@ -62,29 +62,36 @@ pub(crate) enum PodRequest {
     View { answer: oneshot::Sender<View> },
     /// Become live, as the store says already; the notes are for a person.
     GoLive { notes: Vec<String>, answer: Answer },
-    /// The lease table changed what the Pod holds: answer when that is shown.
-    Regranted { answer: oneshot::Sender<()> },
-    /// The first message of the Pod is committed, and the family lists it.
-    Listed { answer: oneshot::Sender<()> },
-    /// Take no more requests and end the run, within [`crate::host::pod::TO_FINISH`].
+    /// Take no more requests and end the run, within 5 s.
     PrepareStop { answer: oneshot::Sender<()> },
-    /// The store says that the Pod is stopped.
-    Stopped { answer: oneshot::Sender<()> },
-    /// The parent of the Pod was deleted.
-    Orphaned { answer: oneshot::Sender<()> },
     /// What a child takes over from the Pod.
     Parental { answer: oneshot::Sender<Parental> },
-    /// A child event, which the mailbox holds already.
-    ChildEvent { row: MailboxMessage, answer: oneshot::Sender<()> },
-    /// The decision on the Pod's approval request, which the store holds already.
-    ApprovalDecided { decision: ApprovalDecided, answer: oneshot::Sender<()> },
-    /// The socket vanished: open it again.
-    ReopenSocket,
+    /// A fact that the actor has to know; answer when it is shown.
+    Fact { fact: Fact, answer: oneshot::Sender<()> },
     /// Panic, as a mistake in the program would.
     #[cfg(test)]
     Panic,
     /// The host ends: pause the run and close everything; the next start brings the Pod back.
     HostEnds { answer: oneshot::Sender<()> },
+}
+
+/// Something that is true already, whatever the actor of the Pod does about it.
+#[derive(Debug)]
+pub(crate) enum Fact {
+    /// The lease table changed what the Pod holds.
+    Regranted,
+    /// The first message of the Pod is committed, and the family lists it.
+    Listed,
+    /// The store says that the Pod is stopped.
+    Stopped,
+    /// The parent of the Pod was deleted.
+    Orphaned,
+    /// An event of a child is in the Pod's mailbox.
+    ChildEvent(MailboxMessage),
+    /// The store holds the decision on the Pod's approval request.
+    ApprovalDecided(ApprovalDecided),
+    /// The socket of the Pod vanished.
+    SocketVanished,
 }
 
 /// What a child takes over from its parent unless its spawn says otherwise.
@@ -156,12 +163,6 @@ impl Handle {
         self.request(LONG, |answer| PodRequest::Subscribe { answer }).await
     }
 
-    /// Resolves when the Pod has shown what it holds now, or is too busy to. Then it shows that
-    /// when it reads its [`Handle::granted`] again.
-    pub(crate) async fn regranted(&self) {
-        let _ = self.request(SHORT, |answer| PodRequest::Regranted { answer }).await;
-    }
-
     /// Resolves when the run has ended, or the Pod is too busy to end it. Then the stop that
     /// follows ends it.
     pub(crate) async fn prepare_stop(&self) {
@@ -172,32 +173,6 @@ impl Handle {
     /// closes it.
     pub(crate) async fn host_ends(&self) {
         let _ = self.request(SHORT, |answer| PodRequest::HostEnds { answer }).await;
-    }
-
-    pub(crate) async fn listed(&self) {
-        self.tell(|answer| PodRequest::Listed { answer }).await;
-    }
-
-    pub(crate) async fn stopped(&self) {
-        self.tell(|answer| PodRequest::Stopped { answer }).await;
-    }
-
-    pub(crate) async fn orphaned(&self) {
-        self.tell(|answer| PodRequest::Orphaned { answer }).await;
-    }
-
-    /// Hands on a child event. Only a child hands one to its parent, so no two Pods wait for each
-    /// other.
-    pub(crate) async fn child_event(&self, row: MailboxMessage) {
-        self.tell(|answer| PodRequest::ChildEvent { row, answer }).await;
-    }
-
-    pub(crate) async fn approval_decided(&self, decision: ApprovalDecided) {
-        self.tell(|answer| PodRequest::ApprovalDecided { decision, answer }).await;
-    }
-
-    pub(crate) async fn reopen_socket(&self) {
-        self.hand_over(PodRequest::ReopenSocket).await;
     }
 
     /// Sends a request and waits for its answer, no longer than `limit`.
@@ -218,11 +193,11 @@ impl Handle {
         }
     }
 
-    /// Tells the Pod a fact that is committed already; resolves when the Pod has shown it. A Pod
-    /// that is late shows it later, and no caller waits for that longer than [`SHORT`].
-    async fn tell(&self, fact: impl FnOnce(oneshot::Sender<()>) -> PodRequest) {
+    /// Tells the Pod a fact; resolves when the Pod has shown it. A Pod that is late shows it later,
+    /// and no caller waits for that longer than [`SHORT`].
+    pub(crate) async fn tell(&self, fact: Fact) {
         let (answer, shown) = oneshot::channel();
-        self.hand_over(fact(answer)).await;
+        self.hand_over(PodRequest::Fact { fact, answer }).await;
         let _ = timeout(SHORT, shown).await;
     }
 

@@ -22,13 +22,9 @@ impl Pod {
         }
         let files = self.files.clone();
         tokio::task::spawn_blocking(move || {
-            let targets = rewind_targets(&files, segment);
-            let targets = targets.map_err(|e| Refusal::internal(e.to_string()));
-            reply(
-                answer,
-                targets
-                    .map(|(head_entries, targets)| Event::RewindTargets { head_entries, targets }),
-            );
+            let targets = rewind_targets(&files, segment).map_err(Refusal::from);
+            let event = |(head_entries, targets)| Event::RewindTargets { head_entries, targets };
+            reply(answer, targets.map(event));
         });
     }
 
@@ -45,15 +41,13 @@ impl Pod {
         self.close_log().await;
         let files = self.files.clone();
         let plan = move || plan(&files, head, target, expected);
-        let plan = tokio::task::spawn_blocking(plan).await;
-        let plan = plan.map_err(|e| Refusal::internal(e.to_string()))??;
+        let plan = tokio::task::spawn_blocking(plan).await??;
         let origin = SegmentOrigin { segment_id: target.segment_id, at_turn_index: plan.turn };
-        let forked = session::fork(&self.files, target.segment_id, plan.keep, origin).await;
-        let (journal, segment, end) = forked.map_err(|e| Refusal::internal(e.to_string()))?;
+        let (journal, segment, end) =
+            session::fork(&self.files, target.segment_id, plan.keep, origin).await?;
         journal.close().await;
         crate::crash_point!("rewind-forked");
-        let stored = self.shared.store.set_segment(&self.row.name, Some(segment)).await;
-        stored.map_err(|e| Refusal::internal(e.to_string()))?;
+        self.shared.store.set_segment(&self.row.name, Some(segment)).await?;
         crate::crash_point!("rewind-stored");
         self.row.segment = Some(segment);
         self.end = Some(end);
@@ -90,8 +84,7 @@ fn plan(
     target: RewindTargetId,
     expected: usize,
 ) -> Result<Plan, Refusal> {
-    let internal = |e: session::LogError| Refusal::internal(e.to_string());
-    let (head_entries, targets) = rewind_targets(files, head).map_err(internal)?;
+    let (head_entries, targets) = rewind_targets(files, head)?;
     if expected != head_entries {
         let text = format!(
             "session head changed since picker opened (expected {expected}, current {head_entries})"
@@ -100,7 +93,7 @@ fn plan(
     }
     let found = targets.into_iter().find(|t| t.id == target);
     let found = found.ok_or_else(|| Refusal::invalid("that entry is no user input any more"))?;
-    let past = session::replay(&files.segment(target.segment_id), None).map_err(internal)?;
+    let past = session::replay(&files.segment(target.segment_id), None)?;
     let at = target.user_input_entry_index;
     let input = past.user_inputs.into_iter().find(|(index, _, _)| *index == at);
     Ok(Plan {
@@ -115,7 +108,5 @@ fn plan(
 /// How many entries of a log can be read.
 async fn readable(log: LogRange) -> Result<usize, Refusal> {
     let count = move || session::spans(&log.path, log.end.unwrap_or(u64::MAX)).map(|s| s.len());
-    let count = tokio::task::spawn_blocking(count).await;
-    let count = count.map_err(|e| Refusal::internal(e.to_string()))?;
-    count.map_err(|e| Refusal::internal(e.to_string()))
+    Ok(tokio::task::spawn_blocking(count).await??)
 }

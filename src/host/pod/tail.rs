@@ -3,7 +3,7 @@
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
 use crate::protocol::{ApprovalRequest, Entry, Fact, Item, RunOutcome, SegmentId};
-use crate::session::{Files, page};
+use crate::session::{Files, LogError, page};
 use std::collections::BTreeSet;
 
 /// How much is read at a time, in bytes.
@@ -27,12 +27,12 @@ pub(crate) struct Tail {
 }
 
 /// Reads backwards until the last run's end or beginning.
-pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
+pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, LogError> {
     let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
     let (mut before, mut decided, mut last, mut cut_may_follow) = (None, false, None, false);
     let mut approvals = WaitsForApproval::Unknown;
     for _ in 0..MAX_PIECES {
-        let page = page(files, segment, None, before, PIECE).map_err(|e| e.to_string())?;
+        let page = page(files, segment, None, before, PIECE)?;
         for line in page.entries.iter().rev() {
             let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
             last = last.or(Some(entry.ts));
@@ -71,8 +71,8 @@ pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, String> {
 
 /// The calls of the last run that nothing answered, each in a few words; those that stand within
 /// one piece of the end.
-pub(crate) fn open_calls(files: &Files, segment: SegmentId) -> Result<Vec<String>, String> {
-    let page = page(files, segment, None, None, PIECE).map_err(|e| e.to_string())?;
+pub(crate) fn open_calls(files: &Files, segment: SegmentId) -> Result<Vec<String>, LogError> {
+    let page = page(files, segment, None, None, PIECE)?;
     let (mut answered, mut open) = (BTreeSet::new(), Vec::new());
     for line in page.entries.iter().rev() {
         let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };

@@ -1,6 +1,6 @@
 //! The family as the last host left it: read, mended where records are missing, and brought back.
 
-use crate::host::pod::{self, life};
+use crate::host::pod::{self, resolved};
 use crate::host::supervisor::family::holder;
 use crate::host::supervisor::{Family, Step, Supervisor, unfinished};
 use crate::host::{HostError, Shared, notify_parent};
@@ -95,7 +95,7 @@ async fn read_rows(shared: &Shared) -> Result<Vec<PodRow>, StoreError> {
 
 async fn start(shared: &Shared, family: &Family, row: PodRow, supervisor: &mpsc::Sender<Step>) {
     let granted = Arc::new(watch::Sender::new(family.granted(&row.name.key())));
-    let queue = life::queue(shared.store.messages(&row.name).await.unwrap_or_default());
+    let queue = resolved::queue(shared.store.messages(&row.name).await.unwrap_or_default());
     let birth = pod::Birth::Restarted { queue };
     let handle = pod::spawn(shared, supervisor.downgrade(), row, granted, birth);
     shared.members.send_modify(|members| {

@@ -1,6 +1,6 @@
 //! What a family keeps when something of it is stopped, damaged or refused.
 
-use crate::host::pod::life::Resolved;
+use crate::host::pod::resolved::Resolved;
 use crate::host::tests::Bench;
 use crate::host::tests::family::{name, write};
 use crate::host::tests::pods::sql;

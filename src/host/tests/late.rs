@@ -1,6 +1,6 @@
 //! Paths and Pods that never answer, and messages for children that are still being made.
 
-use crate::host::pod::{Handle, PodRequest};
+use crate::host::pod::{Fact, Handle, PodRequest};
 use crate::host::tests::Bench;
 use crate::host::tests::family::name;
 use crate::protocol::method::NewPod;
@@ -155,12 +155,15 @@ async fn a_request_to_a_pod_that_never_answers_ends_with_a_way_out() {
 async fn a_request_that_finds_the_queue_of_its_pod_full_was_not_sent() {
     let bench = Bench::new().await;
     let (pod, mut inbox) = bench.stuck_pod(1).await;
-    pod.reopen_socket().await;
     tokio::time::pause();
+    pod.tell(Fact::SocketVanished).await;
     let refused = pod.call(Method::say("hello")).await.unwrap_err();
     assert!(refused.message.contains("took no request"), "{refused}");
     drop(pod);
-    assert!(matches!(inbox.recv().await, Some(PodRequest::ReopenSocket)));
+    assert!(matches!(
+        inbox.recv().await,
+        Some(PodRequest::Fact { fact: Fact::SocketVanished, .. })
+    ));
     assert!(inbox.recv().await.is_none(), "the refused request is not carried out later");
 }
 
@@ -168,13 +171,16 @@ async fn a_request_that_finds_the_queue_of_its_pod_full_was_not_sent() {
 async fn a_committed_fact_reaches_a_pod_whose_queue_is_full() {
     let bench = Bench::new().await;
     let (pod, mut inbox) = bench.stuck_pod(1).await;
-    pod.reopen_socket().await;
     tokio::time::pause();
-    tokio::join!(pod.orphaned(), pod.stopped());
+    pod.tell(Fact::SocketVanished).await;
+    tokio::join!(pod.tell(Fact::Orphaned), pod.tell(Fact::Stopped));
     drop(pod);
-    assert!(matches!(inbox.recv().await, Some(PodRequest::ReopenSocket)));
-    assert!(matches!(inbox.recv().await, Some(PodRequest::Orphaned { .. })));
-    assert!(matches!(inbox.recv().await, Some(PodRequest::Stopped { .. })));
+    assert!(matches!(
+        inbox.recv().await,
+        Some(PodRequest::Fact { fact: Fact::SocketVanished, .. })
+    ));
+    assert!(matches!(inbox.recv().await, Some(PodRequest::Fact { fact: Fact::Orphaned, .. })));
+    assert!(matches!(inbox.recv().await, Some(PodRequest::Fact { fact: Fact::Stopped, .. })));
 }
 
 #[tokio::test]

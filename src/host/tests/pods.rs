@@ -622,7 +622,7 @@ async fn a_turn_that_does_not_let_go_is_ended_before_its_pod_is_stopped() {
     bench.call(&name("kid"), Method::say("stall")).await.unwrap();
     bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
     let kid = bench.host.shared.pod(&name("kid")).unwrap();
-    kid.stopped().await;
+    kid.tell(crate::host::pod::Fact::Stopped).await;
     let info = bench.info(&name("kid")).await;
     assert_eq!(
         (info.state, info.last_result),

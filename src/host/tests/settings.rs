@@ -4,7 +4,7 @@
 use crate::config::dirs::Env;
 use crate::config::settings::Settings;
 use crate::host::IdleExit;
-use crate::host::pod::runs::{command_env, command_time, limits};
+use crate::host::pod::start::{command_env, command_time, limits};
 use crate::host::supervisor::patience;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;

@@ -4,7 +4,7 @@ use crate::config::dirs::Env;
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::settings::{Profile, WorkspaceSettings};
 use crate::host::Shared;
-use crate::host::pod::life::{self, Resolved};
+use crate::host::pod::resolved::{self, Resolved};
 use crate::host::verb::Cx;
 use crate::protocol::{PodName, Refusal, SessionId, now_ms};
 use crate::scope::Scope;
@@ -79,7 +79,7 @@ pub(super) async fn choose(
     let at = cwd.to_owned();
     cx.files(workspace, move || {
         let says = WorkspaceSettings::load(&root);
-        (life::choose(&shared, asked, &env, &at, &says), says)
+        (resolved::choose(&shared, asked, &env, &at, &says), says)
     })
     .await
 }

@@ -2,6 +2,7 @@
 //! decides what else it covers.
 
 use crate::config::policy::matches;
+use crate::host::pod::Fact;
 use crate::host::rules;
 use crate::host::supervisor::done;
 use crate::host::verb::{Cx, Verb, Who};
@@ -62,7 +63,7 @@ async fn commit_decision(
     crate::crash_point!("answer-stored");
     if let Some(handle) = cx.shared.pod(&approval.pod) {
         let decision = ApprovalDecided { approval: approval.id.clone(), verdict };
-        handle.approval_decided(decision).await;
+        handle.tell(Fact::ApprovalDecided(decision)).await;
     }
     Ok(())
 }

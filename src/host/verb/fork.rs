@@ -1,7 +1,7 @@
 //! Fork: a second Pod with the same past.
 
 use crate::host::pod::Birth;
-use crate::host::pod::life::Resolved;
+use crate::host::pod::resolved::Resolved;
 use crate::host::supervisor::{Doing, unfinished};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::entry::domain;

@@ -5,7 +5,7 @@ use crate::config::workspace::{Access, Workspace};
 use crate::host::Shared;
 use crate::host::paths::canonical;
 use crate::host::pod::Birth;
-use crate::host::pod::life::Resolved;
+use crate::host::pod::resolved::Resolved;
 use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::method::NewPod;

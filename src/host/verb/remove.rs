@@ -1,6 +1,6 @@
 //! Remove: a stopped Pod goes for good, with its session.
 
-use crate::host::pod::Handle;
+use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Family, done, unfinished};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, PodName, Refusal};
@@ -24,7 +24,8 @@ impl Verb for Remove {
         }
         let (handle, children) = cx.family(move |family| remove(family, &name)).await?;
         crate::crash_point!("remove-stored");
-        futures_util::future::join_all(children.iter().map(Handle::orphaned)).await;
+        futures_util::future::join_all(children.iter().map(|child| child.tell(Fact::Orphaned)))
+            .await;
         let deleted = unfinished::delete(&cx.shared, handle.session).await;
         deleted.map_err(|e| {
             let text = format!("{} is gone, but {e}; the next start tries again", handle.name);

@@ -2,10 +2,11 @@
 //! that means now.
 
 use crate::host::authority;
-use crate::host::pod::{Handle, tail};
+use crate::host::pod::{Fact, Handle, tail};
 use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
+use crate::session::LogError;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -193,9 +194,9 @@ async fn interrupted(pod: &Handle) -> Result<Option<Vec<String>>, Refusal> {
         let Some(why) = tail::read(&view.files, segment)?.interrupted else { return Ok(None) };
         let calls = tail::open_calls(&view.files, segment)?;
         let cut = calls.iter().map(|call| format!("{call} was cut off and is not repeated"));
-        Ok::<_, String>(Some(std::iter::once(why).chain(cut).collect()))
+        Ok::<_, LogError>(Some(std::iter::once(why).chain(cut).collect()))
     };
-    tokio::task::spawn_blocking(look).await?.map_err(Refusal::internal)
+    Ok(tokio::task::spawn_blocking(look).await??)
 }
 
 /// What each Pod would hold; nothing is changed.
@@ -332,7 +333,7 @@ async fn take_back(cx: &Cx, pod: &Handle) -> Result<(), Refusal> {
         Ok(())
     });
     stopped.await?;
-    pod.stopped().await;
+    pod.tell(Fact::Stopped).await;
     Ok(())
 }
 

@@ -4,8 +4,8 @@
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::workspace::Workspace;
 use crate::host::paths::canonical;
-use crate::host::pod::life::Resolved;
-use crate::host::pod::{Birth, Handle, Parental};
+use crate::host::pod::resolved::Resolved;
+use crate::host::pod::{Birth, Fact, Handle, Parental};
 use crate::host::supervisor::{Family, unfinished};
 use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Cx, Verb, Who};
@@ -240,7 +240,7 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
         Ok(())
     })
     .await?;
-    child.listed().await;
+    child.tell(Fact::Listed).await;
     // Where this fails the next start finds the task in its log.
     cx.shared.store.keep_session(child.session).await.or_log("settle the session in the store");
     Ok(())
@@ -262,7 +262,7 @@ async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
     let removed = removed.await;
     crate::crash_point!("unspawn-stored");
     // The parent reads of it in the answer.
-    child.stopped().await;
+    child.tell(Fact::Stopped).await;
     if removed.is_err() {
         // Where the store cannot be written the child stays, listed, so that a person can end it.
         let _ = list(cx, child).await;
@@ -284,7 +284,7 @@ async fn keep(cx: &Cx, child: &Handle, refusal: &Refusal) -> Refusal {
         Ok(())
     });
     if stopping.await.is_ok() {
-        child.stopped().await;
+        child.tell(Fact::Stopped).await;
     }
     // It is in the store already; listing it cannot fail but at the end of the host.
     let _ = list(cx, child).await;

@@ -1,7 +1,7 @@
 //! Stop: the runs halt side by side and within their time, then one transaction says that the Pods
 //! are stopped, that what they had on lease is back, and what their parents are told of it.
 
-use crate::host::pod::Handle;
+use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Doing, Family, Mark, done};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, PodName, Refusal};
@@ -55,7 +55,7 @@ async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
     crate::crash_point!("stop-stored");
     let pods = leaving.done();
     let gone = |pod: &&Handle| stopped.were_live.contains(&pod.name.key());
-    join_all(pods.iter().filter(gone).map(Handle::stopped)).await;
+    join_all(pods.iter().filter(gone).map(|pod| pod.tell(Fact::Stopped))).await;
     drop(marks);
     notify_parents(cx, stopped.notified).await;
     Ok(Event::PodsStopped { stopped: stopped.pods })
@@ -115,7 +115,7 @@ fn find(family: &mut Family, name: &PodName, tree: bool) -> Result<Found, Refusa
 async fn notify_parents(cx: &Cx, notified: Vec<ChildMessage>) {
     let notified = notified.into_iter().filter(|notified| !notified.taken).filter_map(|notified| {
         let parent = cx.shared.pod(&notified.parent)?;
-        Some(async move { parent.child_event(notified.message).await })
+        Some(async move { parent.tell(Fact::ChildEvent(notified.message)).await })
     });
     crate::crash_point!("upward-stored");
     join_all(notified).await;

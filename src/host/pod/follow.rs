@@ -1,0 +1,177 @@
+//! How a run is followed and interrupted, and how it ends.
+
+use crate::host::Answer;
+use crate::host::pod::calls::{done, reply};
+use crate::host::pod::phase::{Phase, Running};
+use crate::host::pod::{Pod, child_events};
+use crate::protocol::{Entry, Fact, Item, Role, State};
+use crate::run::{End, Interrupt, RunEvent, SessionState};
+use crate::trace::OrLog as _;
+
+/// How much of a model's last line is shown in lists, in characters.
+const LAST_LINE: usize = 160;
+
+impl Pod {
+    /// Follows the run; `None` is its end.
+    pub(super) async fn on_run_event(&mut self, event: Option<RunEvent>) {
+        match event {
+            Some(event) => self.publish_run_event(event).await,
+            None => self.run_ended().await,
+        }
+    }
+
+    async fn publish_run_event(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::Event(event) => self.publisher.publish(&event),
+            RunEvent::Committed { entries, end } => {
+                self.end = Some(end);
+                self.publisher.committed(&entries);
+                self.note_entries(&entries).await;
+            }
+            RunEvent::Rotated { segment, end } => {
+                self.row.segment = Some(segment);
+                self.end = Some(end);
+                self.change(|info| info.segment = Some(segment));
+            }
+            RunEvent::ApprovalRequested(approval) => self.approval_requested(*approval).await,
+            RunEvent::ApprovalDecided(decision) => self.approval_closed(&decision),
+            RunEvent::Doing(activity) => self.change(|info| {
+                info.activity = Some(activity);
+                info.last_activity = crate::protocol::now_ms();
+            }),
+            RunEvent::Context { tokens, cost } => self.change(|info| {
+                info.context_tokens = tokens;
+                info.cost = cost;
+            }),
+        }
+    }
+
+    /// Entries that change what is shown of the Pod: a queued input that was taken, the last line
+    /// of a model's text.
+    async fn note_entries(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            if let Some(run) = self.phase.run_mut().filter(|_| child_events::ends_run(&entry.fact))
+            {
+                run.ended = Some(entry.clone());
+            }
+            match &entry.fact {
+                Fact::UserInput { taken: Some(id), .. } => {
+                    if let Some(run) = self.phase.run_mut() {
+                        run.taken.insert(id.clone());
+                    }
+                    self.load_queue().await;
+                }
+                Fact::AssistantItem {
+                    item: item @ Item::Message { role: Role::Assistant, .. },
+                    ..
+                } => {
+                    let line = item.text().and_then(|text| last_line(&text));
+                    self.change(|info| info.activity = line.or(info.activity.take()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The run has ended: its task gives the log back and says how.
+    async fn run_ended(&mut self) {
+        let Some(mut run) = self.phase.take_run() else { return };
+        let (state, end) = self.result_of(&mut run).await;
+        self.phase = Phase::after_run(state);
+        self.store_activity().await;
+        let (state, why) = self.pending_state().unwrap_or_else(|| self.state_after(&end));
+        // The parent is notified before the state is shown: while a child event is on its way, a
+        // screen sees at least one Pod of the family at work.
+        self.run_is_over(&end, run.ended).await;
+        self.enter(state, why);
+        self.store_since().await;
+        for answer in run.interrupting {
+            reply(answer, Ok(done()));
+        }
+        if matches!(end, End::Finished | End::LimitReached | End::Failed(_)) {
+            self.set_seen(false).await;
+        }
+        self.load_queue().await;
+        if !self.admission.is_open() {
+            return self.finish_closing().await;
+        }
+        if matches!(end, End::Finished | End::LimitReached | End::Compacted) {
+            self.take_next().await;
+        }
+    }
+
+    /// The log that the run gives back, and how the run ended. A panic ends it as failed, an abort
+    /// as cut off.
+    async fn result_of(&mut self, run: &mut Running) -> (Option<SessionState>, End) {
+        let error = match (&mut run.task).await {
+            Ok(ended) => return ended,
+            Err(error) => error,
+        };
+        match error.try_into_panic() {
+            Ok(panic) => {
+                let (end, entry) = self.run_broke_off(panic).await;
+                run.ended = entry;
+                (None, end)
+            }
+            Err(_) => (None, End::CutOff),
+        }
+    }
+
+    /// Only shown, so that nothing is lost where this fails.
+    async fn store_activity(&self) {
+        let activity = self.info.borrow().activity.clone();
+        let stored = self.shared.store.set_last(&self.row.name, activity).await;
+        stored.or_log("store the last activity");
+    }
+
+    /// Only shown, like the last activity.
+    async fn store_since(&mut self) {
+        self.row.since = self.info.borrow().since;
+        let stored = self.shared.store.set_since(&self.row.name, self.row.since).await;
+        stored.or_log("store the time of the state");
+    }
+
+    /// The state of the Pod after a run, and why.
+    fn state_after(&self, end: &End) -> (State, Option<String>) {
+        match end {
+            End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
+                (State::Idle, None)
+            }
+            End::LimitReached => {
+                let why = format!("stopped after {} model requests", self.resolved.max_turns);
+                (State::Idle, Some(why))
+            }
+            End::Paused => (State::Paused, Some("paused; :resume goes on".into())),
+            End::CutOff => (State::Paused, Some("cut off; :resume goes on".into())),
+            End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
+        }
+    }
+
+    /// Interrupts the run; the first interrupt counts. The answer comes when the run has halted.
+    pub(super) fn interrupt_run(&mut self, how: Interrupt, answer: Option<Answer>) {
+        let Some(run) = self.phase.run_mut() else { return };
+        run.interrupting.extend(answer);
+        run.interrupt.send_if_modified(|interrupt| {
+            let first = *interrupt == Interrupt::Go;
+            if first {
+                *interrupt = how;
+            }
+            first
+        });
+    }
+
+    pub(super) async fn set_seen(&mut self, seen: bool) {
+        if self.info.borrow().unseen != seen {
+            return;
+        }
+        // Without the mark the Pod is shown as unseen once more, and nothing else happens.
+        let stored = self.shared.store.set_seen(&self.row.name, seen).await;
+        stored.or_log("store that the Pod was seen");
+        self.change(|info| info.unseen = !seen);
+    }
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LAST_LINE).collect())
+}

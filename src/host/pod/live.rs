@@ -1,0 +1,132 @@
+//! How a Pod becomes live: its socket, and what the end of its log says.
+
+use crate::host::pod::calls::reply;
+use crate::host::pod::tail::{self, Tail};
+use crate::host::pod::{Handle, Pod, child_events};
+use crate::host::{Answer, ListenError, listener};
+use crate::protocol::{Event, Refusal, State};
+use crate::session::Journal;
+use crate::store::Wanted;
+use crate::trace::OrLog as _;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+impl Pod {
+    /// Opens the Pod's socket and makes it live. Nothing is sent to a model.
+    pub(super) async fn go_live(&mut self, notes: Vec<String>, answer: Answer) {
+        if self.admission.host_ends() {
+            return reply(answer, Err(Refusal::internal("the host is ending")));
+        }
+        self.notes = notes;
+        let result = self.become_live().await;
+        if let Err(refusal) = &result {
+            // The state says why the Pod is not live; :restore tries again.
+            self.show(State::Failed, Some(refusal.message.clone()));
+        }
+        reply(answer, result);
+    }
+
+    async fn become_live(&mut self) -> Result<Event, Refusal> {
+        let tail = self.look_back().await?;
+        self.mark_taken(tail.taken).await;
+        if self.listener.is_none() {
+            self.listener = Some(self.open_listener()?);
+        }
+        self.admission.reopen();
+        if let Some(run) = self.phase.run_mut() {
+            run.abort_at = None;
+        }
+        let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
+        self.show_confinement().await;
+        self.show_granted();
+        self.change(|info| info.context_tokens = tail.context_tokens);
+        self.load_queue().await;
+        self.restore_pending(tail.asked.filter(|_| was_live)).await;
+        let (state, why) = match tail.interrupted {
+            Some(why) => (State::Paused, Some(why)),
+            None => (State::Idle, child_events::waiting(&self.mailbox().await.unwrap_or_default())),
+        };
+        let (state, why) = self.pending_state().unwrap_or((state, why));
+        self.enter(state, why);
+        if was_live {
+            // The end of a host changes nothing about how long a Pod has been in its state.
+            let since = self.row.since;
+            self.change(|info| info.since = since);
+        }
+        Ok(self.restored())
+    }
+
+    /// Marks mailbox messages that the end of the log holds. Where this fails the marks are made
+    /// when the log is opened for the next run.
+    async fn mark_taken(&self, taken: Vec<String>) {
+        if !taken.is_empty() {
+            let marked = self.shared.store.take_message(&self.row.name, taken).await;
+            marked.or_log("mark mailbox messages as taken");
+        }
+    }
+
+    async fn show_confinement(&mut self) {
+        let confinement = self.shared.confinement().await;
+        let word = confinement.word;
+        self.notes.extend(confinement.note());
+        self.change(|info| info.confined = Some(word));
+    }
+
+    fn restored(&self) -> Event {
+        let info = self.info.borrow();
+        Event::PodRestored {
+            result: json!({
+                "action": "restored", "pod_name": self.row.name,
+                "socket_path": self.shared.dirs.socket(self.row.name.as_str()),
+                "state": info.state, "why": info.why,
+            }),
+        }
+    }
+
+    fn open_listener(&self) -> Result<JoinHandle<()>, ListenError> {
+        let Some(requests) = self.requests.upgrade() else { return Ok(tokio::spawn(async {})) };
+        let handle = Handle {
+            name: self.row.name.clone(),
+            session: self.row.session,
+            created: self.row.created,
+            requests,
+            info: self.info.subscribe(),
+            granted: self.granted.clone(),
+            commands: self.commands.clone(),
+        };
+        listener::open_pod(&self.shared, handle)
+    }
+
+    /// Opens the socket of a live Pod again.
+    pub(super) fn reopen_socket(&mut self) {
+        if self.listener.is_none() {
+            return;
+        }
+        if let Ok(new) = self.open_listener()
+            && let Some(old) = self.listener.replace(new)
+        {
+            old.abort();
+        }
+    }
+
+    /// Closes the socket of a live Pod.
+    pub(super) fn close_socket(&mut self) {
+        if let Some(listener) = self.listener.take() {
+            listener.abort();
+            listener::close_pod(&self.shared, &self.row.name);
+        }
+    }
+
+    /// How the last run ended. The log of a run that was cut off is closed first, so that what
+    /// arrived of the run is seen.
+    async fn look_back(&mut self) -> Result<Tail, Refusal> {
+        let Some(segment) = self.row.segment else { return Ok(Tail::default()) };
+        let files = self.files.clone();
+        let tail = tokio::task::spawn_blocking(move || tail::read(&files, segment)).await??;
+        if tail.open {
+            let (journal, _) = Journal::open(&self.files, segment).await?;
+            journal.close().await;
+        }
+        Ok(tail)
+    }
+}

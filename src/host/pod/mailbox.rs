@@ -1,0 +1,66 @@
+//! When a mailbox message starts a run, and which messages wait.
+
+use crate::host::pod::{Pod, resolved};
+use crate::protocol::State;
+use crate::run::{Accepted, Input, Start};
+use crate::store::{MailboxKind, MailboxMessage, StoreError};
+use crate::trace::OrLog as _;
+
+impl Pod {
+    /// Starts a run for a message that waits, if the Pod is idle: for all notifications first, then
+    /// for the first queued input.
+    pub(super) async fn take_next(&mut self) {
+        if self.phase.is_running() || self.is_undecided() || !self.is_live() {
+            return;
+        }
+        let rows = self.mailbox().await.unwrap_or_default();
+        if rows.iter().any(|row| row.kind != MailboxKind::Input) {
+            return self.start(Start::MailboxMessage).await;
+        }
+        let Some(row) = rows.into_iter().next() else { return };
+        self.start_queued(row, None).await;
+    }
+
+    /// Takes the next message if the Pod is idle or failed; a paused Pod waits for its person.
+    pub(super) async fn wake(&mut self) {
+        let state = self.info.borrow().state;
+        if matches!(state, State::Idle | State::Failed) {
+            self.take_next().await;
+        }
+    }
+
+    /// A queued input starts its own run.
+    pub(super) async fn start_queued(&mut self, row: MailboxMessage, accepted: Option<Accepted>) {
+        if let Some(input) = Input::read(row.payload) {
+            return self.start(Start::User { input, taken: Some(row.id), accepted }).await;
+        }
+        // A row that cannot be read would block the queue for ever.
+        let dropped = self.shared.store.drop_message(&self.row.name, &row.id).await;
+        dropped.or_log("drop a mailbox message");
+        self.load_queue().await;
+    }
+
+    /// Hands a stored row to the run; when that has no room, the row starts a run later.
+    pub(super) fn hand_over(&mut self, row: MailboxMessage) {
+        if let Some(run) = self.phase.run_mut() {
+            let id = row.id.clone();
+            if run.mailbox.try_send(row).is_ok() {
+                run.handed.insert(id);
+            }
+        }
+    }
+
+    /// The messages that wait. A row that the history holds does not wait, even when the store did
+    /// not mark it yet, or could not.
+    pub(super) async fn mailbox(&self) -> Result<Vec<MailboxMessage>, StoreError> {
+        let mut rows = self.shared.store.messages(&self.row.name).await?;
+        rows.retain(|row| !self.phase.has_taken(&row.id));
+        Ok(rows)
+    }
+
+    /// Shows the queued inputs.
+    pub(super) async fn load_queue(&mut self) {
+        let queue = resolved::queue(self.mailbox().await.unwrap_or_default());
+        self.change(|info| info.queue = queue);
+    }
+}

@@ -1,0 +1,150 @@
+//! Messages for a Pod: inputs, notifications and child events, and the queue of inputs.
+
+use crate::host::Answer;
+use crate::host::pod::Pod;
+use crate::host::pod::calls::{done, reply};
+use crate::host::pod::start::accepted;
+use crate::protocol::{Event, PodEvent, Refusal, Segment, now_ms};
+use crate::run::{Input, Start};
+use crate::store::{MailboxKind, MailboxMessage};
+use serde_json::Value;
+
+impl Pod {
+    /// An input. A busy Pod refuses it or, with `queue`, puts it into its queue.
+    pub(super) async fn send(&mut self, input: Input, queue: bool, answer: Answer) {
+        if let Err(refusal) = self.must_take_input(queue) {
+            return reply(answer, Err(refusal));
+        }
+        let idle = !self.phase.is_running();
+        let keyless = idle && self.key_is_missing();
+        if idle && !self.is_undecided() && !(keyless && queue) {
+            let accepted = Some(accepted(answer));
+            return self.start(Start::User { input, taken: None, accepted }).await;
+        }
+        match self.put(MailboxKind::Input, input.payload()).await {
+            Ok(row) => {
+                self.load_queue().await;
+                if keyless {
+                    self.take_next().await;
+                }
+                reply(answer, Ok(Event::Accepted { entry: None, queued: Some(row.id) }));
+            }
+            Err(refusal) => reply(answer, Err(refusal)),
+        }
+    }
+
+    fn must_take_input(&self, queue: bool) -> Result<(), Refusal> {
+        self.must_be_live()?;
+        if queue { Ok(()) } else { self.must_not_run() }
+    }
+
+    /// A message in the mailbox, durable when this returns.
+    async fn put(&self, kind: MailboxKind, payload: Value) -> Result<MailboxMessage, Refusal> {
+        self.mailbox_must_have_room().await?;
+        let id = uuid::Uuid::now_v7().to_string();
+        let row = MailboxMessage { id, kind, payload, created: now_ms() };
+        self.shared.store.add_message(&self.row.name, row.clone()).await?;
+        crate::crash_point!("mail-stored");
+        Ok(row)
+    }
+
+    /// Messages of people and Pods are bounded; an event of a child is a fact and always stored.
+    async fn mailbox_must_have_room(&self) -> Result<(), Refusal> {
+        let waiting = self.shared.store.waiting_messages(&self.row.name).await?;
+        let limit = self.shared.settings.limits.mailbox;
+        if waiting < u64::from(limit.get()) {
+            return Ok(());
+        }
+        let name = &self.row.name;
+        Err(Refusal::invalid(format!(
+            "{waiting} messages wait for pod `{name}` and limits.mailbox is {limit}; try again when \
+             it has taken some, or drop some from its queue"
+        )))
+    }
+
+    /// A message that is no queued input: a run takes it before its next request, an idle Pod
+    /// wakes, a paused one waits.
+    pub(super) async fn message(&mut self, kind: MailboxKind, payload: Value, answer: Answer) {
+        if let Err(refusal) = self.must_be_live() {
+            return reply(answer, Err(refusal));
+        }
+        match self.put(kind, payload).await {
+            Ok(row) => self.hand_over(row),
+            Err(refusal) => return reply(answer, Err(refusal)),
+        }
+        reply(answer, Ok(done()));
+        self.wake().await;
+    }
+
+    pub(super) async fn pod_event(&mut self, event: PodEvent, answer: Answer) {
+        if event.sentence().is_none() {
+            return reply(answer, Ok(done()));
+        }
+        let payload = serde_json::to_value(&event).unwrap_or_default();
+        self.message(MailboxKind::PodEvent, payload, answer).await;
+    }
+
+    pub(super) async fn edit_queued(
+        &mut self,
+        id: &str,
+        input: Option<Vec<Segment>>,
+        answer: Answer,
+    ) {
+        let edited = self.replace_queued(id, input).await;
+        self.load_queue().await;
+        reply(answer, edited);
+    }
+
+    async fn replace_queued(
+        &self,
+        id: &str,
+        input: Option<Vec<Segment>>,
+    ) -> Result<Event, Refusal> {
+        if self.phase.run().is_some_and(|run| run.handed.contains(id)) {
+            return Err(not_queued());
+        }
+        let (store, name) = (&self.shared.store, &self.row.name);
+        let found = match input {
+            Some(input) => {
+                let payload = Input { segments: input, from: None }.payload();
+                store.edit_message(name, id, &payload).await?
+            }
+            None => store.drop_message(name, id).await?,
+        };
+        if found { Ok(done()) } else { Err(not_queued()) }
+    }
+
+    /// Puts an input into the run that is under way; an idle Pod starts a run instead.
+    pub(super) async fn steer(&mut self, id: Option<String>, input: Vec<Segment>, answer: Answer) {
+        match self.steered(id, input).await {
+            Err(refusal) => reply(answer, Err(refusal)),
+            Ok(row) if self.phase.is_running() || self.is_undecided() => {
+                self.load_queue().await;
+                let queued = Some(row.id.clone());
+                self.hand_over(row);
+                reply(answer, Ok(Event::Accepted { entry: None, queued }));
+            }
+            Ok(row) => self.start_queued(row, Some(accepted(answer))).await,
+        }
+    }
+
+    /// The input to put into the run: a queued one, or a new one, stored.
+    async fn steered(
+        &self,
+        id: Option<String>,
+        input: Vec<Segment>,
+    ) -> Result<MailboxMessage, Refusal> {
+        self.must_be_live()?;
+        let Some(id) = id else {
+            let payload = Input { segments: input, from: None }.payload();
+            return self.put(MailboxKind::Input, payload).await;
+        };
+        let rows = self.mailbox().await?;
+        let found = rows.into_iter().find(|row| row.id == id && row.kind == MailboxKind::Input);
+        found.ok_or_else(not_queued)
+    }
+}
+
+fn not_queued() -> Refusal {
+    Refusal::invalid("that message is not in the queue any more")
+}

@@ -1,0 +1,112 @@
+//! The configuration of a Pod, and what is known of a Pod from the store alone.
+
+use crate::config::dirs::Env;
+use crate::config::keys::Keys;
+use crate::config::model_select::{ModelChoice, ModelContext, WantedModel, choose as choose_model};
+use crate::config::settings::WorkspaceSettings;
+use crate::host::Shared;
+use crate::protocol::{PodInfo, Queued, State};
+use crate::run::Input;
+use crate::store::{MailboxKind, MailboxMessage, PodRow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+
+/// The resolved configuration of a Pod, as the store keeps it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Resolved {
+    #[serde(default)]
+    pub(crate) model: Option<ModelChoice>,
+    #[serde(default = "default_max_turns")]
+    pub(crate) max_turns: u32,
+    /// Stands in the place of the general instruction in the system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instruction: Option<String>,
+}
+
+fn default_max_turns() -> u32 {
+    200
+}
+
+impl Resolved {
+    /// The configuration that the store holds; one that cannot be read is one without a choice.
+    pub(crate) fn read(config: &Value) -> Self {
+        serde_json::from_value(config.clone()).unwrap_or(Self {
+            model: None,
+            max_turns: default_max_turns(),
+            instruction: None,
+        })
+    }
+
+    /// As a value for the store.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// The model of that name; without a name, the one that the rules choose. Blocking.
+pub(crate) fn choose(
+    shared: &Shared,
+    wanted: Option<WantedModel>,
+    env: &Env,
+    cwd: &Path,
+    workspace: &WorkspaceSettings,
+) -> Result<Option<ModelChoice>, String> {
+    let keys = Keys::at(&shared.dirs.config);
+    let context = ModelContext { settings: &shared.settings, workspace, env, keys: &keys, cwd };
+    choose_model(wanted.as_ref(), &context).map_err(|e| e.to_string())
+}
+
+/// Shows a choice of model.
+pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&ModelChoice>) {
+    let Some(choice) = choice else {
+        return;
+    };
+    info.model = choice.model.spec();
+    info.model_why.clone_from(&choice.why);
+    info.model_chosen = choice.chosen;
+    info.model_sends.clone_from(&choice.sends);
+    info.context_window = choice.model.window;
+}
+
+/// What is known of a Pod from the store alone.
+pub(crate) fn info(row: &PodRow, resolved: &Resolved, queue: Vec<Queued>) -> PodInfo {
+    let mut info = PodInfo {
+        name: row.name.clone(),
+        parent: row.parent.clone(),
+        state: State::Stopped,
+        since: row.since,
+        seq: 0,
+        why: None,
+        activity: row.last.clone(),
+        unseen: !row.seen,
+        cwd: row.cwd.clone(),
+        workspace: row.workspace.clone(),
+        model: String::new(),
+        model_why: String::new(),
+        model_chosen: false,
+        model_sends: None,
+        context_tokens: 0,
+        context_window: 0,
+        cost: None,
+        scope: row.scope.allow.clone(),
+        deny: row.scope.deny.clone(),
+        lent: Vec::new(),
+        last_activity: row.last_run.as_ref().map_or(row.since, |run| run.at),
+        last_result: row.last_run.clone(),
+        confined: None,
+        notes: Vec::new(),
+        queue,
+        segment: row.segment,
+    };
+    show_model(&mut info, resolved.model.as_ref());
+    info
+}
+
+/// The queued inputs among the rows of a mailbox.
+pub(crate) fn queue(rows: Vec<MailboxMessage>) -> Vec<Queued> {
+    let inputs = rows.into_iter().filter(|row| row.kind == MailboxKind::Input);
+    inputs
+        .filter_map(|row| Some(Queued { id: row.id, input: Input::read(row.payload)?.segments }))
+        .collect()
+}

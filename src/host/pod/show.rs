@@ -1,0 +1,113 @@
+//! What others see of a Pod: its state on every screen, its transcript, its events.
+
+use crate::host::pod::{Parental, Pod, Subscription, View};
+use crate::protocol::{Event, Greeting, PodInfo, PodStatus, State};
+use crate::store::Wanted;
+
+impl Pod {
+    pub(super) fn view(&self) -> View {
+        View {
+            files: self.files.clone(),
+            segment: self.row.segment,
+            end: self.end,
+            in_flight: self.publisher.in_flight.clone(),
+            seq: self.publisher.seq,
+        }
+    }
+
+    pub(super) fn parental(&self) -> Parental {
+        Parental {
+            cwd: self.row.cwd.clone(),
+            workspace: self.row.workspace.clone(),
+            resolved: self.resolved.clone(),
+            env: self.env.clone(),
+        }
+    }
+
+    pub(super) fn subscription(&mut self) -> Subscription {
+        let info = self.info.borrow().clone();
+        let (wire, model) = match &self.resolved.model {
+            Some(choice) => (choice.model.wire.name().to_owned(), choice.model.model.clone()),
+            None => (String::new(), String::new()),
+        };
+        Subscription {
+            greeting: Greeting {
+                pod_name: self.row.name.to_string(),
+                cwd: self.row.cwd.display().to_string(),
+                provider: wire,
+                model,
+                scope_summary: self.granted.borrow().scope.summary(),
+                tools: self.shared.tools.borrow().names(),
+                context_window: info.context_window,
+                context_tokens: info.context_tokens,
+            },
+            alerts: self.publisher.alerts.iter().cloned().collect(),
+            status: self.status(),
+            events: self.publisher.reader(),
+            view: self.view(),
+        }
+    }
+
+    /// The status in the words of the frozen wire.
+    pub(super) fn status(&self) -> PodStatus {
+        self.shared.status(&self.info.borrow())
+    }
+
+    /// Changes what is known about the Pod, and tells every screen when it did change.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut PodInfo)) {
+        let seq = self.publisher.seq;
+        let changed = self.info.send_if_modified(|info| {
+            let before = info.clone();
+            change(info);
+            if info.state != before.state {
+                info.since = crate::protocol::now_ms();
+            }
+            info.seq = seq;
+            *info != before
+        });
+        if changed {
+            self.show_info();
+        }
+    }
+
+    /// Tells every screen what is known about the Pod, once it is listed.
+    pub(super) fn show_info(&self) {
+        if !self.newborn {
+            let info = Box::new(self.info.borrow().clone());
+            self.shared.feed(None, None, &Event::PodChanged { info });
+        }
+    }
+
+    /// Enters a state. The end of a stopped Pod's last run does not show the Pod as live.
+    pub(super) fn enter(&mut self, state: State, why: Option<String>) {
+        if self.row.wanted == Wanted::Live || state == State::Stopped {
+            self.show(state, why);
+        }
+    }
+
+    /// Shows a state, and says so on the wire when its word there changes.
+    pub(super) fn show(&mut self, state: State, why: Option<String>) {
+        let before = self.status();
+        self.change(|info| {
+            info.state = state;
+            info.why = why;
+        });
+        let status = self.status();
+        if status != before {
+            self.publisher.publish(&Event::Status { status });
+        }
+    }
+
+    /// Shows the scope that the Pod holds now.
+    pub(super) fn show_granted(&mut self) {
+        let granted = self.granted.borrow().clone();
+        let mut notes = granted.notes;
+        notes.extend(self.notes.iter().cloned());
+        self.change(|info| {
+            info.notes = notes;
+            info.scope = granted.scope.allow;
+            info.deny = granted.scope.deny;
+            info.lent = granted.lent;
+        });
+    }
+}

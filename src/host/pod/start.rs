@@ -1,0 +1,188 @@
+//! How a run starts: what it is given, and the channels between it and the actor.
+
+use crate::client::pod_api::PodApi;
+use crate::config::dirs::Env;
+use crate::config::keys::MissingKey;
+use crate::config::settings::Settings;
+use crate::host::Answer;
+use crate::host::pod::Pod;
+use crate::host::pod::phase::{Phase, Running};
+use crate::protocol::{ErrorCode, Event, Refusal, State};
+use crate::run::{self, Accepted, Interrupt, Limits, Ports, Setup, Start};
+use crate::scope::Permission;
+use crate::store::{MailboxKind, MailboxMessage};
+use crate::tools;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument as _;
+
+/// Events of a run that may wait for its actor.
+const EVENTS: usize = 256;
+/// Mailbox messages that may wait for a run; the rest waits in the store.
+const MAILBOX: usize = 128;
+/// Decisions on their way to a run, which waits for one at a time.
+const DECISIONS: usize = 4;
+
+impl Pod {
+    /// Starts a run. The Pod must be live and idle.
+    pub(super) async fn start(&mut self, start: Start) {
+        let setup = match self.setup().await {
+            Ok(setup) => setup,
+            Err(missing) => return self.needs_key(start, &missing),
+        };
+        let handed = BTreeSet::from_iter(start.queued_input());
+        let (out, events) = mpsc::channel(EVENTS);
+        let (interrupt, interrupted) = watch::channel(Interrupt::Go);
+        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+        if !matches!(start, Start::MailboxMessage) {
+            self.offer_waiting(&mailbox).await;
+        }
+        let (decisions, decided) = mpsc::channel(DECISIONS);
+        let ports = Ports { out, interrupt: interrupted, mailbox: inbox, answers: decided };
+        // Shown first, so that no screen sees an event of the run while the Pod seems to be idle.
+        self.enter(State::Running, None);
+        let span = self.run_span();
+        let run = run::run(setup, self.phase.take_log(), self.row.segment, start, ports);
+        let task = tokio::spawn(run.instrument(span));
+        self.phase = Phase::Running(Box::new(Running {
+            task,
+            events,
+            interrupt,
+            mailbox,
+            decisions,
+            handed,
+            taken: BTreeSet::new(),
+            interrupting: Vec::new(),
+            ended: None,
+            abort_at: None,
+        }));
+    }
+
+    /// The span of everything that a run logs; the run adds its id, that of its first log entry.
+    fn run_span(&self) -> tracing::Span {
+        let model = self.resolved.model.as_ref().map(|choice| choice.model.spec());
+        let (pod, model) = (self.row.name.as_str(), model.as_deref());
+        tracing::info_span!("run", pod, model, id = tracing::field::Empty)
+    }
+
+    /// Hands notifications that wait to the run that starts, whatever it starts for.
+    async fn offer_waiting(&mut self, mailbox: &mpsc::Sender<MailboxMessage>) {
+        for row in self.shared.store.messages(&self.row.name).await.unwrap_or_default() {
+            if row.kind != MailboxKind::Input && mailbox.try_send(row).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn needs_key(&mut self, start: Start, missing: &MissingKey) {
+        let provider = self.resolved.model.as_ref().map_or("", |choice| &choice.model.provider);
+        let why = format!("no key for {provider}: {missing}");
+        start.refused(&Refusal::new(ErrorCode::ProviderError, why.clone()));
+        self.enter(State::NeedsYou, Some(why));
+    }
+
+    async fn setup(&self) -> Result<Setup, MissingKey> {
+        let granted = self.granted.clone();
+        Ok(Setup {
+            model: self.provider()?,
+            pod: self.row.name.clone(),
+            session: self.row.session,
+            files: self.files.clone(),
+            store: self.shared.store.clone(),
+            tools: self.tools(),
+            tool_set: self.shared.tools.subscribe(),
+            limits: limits(&self.shared.settings, self.resolved.max_turns),
+            retries: crate::llm::retry::Policy::default(),
+            workspace: self.row.workspace.clone(),
+            identity: self.row.record(),
+            instruction: self.resolved.instruction.clone(),
+            scope: Arc::new(move || granted.borrow().scope.clone()),
+            commands: self.commands.clone(),
+            others: self.others(),
+            permissions: self.permissions().await,
+        })
+    }
+
+    async fn permissions(&self) -> run::Policy {
+        let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
+        crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
+    }
+
+    /// Looks up the paths that every other live Pod may write.
+    fn others(&self) -> run::OthersNow {
+        let (shared, own) = (self.shared.clone(), self.row.name.key());
+        Arc::new(move || {
+            let members = shared.members.borrow().clone();
+            let others = members.0.iter().filter(|(key, _)| **key != own);
+            let live = others.filter(|(_, handle)| handle.info.borrow().state != State::Stopped);
+            let written = live.flat_map(|(_, handle)| {
+                let scope = handle.granted.borrow().scope.clone();
+                scope.allow.into_iter().filter(|rule| rule.permission == Permission::Write)
+            });
+            written.map(|rule| rule.target).collect()
+        })
+    }
+
+    fn tools(&self) -> tools::Context {
+        tools::Context {
+            cwd: self.row.cwd.clone(),
+            scope: self.granted.borrow().scope.clone(),
+            env: command_env(&self.shared.settings, &self.env),
+            read: std::collections::BTreeMap::new(),
+            blobs: self.files.blobs(),
+            outputs: self.files.outputs(),
+            tasks: tools::tasks::Tasks::default(),
+            helper: self.shared.helper.clone(),
+            old_nofile: self.shared.old_nofile,
+            own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
+            command_time: command_time(&self.shared.settings),
+            others: Vec::new(),
+            needs: Vec::new(),
+            pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
+            max_output: tools::MAX_OUTPUT,
+        }
+    }
+}
+
+/// The numbers that bound a run.
+pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
+    let compaction = &settings.compaction;
+    Limits {
+        max_turns,
+        compact_at: compaction.threshold_ratio.get(),
+        keep_tokens: compaction.keep_tokens,
+        pruning: run::context::Pruning {
+            protect: compaction.prune_protect,
+            min_savings: compaction.prune_min,
+        },
+    }
+}
+
+/// How long a command of a Pod may take.
+pub(crate) fn command_time(settings: &Settings) -> tools::CommandTime {
+    let seconds = |value: std::num::NonZeroU64| std::time::Duration::from_secs(value.get());
+    let shell = &settings.shell;
+    tools::CommandTime { default: seconds(shell.timeout_s), max: seconds(shell.max_timeout_s) }
+}
+
+/// The environment of a Pod's commands: without keys of providers, unless the user passes them.
+pub(crate) fn command_env(settings: &Settings, offered: &Env) -> Env {
+    let pass = &settings.shell.pass;
+    let mut env = crate::sandbox::command_env(offered, pass);
+    let keys = crate::config::catalogue::Catalogue::with(settings).key_variables();
+    env.retain(|name, _| pass.contains(name) || !keys.contains(name));
+    env
+}
+
+/// Turns the first commit of a run into the reply to the request that started it.
+pub(super) fn accepted(answer: Answer) -> Accepted {
+    let (accepted, committed) = oneshot::channel();
+    tokio::spawn(async move {
+        let reply =
+            committed.await.unwrap_or_else(|_| Err(Refusal::internal("the run ended early")));
+        // A caller that is gone wants no answer.
+        let _ = answer.send(reply.map(|entry| Event::Accepted { entry, queued: None }));
+    });
+    accepted
+}

@@ -1,0 +1,93 @@
+//! How a Pod gives a run up, stops, and closes when the host ends.
+
+use crate::host::pod::Pod;
+use crate::host::pod::calls::done;
+use crate::protocol::{Event, Refusal, RunOutcome, State};
+use crate::run::Interrupt;
+use crate::session::Journal;
+use crate::store::Wanted;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long a run may take to end by itself when its Pod is stopped.
+const TO_FINISH: Duration = Duration::from_secs(5);
+
+impl Pod {
+    /// Gives the paused run up; the log says so before anything is published.
+    pub(super) async fn drop_run(&mut self) -> Result<Event, Refusal> {
+        if let Some(segment) = self.row.segment {
+            self.close_log().await;
+            let (journal, _) = Journal::open(&self.files, segment).await?;
+            let entries = vec![RunOutcome::Cancelled.entry()];
+            let end = journal.commit(entries.clone()).await?;
+            crate::crash_point!("drop-committed");
+            journal.close().await;
+            self.end = Some(end);
+            self.publisher.committed(&entries);
+        }
+        self.enter(State::Idle, None);
+        Ok(done())
+    }
+
+    /// Takes no more requests and ends the run; the answer comes when the run has ended.
+    pub(super) async fn prepare_stop(&mut self, answer: oneshot::Sender<()>) {
+        self.admission.close_for_stop(answer);
+        match self.phase.run_mut() {
+            Some(run) => {
+                run.abort_at = Some(Instant::now() + TO_FINISH);
+                self.interrupt_run(Interrupt::Stop, None);
+            }
+            None => self.finish_closing().await,
+        }
+    }
+
+    /// Aborts a run that did not end by itself in time. Its commands end with it, because their
+    /// helper sees its pipe close.
+    pub(super) fn abort_run(&mut self) {
+        if let Some(run) = self.phase.run_mut() {
+            run.abort_at = None;
+            run.task.abort();
+        }
+    }
+
+    /// The store says that the Pod is stopped. A run that is still under way is aborted.
+    pub(super) async fn stopped(&mut self) {
+        self.row.wanted = Wanted::Stopped;
+        self.abort_run();
+        while self.phase.is_running() {
+            let event = self.phase.next_event().await;
+            self.on_run_event(event).await;
+        }
+        self.admission.reopen();
+        self.end_pending().await;
+        self.close_log().await;
+        self.publisher.publish(&Event::Stopped);
+        self.show_granted();
+        self.enter(State::Stopped, None);
+        self.close_socket();
+    }
+
+    /// The host ends: the run is paused, no Pod is stopped.
+    pub(super) async fn host_ends(&mut self, answer: oneshot::Sender<()>) {
+        self.admission.close_for_end(answer);
+        if self.phase.is_running() {
+            self.interrupt_run(Interrupt::Leave, None);
+        } else {
+            self.finish_closing().await;
+        }
+    }
+
+    /// No run is left: the rest of preparing a stop, or of closing for the end of the host.
+    pub(super) async fn finish_closing(&mut self) {
+        self.close_log().await;
+        if self.admission.host_ends() {
+            self.close_socket();
+            self.publisher.publish(&Event::Stopped);
+        }
+        for answer in self.admission.take_waiting() {
+            // The caller may have stopped waiting.
+            let _ = answer.send(());
+        }
+    }
+}
