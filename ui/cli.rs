@@ -33,7 +33,9 @@ pub fn main() -> ExitCode {
     }
     yoi::llm::install_crypto();
     let request = Wanted::read(&args::command().get_matches());
-    let runtime = match start::runtime() {
+    let runtime =
+        if request.is_dashboard() { start::dashboard_runtime() } else { start::runtime() };
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
             crate::console::err(&format!("yoi: cannot start: {error}"));
@@ -62,6 +64,11 @@ impl Wanted {
                 Err(error) => error.exit(),
             },
         }
+    }
+
+    /// Whether it is the dashboard, which never is a host itself.
+    fn is_dashboard(&self) -> bool {
+        matches!(self, Self::Program(args) if args.command.is_none() && !args.serve && !args.without_a_screen())
     }
 }
 

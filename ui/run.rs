@@ -28,8 +28,9 @@ mod effects;
 mod input;
 mod terminal;
 
-/// The shortest time between two frames, unless a key was pressed.
-const FRAME: Duration = Duration::from_millis(16);
+/// The shortest time between two frames, unless a person waits for one: after a key, and when the
+/// reply to a request comes. Text that streams is read, not played: 30 frames a second are enough.
+const FRAME: Duration = Duration::from_millis(33);
 /// How often a frame is begun anew because the terminal has another size by now.
 const RESIZES: usize = 4;
 /// How many messages are taken in between two frames.
@@ -281,7 +282,10 @@ impl Loop {
                 Some(msg) => (msg, true),
                 None => return Ok(false),
             },
-            Arrived::Msg(msg) => (msg, false),
+            Arrived::Msg(msg) => {
+                let is_reply = matches!(msg, Msg::Answered(..));
+                (msg, is_reply)
+            }
             Arrived::Host(client, events) => {
                 self.client = client;
                 self.events = Some(events);

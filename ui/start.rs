@@ -19,7 +19,7 @@ pub const HOST_ARG: &str = "__host";
 const READY: &str = "ready";
 /// How often a host that lost the race for the directory is looked for again.
 const TRIES: u32 = 3;
-/// Threads of the runtime; the work is waiting, not computing.
+/// Threads of a host's runtime; the work is waiting, not computing.
 const WORKERS: usize = 2;
 /// How long a thread that did file work waits for more: who rests has no such thread.
 const KEEP: Duration = Duration::from_secs(2);
@@ -104,13 +104,19 @@ fn raise_nofile() -> Option<u64> {
     setrlimit(Resource::Nofile, raised).ok().and(current)
 }
 
-/// The runtime of a screen or a host.
+/// The runtime of a program that may be the host itself.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .thread_keep_alive(KEEP)
         .enable_all()
         .build()
+}
+
+/// The runtime of the dashboard: one thread. The host is another process, and an event that has to
+/// wake a second thread on its way to the screen costs more than all else that is done with it.
+pub fn dashboard_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().thread_keep_alive(KEEP).enable_all().build()
 }
 
 /// The background host: its own session, no terminal, its output in the log file.

@@ -7,23 +7,35 @@ use yoi::text::SafeText;
 
 /// Goes over every cell of a frame that is otherwise done.
 pub fn fix_wide_cells(buffer: &mut Buffer) {
-    let area = buffer.area;
-    for y in area.top()..area.bottom() {
-        let mut x = area.left();
-        while x < area.right() {
-            make_safe(&mut buffer[(x, y)]);
-            let end = x.saturating_add(buffer[(x, y)].symbol().cell_width().max(1));
-            let covered = x + 1..end;
-            if end > area.right() || covered.clone().any(|x| buffer[(x, y)].symbol() != " ") {
-                buffer[(x, y)].set_symbol(" ");
-                x += 1;
-                continue;
-            }
-            for x in covered {
-                // Never seen; but it differs from every cell that may follow it there.
-                buffer[(x, y)].modifier.insert(Modifier::HIDDEN);
-            }
-            x = end;
+    let columns = usize::from(buffer.area.width.max(1));
+    for row in buffer.content.chunks_mut(columns) {
+        let mut x = 0;
+        while x < row.len() {
+            x += if is_plain(row[x].symbol()) { 1 } else { fix(&mut row[x..]) };
+        }
+    }
+}
+
+/// Whether a symbol is safe and takes one cell, told without measuring it: printable ASCII and the
+/// lines of frames (U+2500 to U+257F), which fill most of a screen.
+fn is_plain(symbol: &str) -> bool {
+    matches!(symbol.as_bytes(), [b' '..=b'~'] | [0xe2, 0x94 | 0x95, _])
+}
+
+/// Mends the first of these cells and those that it covers; how many they are.
+fn fix(cells: &mut [Cell]) -> usize {
+    make_safe(&mut cells[0]);
+    let wide = usize::from(cells[0].symbol().cell_width().max(1));
+    let is_free = |covered: &[Cell]| covered.iter().all(|cell| cell.symbol() == " ");
+    match cells.get_mut(1..wide) {
+        Some(covered) if is_free(covered) => {
+            // Never seen; but they differ from every cell that may follow them there.
+            covered.iter_mut().for_each(|cell| cell.modifier.insert(Modifier::HIDDEN));
+            wide
+        }
+        _ => {
+            cells[0].set_symbol(" ");
+            1
         }
     }
 }
