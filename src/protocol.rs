@@ -25,7 +25,7 @@ pub use item::{Content, Item, RequestConfig, Role, flatten};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};
-pub use piece::{ByteRange, LineShape, MAX_PIECE, NotJson, TextSpan, Unescape};
+pub use piece::{ByteRange, LineShape, MAX_PIECE, NotJson, TextSpan, Unescape, encoded_len};
 pub use reply::{
     Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, Restoring,
     RewindSummary, RewindTarget, RewindTargetId, StoppedPod,

@@ -8,7 +8,7 @@ use crate::pane::composer::{Composer, Message};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::Inbox;
 use crate::pane::peers::Peers;
-use crate::pane::transcript::{Detail, Transcript};
+use crate::pane::transcript::{Detail, LongText, PartRange, PartTable, Transcript, Wanted};
 use crate::pane::tree::Tree;
 use crate::theme::Theme;
 use crate::verb::VerbId;
@@ -19,7 +19,7 @@ use jiff::tz::TimeZone;
 use ratatui::layout::Rect;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
-use yoi::protocol::{Event, Method, Outgoing, PodInfo, PodName, Refusal};
+use yoi::protocol::{ByteRange, EntryId, Event, Method, Outgoing, PodInfo, PodName, Refusal};
 
 mod areas;
 mod confirm;
@@ -66,6 +66,8 @@ pub enum Msg {
     NotFound(Option<String>),
     /// The reply to a call.
     Answered(Asked, Result<Event, Refusal>),
+    /// The parts of an entry's long text, or why they cannot be had.
+    Table(PodName, EntryId, Result<PartTable, String>),
     ThemeLoaded(Box<Theme>, Vec<String>),
     /// What the external editor left behind.
     Edited(Result<String, String>),
@@ -115,6 +117,8 @@ pub enum Effect {
         method: Method,
         asked: Asked,
     },
+    /// Finds the parts of a long text; the reply comes back as [`Msg::Table`].
+    ReadTable(PodName, LongText),
     /// Puts a text into the clipboard of the terminal.
     Copy(String),
     /// Opens the text in the person's editor.
@@ -162,6 +166,8 @@ pub enum Asked {
     Page(PodName),
     /// An entry that came cut.
     Whole(PodName),
+    /// Parts of a long text.
+    Parts(PodName, PartRange),
     /// A message to a Pod; it is given back when it is refused.
     Send(PodName, Message),
     /// The Pod for the first message.
@@ -359,6 +365,12 @@ impl App {
             Msg::ConnectFailed(why) => self.connect_failed(&why),
             Msg::NotFound(why) => self.not_found(why),
             Msg::Answered(asked, reply) => self.answered(asked, reply),
+            Msg::Table(pod, entry, read) => {
+                if let Some(transcript) = self.transcripts.get_mut(&pod) {
+                    transcript.table(entry, read);
+                }
+                Vec::new()
+            }
             Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),
@@ -395,10 +407,18 @@ impl App {
                 asked,
             });
         }
-        if let Some(before) = transcript.wants() {
+        while let Some(text) = transcript.wants_table() {
+            effects.push(Effect::ReadTable(name.clone(), text));
+        }
+        if let Some(wanted) = transcript.wants() {
             transcript.asked();
-            let method = Method::Page { before, max_bytes: PAGE };
-            effects.push(Effect::Call { pod, method, asked: Asked::Page(name) });
+            let (method, asked) = match wanted {
+                Wanted::Page(before) => {
+                    (Method::Page { before, max_bytes: PAGE }, Asked::Page(name))
+                }
+                Wanted::Parts(range) => (fetch(range), Asked::Parts(name, range)),
+            };
+            effects.push(Effect::Call { pod, method, asked });
         }
         effects
     }
@@ -527,6 +547,12 @@ fn is_of_the_family(event: &Event) -> bool {
             | Event::ApprovalRequested { .. }
             | Event::ApprovalDecided { .. }
     )
+}
+
+/// The request for some parts of a long text.
+fn fetch(range: PartRange) -> Method {
+    let PartRange { place, start, end, .. } = range;
+    Method::Fetch { entry: place, range: Some(ByteRange { start, bytes: end - start }) }
 }
 
 /// How many transcripts are kept; those beyond are read again when they are shown.

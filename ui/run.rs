@@ -26,6 +26,7 @@ use yoi::protocol::{Method, PodName, now_ms};
 mod editor;
 mod effects;
 mod input;
+mod long;
 mod terminal;
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the

@@ -35,6 +35,11 @@ impl WholeEntry {
         }
     }
 
+    /// The entry, named by its place: the host finds it without a search.
+    pub fn place(&self) -> EntryId {
+        self.entry
+    }
+
     /// Where its texts lie.
     pub fn texts(&self) -> &[TextSpan] {
         &self.shape.texts

@@ -47,6 +47,11 @@ pub struct Unescape {
 pub struct NotJson(String);
 
 impl Unescape {
+    /// What of the pieces before is not decoded yet.
+    pub fn rest(&self) -> &str {
+        &self.rest
+    }
+
     /// The text that the next piece stands for.
     pub fn push(&mut self, piece: &str) -> Result<String, NotJson> {
         let mut raw = std::mem::take(&mut self.rest);
@@ -54,6 +59,33 @@ impl Unescape {
         self.rest = raw.split_off(complete(&raw));
         let quoted = format!("\"{raw}\"");
         serde_json::from_str(&quoted).map_err(|error| NotJson(error.to_string()))
+    }
+}
+
+/// How many bytes of the inside of a JSON string stand for this many bytes of its text.
+pub fn encoded_len(raw: &str, text: usize) -> usize {
+    let bytes = raw.as_bytes();
+    let (mut at, mut left) = (0, text);
+    while left > 0 && at < bytes.len() {
+        let end = bytes.len().min(at.saturating_add(left));
+        let Some(plain) = bytes[at..end].iter().position(|byte| *byte == b'\\') else { return end };
+        let (length, character) = escape(&raw[at + plain..]);
+        at += plain + length;
+        left = left.saturating_sub(plain + character);
+    }
+    at.min(bytes.len())
+}
+
+/// The length of the escape at the beginning, and of the character that it stands for.
+fn escape(raw: &str) -> (usize, usize) {
+    if raw.as_bytes().get(1) != Some(&b'u') {
+        return (2, 1);
+    }
+    let code = raw.get(2..6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    match code.map(char::from_u32) {
+        Some(Some(c)) => (6, c.len_utf8()),
+        // The first half of a pair: the two escapes stand for one character of four bytes.
+        _ => (12, 4),
     }
 }
 
@@ -109,7 +141,12 @@ mod tests {
             let mut decoder = Unescape::default();
             let decoded: String =
                 cuts.windows(2).map(|cut| decoder.push(&raw[cut[0]..cut[1]]).unwrap()).collect();
-            prop_assert_eq!(decoded, text);
+            prop_assert_eq!(&decoded, &text);
+            for (at, _) in text.char_indices() {
+                let (before, behind) = raw.split_at(encoded_len(raw, at));
+                prop_assert_eq!(Unescape::default().push(before).unwrap(), &text[..at]);
+                prop_assert_eq!(Unescape::default().push(behind).unwrap(), &text[at..]);
+            }
         }
     }
 

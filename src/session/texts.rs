@@ -124,7 +124,7 @@ impl TextScanner {
             ["item", "content", "*", "text"] | ["item", "text"] => Some("text"),
             ["item", "content", "*", "refusal"] => Some("refusal"),
             ["item", "summary"] => Some("summary"),
-            ["item", "content"] => Some("content"),
+            ["item", "content"] | ["segments", "*", "content"] => Some("content"),
             ["item", "arguments"] => Some("arguments"),
             ["item", "body"] => Some("body"),
             _ => None,
@@ -137,6 +137,7 @@ mod tests {
     use super::*;
     use crate::protocol::entry::{Entry, Fact};
     use crate::protocol::item::{Content, Item, Role};
+    use crate::protocol::method::Segment;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -198,5 +199,11 @@ mod tests {
         let entry = Entry::new(Fact::ToolResult { item: result, files: Vec::new() });
         let line = serde_json::to_string(&entry).unwrap();
         assert_eq!(texts(&line, 3), [named("summary", "Read"), named("content", "1\n2")]);
+        let text = |content: &str| Segment::Text { content: content.into() };
+        let file = Segment::FileRef { path: "a.rs".into() };
+        let segments = vec![text("look at"), file, text("now")];
+        let input = Entry::new(Fact::UserInput { segments, taken: None, from: None });
+        let line = serde_json::to_string(&input).unwrap();
+        assert_eq!(texts(&line, 5), [named("content", "look at"), named("content", "now")]);
     }
 }

@@ -245,6 +245,14 @@ impl App {
                 }
                 Vec::new()
             }
+            Asked::Parts(pod, range) => {
+                if let (Event::FetchedRange { start, line, .. }, Some(transcript)) =
+                    (reply, self.transcripts.get_mut(&pod))
+                {
+                    transcript.parts(range, start, &line);
+                }
+                Vec::new()
+            }
             Asked::NewFor(message, token) => match reply {
                 Event::Created { info } => self.created_for(*info, message, &token),
                 _ => Vec::new(),
@@ -280,6 +288,11 @@ impl App {
             Asked::Page(pod) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {
                     transcript.page_failed(refusal.message.clone());
+                }
+            }
+            Asked::Parts(pod, range) => {
+                if let Some(transcript) = self.transcripts.get_mut(&pod) {
+                    transcript.parts_failed(range, refusal.message.clone());
                 }
             }
             Asked::Send(pod, message)

@@ -10,16 +10,22 @@ mod diff;
 mod find;
 mod live;
 mod load;
+mod long;
 mod markdown;
 mod pages;
+mod parts;
+mod rest;
 mod question;
 mod rows;
 mod scroll;
+mod stream;
 mod table;
 mod tool;
 mod view;
 
 pub use find::Search;
+pub use load::Wanted;
+pub use parts::{LongText, PartRange, PartTable, TableBuilder};
 pub use view::View;
 
 use block::{Block, Fold, Kind};
@@ -27,7 +33,6 @@ use jiff::tz::TimeZone;
 use pages::{Pages, Pos};
 use scroll::{Anchor, Seen};
 use yoi::protocol::{Entry, EntryId};
-use yoi::text::SafeStream;
 
 /// One Pod's transcript.
 pub struct Transcript {
@@ -52,11 +57,12 @@ pub struct Transcript {
     unstamped: bool,
     cursor: Option<Pos>,
     find: find::Find,
+    tables: long::Tables,
     /// Blocks that came since the view left the tail.
     new_below: usize,
-    /// What of the text and the thinking that stream was shown, up to a cut escape sequence.
-    said: SafeStream,
-    thought: SafeStream,
+    /// The text and the thinking that stream.
+    said: stream::LiveText,
+    thought: stream::LiveText,
 }
 
 /// How far to scroll, and which way: negative is towards the beginning.
@@ -111,15 +117,19 @@ impl Transcript {
             unstamped: false,
             cursor: None,
             find: find::Find::default(),
+            tables: long::Tables::default(),
             new_below: 0,
-            said: SafeStream::default(),
-            thought: SafeStream::default(),
+            said: stream::LiveText::default(),
+            thought: stream::LiveText::default(),
         }
     }
 
     /// Opens or shuts the block under the cursor.
     pub fn toggle_fold(&mut self) {
-        let Some(pos) = self.focus() else { return };
+        let Some(pos) = self.focus().map(Pos::head) else { return };
+        if self.retry_table(pos) {
+            return;
+        }
         let (detail, unfolded) = (self.detail, self.unfolded);
         let Some(open) = self.pages.get(pos).map(|b| b.shape(detail, unfolded).open) else {
             return;
@@ -142,12 +152,13 @@ impl Transcript {
     }
 
     fn set_fold(&mut self, pos: Pos, fold: Fold) {
+        let pos = pos.head();
         let row = self.seen.iter().position(|seen| seen.pos == pos).unwrap_or(0);
         self.cursor = Some(pos);
         let Some(block) = self.pages.get_mut(pos) else { return };
         block.fold = fold;
         block.cache = None;
-        if fold == Fold::Open && block.cut.is_some() {
+        if fold == Fold::Open && block.cut.is_some() && block.long.is_none() {
             self.load.want_whole(block.id);
         }
         self.hold(pos, row);
@@ -172,7 +183,7 @@ impl Transcript {
 
     /// The log entry under the cursor.
     pub fn entry(&self) -> Option<EntryId> {
-        self.pages.get(self.focus()?)?.id
+        self.pages.get(self.focus()?.head())?.id
     }
 
     /// The block under the cursor as text.
@@ -221,7 +232,8 @@ impl Transcript {
         }
         if let Some(block) = self.pages.get_mut(pos) {
             let outcome = block.kind.take_outcome();
-            *block = Block { fold: block.fold, gone: block.gone, ..whole };
+            let rest = std::mem::take(&mut block.rest);
+            *block = Block { fold: block.fold, gone: block.gone, rest, ..whole };
             block.kind.give_outcome(outcome);
         }
         self.pages.recount(pos.page);
@@ -239,7 +251,7 @@ impl Transcript {
 
     /// When something in view changes by itself, in milliseconds; later than `now_ms`.
     pub fn wakes_at(&self, now_ms: u64) -> Option<u64> {
-        let heads = self.seen.iter().filter(|seen| seen.row == 0);
+        let heads = self.seen.iter().filter(|seen| seen.row == 0 && seen.pos.part == 0);
         heads.filter_map(|seen| self.pages.get(seen.pos)?.changes_at(now_ms)).min()
     }
 }

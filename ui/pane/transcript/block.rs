@@ -2,7 +2,9 @@
 
 use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::clean;
+use crate::pane::transcript::parts::LongText;
 use crate::pane::transcript::question::{self, Question};
+use crate::pane::transcript::rest::{PartText, Rest, shortened};
 use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::rows::Row;
 use crate::theme::Role;
@@ -26,6 +28,10 @@ pub struct Block {
     pub gone: bool,
     /// The size of the whole entry when this is only its beginning.
     pub cut: Option<u64>,
+    /// The text in the log of which it holds the beginning.
+    pub long: Option<Box<LongText>>,
+    /// What follows that beginning.
+    pub rest: Rest,
     pub cache: Option<Box<Cache>>,
 }
 
@@ -64,6 +70,8 @@ pub enum Kind {
     },
     Thought(Thought),
     Tool(Box<Tool>),
+    /// A part of a long text, under the block that holds its beginning.
+    Part(Box<PartText>),
     /// A tool's answer; shown by its call, and by itself only while that is not loaded.
     Result {
         call_id: String,
@@ -126,6 +134,8 @@ impl Block {
             live: false,
             gone: false,
             cut: None,
+            long: None,
+            rest: Rest::default(),
             cache: None,
         }
     }
@@ -140,7 +150,8 @@ impl Block {
     }
 
     /// Reads one entry of the log.
-    pub fn read(entry: Entry, cut: Option<u64>) -> Reading {
+    pub fn read(mut entry: Entry, cut: Option<u64>) -> Reading {
+        let long = if cut.is_some() { shortened(&mut entry) } else { None };
         let Entry { id, ts, fact } = entry;
         let kind = match fact {
             Fact::UserInput { segments, from, .. } => Kind::User { segments, from },
@@ -148,7 +159,7 @@ impl Block {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
             },
-            Fact::ToolResult { item, .. } => match result(item, ts) {
+            Fact::ToolResult { item, .. } => match result(item, ts, long.clone()) {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
             },
@@ -172,7 +183,7 @@ impl Block {
             | Fact::TurnEnd { .. }
             | Fact::ConfigChanged { .. } => return Reading::Nothing,
         };
-        Reading::Block(Self { id, ts, cut, ..Self::new(kind) })
+        Reading::Block(Self { id, ts, cut, long: long.map(Box::new), ..Self::new(kind) })
     }
 
     /// A line of the log that could not be read.
@@ -193,9 +204,10 @@ impl Block {
             Kind::Retry { text, .. } => text.len(),
             Kind::Question(question) => question.bytes(),
             Kind::Answer { approval, .. } => approval.len(),
+            Kind::Part(part) => part.text.len(),
             Kind::CutOff { .. } | Kind::Border(_) => 0,
         };
-        size_of::<Self>() + text
+        size_of::<Self>() + text + self.rest.bytes()
     }
 
     /// Its words, for copying and searching.
@@ -210,6 +222,7 @@ impl Block {
             Kind::Retry { text, .. } => text.clone(),
             Kind::Question(question) => question.sentence().1,
             Kind::Answer { verdict, .. } => verdict_words(verdict),
+            Kind::Part(part) => part.text.clone(),
             Kind::CutOff { .. } | Kind::Border(_) => String::new(),
         }
     }
@@ -217,7 +230,7 @@ impl Block {
     /// The text has grown or the block has changed: its rows are drawn anew.
     pub fn touch(&mut self) {
         match &mut self.cache {
-            Some(cache) if self.live && matches!(self.kind, Kind::Said { .. }) => {
+            Some(cache) if self.live && matches!(self.kind, Kind::Said { .. } | Kind::Part(_)) => {
                 cache.stale = true
             }
             _ => self.cache = None,
@@ -235,7 +248,7 @@ fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
         Item::ToolCall { call_id, name, arguments } => {
             Some(Kind::Tool(Box::new(Tool::called(call_id, name, arguments, Some(ts)))))
         }
-        Item::ToolResult { .. } => result(item, ts),
+        Item::ToolResult { .. } => result(item, ts, None),
         Item::Message { role: yoi::protocol::Role::User, .. } => {
             let content = item.text().unwrap_or_default();
             Some(Kind::User { segments: vec![Segment::Text { content }], from: None })
@@ -252,11 +265,11 @@ fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
     }
 }
 
-fn result(item: Item, ts: u64) -> Option<Kind> {
+fn result(item: Item, ts: u64, long: Option<LongText>) -> Option<Kind> {
     let Item::ToolResult { call_id, summary, content, is_error, images } = item else {
         return None;
     };
-    let outcome = Outcome { summary, content, is_error, images: images.len(), ts };
+    let outcome = Outcome { summary, content, is_error, images: images.len(), ts, long };
     Some(Kind::Result { call_id, outcome: Rc::new(outcome) })
 }
 

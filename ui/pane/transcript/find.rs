@@ -1,7 +1,7 @@
 //! Finding a text, and going to the beginning: both may have to wait for pages to be read.
 
 use crate::pane::transcript::load::Want;
-use crate::pane::transcript::pages::{Beginning, Pos, Step};
+use crate::pane::transcript::pages::{Beginning, Gap, Pos, Step, Walk};
 use crate::pane::transcript::scroll::RowPosition;
 use crate::pane::transcript::{Transcript, block::Fold};
 use crate::rows::Row;
@@ -117,15 +117,11 @@ impl Transcript {
             oldest = pos;
         }
         self.anchor_at(RowPosition { pos: oldest, row: i32::MIN / 2, of: 0 });
-        match (self.pages.step(oldest, false), self.pages.beginning) {
-            (Step::Missing(page), _) => self.seek_in(page),
+        match (self.pages.step(oldest, false, Walk::Blocks), self.pages.beginning) {
+            (Step::Missing(gap), _) => self.want_for_search(gap, true),
             (_, Beginning::Before(id)) => self.load.want = Some(Want::Older(id)),
             (_, Beginning::Here) => self.find.seek = None,
         }
-    }
-
-    fn seek_in(&mut self, page: i64) {
-        self.load.want = self.pages.missing(page).map(|before| Want::Refill(page, before));
     }
 
     fn go_on_to_match(&mut self, from: (Pos, i32), back: bool) {
@@ -135,15 +131,27 @@ impl Transcript {
             if let Some(hit) = self.match_in(at, row, back) {
                 return self.show_match(at, hit);
             }
-            match self.next_shown(at, !back) {
+            match self.next_taking_rows(at, !back, Walk::Everything) {
                 Step::To(next) => at = next,
-                Step::Missing(page) => {
+                Step::Missing(gap) => {
                     self.find.seek = Some(Seek::Match { from: (at, row), back });
-                    return self.seek_in(page);
+                    self.want_for_search(gap, back);
+                    if self.waits_for(gap) {
+                        return;
+                    }
+                    continue;
                 }
                 Step::End => return self.seek_beyond(at, row, back),
             }
             row = if back { i32::MAX } else { -1 };
+        }
+    }
+
+    /// Whether something is still missing after it was wanted: a table may be known already.
+    fn waits_for(&self, gap: Gap) -> bool {
+        match gap {
+            Gap::Table(pos) => self.pages.get(pos).is_some_and(|block| block.lacks_table()),
+            Gap::Page(_) | Gap::Part(_) => true,
         }
     }
 
@@ -198,11 +206,21 @@ impl Transcript {
         all.filter_map(|(at, _)| i32::try_from(at).ok()).collect()
     }
 
+    /// Opens a block whose part is to be seen.
+    fn unfold_for(&mut self, pos: Pos) {
+        let (detail, unfolded) = (self.detail, self.unfolded);
+        let Some(block) = self.pages.get_mut(pos.head()).filter(|_| pos.part > 0) else { return };
+        if !block.shows_rest(detail, unfolded) {
+            (block.fold, block.cache) = (Fold::Open, None);
+        }
+    }
+
     fn show_match(&mut self, pos: Pos, row: i32) {
         self.find.seek = None;
         self.find.state = Search::Found;
         self.find.at = Some((pos, row));
         self.cursor = Some(pos);
+        self.unfold_for(pos);
         self.reveal_row(pos, row);
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::pane::transcript::block::{Block, Kind, Reading, Thought};
 use crate::pane::transcript::pages::Pos;
+use crate::pane::transcript::rest::{Form, Rest};
+use crate::pane::transcript::stream::{LiveText, Piece};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool};
 use crate::pane::transcript::{Transcript, clean};
 use crate::theme::Role;
 use std::rc::Rc;
 use yoi::protocol::Entry;
 use yoi::protocol::event::Event;
-use yoi::text::SafeStream;
 
 /// How far back a streaming block may stand, counted from the end.
 const STREAMING: usize = 64;
@@ -20,7 +21,7 @@ impl Transcript {
             return;
         }
         match event {
-            Event::Entry { entry, .. } => self.committed(entry),
+            Event::Entry { entry, cut_bytes } => self.committed(entry, *cut_bytes),
             Event::TextDelta { text } => self.text(text),
             Event::ThinkingStart => {
                 self.begin(Kind::Thought(Thought::default()));
@@ -43,7 +44,8 @@ impl Transcript {
                 let (summary, content) = (summary.clone(), output.clone());
                 let is_error = *is_error;
                 // Its entry says when it came; until then the time shown stands in.
-                let outcome = Outcome { summary, content, is_error, images: 0, ts: self.now };
+                let (images, ts, long) = (0, self.now, None);
+                let outcome = Outcome { summary, content, is_error, images, ts, long };
                 if !self.is_answered(id) {
                     self.answer(id, Rc::new(outcome));
                 }
@@ -78,8 +80,8 @@ impl Transcript {
     }
 
     /// An entry stands in the log: it takes the place of what streamed.
-    fn committed(&mut self, entry: &Entry) {
-        let block = match Block::read(entry.clone(), None) {
+    fn committed(&mut self, entry: &Entry, cut_bytes: Option<u64>) {
+        let block = match Block::read(entry.clone(), cut_bytes) {
             Reading::Nothing => return,
             Reading::TakenBack(from) => {
                 self.pages.take_back(from);
@@ -127,6 +129,10 @@ impl Transcript {
         };
         if let Some(streamed) = self.pages.get_mut(pos) {
             block.fold = streamed.fold;
+            if block.long.is_some() {
+                // Its parts stay until the table of the committed text is read.
+                block.rest.slots = std::mem::take(&mut streamed.rest.slots);
+            }
             if let (Kind::Tool(old), Kind::Tool(new)) = (&mut streamed.kind, &mut block.kind) {
                 new.output = std::mem::take(&mut old.output);
                 new.outcome = old.outcome.take();
@@ -149,7 +155,7 @@ impl Transcript {
     }
 
     /// Begins a block that streams.
-    fn begin(&mut self, kind: Kind) -> Pos {
+    pub(super) fn begin(&mut self, kind: Kind) -> Pos {
         self.forget_retry();
         self.unstamped = true;
         self.add(Block::live(kind))
@@ -160,37 +166,50 @@ impl Transcript {
         self.pages.newest_first().take(STREAMING).filter(|(_, block)| block.live && !block.gone)
     }
 
-    fn text(&mut self, delta: &str) {
+    pub(super) fn text(&mut self, delta: &str) {
         let last = self.streaming().next();
         let last = last.filter(|(_, block)| matches!(block.kind, Kind::Said { .. }));
         let pos = match last.map(|(pos, _)| pos) {
             Some(pos) => pos,
             None => {
-                self.said = SafeStream::default();
+                self.said = LiveText::default();
                 self.begin(Kind::Said { text: String::new(), partial: false })
             }
         };
-        let Some(block) = self.pages.get_mut(pos) else { return };
-        if let Kind::Said { text, .. } = &mut block.kind {
-            text.push_str(&clean::piece(&mut self.said, delta));
-        }
-        block.touch();
+        let pieces = self.said.push(delta);
+        self.grow(pos, pieces, Form::Markdown);
     }
 
-    fn think(&mut self, delta: &str) {
+    pub(super) fn think(&mut self, delta: &str) {
         let last = self.streaming().find(|(_, block)| matches!(block.kind, Kind::Thought(_)));
         let pos = match last.map(|(pos, _)| pos) {
             Some(pos) => pos,
             None => {
-                self.thought = SafeStream::default();
+                self.thought = LiveText::default();
                 self.begin(Kind::Thought(Thought::default()))
             }
         };
+        let pieces = self.thought.push(delta);
+        self.grow(pos, pieces, Form::Thought);
+    }
+
+    /// Adds what has streamed to a block and its parts.
+    fn grow(&mut self, pos: Pos, pieces: Vec<Piece>, form: Form) {
         let Some(block) = self.pages.get_mut(pos) else { return };
-        if let Kind::Thought(thought) = &mut block.kind {
-            thought.text.push_str(&clean::piece(&mut self.thought, delta));
+        let parts = block.rest.slots.len();
+        let mut begun = false;
+        for piece in pieces {
+            begun |= matches!(piece, Piece::Beginning(_));
+            block.grow(piece, form);
         }
-        block.touch();
+        let more = block.rest.slots.len() > parts;
+        if begun {
+            self.follow_into_parts(pos);
+        }
+        if more {
+            self.pages.recount(pos.page);
+            self.drop_pages();
+        }
     }
 
     fn with_call(&mut self, id: &str, change: impl FnOnce(&mut Tool)) {
@@ -228,6 +247,9 @@ impl Transcript {
             tool.progress = Progress::Over;
             tool.output = String::new();
         });
+        if let Some(block) = self.pages.get_mut(pos) {
+            block.rest = Rest::default();
+        }
         self.pages.recount(pos.page);
         true
     }

@@ -1,10 +1,11 @@
 //! Which page is wanted, which is under way, and what happens when it comes.
 
+use crate::pane::transcript::Transcript;
 use crate::pane::transcript::block::{Block, Kind, Thought};
-use crate::pane::transcript::pages::Beginning;
+use crate::pane::transcript::pages::{Beginning, Pos};
+use crate::pane::transcript::parts::PartRange;
 use crate::pane::transcript::scroll::{Anchor, RowPosition};
 use crate::pane::transcript::tool::{Progress, Tool};
-use crate::pane::transcript::{Transcript, clean};
 use std::collections::VecDeque;
 use yoi::protocol::EntryId;
 use yoi::protocol::event::{Event, InFlight, Line};
@@ -21,6 +22,16 @@ pub enum Want {
     Older(EntryId),
     /// A dropped one.
     Refill(i64, EntryId),
+    /// Parts of a long text.
+    Parts(PartRange),
+}
+
+/// What is to be asked for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The page before this entry, or the newest one.
+    Page(Option<EntryId>),
+    Parts(PartRange),
 }
 
 #[derive(Default)]
@@ -62,6 +73,11 @@ impl Load {
         self.under_way
     }
 
+    /// What was asked for has come.
+    pub fn arrived(&mut self) {
+        (self.failed, self.want, self.under_way) = (None, None, None);
+    }
+
     pub fn want_whole(&mut self, id: Option<EntryId>) {
         self.whole.extend(id);
     }
@@ -88,14 +104,15 @@ impl Load {
 }
 
 impl Transcript {
-    /// The page to ask for now, if any: `Some(before)`, where no `before` means the newest.
-    pub fn wants(&self) -> Option<Option<EntryId>> {
+    /// What to ask for now, if anything.
+    pub fn wants(&self) -> Option<Wanted> {
         if self.load.under_way.is_some() || self.load.failed.is_some() {
             return None;
         }
         self.load.next().map(|want| match want {
-            Want::Tail => None,
-            Want::Older(before) | Want::Refill(_, before) => Some(before),
+            Want::Tail => Wanted::Page(None),
+            Want::Older(before) | Want::Refill(_, before) => Wanted::Page(Some(before)),
+            Want::Parts(range) => Wanted::Parts(range),
         })
     }
 
@@ -134,8 +151,9 @@ impl Transcript {
                 self.pages.refill(page, entries, before);
             }
             // The answer to a question that a new tail has made void.
-            Some(Want::Older(_) | Want::Refill(..)) | None => {}
+            Some(Want::Older(_) | Want::Refill(..) | Want::Parts(_)) | None => {}
         }
+        self.attach_tables();
         self.go_on_seeking();
         self.find_visible_rows();
         self.drop_pages();
@@ -155,8 +173,8 @@ impl Transcript {
         self.cached.clear();
         self.cursor = None;
         self.pages.all_mut().for_each(|block| block.cache = None);
-        let place = reading.and_then(|(id, row)| {
-            let pos = self.pages.find_entry(id)?;
+        let place = reading.and_then(|(id, part, row)| {
+            let pos = Pos { part, ..self.pages.find_entry(id)? };
             Some(Anchor::At(RowPosition { pos, row, of: 0 }))
         });
         self.anchor = place.unwrap_or(Anchor::Tail);
@@ -170,21 +188,20 @@ impl Transcript {
         }
     }
 
-    /// The entry at the top of the view, when the tail is not being followed.
-    fn place_read(&self) -> Option<(EntryId, i32)> {
+    /// The entry at the top of the view, and the part and row of it, when the tail is not being
+    /// followed.
+    fn place_read(&self) -> Option<(EntryId, usize, i32)> {
         let Anchor::At(position) = self.anchor else { return None };
-        Some((self.pages.get(position.pos)?.id?, position.row))
+        Some((self.pages.get(position.pos.head())?.id?, position.pos.part, position.row))
     }
 
     fn in_flight(&mut self, block: InFlight) {
         let kind = match block {
-            InFlight::Text { text, .. } => {
-                Kind::Said { text: clean::words(&text).into_owned(), partial: false }
+            InFlight::Text { text, .. } => return self.text(&text),
+            InFlight::Thinking { text, .. } => {
+                self.begin(Kind::Thought(Thought::default()));
+                return self.think(&text);
             }
-            InFlight::Thinking { text, .. } => Kind::Thought(Thought {
-                text: clean::words(&text).into_owned(),
-                ..Thought::default()
-            }),
             InFlight::ToolCall { id, name, arguments } => {
                 let mut tool = Tool::asked(id, name);
                 tool.more_arguments(&arguments);
@@ -211,11 +228,14 @@ impl Transcript {
 
     /// Drops pages that are far from the view and from where a search is.
     pub(super) fn drop_pages(&mut self) {
-        let mut near: Vec<i64> = self.seen.iter().map(|seen| seen.pos.page).collect();
+        let mut near: Vec<Pos> = self.seen.iter().map(|seen| seen.pos).collect();
         near.dedup();
-        near.extend(self.find.from().map(|pos| pos.page));
+        near.extend(self.find.from());
+        if let Anchor::At(position) = self.anchor {
+            near.push(position.pos);
+        }
         if near.is_empty() {
-            near.extend(self.pages.last().map(|pos| pos.page));
+            near.extend(self.pages.last());
         }
         self.pages.keep_near(&near);
     }

@@ -1,7 +1,10 @@
 //! Markdown as rows. A text that is still growing is drawn from its last finished part on, so that
 //! a long answer costs what it gains and not what it is.
 
+mod fence;
 mod writer;
+
+pub use fence::{Fence, Fences};
 
 use crate::pane::transcript::code;
 use crate::rows::Row;
@@ -20,12 +23,11 @@ pub struct Finished {
     number: Option<u64>,
 }
 
-/// An open block of code: what closes it, and its language.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Fence {
-    mark: char,
-    count: usize,
-    language: String,
+impl Finished {
+    /// Of a text that begins inside a block of code, or under some rows of its own.
+    pub fn begun(fence: Option<Fence>, rows: usize) -> Self {
+        Self { fence, rows, ..Self::default() }
+    }
 }
 
 /// The rows of a whole text.
@@ -102,21 +104,6 @@ fn grow_code(
         }
     }
     false
-}
-
-impl Fence {
-    fn opened_by(line: &str, language: &str) -> Option<Self> {
-        let line = line.trim_start();
-        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-        let count = line.chars().take_while(|c| *c == mark).count();
-        Some(Self { mark, count, language: language.into() })
-    }
-
-    fn closed_by(&self, line: &str) -> bool {
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let line = line.trim();
-        indent < 4 && line.len() >= self.count && line.chars().all(|c| c == self.mark)
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::Detail;
 use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
+use crate::pane::transcript::parts::Begin;
+use crate::pane::transcript::rest::{Form, PartText, Reading};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
 use crate::pane::transcript::{clean, code, diff, markdown, question};
 use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, shorten};
@@ -50,6 +52,8 @@ impl Block {
             | Kind::Result { .. }
             | Kind::Retry { .. }
             | Kind::Usage(_) => Some(Speaker::Pod),
+            // The block that it belongs to names the speaker.
+            Kind::Part(_) => None,
             Kind::System(item) => system_speaker(item),
             Kind::Note { .. }
             | Kind::Question(_)
@@ -73,6 +77,9 @@ impl Block {
             }
             _ => (false, false),
         };
+        if let Kind::Part(_) = self.kind {
+            return Shape { head: false, open: true };
+        }
         let open = match (self.fold, detail) {
             (Fold::Open, _) => true,
             (Fold::Shut, _) | (Fold::Auto, Detail::Overview) => false,
@@ -80,6 +87,18 @@ impl Block {
             (Fold::Auto, Detail::Normal) => unfolded || !folds,
         };
         Shape { head: head || !open || detail == Detail::Overview, open }
+    }
+
+    /// Whether the parts of its text are shown: of a folded paste they are not.
+    pub fn shows_rest(&self, detail: Detail, unfolded: bool) -> bool {
+        let all = self.fold == Fold::Open || detail == Detail::Full;
+        let folded = match &self.kind {
+            Kind::User { segments, .. } => {
+                matches!(segments.last(), Some(paste) if is_folded(paste)) && !all
+            }
+            _ => false,
+        };
+        !folded && self.shape(detail, unfolded).open
     }
 
     /// Brings its rows up to date; the head is not among them.
@@ -93,12 +112,19 @@ impl Block {
                 }
                 cache
             }
-            _ => Box::new(Cache { cells, turn, ..Cache::default() }),
+            _ => {
+                let rows = self.first_rows();
+                let finished = self.begun(rows.len());
+                Box::new(Cache { cells, turn, finished, rows, ..Cache::default() })
+            }
         };
         let mut cache = Box::new(Cache { stale: false, ..*growing });
         match &self.kind {
             Kind::Said { text, .. } if shape.open => {
                 markdown::grow(text, cells_at_most, &mut cache.finished, &mut cache.rows);
+            }
+            Kind::Part(part) if part.form == Form::Markdown => {
+                markdown::grow(&part.text, cells_at_most, &mut cache.finished, &mut cache.rows);
             }
             _ => {
                 cache.rows.clear();
@@ -117,12 +143,49 @@ impl Block {
         self.cache = Some(cache);
     }
 
+    /// Where the drawing of its markdown begins.
+    fn begun(&self, rows: usize) -> markdown::Finished {
+        let fence = match &self.kind {
+            Kind::Part(part) => part.begin.fence.clone(),
+            _ => None,
+        };
+        markdown::Finished::begun(fence, rows)
+    }
+
+    /// The rows that its markdown begins with: a part follows an empty line of the part before it.
+    fn first_rows(&self) -> Vec<Row> {
+        match &self.kind {
+            Kind::Part(part) if part.form == Form::Markdown => {
+                let Begin { fence, blank, .. } = &part.begin;
+                if *blank && fence.is_none() { vec![Row::new()] } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What is said about a block under it.
     fn remarks(&self, cells: usize, out: &mut Vec<Row>) {
-        if let Kind::Said { partial: true, .. } = self.kind {
+        let cut_off = match &self.kind {
+            Kind::Said { partial, .. } => *partial && self.rest.slots.is_empty(),
+            Kind::Part(part) => part.partial,
+            _ => false,
+        };
+        if cut_off {
             text("(cut off here)", Role::Warn, cells, out);
         }
-        if let Some(size) = self.cut {
+        if self.long().is_some() {
+            match &self.rest.state {
+                Reading::Wanted | Reading::UnderWay if self.rest.slots.is_empty() => {
+                    text("(the rest is being loaded …)", Role::Dim, cells, out);
+                }
+                Reading::Failed(why) => {
+                    let note = format!("(the rest is not loaded: {why}; press Enter to try again)");
+                    text(&note, Role::Error, cells, out);
+                }
+                Reading::Wanted | Reading::UnderWay | Reading::Done => {}
+            }
+        }
+        if let Some(size) = self.cut.filter(|_| self.long.is_none()) {
             let note = format!("(shortened: the whole entry has {} KiB)", size.div_ceil(1024));
             text(&note, Role::Dim, cells, out);
         }
@@ -139,6 +202,7 @@ impl Block {
                 indented(thought.text.trim(), style, Break::Words, cells, out);
             }
             Kind::Tool(tool) => unfolded(tool, cells, out),
+            Kind::Part(part) => part_rows(part, cells, out),
             Kind::Result { outcome, .. } => answer(outcome, cells, out),
             Kind::System(item) => system(item, cells, out),
             Kind::Note { role, text: note } => text(note, *role, cells, out),
@@ -199,7 +263,7 @@ impl Block {
             }
             Kind::Retry { text, .. } => left = vec![Piece::new(clean::one_line(text), Role::Warn)],
             Kind::Usage(text) => left = vec![Piece::new(text.as_str(), Role::Dim)],
-            Kind::CutOff { .. } | Kind::Border(_) => left = Row::new(),
+            Kind::CutOff { .. } | Kind::Border(_) | Kind::Part(_) => left = Row::new(),
         }
         (left, None)
     }
@@ -260,11 +324,27 @@ fn indented(words: &str, style: impl Into<TextStyle>, at: Break, cells: usize, o
     Paragraph { first: &prefix, rest: &prefix, body: &body, at }.wrap(cells, out);
 }
 
+/// A part of a long text, as the block that it belongs to draws its beginning.
+fn part_rows(part: &PartText, cells: usize, out: &mut Vec<Row>) {
+    let words = part.text.strip_suffix('\n').unwrap_or(&part.text);
+    match part.form {
+        Form::Markdown => out.extend(markdown::render(words, cells)),
+        Form::Thought => indented(words, italic(), Break::Words, cells, out),
+        Form::Input => text(words, Role::Text, cells, out),
+        Form::Output => indented(words, Role::Text, Break::Anywhere, cells, out),
+    }
+}
+
+/// Whether pasted text is shown as one word until it is opened.
+fn is_folded(segment: &Segment) -> bool {
+    matches!(segment, Segment::Paste { lines, .. } if *lines > PASTE_LINES)
+}
+
 fn user(segments: &[Segment], all: bool, cells: usize, out: &mut Vec<Row>) {
     let mut body: Vec<Piece> = Vec::new();
     for segment in segments {
         match segment {
-            Segment::Paste { chars, lines, .. } if *lines > PASTE_LINES && !all => {
+            Segment::Paste { chars, lines, .. } if is_folded(segment) && !all => {
                 let chip = format!("[pasted text: {lines} lines, {chars} characters]");
                 body.push(Piece::new(chip, Role::Accent));
             }

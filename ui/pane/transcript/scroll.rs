@@ -2,7 +2,7 @@
 //! follows what is passed and not what there is.
 
 use crate::pane::transcript::block::Kind;
-use crate::pane::transcript::pages::{Pos, Step};
+use crate::pane::transcript::pages::{Gap, Pos, Step, Walk};
 use crate::pane::transcript::rows::{Shape, Speaker};
 use crate::pane::transcript::{Detail, Scroll, Transcript};
 
@@ -137,14 +137,14 @@ impl Transcript {
         for _ in 0..by.unsigned_abs() {
             let Some(top) = self.top() else { return };
             // A turn whose heading is at the top is the one that is being read.
-            let mut pos = top.pos;
-            let begun = top.row >= 0;
+            let mut pos = top.pos.head();
+            let begun = top.row >= 0 || top.pos.part > 0;
             if by < 0 && begun && self.is_turn(pos) {
                 self.show_turn(pos);
                 continue;
             }
             loop {
-                match self.next_shown(pos, by > 0) {
+                match self.next_taking_rows(pos, by > 0, Walk::Blocks) {
                     Step::To(next) => pos = next,
                     Step::Missing(_) | Step::End if by > 0 => {
                         self.anchor = Anchor::Tail;
@@ -172,6 +172,20 @@ impl Transcript {
         // The name of who speaks is the first row; the air above it is not.
         self.anchor_at(RowPosition { pos, row: -1, of: 0 });
         self.cursor = Some(pos);
+    }
+
+    /// Keeps the row that is read when the end of its block has become a part.
+    pub(super) fn follow_into_parts(&mut self, pos: Pos) {
+        let Anchor::At(mut position) = self.anchor else { return };
+        while position.pos.is_in(pos) && position.row > self.last_row(position.pos) {
+            let Step::To(next) = self.next_shown(position.pos, true) else { break };
+            if !next.is_in(pos) {
+                break;
+            }
+            position.row -= self.last_row(position.pos) + 1;
+            position.pos = next;
+        }
+        self.anchor_at(position);
     }
 
     pub(super) fn anchor_at(&mut self, mut position: RowPosition) {
@@ -207,22 +221,43 @@ impl Transcript {
         i32::try_from(self.body(pos)).unwrap_or(i32::MAX) - 1
     }
 
+    /// The last loaded block, or part of one, that takes rows.
     fn last_shown(&self) -> Option<Pos> {
-        let last = self.pages.last()?;
-        if self.pages.get(last)?.shown(self.detail) {
-            return Some(last);
-        }
-        match self.next_shown(last, false) {
+        match self.end() {
             Step::To(pos) => Some(pos),
+            Step::Missing(Gap::Part(pos)) => self.pages.loaded_at(pos, self.walk()),
             Step::Missing(_) | Step::End => None,
         }
     }
 
-    /// The next block that takes rows.
+    /// The end of what is shown.
+    fn end(&self) -> Step {
+        let Some(last) = self.pages.last() else { return Step::End };
+        let behind = Pos { block: last.block + 1, ..last };
+        self.shown_before(behind)
+    }
+
+    /// The part that is missing at the tail that is followed.
+    pub(super) fn tail_gap(&self) -> Option<Gap> {
+        match self.end() {
+            Step::Missing(gap @ Gap::Part(_)) if self.is_at_tail() => Some(gap),
+            _ => None,
+        }
+    }
+
+    /// The next block, or part of one, that takes rows.
     pub(super) fn next_shown(&self, from: Pos, forward: bool) -> Step {
+        self.next_taking_rows(from, forward, self.walk())
+    }
+
+    fn shown_before(&self, pos: Pos) -> Step {
+        self.next_taking_rows(pos, false, self.walk())
+    }
+
+    pub(super) fn next_taking_rows(&self, from: Pos, forward: bool, walk: Walk) -> Step {
         let mut at = from;
         loop {
-            match self.pages.step(at, forward) {
+            match self.pages.step(at, forward, walk) {
                 Step::To(pos) if self.pages.get(pos).is_some_and(|b| b.shown(self.detail)) => {
                     return Step::To(pos);
                 }
@@ -256,7 +291,10 @@ impl Transcript {
         if self.detail == Detail::Overview {
             return Lead::default();
         }
-        let above = match self.next_shown(pos, false) {
+        if pos.part > 0 {
+            return Lead::default();
+        }
+        let above = match self.next_taking_rows(pos, false, Walk::Blocks) {
             Step::To(above) => Some(above),
             Step::Missing(_) | Step::End => None,
         };
@@ -278,7 +316,8 @@ impl Transcript {
     fn speaker_above(&self, pos: Pos) -> Option<Speaker> {
         let mut at = pos;
         for _ in 0..SPEAKER_WITHIN {
-            let Step::To(above) = self.next_shown(at, false) else { return None };
+            let above = self.next_taking_rows(at, false, Walk::Blocks);
+            let Step::To(above) = above else { return None };
             let block = self.pages.get(above)?;
             if let Some(speaker) = block.speaker() {
                 return Some(speaker);
@@ -347,6 +386,7 @@ impl Transcript {
                 None => self.seen.clear(),
             }
         }
+        self.want_tables();
         self.look_ahead();
         self.evict_rows();
     }
@@ -354,10 +394,14 @@ impl Transcript {
     /// Where the view stands, brought to a row that exists; `None` at the tail.
     fn valid_anchor(&mut self) -> Option<RowPosition> {
         let Anchor::At(mut position) = self.anchor else { return None };
-        let Some(block) = self.pages.get(position.pos) else {
+        let Some(pos) = self.pages.loaded_at(position.pos, self.walk()) else {
             self.anchor = Anchor::Tail;
             return None;
         };
+        if pos != position.pos {
+            position = RowPosition { pos, row: i32::MAX, of: 0 };
+        }
+        let block = self.pages.get(pos)?;
         if !block.shown(self.detail) {
             let next = match self.next_shown(position.pos, true) {
                 Step::To(pos) => Step::To(pos),

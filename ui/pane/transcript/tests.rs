@@ -4,10 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget;
 use serde_json::json;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use yoi::protocol::event::{Event, InFlight, Line, RunResult};
 use yoi::protocol::{Fact, Item, Role, Segment};
 
 mod history;
+mod long;
 mod reading;
 mod screens;
 mod streaming;
@@ -24,13 +28,16 @@ struct Bench {
     size: (u16, u16),
     /// How much text a page holds.
     page_bytes: usize,
+    /// Long lines of the log that were read.
+    lines: RefCell<HashMap<EntryId, Rc<String>>>,
 }
 
 impl Bench {
     fn new(log: Vec<Entry>) -> Self {
         let transcript = Transcript::in_zone(jiff::tz::TimeZone::UTC);
         let (size, page_bytes) = ((80, 24), 64 * 1024);
-        Self { log, transcript, seq: 0, now: NOON, size, page_bytes }
+        let lines = RefCell::default();
+        Self { log, transcript, seq: 0, now: NOON, size, page_bytes, lines }
     }
 
     fn sized(mut self, width: u16, height: u16) -> Self {
@@ -51,11 +58,49 @@ impl Bench {
 
     /// Answers one wish for a page; `false` when there is none.
     fn serve(&mut self) -> bool {
-        let Some(before) = self.transcript.wants() else { return false };
+        if let Some(text) = self.transcript.wants_table() {
+            self.transcript.table(text.entry, Ok(self.table(&text)));
+            return true;
+        }
+        let Some(wanted) = self.transcript.wants() else { return false };
         self.transcript.asked();
-        let (lines, older) = self.page(before);
-        self.transcript.page(lines, older, Vec::new(), self.seq);
+        match wanted {
+            Wanted::Page(before) => {
+                let (lines, older) = self.page(before);
+                self.transcript.page(lines, older, Vec::new(), self.seq);
+            }
+            Wanted::Parts(range) => {
+                let line = self.line(range.place);
+                let (start, end) = (range.start as usize, range.end as usize);
+                self.transcript.parts(range, range.start, &line[start..end]);
+            }
+        }
         true
+    }
+
+    /// The line of an entry in the log.
+    fn line(&self, id: EntryId) -> Rc<String> {
+        let encode = || {
+            let entry = self.log.iter().find(|entry| entry.id == Some(id)).expect("a known entry");
+            Rc::new(serde_json::to_string(entry).expect("encoded"))
+        };
+        Rc::clone(self.lines.borrow_mut().entry(id).or_insert_with(encode))
+    }
+
+    fn table(&self, text: &LongText) -> PartTable {
+        let line = self.line(text.entry);
+        let mut builder = TableBuilder::behind(text.kept);
+        for (start, end) in spans(&line, text.fields).into_iter().skip(text.skip) {
+            builder.begin(start as u64);
+            let mut at = start;
+            while at < end {
+                let next = line.ceil_char_boundary((at + 1000).min(end));
+                builder.push(&line[at..next]).expect("a text");
+                at = next;
+            }
+            builder.end();
+        }
+        builder.table(text.entry)
     }
 
     fn page(&self, before: Option<EntryId>) -> (Vec<Line>, Option<EntryId>) {
@@ -71,7 +116,11 @@ impl Bench {
             }
             start -= 1;
         }
-        let lines = self.log[start..end].iter().map(|e| Line::Whole(Box::new(e.clone()))).collect();
+        let line = |entry: &Entry| match yoi::session::cut(entry) {
+            Some(cut) => Line::Cut { cut_bytes: cut.cut_bytes, entry: Box::new(cut.entry) },
+            None => Line::Whole(Box::new(entry.clone())),
+        };
+        let lines = self.log[start..end].iter().map(line).collect();
         (lines, self.log[start..end].first().filter(|_| start > 0).and_then(|e| e.id))
     }
 
@@ -95,7 +144,11 @@ impl Bench {
     /// Commits an entry and tells of it.
     fn commit(&mut self, entry: Entry) {
         self.log.push(entry.clone());
-        self.event(&Event::Entry { entry: Box::new(entry), cut_bytes: None });
+        let (entry, cut_bytes) = match yoi::session::cut(&entry) {
+            Some(cut) => (cut.entry, Some(cut.cut_bytes)),
+            None => (entry, None),
+        };
+        self.event(&Event::Entry { entry: Box::new(entry), cut_bytes });
     }
 
     fn buffer(&self) -> Buffer {
@@ -121,6 +174,25 @@ impl Bench {
     fn screen(&mut self) -> String {
         self.rows().iter().map(|row| row.trim_end().to_owned() + "\n").collect()
     }
+}
+
+/// Where the strings of these fields lie in a line, without their quotes.
+fn spans(line: &str, fields: &[&str]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for field in fields {
+        let name = format!("\"{field}\":\"");
+        let mut from = 0;
+        while let Some(start) = line[from..].find(&name).map(|at| from + at + name.len()) {
+            let mut end = start;
+            while line.as_bytes()[end] != b'"' {
+                end += if line.as_bytes()[end] == b'\\' { 2 } else { 1 };
+            }
+            found.push((start, end));
+            from = end;
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// The rows of a buffer as a terminal shows them: cells behind a wide one are not there.

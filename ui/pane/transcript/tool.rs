@@ -1,6 +1,7 @@
 //! A tool call as the transcript knows it: what was asked, what came back, how it goes meanwhile.
 
 use crate::pane::transcript::clean;
+use crate::pane::transcript::parts::LongText;
 use crate::theme::Role;
 use crate::wording::duration;
 use serde_json::{Map, Value};
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub is_error: bool,
     pub images: usize,
     pub ts: u64,
+    /// The content in the log of which this is the beginning.
+    pub long: Option<LongText>,
 }
 
 impl Outcome {
@@ -257,7 +260,7 @@ mod tests {
     fn a_command_that_did_not_end_well_says_so() {
         let verdict = |summary: &str, is_error| {
             let summary = summary.to_owned();
-            Outcome { summary, content: None, is_error, images: 0, ts: 0 }.verdict()
+            Outcome { summary, content: None, is_error, images: 0, ts: 0, long: None }.verdict()
         };
         assert_eq!(verdict("Exit 0 after 1.0 s", false), (Role::Ok, "ok".into()));
         assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Warn, "exit 101".into()));

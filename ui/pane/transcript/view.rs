@@ -36,7 +36,7 @@ impl Widget for View<'_> {
         for (seen, y) in self.transcript.seen.iter().zip(area.top()..area.bottom()) {
             let line = Rect { y, height: 1, ..area };
             self.row(seen, line, buf);
-            if cursor == Some(seen.pos) && seen.row >= 0 {
+            if cursor.is_some_and(|cursor| seen.pos.is_in(cursor)) && seen.row >= 0 {
                 self.cursor(line, buf);
             }
             self.highlight(line, buf);

@@ -1,6 +1,7 @@
 //! Walks the parts of a markdown text and writes their rows.
 
 use crate::pane::transcript::code;
+use crate::pane::transcript::markdown::fence::language_of;
 use crate::pane::transcript::markdown::{Fence, Finished, grow_code};
 use crate::pane::transcript::table::Table;
 use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, half, row_width, wrap};
@@ -341,7 +342,7 @@ impl<'a> Writer<'a> {
         let CodeBlockKind::Fenced(info) = kind else {
             return Code { text: String::new(), language: String::new(), fence: None };
         };
-        let language = info.split([' ', ',', '{']).next().unwrap_or("").to_owned();
+        let language = language_of(info);
         let opening = self.text[range.clone()].lines().next().unwrap_or("");
         let fence = (self.depth == 1).then(|| Fence::opened_by(opening, &language)).flatten();
         Code { text: String::new(), language, fence }

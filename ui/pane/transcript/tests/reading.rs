@@ -169,17 +169,19 @@ fn blocks_are_copied_as_they_were_written() {
 }
 
 #[test]
-fn a_shortened_entry_is_wanted_whole_when_it_is_unfolded() {
-    let whole = said(&"long ".repeat(30));
+fn a_shortened_call_is_wanted_whole_when_it_is_unfolded() {
+    let content = |text: &str| json!({ "file_path": "/a", "content": text });
+    let whole = call("w", "Write", content(&"long\n".repeat(30)));
     let mut cut = whole.clone();
-    cut.fact = said("long …").fact;
-    let mut bench = Bench::new(Vec::new()).sized(60, 12);
+    cut.fact = call("w", "Write", content("long …")).fact;
+    let mut bench = Bench::new(Vec::new()).sized(60, 50);
     bench.transcript.asked();
     let line = Line::Cut { cut_bytes: 100_000, entry: Box::new(cut) };
     bench.transcript.page(vec![line], None, Vec::new(), 0);
-    assert!(bench.screen().contains("(shortened: the whole entry has 98 KiB)"));
+    assert!(!bench.screen().contains("long"));
     assert_eq!(bench.transcript.wants_whole(), None);
     bench.transcript.unfold();
+    assert!(bench.screen().contains("(shortened: the whole entry has 98 KiB)"));
     assert_eq!(bench.transcript.wants_whole(), whole.id);
     bench.transcript.whole(whole);
     let screen = bench.screen();
@@ -195,7 +197,7 @@ fn a_page_that_failed_is_said_and_wanted_again_when_one_scrolls() {
     assert_eq!(bench.transcript.wants(), None);
     assert!(bench.screen().contains("not loaded: the connection to the host ended"));
     bench.transcript.scroll(Scroll::Lines(-1));
-    assert_eq!(bench.transcript.wants(), Some(None));
+    assert_eq!(bench.transcript.wants(), Some(Wanted::Page(None)));
 }
 
 /// What a person might do.

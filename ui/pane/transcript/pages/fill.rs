@@ -1,0 +1,169 @@
+//! How pages come and go at both ends, and in the place of one that was dropped.
+
+use crate::pane::transcript::block::{Block, Reading};
+use crate::pane::transcript::pages::{Beginning, Bound, Page, Pages, Pos, State, line_id};
+use crate::pane::transcript::rest::Rest;
+use std::collections::{HashMap, HashSet};
+use yoi::protocol::EntryId;
+use yoi::protocol::event::Line;
+
+impl Pages {
+    /// Puts a page before all others.
+    pub fn prepend(&mut self, lines: Vec<Line>, older: Option<EntryId>) -> i64 {
+        let next = self.list.iter().find_map(Page::oldest_id);
+        let before = match self.beginning {
+            Beginning::Before(id) => Some(id),
+            Beginning::Here => next,
+        };
+        let bound = older.or_else(|| lines.iter().find_map(line_id)).map(Bound::From);
+        let mut page = Page::new(read(lines), before);
+        page.bound = bound;
+        self.list.push_front(page);
+        self.first -= 1;
+        self.beginning = older.map_or(Beginning::Here, Beginning::Before);
+        self.join(0);
+        self.first
+    }
+
+    /// Fills a page that was dropped, as far as these lines reach.
+    pub fn refill(&mut self, number: i64, lines: Vec<Line>, older: Option<EntryId>) {
+        let Some(index) = self.index(number) else { return };
+        let page = &mut self.list[index];
+        let State::Dropped { newest, next } = &mut page.state else { return };
+        let at = |id: EntryId| lines.iter().position(|line| line_id(line) == Some(id));
+        let cut = match page.bound {
+            Some(Bound::From(id)) => at(id),
+            Some(Bound::After(id)) => at(id).map(|at| at + 1),
+            None => None,
+        };
+        let mut lines = lines;
+        let kept = lines.split_off(cut.unwrap_or(0));
+        let oldest = kept.iter().find_map(line_id);
+        let mut blocks = read(kept);
+        blocks.append(newest);
+        match older {
+            Some(older) if cut.is_none() => {
+                *newest = blocks;
+                *next = older;
+            }
+            _ => {
+                let bound = match page.bound {
+                    Some(Bound::From(id)) => Some(id),
+                    _ => oldest.or_else(|| blocks.iter().find_map(|block| block.id)),
+                };
+                *page = Page { bound: bound.map(Bound::From), ..Page::new(blocks, page.before) };
+                if let Some(previous) = index.checked_sub(1) {
+                    let previous = &mut self.list[previous];
+                    previous.before = previous.before.or(bound);
+                }
+                self.join(index);
+            }
+        }
+    }
+
+    /// Brings the end up to date with the newest page. Blocks that stream are forgotten. What both
+    /// know is taken from the new one. Where nothing is known to both, everything before is
+    /// forgotten too, or with `keep` there is a gap in between, to be filled when it is looked at.
+    pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, keep: bool) {
+        let ids: Vec<EntryId> = lines.iter().filter_map(line_id).collect();
+        let mut parts = self.take_parts();
+        let overlap = self.overlap(&ids);
+        let newest = self.newest_first().find_map(|(_, block)| block.id);
+        match (overlap, newest, older.or_else(|| ids.first().copied())) {
+            (Some(pos), _, oldest) => {
+                self.truncate(pos);
+                self.meet(&ids, oldest, older);
+            }
+            (None, Some(newest), Some(oldest)) if keep && older.is_some() => {
+                self.all_mut().filter(|block| block.live).for_each(|block| block.gone = true);
+                let state = State::Dropped { newest: Vec::new(), next: oldest };
+                let gap = Page::new(Vec::new(), Some(oldest));
+                let bound = Some(Bound::After(newest));
+                self.list.push_back(Page { state, bound, ..gap });
+            }
+            _ => {
+                let next = self.number(self.list.len());
+                self.list.clear();
+                self.first = next;
+                self.beginning = older.map_or(Beginning::Here, Beginning::Before);
+            }
+        }
+        let mut page = Page::new(read(lines), None);
+        page.bound = older.or_else(|| ids.first().copied()).map(Bound::From);
+        self.list.push_back(page);
+        self.join(self.list.len() - 1);
+        self.give_parts(&mut parts);
+    }
+
+    /// The loaded parts of committed texts, which a new page does not change.
+    fn take_parts(&mut self) -> HashMap<EntryId, Rest> {
+        let known = |block: &mut Block| {
+            let entry = block.long()?.entry;
+            block.rest.table.is_some().then(|| (entry, std::mem::take(&mut block.rest)))
+        };
+        self.all_mut().filter_map(known).collect()
+    }
+
+    fn give_parts(&mut self, parts: &mut HashMap<EntryId, Rest>) {
+        for block in self.all_mut().filter(|block| block.awaits_table()) {
+            let rest = block.long().and_then(|long| parts.remove(&long.entry));
+            block.rest = rest.unwrap_or_default();
+        }
+        (0..self.list.len()).for_each(|index| self.recount(self.number(index)));
+    }
+
+    /// The oldest loaded block that is among these entries.
+    fn overlap(&self, ids: &[EntryId]) -> Option<Pos> {
+        let known: HashSet<&EntryId> = ids.iter().collect();
+        let same = |block: &Block| block.id.is_some_and(|id| known.contains(&id));
+        self.newest_first().filter(|(_, block)| same(block)).last().map(|(pos, _)| pos)
+    }
+
+    /// Lets the pages that are left end where a new page with these entries begins.
+    fn meet(&mut self, ids: &[EntryId], oldest: Option<EntryId>, older: Option<EntryId>) {
+        while let Some(Page { state: State::Dropped { newest, next }, bound, before, .. }) =
+            self.list.back_mut()
+        {
+            let covered = matches!(bound, Some(Bound::From(id)) if ids.contains(id));
+            match oldest {
+                Some(oldest) if !covered => {
+                    newest.clear();
+                    (*next, *before) = (oldest, Some(oldest));
+                    return;
+                }
+                _ => drop(self.list.pop_back()),
+            }
+        }
+        if self.list.is_empty() {
+            self.beginning = older.map_or(Beginning::Here, Beginning::Before);
+        }
+    }
+
+    /// Forgets everything from a place on.
+    fn truncate(&mut self, from: Pos) {
+        let Some(index) = self.index(from.page) else { return };
+        self.list.truncate(index + 1);
+        let page = &mut self.list[index];
+        let id = page.blocks.get(from.block).and_then(|block| block.id);
+        page.blocks.truncate(from.block);
+        page.bytes = page.blocks.iter().map(Block::bytes).sum();
+        page.before = id;
+        if page.blocks.is_empty() {
+            self.list.pop_back();
+        }
+    }
+}
+
+fn read(lines: Vec<Line>) -> Vec<Block> {
+    let read = |line| match line {
+        Line::Whole(entry) => Block::read(*entry, None),
+        Line::Cut { cut_bytes, entry } => Block::read(*entry, Some(cut_bytes)),
+        Line::Damaged { damaged, byte } => Reading::Block(Block::damaged(&damaged, byte)),
+    };
+    let shown = |reading| match reading {
+        Reading::Block(block) => Some(block),
+        // What was taken back is not in the page.
+        Reading::TakenBack(_) | Reading::Nothing => None,
+    };
+    lines.into_iter().map(read).filter_map(shown).collect()
+}

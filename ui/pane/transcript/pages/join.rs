@@ -1,0 +1,87 @@
+//! Brings calls and their results, and approval requests and their decisions, together.
+
+use crate::pane::transcript::block::{Block, Kind};
+use crate::pane::transcript::pages::{Pages, REACH};
+use crate::pane::transcript::tool::Progress;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use yoi::protocol::Verdict;
+
+impl Pages {
+    /// Gives the answers on and around a page that has just come to their calls.
+    pub(super) fn join(&mut self, index: usize) {
+        let from = index.saturating_sub(REACH);
+        let until = (index + REACH).min(self.list.len());
+        self.join_questions(from, until);
+        let mut answers = HashMap::new();
+        for page in self.list.range(index..until) {
+            for block in &page.blocks {
+                if let Kind::Result { call_id, outcome } = &block.kind {
+                    answers.entry(call_id.clone()).or_insert_with(|| Rc::clone(outcome));
+                }
+            }
+        }
+        let mut answered = HashSet::new();
+        for page in self.list.range_mut(from..=index) {
+            for block in &mut page.blocks {
+                let Kind::Tool(tool) = &mut block.kind else { continue };
+                let Some(outcome) = answers.get(&tool.call_id) else { continue };
+                answered.insert(tool.call_id.clone());
+                if tool.outcome.is_none() {
+                    tool.outcome = Some(Rc::clone(outcome));
+                    tool.progress = Progress::Over;
+                    block.cache = None;
+                }
+            }
+        }
+        for block in self.list.range_mut(index..until).flat_map(|page| page.blocks.iter_mut()) {
+            if let Kind::Result { call_id, .. } = &block.kind {
+                block.gone |= answered.contains(call_id);
+            }
+        }
+    }
+
+    /// Gives an answer to its question; `false` when that is not here.
+    pub fn answer_question(&mut self, approval: &str, verdict: &Verdict) -> bool {
+        let old = self.list.len().saturating_sub(REACH);
+        let recent = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
+        give_answer(recent, approval, verdict)
+    }
+
+    /// Gives the answers to questions on and around a page that has just come to their questions.
+    fn join_questions(&mut self, from: usize, until: usize) {
+        let mut answers = Vec::new();
+        for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {
+            if let Kind::Answer { approval, verdict } = &block.kind {
+                answers.push((approval.clone(), verdict.clone()));
+            }
+        }
+        for (asked, verdict) in answers {
+            let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
+            if !give_answer(blocks, &asked, &verdict) {
+                continue;
+            }
+            let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
+            for block in blocks {
+                block.gone |=
+                    matches!(&block.kind, Kind::Answer { approval, .. } if *approval == asked);
+            }
+        }
+    }
+}
+
+fn give_answer<'a>(
+    blocks: impl Iterator<Item = &'a mut Block>,
+    approval: &str,
+    verdict: &Verdict,
+) -> bool {
+    for block in blocks {
+        let Kind::Question(question) = &mut block.kind else { continue };
+        if question.id == approval {
+            question.verdict = Some(verdict.clone());
+            block.cache = None;
+            return true;
+        }
+    }
+    false
+}
