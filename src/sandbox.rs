@@ -25,6 +25,7 @@ pub use confine::cage_main;
 pub use confinement::Confinement;
 pub use env::{command_env, short_env};
 pub use helper::helper_main;
+pub(crate) use mounts::unescaped;
 pub use places::Person;
 pub use process::is_ours;
 

@@ -124,8 +124,8 @@ fn entry(line: &str) -> Option<(PathBuf, MountFlags)> {
     Some((path.into(), flags))
 }
 
-/// Blanks and the like stand as `\040` there.
-fn unescaped(text: &str) -> std::ffi::OsString {
+/// A path as a mount table writes it: blanks and the like stand as `\040` there.
+pub(crate) fn unescaped(text: &str) -> std::ffi::OsString {
     use std::os::unix::ffi::OsStringExt;
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {

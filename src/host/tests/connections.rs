@@ -12,6 +12,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 mod every_verb;
+mod silent_mount;
+mod silent_path;
 
 /// What has to happen, happens within this time; far longer than it takes.
 const LIMIT: Duration = Duration::from_secs(30);

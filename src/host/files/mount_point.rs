@@ -1,0 +1,48 @@
+//! Finds the mount that a path lies on from the table of the kernel alone, without a look at the path.
+
+use crate::sandbox::unescaped;
+use std::path::{Path, PathBuf};
+
+/// The mount point that a path lies on, if that is a file system which another machine or another
+/// program serves. Such a mount falls silent as a whole; a disk does not.
+pub(super) fn of_remote(path: &Path) -> Option<PathBuf> {
+    // The table of this thread: the main thread may have ended, or see other mounts.
+    let table = std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?;
+    innermost(&table, path)
+}
+
+fn innermost(table: &str, path: &Path) -> Option<PathBuf> {
+    let mounts = table.lines().filter_map(read).filter(|(at, _)| path.starts_with(at));
+    // Of two mounts at the same place the later one hides the earlier one.
+    let (at, kind) = mounts.max_by_key(|(at, _)| at.components().count())?;
+    is_remote(kind).then_some(at)
+}
+
+/// Where one line of the table mounts, and what kind of file system.
+fn read(line: &str) -> Option<(PathBuf, &str)> {
+    let (mount, source) = line.split_once(" - ")?;
+    Some((unescaped(mount.split(' ').nth(4)?).into(), source.split(' ').next()?))
+}
+
+fn is_remote(kind: &str) -> bool {
+    let served = ["nfs", "fuse", "cifs", "smb", "9p", "ceph", "afs", "autofs", "virtiofs"];
+    served.iter().any(|prefix| kind.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_mount_that_is_served_from_elsewhere_counts() {
+        let table = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+             23 22 0:40 / /net\\040home rw,nosuid shared:1 - nfs4 server:/home rw\n\
+             24 23 8:2 / /net\\040home/disk rw - xfs /dev/sdb1 rw\n\
+             25 22 0:41 / /sshfs rw - fuse.sshfs me@host: rw\n";
+        let of = |path: &str| innermost(table, Path::new(path));
+        assert_eq!(of("/net home/me/x"), Some("/net home".into()));
+        assert_eq!(of("/sshfs"), Some("/sshfs".into()));
+        assert_eq!(of("/net home/disk/x"), None);
+        assert_eq!(of("/home/me"), None);
+    }
+}
