@@ -153,6 +153,7 @@ pub(crate) struct Inner {
     pub(crate) newborns: watch::Sender<BTreeMap<String, pod::Handle>>,
     /// Work on paths.
     pub(crate) files: files::Files,
+    pub(crate) path_threads: crate::tools::PathThreads,
     /// What waits for a person, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Open connections to the host socket.
@@ -268,6 +269,7 @@ impl Host {
             members: watch::Sender::default(),
             newborns: watch::Sender::default(),
             files: files::Files::default(),
+            path_threads: crate::tools::PathThreads::default(),
             approvals: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));

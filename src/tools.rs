@@ -11,6 +11,7 @@ mod guard;
 mod input;
 mod text_limit;
 mod live_output;
+mod path_threads;
 mod scoped_path;
 pub mod pods;
 mod read;
@@ -32,15 +33,19 @@ use fault::Fault;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use attachment::attachment;
 pub use bash::CommandTime;
+pub use path_threads::PathThreads;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};
 
 /// Bytes of content a result holds, when nothing else is configured.
 pub const MAX_OUTPUT: usize = 64 * 1024;
+/// How long a call that works on files may go on after it was interrupted.
+const LAST_ACTS: Duration = Duration::from_secs(5);
 /// Characters of a summary.
 const MAX_SUMMARY: usize = 200;
 /// Characters of an error: it may name two paths and the way out.
@@ -294,11 +299,16 @@ async fn act(
     match tool.act {
         Act::Shell => bash::bash(arguments, ctx, cancel, live).await.map(Done::of),
         Act::Files(work) => {
-            let (arguments, ctx, cancel) = (arguments.to_owned(), ctx.canonical(), cancel.clone());
-            let task = tokio::task::spawn_blocking(move || work(&arguments, &ctx, &cancel));
-            match task.await {
-                Ok(result) => result.map(Done::of),
-                Err(_) => Err(Fault::Internal(format!("{} broke off", tool.name))),
+            let (arguments, ctx, stop) = (arguments.to_owned(), ctx.clone(), cancel.clone());
+            let work = move || work(&arguments, &ctx.canonical(), &stop);
+            tokio::select! {
+                result = tokio::task::spawn_blocking(work) => match result {
+                    Ok(result) => result.map(Done::of),
+                    Err(_) => Err(Fault::Internal(format!("{} broke off", tool.name))),
+                },
+                () = left_behind(cancel) => Err(Fault::Execution(format!(
+                    "{} was interrupted and a path of it does not answer", tool.name
+                ))),
             }
         }
         Act::Pods(verb) => {
@@ -310,6 +320,13 @@ async fn act(
             Ok(Done { output, tasks: (tasks != ctx.tasks).then_some(tasks) })
         }
     }
+}
+
+/// Ends when an interrupted call has had its time to end by itself. A path that never answers keeps
+/// its thread; the run goes on without it.
+async fn left_behind(cancel: &CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(LAST_ACTS).await;
 }
 
 impl Context {

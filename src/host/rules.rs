@@ -23,18 +23,21 @@ struct Family {
     supervisor: mpsc::WeakSender<supervisor::Step>,
 }
 
-/// The policy that binds a Pod as of now. Reads the workspace's settings.
+/// The policy that binds a Pod as of now. Reads the workspace's settings; a refusal where its
+/// directory does not answer, because a run without them may do what they forbid.
 pub(crate) async fn policy(
     shared: &Shared,
     me: &PodName,
     workspace: PathBuf,
     supervisor: mpsc::WeakSender<supervisor::Step>,
-) -> Policy {
+) -> Result<Policy, Refusal> {
     let workspace_file = workspace.join(".yoi/config.toml").display().to_string();
+    let at = workspace.clone();
+    let says = shared.files.run(&workspace, move || WorkspaceSettings::load(&at)).await?;
     let rules = Rules {
         user: shared.settings.permissions.clone(),
         user_file: shared.dirs.config.join("config.toml").display().to_string(),
-        workspace: self::workspace(shared, workspace).await.rules,
+        workspace: says.rules,
         workspace_file,
     };
     let relations = Family { shared: shared.clone(), me: me.clone(), supervisor };
@@ -42,14 +45,7 @@ pub(crate) async fn policy(
         Confined::Enforced | Confined::Partly => Walls::Hold,
         Confined::NotEnforced => Walls::Missing,
     };
-    Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls }
-}
-
-/// What a workspace's own file says; nothing where its directory does not answer.
-pub(crate) async fn workspace(shared: &Shared, root: PathBuf) -> WorkspaceSettings {
-    let at = root.clone();
-    let load = shared.files.run(&root, move || WorkspaceSettings::load(&at));
-    load.await.unwrap_or_default()
+    Ok(Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls })
 }
 
 /// The ancestors of a Pod, the root first.

@@ -33,8 +33,8 @@ pub(crate) fn alert(source: AlertSource, message: impl Into<String>) -> Event {
 async fn attach(run: &mut Run, path: String) -> Result<(), Stopped> {
     let ctx = Context { scope: (run.setup.scope)(), ..run.setup.tools.clone() };
     let given = path.clone();
-    let read = tokio::task::spawn_blocking(move || tools::attachment(&given, &ctx)).await;
-    let read = read.unwrap_or_else(|_| Err(FileError::Failed("the reader broke off".into())));
+    let read = run.setup.path_threads.run(move || tools::attachment(&given, &ctx)).await;
+    let read = read.unwrap_or_else(|why| Err(FileError::Failed(why.to_string())));
     let body = match read {
         Ok(body) => format!("[File: {path}]\n{body}"),
         Err(why) => {

@@ -7,7 +7,7 @@ use crate::run::batch::Call;
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
-use crate::tools::{self, Lane, Touch};
+use crate::tools::{self, Lane, PathThreads, Touch};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Run {
     pub(crate) async fn decide(&self, calls: &[Call]) -> Vec<Decision> {
         let ctx = Arc::new(self.context());
         let touch = move |call: &Call| tools::touched(&call.name, &call.arguments, &ctx);
-        let looked = look(calls, touch).await;
+        let looked = look(calls, &self.setup.path_threads, touch).await;
         let answers = self.answers().await;
         let policy = &self.setup.permissions;
         let decide = |(call, looked): (&Call, Looked)| match looked {
@@ -113,15 +113,16 @@ type Looked = Result<Option<Touch>, String>;
 /// Looks at each call by itself: one that brings the program to a fault takes no other with it.
 async fn look(
     calls: &[Call],
+    threads: &PathThreads,
     touch: impl Fn(&Call) -> Option<Touch> + Clone + Send + 'static,
 ) -> Vec<Looked> {
     let looking = calls.iter().cloned().map(|call| {
         let touch = touch.clone();
-        tokio::task::spawn_blocking(move || touch(&call))
+        threads.run(move || touch(&call))
     });
-    let fault = |_| "not started: a fault in the program kept it from being looked at".to_owned();
     let looked = futures_util::future::join_all(looking).await;
-    looked.into_iter().map(|touch| touch.map_err(fault)).collect()
+    let not_started = |why| format!("not started: {why}");
+    looked.into_iter().map(|touch| touch.map_err(not_started)).collect()
 }
 
 /// The stored rules that bind a Pod, in the order in which they count.
@@ -378,7 +379,7 @@ mod tests {
             assert!(call.id != "b", "the second call brings it to a fault");
             Some(Touch { path: call.id.clone().into(), ..Touch::default() })
         };
-        let looked = look(&[call("a"), call("b"), call("c")], touch).await;
+        let looked = look(&[call("a"), call("b"), call("c")], &PathThreads::default(), touch).await;
         let seen = |id: &str| Ok(Some(Touch { path: id.into(), ..Touch::default() }));
         assert_eq!((&looked[0], &looked[2]), (&seen("a"), &seen("c")));
         let why = looked[1].as_ref().unwrap_err();

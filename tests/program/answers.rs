@@ -124,6 +124,14 @@ fn an_answer_of_1_mb_at_100_pieces_a_second_is_the_same_text_in_every_way_out() 
     check_every_way(&LONG_PACED);
 }
 
+/// A debug build takes a minute for it, so it runs when `YOI_LONG` is set.
+#[test]
+fn an_answer_of_50_mb_flat_out_is_the_same_text_in_every_way_out() {
+    if std::env::var_os("YOI_LONG").is_some() {
+        check_every_way(&HUGE);
+    }
+}
+
 #[test]
 fn an_answer_of_50_mb_arrives_whole_and_once_in_bounded_memory() {
     let bench = HUGE.bench();

@@ -24,12 +24,19 @@ const MAILBOX: usize = 128;
 /// Decisions on their way to a run, which waits for one at a time.
 const DECISIONS: usize = 4;
 
+/// Why a run does not start.
+enum NotStarted {
+    NoKey(MissingKey),
+    /// The rules of the workspace cannot be read now.
+    NoRules(Refusal),
+}
+
 impl Pod {
     /// Starts a run. The Pod must be live and idle.
     pub(super) async fn start(&mut self, start: Start) {
         let setup = match self.setup().await {
             Ok(setup) => setup,
-            Err(missing) => return self.needs_key(start, &missing),
+            Err(why) => return self.not_started(start, why),
         };
         let handed = BTreeSet::from_iter(start.queued_input());
         let (out, events) = mpsc::channel(EVENTS);
@@ -75,22 +82,29 @@ impl Pod {
         }
     }
 
-    fn needs_key(&mut self, start: Start, missing: &MissingKey) {
-        let provider = self.resolved.model.as_ref().map_or("", |choice| &choice.model.provider);
-        let why = format!("no key for {provider}: {missing}");
-        start.refused(&Refusal::new(ErrorCode::ProviderError, why.clone()));
-        self.enter(State::NeedsYou, Some(why));
+    fn not_started(&mut self, start: Start, why: NotStarted) {
+        let (state, refusal) = match why {
+            NotStarted::NoKey(missing) => {
+                let provider = self.resolved.model.as_ref().map(|choice| &choice.model.provider);
+                let why = format!("no key for {}: {missing}", provider.map_or("", String::as_str));
+                (State::NeedsYou, Refusal::new(ErrorCode::ProviderError, why))
+            }
+            NotStarted::NoRules(refusal) => (State::Failed, refusal),
+        };
+        start.refused(&refusal);
+        self.enter(state, Some(refusal.message));
     }
 
-    async fn setup(&self) -> Result<Setup, MissingKey> {
+    async fn setup(&self) -> Result<Setup, NotStarted> {
         let granted = self.granted.clone();
         Ok(Setup {
-            model: self.provider()?,
+            model: self.provider().map_err(NotStarted::NoKey)?,
             pod: self.row.name.clone(),
             session: self.row.session,
             files: self.files.clone(),
             store: self.shared.store.clone(),
             tools: self.tools(),
+            path_threads: self.shared.path_threads.clone(),
             tool_set: self.shared.tools.subscribe(),
             limits: limits(&self.shared.settings, self.resolved.max_turns),
             retries: crate::llm::retry::Policy::default(),
@@ -100,11 +114,11 @@ impl Pod {
             scope: Arc::new(move || granted.borrow().scope.clone()),
             commands: self.commands.clone(),
             others: self.others(),
-            permissions: self.permissions().await,
+            permissions: self.permissions().await.map_err(NotStarted::NoRules)?,
         })
     }
 
-    async fn permissions(&self) -> run::Policy {
+    async fn permissions(&self) -> Result<run::Policy, Refusal> {
         let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
         crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
     }

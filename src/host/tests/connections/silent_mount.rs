@@ -43,16 +43,16 @@ pub(super) enum SilentMount {
         /// when this process is killed, because no request was taken from it.
         server: Option<File>,
     },
-    StandIn(Arc<Replacement>),
+    Replacement(Arc<Replacement>),
 }
 
 impl SilentMount {
-    pub(super) fn over(at: &Path, fuse: bool, stand_in: &Arc<Replacement>) -> Self {
+    pub(super) fn over(at: &Path, fuse: bool, replacement: &Arc<Replacement>) -> Self {
         if fuse {
             return Self::fuse(at).expect("a FUSE mount");
         }
-        stand_in.hang(at);
-        Self::StandIn(stand_in.clone())
+        replacement.hang(at);
+        Self::Replacement(replacement.clone())
     }
 
     fn fuse(at: &Path) -> io::Result<Self> {
@@ -96,7 +96,7 @@ impl Drop for SilentMount {
                 // The view of this thread ends with it, and the mount with the view.
                 let _ = unmount(&*at, UnmountFlags::DETACH);
             }
-            Self::StandIn(stand_in) => stand_in.release(),
+            Self::Replacement(replacement) => replacement.release(),
         }
     }
 }

@@ -6,9 +6,7 @@ use super::{LIMIT, Raw};
 use crate::host::tests::Bench;
 use crate::host::tests::family::{name, write};
 use crate::protocol::method::NewPod;
-use crate::protocol::{
-    CompletionKind, Event, Method, PodName, Refusal, Restoring, SpawnPod, State,
-};
+use crate::protocol::{CompletionKind, Event, Method, PodName, Refusal, SpawnPod, State};
 use futures_util::future::join_all;
 use std::path::{Path, PathBuf};
 use tokio::time::timeout;
@@ -20,6 +18,13 @@ says = "spawn in *"
 [[when.step]]
 call = [{ name = "SpawnPod", args = { name = "kid", task = "begin", scope = [
     { target = "{1}", permission = "write", recursive = true } ] } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "read *"
+[[when.step]]
+call = [{ name = "Read", args = { file_path = "{cwd}/{1}" } }]
 [[when.step]]
 text = "It says: {result}"
 
@@ -45,6 +50,7 @@ impl Scene {
         for (pod, dir) in [("p", "w"), ("q", "q"), ("m", "mount"), ("s", "mount")] {
             bench.root_pod(pod, dir).await;
         }
+        std::fs::create_dir(bench.root.join("q/child")).unwrap();
         bench.stop("s", false).await.unwrap();
         let at = bench.root.join("mount");
         let mount = SilentMount::over(&at, fuse, &bench.host.shared.files.replacement);
@@ -137,7 +143,7 @@ async fn each_request_with_a_silent_path_is_refused_after_the_deadline_and_delay
             scene.refused(Some("p"), Method::Reclaim { path: scene.below("reclaim") }),
             scene.refused(None, Method::Who { path: scene.below("who") }),
             scene.refused(Some("m"), Method::ListPolicy),
-            scene.call(Some("s"), Method::RestorePods { tree: false, plan: false }),
+            scene.refused(Some("s"), Method::RestorePods { tree: false, plan: false }),
         )
     };
     let (new, spawned, completed, lent, reclaimed, holders, settings, restored) =
@@ -150,8 +156,7 @@ async fn each_request_with_a_silent_path_is_refused_after_the_deadline_and_delay
     assert_eq!(holders, late("who"));
     let workspace = format!("{} did not answer within 5 s", scene.at.display());
     assert_eq!([completed, settings], [workspace.clone(), workspace.clone()]);
-    let Ok(Event::Plan { steps, .. }) = restored else { panic!("{restored:?}") };
-    assert_eq!((steps[0].what, &steps[0].notes), (Restoring::Impossible, &vec![workspace]));
+    assert_eq!(restored, format!("pod `s` cannot be restored: {workspace}"));
 }
 
 #[tokio::test]
@@ -172,17 +177,36 @@ async fn more_silent_paths_than_threads_keep_no_other_path_from_being_looked_at(
     timeout(LIMIT, answered).await.expect("the path is looked at when it answers again");
 }
 
-/// What the stand-in cannot show: files that a run opens by itself.
 #[tokio::test]
-async fn a_run_whose_workspace_is_silent_is_cancelled_and_delays_no_other_pod() {
+async fn a_message_for_a_silent_workspace_is_refused_and_the_next_one_runs_when_it_answers() {
+    let mut scene = Scene::new().await;
+    let message = scene.refused(Some("m"), Method::say("hello"));
+    let refused = beside(message, scene.others_work()).await;
+    assert_eq!(refused, format!("{} did not answer within 5 s", scene.at.display()));
+    assert_eq!(scene.bench.info(&name("m")).await.why, Some(refused));
+    drop(scene.mount.take());
+    let answered = async { while scene.call(Some("m"), Method::say("hello")).await.is_err() {} };
+    timeout(LIMIT, answered).await.expect("the message is accepted when the path answers");
+    scene.is(&name("m"), State::Idle).await;
+    assert_eq!(scene.bench.said(&name("m")).await, ["You said hello."]);
+}
+
+/// The stand-in does not reach the files that a run opens.
+#[tokio::test]
+async fn a_silent_path_in_a_tool_call_is_an_error_of_that_call_and_delays_no_other_pod() {
     let mut scene = Scene::new().await;
     if !scene.fuse {
         return;
     }
-    let silent = name("m");
-    scene.call(Some("m"), Method::say("hello")).await.unwrap();
-    scene.is(&silent, State::Running).await;
+    let inner = scene.bench.root.join("w/inner");
+    std::fs::create_dir(&inner).unwrap();
+    let mount = SilentMount::over(&inner, true, &scene.bench.host.shared.files.replacement);
+    scene.call(Some("p"), Method::say("read inner/x")).await.unwrap();
+    scene.bench.next(|e| matches!(e, Event::ToolCallDone { .. })).await;
     timeout(LIMIT, scene.others_work()).await.expect("the others work");
-    scene.call(Some("m"), Method::Cancel).await.unwrap();
-    scene.is(&silent, State::Idle).await;
+    scene.is(&name("p"), State::Idle).await;
+    let said = scene.bench.said(&name("p")).await;
+    let expected = "It says: not started: a path of it did not answer within 5 s";
+    assert_eq!(said, [expected]);
+    drop(mount);
 }
