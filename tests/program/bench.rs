@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest a single run of the program may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for the program before it says that the program hangs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the scripted model does in most tests.
 pub const SCRIPT: &str = r#"

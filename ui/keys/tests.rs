@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// The part of the written keymap that exists.
+/// The written keymap: for each place its keys, what each is bound to, and what that does.
 const TABLE: &str = include_str!("table.md");
 
 fn problems(text: &str) -> Vec<String> {
@@ -9,53 +9,57 @@ fn problems(text: &str) -> Vec<String> {
     read(&mut keymap, "keymap.toml", text).iter().map(ToString::to_string).collect()
 }
 
-/// The keys a table names in its first column, by section; `Ctrl+X` pairs of the third column
-/// belong to the leader.
-fn written() -> BTreeSet<(String, String)> {
-    let mut keys = BTreeSet::new();
-    let mut section = String::new();
+/// A binding of the written table or of the keymap: place, key, and what the key is bound to.
+type Bound = (String, String, String);
+
+/// The bindings that the table writes. A row holds one binding for all its keys, or one for each.
+fn written() -> BTreeSet<Bound> {
+    let mut bound = BTreeSet::new();
+    let mut place = String::new();
     for line in TABLE.lines() {
         if let Some(name) = line.strip_prefix("### ") {
-            section = name.to_lowercase();
+            place = name.to_lowercase();
         }
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        if cells.len() < 4 || ["key", "---"].contains(&cells[1]) {
+        let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|'])).collect();
+        let [keys, bindings, _] = cells[..] else { continue };
+        if keys.trim() == "key" {
             continue;
         }
-        for key in cells[1].split(" / ").flat_map(range) {
-            keys.insert((section.clone(), key));
-        }
-        for also in cells[3].split(", ") {
-            match also.strip_prefix("Ctrl+X ") {
-                Some(key) => keys.insert(("leader".into(), key.into())),
-                None if also.starts_with('F') => keys.insert((section.clone(), also.into())),
-                None => continue,
-            };
+        let keys: Vec<&str> = keys.trim().split(" / ").collect();
+        let bindings: Vec<&str> = bindings.split(" / ").map(|one| one.trim_matches('`')).collect();
+        assert!([1, keys.len()].contains(&bindings.len()), "{line}");
+        for (key, binding) in keys.iter().zip(bindings.iter().cycle()) {
+            let row = (place.clone(), (*key).to_owned(), (*binding).to_owned());
+            assert!(bound.insert(row.clone()), "{row:?} is written twice");
         }
     }
-    keys
+    bound
 }
 
-fn range(key: &str) -> Vec<String> {
-    if key == "1–9" { (1..=9).map(|n| n.to_string()).collect() } else { vec![key.to_owned()] }
+/// A binding as keymap files write it.
+fn as_written(binding: &Binding) -> String {
+    match binding {
+        Binding::Do(action) => action.name().to_owned(),
+        Binding::Prefill(line) => format!(":{line}"),
+        Binding::Run(line) => format!("run :{line}"),
+    }
 }
 
 #[test]
 fn the_default_keymap_is_the_written_table() {
     let keymap = default_keymap();
-    let bound: BTreeSet<(String, String)> = CONTEXTS
+    let bound: BTreeSet<Bound> = CONTEXTS
         .iter()
-        .flat_map(|(name, context)| {
-            keymap.list(*context).map(|(key, _)| ((*name).to_owned(), label(key)))
-        })
-        .map(|(name, key)| match key.strip_prefix("Alt+") {
-            Some(letter) if letter.len() == 1 => (name, format!("Alt+{}", letter.to_uppercase())),
-            _ => (name, key),
+        .flat_map(|(place, context)| {
+            keymap.list(*context).map(|(key, to)| ((*place).to_owned(), label(key), as_written(to)))
         })
         .collect();
     let written = written();
-    assert_eq!(bound.difference(&written).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
-    assert_eq!(written.difference(&bound).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+    let only = |of: &BTreeSet<Bound>, other: &BTreeSet<Bound>| -> Vec<Bound> {
+        of.difference(other).cloned().collect()
+    };
+    let differences = (only(&bound, &written), only(&written, &bound));
+    assert_eq!(differences, (vec![], vec![]), "(only in the keymap, only in the table)");
 }
 
 #[test]

@@ -161,18 +161,13 @@ async fn a_child_and_a_peer_that_were_restored_are_reached_and_tell_as_before() 
 }
 
 #[tokio::test]
-async fn two_hundred_children_that_cannot_start_are_reported_each_within_a_second() {
+async fn two_hundred_children_that_cannot_start_are_reported_and_leave_nothing() {
     let bench = Bench::family().await;
     bench.call(&name("p"), Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
-    let mut took = Vec::new();
     for n in 0..200 {
-        let begun = std::time::Instant::now();
         let refused = bench.spawn("p", &format!("kid-{n}"), "a").await.unwrap_err();
-        took.push(begun.elapsed());
         assert!(refused.message.contains("no key for anthropic"), "{refused}");
     }
-    took.sort();
-    assert!(took[197] < std::time::Duration::from_secs(1), "{:?}", took[197]);
     assert_eq!(bench.host.shared.family().len(), 1);
 }
 

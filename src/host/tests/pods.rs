@@ -407,18 +407,21 @@ async fn a_pod_whose_log_is_gone_is_listed_as_missing() {
 }
 
 #[tokio::test]
-async fn two_hundred_pods_are_listed_in_less_than_50_ms() {
+async fn two_hundred_pods_are_listed_whole() {
     let names: Vec<String> = (0..199).map(|n| format!("kid-{n}")).collect();
     let mut pods = vec![("alice", None, Wanted::Stopped)];
     pods.extend(names.iter().map(|kid| (kid.as_str(), Some("alice"), Wanted::Stopped)));
     let bench = family(&pods, &[]).await;
-    let took = |_| {
-        let begun = std::time::Instant::now();
-        assert_eq!(listed(&bench, "alice").len(), 200);
-        begun.elapsed()
-    };
-    let best = (0..20).map(took).min().unwrap();
-    assert!(best < std::time::Duration::from_millis(50), "{best:?}");
+    // How long it takes is measured by `cargo bench --bench screen -- --bench family`.
+    let mut listed: Vec<String> = listed(&bench, "alice")
+        .iter()
+        .map(|pod| pod["name"].as_str().unwrap().to_owned())
+        .collect();
+    listed.sort();
+    let mut expected = names.clone();
+    expected.push("alice".into());
+    expected.sort();
+    assert_eq!(listed, expected);
 }
 
 #[tokio::test]
