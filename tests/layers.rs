@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "layers/screen.rs"]
+mod screen;
 #[path = "layers/words.rs"]
 mod words;
 
@@ -48,6 +50,15 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
 fn code(path: &Path) -> String {
     let text = read(path);
     text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The text of a file without its tests; nothing of a file of tests.
+fn without_tests(path: &Path, text: String) -> String {
+    let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
+    if path.iter().any(is_test) {
+        return String::new();
+    }
+    text.split("#[cfg(test)]").next().unwrap_or("").to_owned()
 }
 
 /// A crate: its directory, the file that lists its rooms bottom to top, and how a line of that begins.
@@ -115,15 +126,7 @@ impl Crate {
 
     /// The code of a file. Tests of the screen may use the bench of a room above their own.
     fn shipped(&self, path: &Path) -> String {
-        let text = code(path);
-        if self.dir == "src" {
-            return text;
-        }
-        let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
-        if path.iter().any(is_test) {
-            return String::new();
-        }
-        text.split("#[cfg(test)]").next().unwrap_or("").to_owned()
+        if self.dir == "src" { code(path) } else { without_tests(path, code(path)) }
     }
 }
 
@@ -207,13 +210,8 @@ fn the_core_knows_no_terminal() {
 fn paths_outside_tests_start_at_the_crate() {
     for dir in ["src", "ui"] {
         for path in sources(&root().join(dir)) {
-            let tests = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
             let inside = path.strip_prefix(root()).expect("a file of this project");
-            if inside.iter().any(tests) {
-                continue;
-            }
-            let text = code(&path);
-            let shipped = text.split("#[cfg(test)]").next().unwrap_or("");
+            let shipped = without_tests(inside, code(&path));
             assert!(!shipped.contains("super::"), "{} uses super::", path.display());
         }
     }

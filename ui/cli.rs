@@ -1,5 +1,6 @@
 //! The command line: arguments, and which way in.
 
+use crate::console;
 use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
 use crate::start::{self, Opening};
 use crate::verb::{self, Dialogue, Verb};
@@ -204,12 +205,14 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
             auth::remove(opening, &provider)
         }
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut args::command(), "yoi", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut args::command(), "yoi", &mut script);
+            console::out(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
         Command::Man => {
             let failed = |e: std::io::Error| Failure::new(Exit::Failed, e.to_string());
-            print!("{}", man::page().map_err(failed)?);
+            console::out(man::page().map_err(failed)?.trim_end());
             Ok(())
         }
         Command::Auth { provider: Some(provider), remove: false } => auth::set(opening, &provider),
@@ -218,11 +221,10 @@ async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
 
 /// How text is printed. Committed bytes could drive a terminal, so they never reach one.
 fn form(json: bool, raw: bool) -> Result<Form, Failure> {
-    use std::io::IsTerminal as _;
     match (json, raw) {
         (true, _) => Ok(Form::Json),
         (false, false) => Ok(Form::Plain),
-        (false, true) if std::io::stdout().is_terminal() => {
+        (false, true) if console::out_is_terminal() => {
             let text = "--raw is for a pipe or a file: send the output to one, or leave it out";
             Err(Failure::usage(text))
         }

@@ -1,7 +1,7 @@
-//! Standard output and standard error while no screen is drawn. Names, paths and reasons come from
-//! others, so every line passes the door of safe text here.
+//! Standard output and standard error while no screen is drawn and no answer streams. Names, paths and
+//! reasons come from others, so every line becomes safe text here.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use yoi::text::SafeText;
 
 /// Writes lines to standard output.
@@ -14,4 +14,20 @@ pub fn out(text: &str) {
 pub fn err(text: &str) {
     // A closed standard error leaves no place to say so.
     let _ = writeln!(io::stderr(), "{}", SafeText::lines(yoi::trace::redact(text)));
+}
+
+/// Writes a prompt to standard error; the cursor stays behind it.
+pub fn prompt(text: &str) -> io::Result<()> {
+    let mut err = io::stderr();
+    write!(err, "{}", SafeText::line(text)).and_then(|()| err.flush())
+}
+
+/// Whether standard output is a terminal.
+pub fn out_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Whether both standard input and standard output are a terminal.
+pub fn is_interactive() -> bool {
+    io::stdin().is_terminal() && out_is_terminal()
 }

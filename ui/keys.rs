@@ -6,9 +6,11 @@ use std::collections::HashMap;
 
 pub mod action;
 mod load;
+mod names;
 
 pub use action::Action;
 pub use load::{default_keymap, read};
+pub use names::with_default_keys;
 
 /// Where a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 
 use crate::console;
 use anyhow::{Context as _, bail};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -178,9 +178,8 @@ async fn until_known(host: &Host) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Says one line to the starter; one that is gone does not care.
+/// Writes one line to the starter, if it still reads.
 fn answer(line: &str) -> ExitCode {
-    let mut out = std::io::stdout();
-    let _ = writeln!(out, "{}", SafeText::line(line)).and_then(|()| out.flush());
+    crate::console::out(&SafeText::line(line));
     ExitCode::FAILURE
 }

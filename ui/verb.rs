@@ -111,6 +111,9 @@ pub const CONVERSATION: &[Way] = &[Way::Line, Way::Palette, Way::Key, Way::Comma
 /// The ways of a verb about the screen itself.
 pub const SCREEN: &[Way] = &[Way::Line, Way::Palette, Way::Key];
 
+/// Writes the names of keys into a text in place of `{place action}`.
+pub type WithKeys<'a> = &'a dyn Fn(&str) -> String;
+
 /// What keys and pickers may do with a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
@@ -136,7 +139,7 @@ pub struct Verb {
     pub name: &'static str,
     /// One sentence, without a full stop.
     pub help: &'static str,
-    /// Paragraphs that say more, for `:help <verb>`.
+    /// Paragraphs that say more, for `:help <verb>`; `{tree mark}` is the key of an action.
     pub more: &'static [&'static str],
     pub safety: Safety,
     pub ways: &'static [Way],
@@ -206,10 +209,10 @@ impl Verb {
     }
 
     /// Its subcommand in the shell. The arguments are added when they are needed.
-    pub fn subcommand(&self) -> Command {
+    pub fn subcommand(&self, with_keys: WithKeys<'_>) -> Command {
         Command::new(self.name)
             .about(self.help)
-            .after_help(self.more.join("\n\n"))
+            .after_help(with_keys(&self.more.join("\n\n")))
             .defer(self.shell)
     }
 
@@ -237,7 +240,7 @@ impl Verb {
     }
 
     /// Everything there is to say about it, in paragraphs.
-    pub fn about(&self) -> Vec<String> {
+    pub fn about(&self, with_keys: WithKeys<'_>) -> Vec<String> {
         let mut text = vec![self.heading(), format!("{}.", self.help)];
         let command = self.line();
         let options = shown(&command).filter(|argument| !argument.is_positional());
@@ -245,7 +248,7 @@ impl Verb {
             let help = option.get_help()?;
             Some(format!("{}: {help}.", usage_of(option).trim_matches(['[', ']'])))
         }));
-        text.extend(self.more.iter().map(ToString::to_string));
+        text.extend(self.more.iter().map(|paragraph| with_keys(paragraph)));
         text
     }
 

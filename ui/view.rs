@@ -205,9 +205,10 @@ fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: 
 /// What stands in the place of a transcript while there is none.
 fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
     let place = app.setup.cwd.display().to_string();
+    let send = app.keymap.name(Context::Composer, Action::Send);
     let text = if app.family.is_known() {
         format!(
-            "No Pod works here yet.\n\nSay what you want and press Enter: that makes a Pod that reads \
+            "No Pod works here yet.\n\nSay what you want and press {send}: that makes a Pod that reads \
              and writes below\n{place}\n\n:tour  plays a small real story, in a temporary directory\n\
              :help  lists the verbs\n:quit  leaves; Pods go on"
         )

@@ -58,6 +58,20 @@ fn names_only(text: &str) -> String {
     out
 }
 
+/// The string literals of a text.
+pub fn strings(text: &str) -> Vec<&str> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(c) = rest.chars().next() {
+        let length = literal(rest);
+        let (piece, behind) = rest.split_at(length.unwrap_or(c.len_utf8()));
+        if length.is_some() && !piece.starts_with(['/', '\'']) {
+            found.push(piece);
+        }
+        rest = behind;
+    }
+    found
+}
+
 /// The length of the comment or literal that `text` begins with, if it begins with one.
 fn literal(text: &str) -> Option<usize> {
     if text.starts_with("//") {

@@ -4,7 +4,7 @@
 use crate::app::inbox::{NO_ROOM, Questions, Reach};
 use crate::app::key::typed;
 use crate::app::{App, Areas, Asked, Effect};
-use crate::keys::{Action, Binding, Context, pressed};
+use crate::keys::{Action, Binding, Context, Keymap, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
@@ -98,10 +98,10 @@ impl Confirm {
         }
     }
 
-    /// The keys that do something with it now; before it is armed only Esc does.
-    pub fn answers(&self, armed: bool) -> Vec<Hint> {
+    /// The keys that do something with it now; before it is armed only the one that leaves does.
+    pub fn answers(&self, armed: bool, keymap: &Keymap) -> Vec<Hint> {
         let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
-        let back = Hint::new("Esc", back);
+        let back = Hint::new(keymap.name(Context::Line, Action::Back), back);
         if !armed {
             return vec![back];
         }
@@ -112,7 +112,7 @@ impl Confirm {
             Self::Verb { confirm, .. } => confirm.enter,
             Self::Rule { .. } => "allow and write the rule",
         };
-        let mut answers = vec![Hint::new("Enter", enter)];
+        let mut answers = vec![Hint::new(keymap.name(Context::Line, Action::Choose), enter)];
         match self {
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
             Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
@@ -176,7 +176,11 @@ impl App {
         }
         match self.layers.read.unread(&rows, room) {
             0 => None,
-            unread => Some(format!("{}, then Enter", inbox::more_below(unread))),
+            unread => {
+                let more = inbox::more_below(unread, &self.keymap);
+                let accept = self.keymap.name(Context::Line, Action::Choose);
+                Some(format!("{more}, then {accept}"))
+            }
         }
     }
 

@@ -44,7 +44,10 @@ impl App {
                 Some(slot) => format!("pins {pod}; {slot} again takes it from there"),
                 None => format!("pins {pod} to that slot"),
             };
-            return vec![Hint::new("1 to 9", pins), Hint::new(self.back_key(), "leaves")];
+            return vec![
+                Hint::new(self.slot_keys(Context::Tree), pins),
+                Hint::new(self.back_key(), "leaves"),
+            ];
         }
         let marked = self.marked().len();
         if marked == 0 {
@@ -71,6 +74,12 @@ impl App {
         hints.push(Hint::new(self.keymap.label(Context::Tree, Action::Menu), "verbs"));
         hints.push(Hint::new(self.back_key(), "takes the marks back"));
         hints
+    }
+
+    /// The keys of the slots, the first and the last: `1 to 9`.
+    pub(super) fn slot_keys(&self, context: Context) -> String {
+        let key = |slot| self.keymap.name(context, Action::Slot(slot));
+        format!("{} to {}", key(1), key(9))
     }
 
     fn back_key(&self) -> String {
@@ -125,7 +134,10 @@ impl App {
     pub fn leader_hints(&self) -> Vec<Hint> {
         let short = |binding: &Binding| match binding {
             Binding::Do(Action::Slot(2..) | Action::Back) => None,
-            Binding::Do(Action::Slot(_)) => Some("to 9: go to that Pod".to_owned()),
+            Binding::Do(Action::Slot(_)) => {
+                let last = self.keymap.label(Context::Leader, Action::Slot(9));
+                Some(format!("to {last}: go to that Pod"))
+            }
             Binding::Do(action) => Some(action.help().to_owned()),
             Binding::Prefill(line) | Binding::Run(line) => Some(format!(":{}", line.trim())),
         };
@@ -156,7 +168,8 @@ impl App {
             None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
         };
         if self.composer.is_empty() {
-            hints.push(Hint::new(":", "verbs"));
+            let line = self.keymap.label(Context::Composer, Action::CommandLine);
+            hints.push(Hint::new(line, "verbs"));
         }
         let palette = self.keymap.label(Context::Everywhere, Action::Palette);
         hints.push(Hint::new(palette, "palette"));

@@ -153,7 +153,7 @@ impl App {
         self.open_layer(Layer::Prompt(prompt))
     }
 
-    /// Takes the rule that was written, if it allows what is asked; A and T then write it.
+    /// Takes the rule that was written, if it allows what is requested; allow-pod and allow-tree then write it.
     pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
         let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
         let allows = |rule: &Pattern| {
@@ -170,10 +170,9 @@ impl App {
             Ok(rule) => {
                 let Some(id) = questions.ids.first() else { return Vec::new() };
                 self.inbox.edit(id, rule);
-                return self.say(
-                    Kind::Info,
-                    "not written yet: A writes it for this Pod, T for the subtree",
-                );
+                let said = "not written yet: {inbox allow-pod} writes it for this Pod, \
+                            {inbox allow-tree} for the subtree";
+                return self.say(Kind::Info, self.keymap.with_keys(said));
             }
         };
         self.answered_by_line = Some(questions);
@@ -245,7 +244,9 @@ impl App {
             (0, Cut::Brief) => Some("this is all of it: press the key again".into()),
             (0, Cut::Whole) => None,
             _ if sight.shown == 0 => Some(NO_ROOM.into()),
-            (rows, _) => Some(format!("{}, then the key again", inbox::more_below(rows))),
+            (rows, _) => {
+                Some(format!("{}, then the key again", inbox::more_below(rows, &self.keymap)))
+            }
         }
     }
 

@@ -78,8 +78,9 @@ impl App {
             self.composer.insert(c);
             return self.follow_files();
         }
-        let write = self.keymap.label(self.place(), Action::Composer);
-        self.say(Kind::Info, format!("{write} or Esc: write"))
+        let write = self.keymap.name(self.place(), Action::Composer);
+        let back = self.keymap.name(self.place(), Action::Back);
+        self.say(Kind::Info, format!("{write} or {back}: write"))
     }
 
     fn leader_key(&mut self, key: KeyEvent) -> Vec<Effect> {

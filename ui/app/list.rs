@@ -2,7 +2,7 @@
 
 use crate::app::verb::is_written;
 use crate::app::{App, Effect, Layer};
-use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context, label};
+use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette, Row};
 use crate::pane::glyph::Glyphs;
@@ -10,7 +10,6 @@ use crate::rows::wrap_text;
 use crate::verb::words::first;
 use crate::verb::{Reply, Way, find, reached};
 use crate::wording::age;
-use crokey::KeyCombination;
 use yoi::protocol::flatten;
 
 fn read(text: String, help: String) -> Row {
@@ -47,7 +46,7 @@ impl App {
         places.into_iter().find_map(|context| {
             let mut keys = self.keymap.list(context);
             let (key, _) = keys.find(|(_, binding)| verb_of(binding) == Some(verb))?;
-            Some(self.key_name(context, key))
+            Some(self.keymap.pressed_name(context, key))
         })
     }
 
@@ -57,15 +56,6 @@ impl App {
         places.find(|context| {
             self.keymap.list(*context).any(|(_, binding)| verb_of(binding) == Some(verb))
         })
-    }
-
-    /// A key as it is pressed: after the leader where it needs it.
-    fn key_name(&self, context: Context, key: KeyCombination) -> String {
-        let leader = self.keymap.label(Context::Everywhere, KeyAction::Leader);
-        match context {
-            Context::Leader => format!("{leader} {}", label(key)),
-            _ => label(key),
-        }
     }
 
     /// The keys of the place the focus is in, then those of everywhere.
@@ -91,7 +81,7 @@ impl App {
                     (Binding::Do(_), Some(verb)) => format!("  :{verb}"),
                     (Binding::Do(_), None) => String::new(),
                 };
-                let key = self.key_name(context, key);
+                let key = self.keymap.pressed_name(context, key);
                 rows.push(read(format!("{key}{line}"), format!("{does}  ({name})")));
             }
         }
@@ -147,7 +137,8 @@ impl App {
                 choice: Choice::Queued { pod: pod.clone(), id: queued.id },
             })
             .collect();
-        self.open("queue: Enter edits", rows)
+        let edit = self.keymap.name(Context::Line, KeyAction::Choose);
+        self.open(&format!("queue: {edit} edits"), rows)
     }
 
     /// What choosing a row does.

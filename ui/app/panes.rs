@@ -2,6 +2,7 @@
 //! for what stands where.
 
 use crate::app::{App, Focus, Link};
+use crate::keys::{Action, Context};
 use crate::pane::{composer, inbox, peers, tree};
 
 /// The tree as it is painted now.
@@ -43,6 +44,7 @@ pub fn inbox(app: &App) -> inbox::View<'_> {
         family: &app.family,
         theme: &app.theme,
         glyphs: app.setup.glyphs,
+        keymap: &app.keymap,
         now: app.now,
         attention,
     }
@@ -61,11 +63,14 @@ pub fn composer(app: &App) -> composer::View<'_> {
     }
 }
 
-fn placeholder(app: &App) -> &'static str {
+fn placeholder(app: &App) -> String {
+    let send = || app.keymap.name(Context::Composer, Action::Send);
     match (&app.current, app.link) {
-        (_, Link::Ended) => "the host ended; Enter starts it again",
-        (Some(_), _) if app.family.is_known() && app.info().is_none() => "is gone; choose a Pod",
-        (Some(_), _) => "",
-        (None, _) => "say what you want; Enter makes a Pod here",
+        (_, Link::Ended) => format!("the host ended; {} starts it again", send()),
+        (Some(_), _) if app.family.is_known() && app.info().is_none() => {
+            "is gone; choose a Pod".into()
+        }
+        (Some(_), _) => String::new(),
+        (None, _) => format!("say what you want; {} makes a Pod here", send()),
     }
 }

@@ -1,4 +1,4 @@
-//! RunTracker and pins under the keys: `Space` marks a row of the tree, `m` and a digit pins it.
+//! Marks and pins of the tree: a key marks a row, another and a slot's key pins it to that slot.
 
 use crate::app::{App, Effect, Focus};
 use crate::keys::{Action, Binding, Context, pressed};
@@ -39,7 +39,7 @@ impl App {
         Vec::new()
     }
 
-    /// The key after `m`. The digits are those that go to slots.
+    /// The key after the one that pins: one that goes to a slot.
     pub(super) fn pin_key(&mut self, pod: PodName, key: KeyEvent) -> Vec<Effect> {
         if key.kind == KeyEventKind::Repeat {
             self.pinning = Some(pod);
@@ -54,11 +54,14 @@ impl App {
                 self.closed();
                 Vec::new()
             }
-            _ => self.say(Kind::Info, "nothing is pinned: the slots are 1 to 9"),
+            _ => {
+                let slots = self.slot_keys(Context::Tree);
+                self.say(Kind::Info, format!("nothing is pinned: the slots are {slots}"))
+            }
         }
     }
 
-    /// Puts a Pod under a digit, or takes it from there.
+    /// Puts a Pod into a slot, or takes it from there.
     pub(super) fn pin(&mut self, slot: u8, pod: &PodName) -> Vec<Effect> {
         let Some(pod) = self.family.get(pod).map(|info| info.name.clone()) else {
             return self.say(Kind::Refused, format!("no Pod named {pod}"));
@@ -76,7 +79,7 @@ impl App {
         let Some(slot) = slot else {
             let pins = self.tree.pins.all().map(|(slot, pod)| format!("{slot} {pod}"));
             let pins: Vec<_> = pins.collect();
-            let none = "nothing is pinned · :pin <1-9> keeps the selected Pod under a digit";
+            let none = "nothing is pinned · :pin <1-9> keeps the selected Pod in a slot";
             return self
                 .say(Kind::Info, if pins.is_empty() { none.into() } else { pins.join(" · ") });
         };

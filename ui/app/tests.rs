@@ -242,6 +242,7 @@ mod keys;
 mod layers;
 mod live;
 mod picked;
+mod rebound;
 mod redraw;
 mod sending;
 mod split;

@@ -9,6 +9,7 @@ use crate::verb::line::{means_marks, read};
 use crate::verb::words::first;
 use crate::verb::{
     self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
+    WithKeys,
 };
 use crate::wording::why::LABEL;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
@@ -104,7 +105,8 @@ impl App {
     }
 
     fn step(&mut self, mut carried: Carried, last: Option<Reply>) -> Vec<Effect> {
-        match carried.dialogue.next(&self.known_to(&carried), last) {
+        let with_keys = |text: &str| self.keymap.with_keys(text);
+        match carried.dialogue.next(&self.known_to(&carried, &with_keys), last) {
             Next::Call(requests) if requests.is_empty() => {
                 self.step(carried, Some(Reply::Results(Vec::new())))
             }
@@ -121,7 +123,7 @@ impl App {
         }
     }
 
-    fn known_to<'a>(&'a self, carried: &Carried) -> Known<'a> {
+    fn known_to<'a>(&'a self, carried: &Carried, with_keys: WithKeys<'a>) -> Known<'a> {
         Known {
             family: &self.family,
             selected: self.selected(),
@@ -132,6 +134,7 @@ impl App {
             now: self.now,
             zone: self.zone(),
             way: carried.way,
+            with_keys,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What can stand on the command line.
 
 use crate::cli::doctor::Doctor;
+use crate::keys::with_default_keys;
 use crate::verb::{self, Way};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -129,8 +130,8 @@ pub enum Command {
 /// The whole command line: the arguments, and a subcommand for every verb of the shell.
 pub fn command() -> clap::Command {
     let verbs = verb::reached(Way::Shell).map(|verb| match verb.name {
-        "send" => verb.subcommand().arg(socket()),
-        _ => verb.subcommand(),
+        "send" => verb.subcommand(&with_default_keys).arg(socket()),
+        _ => verb.subcommand(&with_default_keys),
     });
     Args::command().subcommands(verbs)
 }

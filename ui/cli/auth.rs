@@ -6,7 +6,7 @@ use crate::start::Opening;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use yoi::config::Keys;
 
 /// The longest key that is read, in bytes.
@@ -66,12 +66,11 @@ fn piped() -> Result<String, Failure> {
 }
 
 fn typed(provider: &str) -> Result<String, Failure> {
-    eprint!("key for {provider} (not shown): ");
-    io::stderr().flush().map_err(failed)?;
+    console::prompt(&format!("key for {provider} (not shown): ")).map_err(failed)?;
     let quiet = Quiet::new().map_err(failed)?;
     let key = read_keys(&mut io::stdin().lock());
     drop(quiet);
-    eprintln!();
+    console::err("");
     key.map_err(failed)?.ok_or_else(|| Failure::new(Exit::Signal(2), "nothing was stored"))
 }
 

@@ -15,7 +15,7 @@ mod report;
 mod terminal;
 
 use crate::headless::{Exit, Failure};
-use crate::keys;
+use crate::keys::{self, Keymap};
 use crate::start;
 use crate::theme::Theme;
 use finding::{Finding, Page};
@@ -48,11 +48,11 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
         Ok(dirs) => dirs,
         Err(error) => return without_directories(&wanted, &error),
     };
-    let (settings, mut findings) = own_files(&dirs).await;
+    let OwnFiles { settings, keymap, mut findings } = own_files(&dirs).await;
     register_secrets(&env, &settings);
     let keys = Keys::at(&dirs.config);
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    let terminal = terminal::findings(&env).await;
+    let terminal = terminal::findings(&env, &keymap).await;
     let (model, directories, sockets, walls, (host, reached)) = tokio::join!(
         model::findings(&settings, &env, &keys, &cwd),
         machine::directories(&dirs),
@@ -111,29 +111,37 @@ fn program() -> Vec<Finding> {
     found
 }
 
+/// The person's own files as they were read, and what in them cannot be used.
+struct OwnFiles {
+    settings: Settings,
+    keymap: Keymap,
+    findings: Vec<Finding>,
+}
+
 /// Settings, key map and themes: what in them cannot be used.
-async fn own_files(dirs: &Dirs) -> (Settings, Vec<Finding>) {
+async fn own_files(dirs: &Dirs) -> OwnFiles {
     let config = dirs.config.clone();
     let read = move || read_own_files(&config);
     within(FILES, read).await.unwrap_or_else(|| {
         let text = format!("{}: the file system does not answer", dirs.config.display());
         let way_out = "mend the mount, or set YOI_CONFIG_DIR";
-        (Settings::default(), vec![Finding::broken("settings", "files", text, way_out)])
+        let findings = vec![Finding::broken("settings", "files", text, way_out)];
+        OwnFiles { settings: Settings::default(), keymap: keys::default_keymap(), findings }
     })
 }
 
-fn read_own_files(config: &Path) -> (Settings, Vec<Finding>) {
+fn read_own_files(config: &Path) -> OwnFiles {
     let (settings, diagnostics) = Settings::load(config);
     let mut said: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
-    let keymap = config.join("keymap.toml");
-    match std::fs::read_to_string(&keymap) {
+    let mut keymap = keys::default_keymap();
+    let own = config.join(settings.ui.keymap.as_deref().unwrap_or(Path::new("keymap.toml")));
+    match std::fs::read_to_string(&own) {
         Ok(text) => {
-            let problems =
-                keys::read(&mut keys::default_keymap(), &keymap.display().to_string(), &text);
+            let problems = keys::read(&mut keymap, &own.display().to_string(), &text);
             said.extend(problems.iter().map(ToString::to_string));
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => said.push(format!("{}: {error}", keymap.display())),
+        Err(error) => said.push(format!("{}: {error}", own.display())),
     }
     let theme = settings.ui.theme.as_deref().unwrap_or("night");
     said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
@@ -144,7 +152,7 @@ fn read_own_files(config: &Path) -> (Settings, Vec<Finding>) {
         let text = format!("{}, read without a complaint", config.display());
         found.push(Finding::ok("settings", "settings", text));
     }
-    (settings, found)
+    OwnFiles { settings, keymap, findings: found }
 }
 
 /// What `look` answers, if it does within `limit`; it runs in a thread of its own, which is left

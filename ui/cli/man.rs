@@ -1,6 +1,7 @@
 //! The manual page, from the command line and the list of verbs.
 
 use crate::cli::args;
+use crate::keys::with_default_keys;
 use crate::verb::LIST;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -33,7 +34,7 @@ fn verbs() -> Roff {
     for verb in LIST {
         roff.control("TP", []);
         roff.text([bold(verb.heading())]);
-        for (at, text) in verb.about().into_iter().skip(1).enumerate() {
+        for (at, text) in verb.about(&with_default_keys).into_iter().skip(1).enumerate() {
             if at > 0 {
                 roff.control("IP", []);
             }

@@ -33,7 +33,7 @@ pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
             console::out(&SafeText::json(line));
         }
     } else if pods.is_empty() {
-        eprintln!("no pods yet: `yoi`, or `yoi -p <message>`, makes one");
+        console::err("no pods yet: `yoi`, or `yoi -p <message>`, makes one");
     } else {
         console::out(table(&pods, yoi::protocol::now_ms()).trim_end());
     }
@@ -90,7 +90,7 @@ pub async fn send_to_socket(
         return Err(Failure::new(Exit::NotThere, message));
     }
     there.send(input).await.map_err(failed)?;
-    eprintln!("sent to {pod}");
+    console::err(&format!("sent to {pod}"));
     Ok(())
 }
 
@@ -122,7 +122,7 @@ pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
     client.call(None, Method::Stop).await?;
     // It is over when the host closes the connection.
     while events.recv().await.is_some() {}
-    eprintln!("the host ended; its live pods are live again at the next start");
+    console::err("the host ended; its live pods are live again at the next start");
     Ok(())
 }
 

@@ -5,7 +5,6 @@ use crate::cli::args::Args;
 use crate::headless::{Exit, Failure};
 use crate::run::{self, Find, Offers, Options, Reconnect};
 use crate::start::{self, Opening};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
 use yoi::config::model_select::{ModelContext, choose, probe_local};
@@ -18,7 +17,7 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
     if args.json {
         return Err(Failure::usage("--json needs --no-ui, -p or -c"));
     }
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    if !crate::console::is_interactive() {
         let message = "the dashboard needs a terminal: use --no-ui, or -p with a message";
         return Err(Failure::usage(message));
     }

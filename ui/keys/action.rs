@@ -177,7 +177,7 @@ pub const ACTIONS: &[Row] = &[
     row("workspaces", Action::Workspaces, "this workspace or all"),
     row("stopped", Action::Stopped, "show or fold stopped Pods"),
     row("mark", Action::Mark, "mark; verbs that take several Pods mean the marks"),
-    row("pin", Action::Pin, "and 1 to 9: pin to that slot; again: no more"),
+    row("pin", Action::Pin, "and the key of a slot: pin to that slot; again: no more"),
     row("slot-1", Action::Slot(1), "go to slot 1: its pinned Pod, else that row"),
     row("slot-2", Action::Slot(2), "go to slot 2"),
     row("slot-3", Action::Slot(3), "go to slot 3"),

@@ -2,7 +2,7 @@
 //! the reply back, until the dialogue ends.
 
 use crate::family::Family;
-use crate::verb::Way;
+use crate::verb::{Way, WithKeys};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -166,6 +166,7 @@ pub struct Known<'a> {
     pub now: u64,
     pub zone: &'a TimeZone,
     pub way: Way,
+    pub with_keys: WithKeys<'a>,
 }
 
 impl Known<'_> {
@@ -206,7 +207,7 @@ impl Known<'_> {
     pub fn go_on(&self, pods: &[PodName]) -> String {
         match (self.way, pods) {
             (Way::Line | Way::Palette | Way::Key, [pod]) if self.selected == Some(pod) => {
-                "Enter".into()
+                (self.with_keys)("{composer send}")
             }
             _ => self.spell("resume"),
         }

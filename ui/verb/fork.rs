@@ -9,7 +9,7 @@ use yoi::protocol::{EntryId, Method, PodName};
 pub static VERB: Verb = of::<Fork>(Verb {
     runs: Runs::InTheBackground,
     more: &[
-        "Makes a new Pod with the history of the selected one, up to the message where f was pressed or \
+        "Makes a new Pod with the history of the selected one, up to the message where {transcript :fork} was pressed or \
          all of it. The one it comes from stays as it is.",
     ],
     ..verb("fork", "make a new Pod with the history of the selected one")

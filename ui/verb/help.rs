@@ -1,8 +1,8 @@
 //! `:help`: explains the verbs, or one of them.
 
 use crate::verb::{
-    Action, CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Said, Verb, Way, Why, find, of,
-    reached, verb,
+    Action, CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Said, Verb, Way, Why, WithKeys,
+    find, of, reached, verb,
 };
 use clap::Args;
 
@@ -10,9 +10,9 @@ pub static VERB: Verb =
     of::<Help>(Verb { ways: CONVERSATION, ..verb("help", "explain the verbs, or one of them") });
 
 /// Which verbs mean the marks; for the help of those that take several Pods.
-pub const MARKS: &str = "Space marks a row of the tree. There, a verb that takes several Pods (stop, restore, \
+pub const MARKS: &str = "{tree mark} marks a row of the tree. There, a verb that takes several Pods (stop, restore, \
     pause, resume, cancel, compact, rm) and names none means those that are marked, after it has named \
-    them; every other key means the row. Space again or Esc takes marks back.";
+    them; every other key means the row. {tree mark} again or {everywhere back} takes marks back.";
 
 #[derive(Args)]
 pub struct Help {
@@ -26,7 +26,7 @@ impl Dialogue for Help {
         if let Some(name) = &self.verb {
             let name = name.trim_start_matches(':');
             return Next::End(match find(name) {
-                Some(verb) => page(verb),
+                Some(verb) => page(verb, known.with_keys),
                 None => End::refused(Why::Usage, format!("no verb :{name}; :help lists them")),
             });
         }
@@ -50,7 +50,7 @@ fn listed(way: Way) -> Vec<&'static Verb> {
 }
 
 /// Everything about one verb.
-pub fn page(verb: &Verb) -> End {
-    let lines = verb.about().into_iter().map(|text| ("", text)).collect();
+pub fn page(verb: &Verb, with_keys: WithKeys<'_>) -> End {
+    let lines = verb.about(with_keys).into_iter().map(|text| ("", text)).collect();
     End { said: Said::Sheet { title: format!("help: {}", verb.name), lines }, action: None }
 }

@@ -5,10 +5,11 @@ use clap::Args;
 
 pub static VERB: Verb = of::<Inbox>(Verb {
     more: &[
-        "Goes to what waits for you. a allows once, A from now on for that Pod, T for everything below it \
-         too, D denies with a reason that the model reads.",
-        "A key counts only after the request has been in front of you, unchanged, for a moment. Enter \
-         never allows, and the mouse never answers.",
+        "Goes to the requests that wait for you. {inbox allow-once} allows once, {inbox allow-pod} from now \
+         on for that Pod, {inbox allow-tree} for everything below it too, {inbox deny} denies with a reason \
+         that the model reads.",
+        "A key counts only after the request has been in front of you, unchanged, for a moment. \
+         {inbox unfold} never allows, and the mouse never answers.",
     ],
     ..verb("inbox", "go to what waits for you")
 });

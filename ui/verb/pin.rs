@@ -1,4 +1,4 @@
-//! `:pin`: keeps a Pod under a digit.
+//! `:pin`: keeps a Pod in a slot.
 
 use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
@@ -8,17 +8,17 @@ use yoi::protocol::PodName;
 pub static VERB: Verb = of::<Pin>(Verb {
     ways: SCREEN,
     more: &[
-        "Keeps a Pod under a digit: 1 to 9 in the tree, and after the leader, go to it. The same digit again \
-         ends it. m and a digit in the tree do the same for the row.",
-        "A digit under which no Pod is kept goes to that row of the tree. Pins are this screen's own: they \
+        "Keeps a Pod in a slot from 1 to 9: the key of the slot, in the tree and after the leader, goes to it. \
+         The same slot again ends it. {tree pin} and the key of a slot do the same for the row of the tree.",
+        "The key of a slot without a Pod goes to that row of the tree. Pins are this screen's own: they \
          last until it is left.",
     ],
-    ..verb("pin", "keep a Pod under a digit, or say which are; again ends it")
+    ..verb("pin", "keep a Pod in a slot, or list the slots; again ends it")
 });
 
 #[derive(Args)]
 struct Pin {
-    /// The digit
+    /// The slot
     #[arg(value_name = "1-9", value_parser = digit)]
     slot: Option<u8>,
     /// The Pod; none is the selected one

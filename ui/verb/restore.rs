@@ -13,8 +13,8 @@ pub static VERB: Verb = of::<Restore>(Verb {
     runs: Runs::InTheBackground,
     more: &[
         "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
-         sent: a turn that was cut off waits for :resume, and a tool call that was cut off is not repeated.",
-        "When something is to be known first, the plan is shown and waits for Enter. --plan only shows \
+         sent: a run that was cut off waits for :resume, and a tool call that was cut off is not repeated.",
+        "When something is to be known first, the plan is shown and waits for {line choose}. --plan only shows \
          it. --tree brings back everything below it, too. Of several Pods one plan is shown. Without a \
          screen the plan is carried out, and what could not come back is said.",
         crate::verb::help::MARKS,

@@ -10,7 +10,7 @@ pub static VERB: Verb = of::<Split>(Verb {
     more: &[
         "Shows two transcripts side by side: the current Pod's, and that of the Pod named or, without a \
          name, of the one that was current before. Again, or with the same name, it is one.",
-        "The composer speaks to the current Pod. Tab goes through both; a verb that names no Pod is about \
+        "The composer speaks to the current Pod. {everywhere next-pane} goes through both; a verb that names no Pod is about \
          the one in focus. Where the screen is too narrow, it says how wide it has to be; :zoom makes room.",
     ],
     ..verb("split", "show another Pod's transcript beside the current one; again: one")

@@ -16,7 +16,7 @@ pub static VERB: Verb = of::<Stop>(Verb {
         "With --tree everything below it is stopped too, after it was named. Several Pods are stopped \
          after one question; those that could not be stopped are listed.",
         crate::verb::help::MARKS,
-        "Esc and Ctrl+C only pause a turn; :cancel drops it.",
+        "{everywhere back} and {everywhere interrupt} only pause a run; :cancel drops it.",
     ],
     ..verb("stop", "stop Pods, or everything below them too; :restore brings them back")
 });

@@ -33,6 +33,7 @@ fn first(line: &str) -> Next {
         now: 0,
         zone: &TimeZone::UTC,
         way: Way::Line,
+        with_keys: &crate::keys::with_default_keys,
     };
     let mut line = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}"));
     line.dialogue.next(&known, None)
@@ -182,7 +183,7 @@ fn usage_names_arguments_then_options() {
 
 #[test]
 fn help_on_peer_says_that_the_other_side_is_not_asked_and_what_it_gives() {
-    let text = find("peer").expect("a verb").about().join(" ");
+    let text = find("peer").expect("a verb").about(&crate::keys::with_default_keys).join(" ");
     for said in ["is not asked", "need not be live", "may send each other messages", "nothing else"]
     {
         assert!(text.contains(said), "{said}: {text}");

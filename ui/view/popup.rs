@@ -95,7 +95,7 @@ fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     let shown = inbox::in_view(left, room + 1);
     let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
     if shown < left && shown < room {
-        text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown)));
+        text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown, &app.keymap)));
     }
     let answers = answers(app, confirm);
     let inner = open(app, areas.above_bar(text.len() + 1), "", areas, frame);
@@ -108,7 +108,7 @@ fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
 fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
     let glyphs = app.setup.glyphs;
     let mut spans = vec![Span::raw(" ")];
-    for (i, hint) in confirm.answers(app.is_armed()).into_iter().enumerate() {
+    for (i, hint) in confirm.answers(app.is_armed(), &app.keymap).into_iter().enumerate() {
         if i > 0 {
             spans.push(Span::styled(glyphs.plain(" · "), app.theme.dim));
         }

@@ -415,7 +415,7 @@ async fn two_hundred_pods_are_listed_whole() {
     // How long it takes is measured by `cargo bench --bench screen -- --bench family`.
     let mut listed: Vec<String> = listed(&bench, "alice")
         .iter()
-        .map(|pod| pod["name"].as_str().unwrap().to_owned())
+        .map(|pod| pod["pod_name"].as_str().unwrap().to_owned())
         .collect();
     listed.sort();
     let mut expected = names.clone();

@@ -1,7 +1,7 @@
 use super::*;
 use yoi::protocol::{PlanStep, Restoring};
 
-type Opens = fn(&mut Bench);
+pub(super) type Opens = fn(&mut Bench);
 
 fn first_message(bench: &mut Bench) {
     let sends = Some("This goes to api.example.com".to_owned());
@@ -52,7 +52,7 @@ fn rule(bench: &mut Bench) {
 }
 
 /// Each confirmation, and the keys that answer it.
-const ALL: [(&str, Opens, &[&str]); 7] = [
+pub(super) const ALL: [(&str, Opens, &[&str]); 7] = [
     ("first message", first_message, &["enter"]),
     ("restore", restore, &["enter"]),
     ("rewind", rewind, &["enter"]),

@@ -2,6 +2,8 @@
 
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::within;
+use crate::console;
+use crate::keys::{Action, Context, Keymap};
 use crate::pane::glyph::Glyphs;
 use crate::theme::Depth;
 use std::process::Stdio;
@@ -32,9 +34,9 @@ const SWALLOWERS: &[(&str, &str, &str)] = &[
 ];
 
 /// What the terminal offers.
-pub async fn findings(env: &Env) -> Vec<Finding> {
-    let mut found = vec![terminal(env), colours(env), characters(env), keys().await];
-    found.extend(swallowers(env));
+pub async fn findings(env: &Env, keymap: &Keymap) -> Vec<Finding> {
+    let mut found = vec![terminal(env), colours(env), characters(env), keys(keymap).await];
+    found.extend(swallowers(env, keymap));
     if var(env, "TMUX").is_some() {
         found.extend(tmux_findings(&tmux().await));
     } else if var(env, "STY").is_some() {
@@ -54,14 +56,12 @@ pub async fn findings(env: &Env) -> Vec<Finding> {
 }
 
 fn terminal(env: &Env) -> Finding {
-    use rustix::termios::{isatty, tcgetwinsize};
     let term = var(env, "TERM").unwrap_or("");
-    let out = std::io::stdout();
-    if !isatty(std::io::stdin()) || !isatty(&out) {
+    if !console::is_interactive() {
         let text = format!("TERM={term}; input or output is not a terminal");
         return Finding::ok(ABOUT, "terminal", format!("{text}: --no-ui and -p work here"));
     }
-    let size = tcgetwinsize(&out).map_or((0, 0), |size| (size.ws_col, size.ws_row));
+    let size = crossterm::terminal::size().unwrap_or((0, 0));
     let text = format!("TERM={term}, {} x {}", size.0, size.1);
     if matches!(term, "" | "dumb") {
         let way_out = "export TERM=xterm-256color, or use --no-ui";
@@ -105,9 +105,9 @@ fn characters(env: &Env) -> Finding {
 }
 
 /// Whether the terminal tells keys such as Shift+Enter and Enter apart (the kitty protocol).
-async fn keys() -> Finding {
+async fn keys(keymap: &Keymap) -> Finding {
     let name = "keys";
-    if !rustix::termios::isatty(std::io::stdin()) || !rustix::termios::isatty(std::io::stdout()) {
+    if !console::is_interactive() {
         return Finding::ok(ABOUT, name, "not asked: input or output is not a terminal");
     }
     let approval = || {
@@ -119,19 +119,20 @@ async fn keys() -> Finding {
     match within(KEYS, approval).await {
         Some(Ok(true)) => Finding::ok(ABOUT, name, "all chords are told apart (kitty protocol)"),
         Some(Ok(false) | Err(_)) | None => {
-            let text = "chords such as Shift+Enter arrive as plain keys; Ctrl+X and a key, or \
-                        Ctrl+J for a new line, do the same";
-            Finding::ok(ABOUT, name, text)
+            let text = "chords such as Shift+Enter arrive as plain keys; {everywhere leader} and a key, or \
+                        {composer newline} for a new line, do the same";
+            Finding::ok(ABOUT, name, keymap.with_keys(text))
         }
     }
 }
 
-fn swallowers(env: &Env) -> Option<Finding> {
+fn swallowers(env: &Env, keymap: &Keymap) -> Option<Finding> {
     let is = |(name, begin, _): &&(&str, &str, &str)| {
         var(env, name).is_some_and(|value| value.starts_with(begin))
     };
     let (_, _, text) = SWALLOWERS.iter().find(is)?;
-    let text = format!("{text}; Ctrl+X and a key does the same");
+    let leader = keymap.name(Context::Everywhere, Action::Leader);
+    let text = format!("{text}; {leader} and a key does the same");
     Some(Finding::ok(ABOUT, "swallowed keys", text))
 }
 
@@ -210,7 +211,9 @@ mod tests {
 
     #[test]
     fn the_keys_that_a_known_terminal_keeps_are_named() {
-        let said = |pairs: &[(&str, &str)]| swallowers(&env(pairs)).map(|found| found.text);
+        let said = |pairs: &[(&str, &str)]| {
+            swallowers(&env(pairs), &crate::keys::default_keymap()).map(|found| found.text)
+        };
         assert!(said(&[("TERM_PROGRAM", "vscode")]).unwrap().contains("Ctrl+P"));
         assert!(said(&[("VTE_VERSION", "7600")]).unwrap().contains("F10"));
         assert_eq!(said(&[("TERM", "xterm")]), None);

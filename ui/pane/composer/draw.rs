@@ -21,7 +21,7 @@ pub struct View<'a> {
     /// Whose name stands before the text.
     pub to: &'a str,
     /// Shown while nothing is written.
-    pub placeholder: &'a str,
+    pub placeholder: String,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
 }
@@ -62,7 +62,7 @@ impl View<'_> {
         buf.set_style(name.intersection(area), self.theme.agent);
         if self.composer.is_empty() {
             let text = Rect { x: text.x + 1, width: text.width.saturating_sub(1), ..text };
-            let hint = self.glyphs.plain(&cut(self.placeholder, usize::from(text.width)));
+            let hint = self.glyphs.plain(&cut(&self.placeholder, usize::from(text.width)));
             buf.set_stringn(text.x, text.y, hint, usize::from(text.width), self.theme.dim);
             return Some(Position::new(text.x.saturating_sub(1), text.y));
         }

@@ -143,7 +143,7 @@ fn the_caret_stands_after_the_last_cluster() {
             composer: &composer,
             info: None,
             to: "alice",
-            placeholder: "",
+            placeholder: "".into(),
             theme: &theme,
             glyphs: crate::pane::glyph::Glyphs::Unicode,
         };

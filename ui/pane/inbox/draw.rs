@@ -1,6 +1,7 @@
 //! The inbox on screen: a row for each thing that waits, and below the chosen one what it is.
 
 use crate::family::Family;
+use crate::keys::{Action, Context, Keymap};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::rows::{cut, pad, right, width, wrap_text};
@@ -49,6 +50,7 @@ pub struct View<'a> {
     pub family: &'a Family,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
+    pub keymap: &'a Keymap,
     pub now: u64,
     pub attention: Attention,
 }
@@ -121,7 +123,7 @@ impl View<'_> {
         let shown = in_view(left, height);
         let mut rows: Vec<_> = details.into_iter().skip(first).take(shown).collect();
         if shown < left && shown + 1 < height {
-            rows.push(self.fact("", &more_below(left - shown), usize::MAX));
+            rows.push(self.fact("", &more_below(left - shown, self.keymap), usize::MAX));
         }
         rows
     }
@@ -152,7 +154,8 @@ impl View<'_> {
     fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
         let room = columns.saturating_sub(4).max(1);
         let Some(approval) = item.approvals().first() else {
-            return vec![self.fact("", "nothing to allow here: o goes there", room)];
+            let open = self.keymap.name(Context::Inbox, Action::OpenPod);
+            return vec![self.fact("", &format!("nothing to allow here: {open} goes there"), room)];
         };
         let mut lines = Vec::new();
         let all = action(approval, columns);
@@ -163,7 +166,8 @@ impl View<'_> {
             lines.push(Line::from(vec![Span::raw("    "), Span::styled(line, self.theme.code)]));
         }
         if shown < all.len() {
-            let more = format!("… {} more lines: Enter shows them", all.len() - shown);
+            let unfold = self.keymap.name(Context::Inbox, Action::Unfold);
+            let more = format!("… {} more lines: {unfold} shows them", all.len() - shown);
             lines.push(self.fact("", &more, room));
         }
         for (name, value) in self.facts(item, approval) {
@@ -225,10 +229,11 @@ pub fn in_view(rows: usize, height: usize) -> usize {
     if room >= NOTED { room - 1 } else { room }
 }
 
-/// How many rows are below those in view, and how one gets there.
-pub fn more_below(rows: usize) -> String {
+/// How many rows are below those in view, and the key that shows them.
+pub fn more_below(rows: usize, keymap: &Keymap) -> String {
+    let down = keymap.name(Context::Everywhere, Action::PageDown);
     let lines = if rows == 1 { "line" } else { "lines" };
-    format!("… {rows} more {lines}: PageDown")
+    format!("… {rows} more {lines}: {down}")
 }
 
 /// Who asks: the Pod, and how many others ask the same.

@@ -41,7 +41,7 @@ impl Marks {
 pub struct Pins([Option<PodName>; SLOTS]);
 
 impl Pins {
-    /// The Pod under a digit from 1 to 9.
+    /// The Pod in a slot from 1 to 9.
     pub fn at(&self, slot: u8) -> Option<&PodName> {
         self.0.get(usize::from(slot).checked_sub(1)?)?.as_ref()
     }
@@ -56,7 +56,7 @@ impl Pins {
         (1..=9).filter_map(|slot| Some((slot, self.at(slot)?)))
     }
 
-    /// Puts a Pod under a digit; whatever was there, and the Pod's digit before, are free again.
+    /// Puts a Pod into a slot; the Pod that was there leaves it, and this one leaves its slot of before.
     pub fn put(&mut self, slot: u8, name: PodName) {
         self.remove(&name);
         if let Some(at) = usize::from(slot).checked_sub(1).and_then(|at| self.0.get_mut(at)) {
