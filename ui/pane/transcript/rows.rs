@@ -179,7 +179,7 @@ impl Block {
                     text("(the rest is being loaded …)", Role::Dim, cells, out);
                 }
                 Reading::Failed(why) => {
-                    let note = format!("(the rest is not loaded: {why}; press Enter to try again)");
+                    let note = format!("(the rest is not loaded: {why}; unfold it again to retry)");
                     text(&note, Role::Error, cells, out);
                 }
                 Reading::Wanted | Reading::UnderWay | Reading::Done => {}
