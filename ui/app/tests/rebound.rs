@@ -80,6 +80,9 @@ impl Bench {
     }
 }
 
+/// What happens on a dashboard before it is looked at.
+type Scene<'a> = &'a dyn Fn(&mut Bench);
+
 /// The screen and the notice, which may be hidden.
 fn shown(bench: &mut Bench) -> String {
     format!("{}\n{}", bench.screen(), bench.notice())
@@ -174,7 +177,7 @@ fn notices_name_the_keys_in_force() {
         bench.does(Context::Everywhere, Action::NextNeedsYou);
         bench.wait(1_000);
     };
-    let scenes: [(&str, &dyn Fn(&mut Bench)); 8] = [
+    let scenes: [(&str, Scene<'_>); 8] = [
         ("interrupt", &everywhere(Action::Interrupt)),
         ("no such key of the leader", &|bench| {
             bench.does(Context::Everywhere, Action::Leader);
