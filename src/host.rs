@@ -99,6 +99,15 @@ pub enum IdleExit {
     BySettings,
 }
 
+/// Why a host ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A client asked for it, or there was neither screen nor work for long.
+    Asked,
+    /// A mistake in the program ended the supervisor; the sentence says which.
+    Failed(String),
+}
+
 /// Why a host did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -116,7 +125,6 @@ pub enum HostError {
 pub struct Host {
     shared: Shared,
     supervisor: mpsc::Sender<supervisor::Step>,
-    ended: watch::Receiver<bool>,
     place: host_lock::HostLock,
     listener: tokio::task::JoinHandle<()>,
     refresh: tokio::task::JoinHandle<()>,
@@ -156,6 +164,8 @@ pub(crate) struct Inner {
     pub(crate) path_threads: crate::tools::PathThreads,
     /// What waits for a person, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
+    /// Why the host ends, once it does; the supervisor is the only writer.
+    pub(crate) ending: watch::Sender<Option<Ending>>,
     /// Open connections to the host socket.
     pub(crate) connections: watch::Sender<usize>,
 }
@@ -193,6 +203,21 @@ impl Shared {
     fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Bytes>> {
         // The list is whole at any moment, also when a publisher panicked.
         self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when the host has reason to end.
+    async fn ended(&self) -> Ending {
+        let mut ending = self.ending.subscribe();
+        let ended = ending.wait_for(Option::is_some).await;
+        // The sender is in `self`, so the channel is open.
+        ended.ok().and_then(|ending| ending.clone()).unwrap_or(Ending::Asked)
+    }
+
+    /// Resolves when the host ends because of a mistake in the program.
+    pub(crate) async fn failed(&self) {
+        if self.ended().await == Ending::Asked {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// How well commands are confined here; found out once.
@@ -271,22 +296,22 @@ impl Host {
             files: files::Files::default(),
             path_threads: crate::tools::PathThreads::default(),
             approvals: watch::Sender::default(),
+            ending: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
         let probing = shared.clone();
         tokio::spawn(async move { probing.confinement().await.clone() });
         notices.extend(supervisor::recover(&shared, &opening).await?);
         let (orders, inbox) = mpsc::channel(supervisor::STEPS);
-        let (ended_tx, ended) = watch::channel(false);
         let supervisor = supervisor::bring_back(&shared, &orders).await?;
         let listener = listener::open(&shared, &orders)?;
         place.hold(&shared.dirs.host_socket())?;
         let refresh = listener::refresh_on_signal(shared.clone(), orders.clone());
         tokio::spawn(pod_api::serve(shared.clone(), orders.downgrade(), requests));
-        tokio::spawn(supervisor.run(inbox, ended_tx, options.idle_exit));
+        tokio::spawn(supervisor.run(inbox, options.idle_exit));
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
-        Ok((Self { shared, supervisor: orders, ended, place, listener, refresh }, notices))
+        Ok((Self { shared, supervisor: orders, place, listener, refresh }, notices))
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.
@@ -296,11 +321,9 @@ impl Host {
         Client::over(ours).await
     }
 
-    /// Resolves when the host has reason to end: it was told to, or nobody needed it for long.
-    pub async fn ended(&self) {
-        let mut ended = self.ended.clone();
-        // A supervisor that is gone has ended too.
-        let _ = ended.wait_for(|ended| *ended).await;
+    /// Resolves when the host has reason to end.
+    pub async fn ended(&self) -> Ending {
+        self.shared.ended().await
     }
 
     /// Other open connections than this process's own `own` ones.

@@ -14,7 +14,9 @@ pub mod piece;
 pub mod reply;
 
 pub use approval::{Action, ApprovalRequest, Pattern, PolicyRule, Verdict};
-pub use entry::{Entry, Fact, FileMark, Origin, SegmentOrigin, SystemItem, Trigger};
+pub use entry::{
+    Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem, Trigger,
+};
 pub use event::{
     Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,
     RunResult, TurnResult,

@@ -7,10 +7,9 @@ use crate::protocol::{
     Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunOutcome, RunResult, Segment,
     SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
-use crate::session::{Files, LogError};
+use crate::session::Files;
 use crate::store::{MailboxMessage, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ mod compact;
 pub mod context;
 mod interrupt;
 mod mailbox;
+mod message;
 mod session_state;
 pub mod policy;
 mod prompt;
@@ -35,6 +35,7 @@ pub(crate) use batch::label;
 pub use commands::Commands;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
+pub use message::{Input, Notification};
 pub use policy::Policy;
 pub use session_state::SessionState;
 
@@ -74,32 +75,6 @@ pub struct Setup {
 pub type ScopeNow = Arc<dyn Fn() -> crate::scope::Scope + Send + Sync>;
 /// Looks up paths.
 pub type OthersNow = Arc<dyn Fn() -> Vec<std::path::PathBuf> + Send + Sync>;
-
-/// A message to a Pod.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Input {
-    pub segments: Vec<Segment>,
-    /// The Pod that sent it; `None` is a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<PodName>,
-}
-
-impl Input {
-    /// As a row of the mailbox holds it.
-    pub fn payload(&self) -> serde_json::Value {
-        // Texts and a name always encode.
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// What a row of the mailbox holds; earlier rows are the segments alone.
-    pub fn read(payload: serde_json::Value) -> Option<Self> {
-        if payload.is_array() {
-            let segments = serde_json::from_value(payload).ok()?;
-            return Some(Self { segments, from: None });
-        }
-        serde_json::from_value(payload).ok()
-    }
-}
 
 /// The numbers that bound a run.
 #[derive(Clone, Copy, Debug)]
@@ -208,9 +183,9 @@ pub(crate) enum Stopped {
     Failed(Refusal),
 }
 
-impl From<LogError> for Stopped {
-    fn from(error: LogError) -> Self {
-        Self::Failed(Refusal::internal(error.to_string()))
+impl<E: Into<Refusal>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::console;
 use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
@@ -10,13 +11,11 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
 use yoi::config::dirs::{Dirs, Env};
-use yoi::host::{Host, IdleExit, Options};
+use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options};
 use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
 pub const HOST_ARG: &str = "__host";
-/// What a background host says to its starter once it can be reached.
-const READY: &str = "ready";
 /// How often a host that lost the race for the directory is looked for again.
 const TRIES: u32 = 3;
 /// Threads of a host's runtime; the work is waiting, not computing.
@@ -30,6 +29,18 @@ pub struct Opening {
     pub dirs: Dirs,
     pub env: Env,
     pub cwd: PathBuf,
+}
+
+/// The one line that a background host writes to the program that started it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Started {
+    /// The host can be reached.
+    Ready,
+    /// Another host was faster.
+    Taken,
+    /// The host ended, with the reason.
+    Failed(String),
 }
 
 /// The host that runs for this data directory, if any.
@@ -61,16 +72,16 @@ fn start() -> anyhow::Result<()> {
     let Some(out) = child.stdout.take() else { bail!("the host has no pipe to answer on") };
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line)?;
-    // It is not ours to wait for once it runs; one that failed is reaped here.
-    if line.trim_end() == READY {
-        return Ok(());
+    let started = serde_json::from_str(&line);
+    if !matches!(started, Ok(Started::Ready)) {
+        // A host that runs outlives this program; one that failed is reaped here.
+        let _ = child.wait();
     }
-    let _ = child.wait();
-    match line.trim_end() {
-        "" => bail!("the host ended before it was ready; `yoi --no-ui --serve` shows why"),
-        // Another one was faster: it will be found.
-        why if why.starts_with("taken:") => Ok(()),
-        why => bail!("{why}"),
+    match started {
+        // A host that was faster is found by the caller.
+        Ok(Started::Ready | Started::Taken) => Ok(()),
+        Ok(Started::Failed(why)) => bail!("{why}"),
+        Err(_) => bail!("the host ended before it was ready; `yoi --no-ui --serve` shows why"),
     }
 }
 
@@ -125,7 +136,7 @@ pub fn host_main() -> ExitCode {
     let _ = rustix::process::setsid();
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return answer(&format!("cannot start the host: {error}")),
+        Err(error) => return failed(&format!("cannot start the host: {error}")),
     };
     runtime.block_on(background())
 }
@@ -134,27 +145,29 @@ async fn background() -> ExitCode {
     let env: Env = environment();
     let dirs = match Dirs::find(&env) {
         Ok(dirs) => dirs,
-        Err(error) => return answer(&error.to_string()),
+        Err(error) => return failed(&error.to_string()),
     };
     yoi::trace::start(&env, Some(&dirs.state));
     let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
     let (host, notices) = match Host::start(options(&opening, IdleExit::BySettings)).await {
         Ok(started) => started,
-        Err(yoi::host::HostError::HostLock(error @ yoi::host::HostLockError::Taken { .. })) => {
-            return answer(&format!("taken: {error}"));
+        Err(HostError::HostLock(HostLockError::Taken { .. })) => {
+            answer(&Started::Taken);
+            return ExitCode::FAILURE;
         }
-        Err(error) => return answer(&error.to_string()),
+        Err(error) => return failed(&error.to_string()),
     };
-    // A working directory that can be unmounted is nobody's to hold.
+    // A host that held its working directory would keep that from being unmounted.
     let _ = std::env::set_current_dir("/");
-    answer(READY);
+    answer(&Started::Ready);
     yoi::trace::redirect_output();
     for notice in notices {
         tracing::warn!("{notice}");
     }
-    let shown = until_known(&host).await;
+    let ending = until_ended(&host).await;
     host.end().await;
-    if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // The log says why a host failed.
+    if matches!(ending, Ok(Ending::Asked)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The environment as text; what is no text cannot be a setting of ours.
@@ -165,21 +178,27 @@ pub fn environment() -> Env {
 }
 
 /// Resolves when the host has reason to end.
-async fn until_known(host: &Host) -> std::io::Result<()> {
+async fn until_ended(host: &Host) -> std::io::Result<Ending> {
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     let mut hup = signal(SignalKind::hangup())?;
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-        _ = hup.recv() => {}
-        () = host.ended() => {}
-    }
-    Ok(())
+    Ok(tokio::select! {
+        _ = term.recv() => Ending::Asked,
+        _ = int.recv() => Ending::Asked,
+        _ = hup.recv() => Ending::Asked,
+        ending = host.ended() => ending,
+    })
 }
 
-/// Writes one line to the starter, if it still reads.
-fn answer(line: &str) -> ExitCode {
-    crate::console::out(&SafeText::line(line));
+/// Ends a host that could not start, with the reason.
+fn failed(why: &str) -> ExitCode {
+    answer(&Started::Failed(SafeText::line(why).to_string()));
     ExitCode::FAILURE
+}
+
+/// Writes the line for the starter, if it still reads.
+fn answer(started: &Started) {
+    // Words and a safe sentence always encode.
+    let line = serde_json::to_string(started).unwrap_or_default();
+    crate::console::out(&SafeText::line(line));
 }

@@ -1,27 +1,21 @@
-//! The refusals that errors of the rooms below become.
+//! The refusals that errors of the rooms below become, and the text of panics.
 
 use crate::host::ListenError;
 use crate::protocol::Refusal;
-use crate::session::LogError;
-use crate::store::StoreError;
+use std::any::Any;
 use tokio::task::JoinError;
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::internal(error.to_string())
-    }
-}
-
-impl From<LogError> for Refusal {
-    fn from(error: LogError) -> Self {
-        Self::internal(error.to_string())
-    }
-}
 
 impl From<ListenError> for Refusal {
     fn from(error: ListenError) -> Self {
         Self::internal(error.to_string())
     }
+}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a text".into())
 }
 
 impl From<JoinError> for Refusal {

@@ -72,6 +72,8 @@ where
     tokio::select! {
         () = read_on(&mut lines, requests, &shared, &supervisor) => {}
         _ = writer_ended => {}
+        // Without its supervisor the host can do nothing more for this client.
+        () = shared.failed() => {}
     }
     // A panic there has ended the connection, too.
     let _ = writing.await;

@@ -6,12 +6,13 @@ use crate::host::{Shared, pod};
 use crate::protocol::RunOutcome;
 use crate::protocol::event::Line;
 use crate::protocol::{
-    ApprovalRequest, Entry, EntryId, Fact, LastRun, PodEvent, PodName, SessionId, now_ms,
+    ApprovalRequest, Entry, EntryId, Fact, LastRun, NotificationSource, PodEvent, PodName,
+    SessionId, now_ms,
 };
+use crate::run::Notification;
 use crate::session::{self, Files};
 use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
 use crate::trace::OrLog as _;
-use serde_json::json;
 
 /// How much of a log's end is read at a time, in bytes.
 const PIECE: u64 = 64 * 1024;
@@ -100,7 +101,8 @@ fn of_run(pod: &PodName, end: &Entry) -> Option<MailboxMessage> {
 
 fn of_approval(approval: &ApprovalRequest) -> MailboxMessage {
     let message = format!("pod `{}` waits for a person: {}", approval.pod, approval.line());
-    let payload = json!({ "message": message });
+    let from = Some(NotificationSource::WaitingChild(approval.pod.clone()));
+    let payload = Notification { message, from }.payload();
     MailboxMessage {
         id: approval.id.clone(),
         kind: MailboxKind::Notify,

@@ -4,12 +4,14 @@
 //! Pod.
 
 use crate::config::settings::Settings;
+use crate::host::errors::panic_text;
 use crate::host::pod::{Fact, Handle};
-use crate::host::{IdleExit, Shared};
+use crate::host::{Ending, IdleExit, Shared};
 use crate::protocol::{Event, PodName, Refusal, State};
+use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Committing what a step changed, and publishing it.
@@ -40,6 +42,14 @@ type Run = Box<dyn FnOnce(&mut Family) -> Option<Finish> + Send>;
 
 /// What the supervisor is asked for.
 pub(crate) struct Step(Run);
+
+#[cfg(test)]
+impl Step {
+    /// A step that is committed and then panics, as a mistake in the program would.
+    pub(crate) fn panics() -> Self {
+        Self(Box::new(|_| Some(Box::new(|_| panic!("the family broke on purpose")))))
+    }
+}
 
 /// Carries out a step. What it changed is committed and published, and every screen is told, when
 /// this returns; where it is refused nothing has changed.
@@ -75,14 +85,23 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Takes steps until the host ends.
-    pub(crate) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<Step>,
-        ended: watch::Sender<bool>,
-        idle_exit: IdleExit,
-    ) {
+    /// Takes steps until the host ends. A panic outside a step ends the host, with the reason: what
+    /// the family in memory and the store have in common is not known any more. The steps that wait
+    /// are refused.
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Step>, idle_exit: IdleExit) {
         let shared = self.family.shared.clone();
+        let serving = self.take_steps(&mut inbox, idle_exit);
+        if let Err(panic) = AssertUnwindSafe(serving).catch_unwind().await {
+            let why = panic_text(&*panic);
+            let why = format!("the host ends because of a mistake in the program: {why}");
+            tracing::error!("{why}");
+            shared.ending.send_replace(Some(Ending::Failed(why)));
+        }
+    }
+
+    async fn take_steps(&mut self, inbox: &mut mpsc::Receiver<Step>, idle_exit: IdleExit) {
+        let shared = self.family.shared.clone();
+        let end = || shared.ending.send_replace(Some(Ending::Asked));
         let patience = patience(&shared.settings, idle_exit);
         let mut connections = shared.connections.subscribe();
         let mut give_up = patience.map(|patience| Instant::now() + patience);
@@ -93,9 +112,9 @@ impl Supervisor {
                     None => return,
                     Some(step) => {
                         self.take(step).await;
-                        // The asker hears it before the sockets close.
+                        // The reply is on its way before the sockets close.
                         if self.family.ends {
-                            ended.send_replace(true);
+                            end();
                         }
                     }
                 },
@@ -105,7 +124,7 @@ impl Supervisor {
                 }
                 () = tokio::time::sleep_until(at), if give_up.is_some() => {
                     if is_idle(&shared) {
-                        ended.send_replace(true);
+                        end();
                         give_up = None;
                     } else {
                         give_up = patience.map(|patience| Instant::now() + patience);

@@ -163,6 +163,9 @@ pub enum SystemItem {
     Notification {
         message: String,
         body: String,
+        /// The Pod that the notification comes from or is about, where the log says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<NotificationSource>,
     },
     PodEvent {
         event: PodEvent,
@@ -187,6 +190,18 @@ pub enum SystemItem {
     Interrupt {
         body: String,
     },
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// The Pod that a notification comes from or is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotificationSource {
+    /// A peer sent it.
+    Peer(PodName),
+    /// The host sent it, because this child waits for an approval.
+    WaitingChild(PodName),
     #[serde(untagged)]
     Unknown(Value),
 }

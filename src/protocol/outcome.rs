@@ -10,6 +10,8 @@ pub const CANCELLED: &str = "Cancelled";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome<'a> {
     Finished,
+    /// The predecessor's word for a run that ended with its turn given back; as finished.
+    Yielded,
     LimitReached,
     Paused,
     Cancelled,
@@ -29,6 +31,7 @@ impl<'a> RunOutcome<'a> {
         Some(match fact {
             Fact::RunCompleted { interrupted, result } => match (interrupted, result.as_str()) {
                 (false, "finished") => Self::Finished,
+                (false, "yielded") => Self::Yielded,
                 (false, "limit_reached") => Self::LimitReached,
                 (true, "paused") => Self::Paused,
                 (_, other) => Self::Other(other),
@@ -56,6 +59,7 @@ impl<'a> RunOutcome<'a> {
         };
         Entry::new(match self {
             Self::Finished => completed(false, "finished"),
+            Self::Yielded => completed(false, "yielded"),
             Self::LimitReached => completed(false, "limit_reached"),
             Self::Paused => completed(true, "paused"),
             Self::RolledBack => completed(false, "rolled_back"),
@@ -69,7 +73,7 @@ impl<'a> RunOutcome<'a> {
     /// The event's word for it; `None` where no event says it.
     pub fn result(self) -> Option<RunResult> {
         match self {
-            Self::Finished => Some(RunResult::Finished),
+            Self::Finished | Self::Yielded => Some(RunResult::Finished),
             Self::LimitReached => Some(RunResult::LimitReached),
             Self::Paused => Some(RunResult::Paused),
             Self::Cancelled => Some(RunResult::Cancelled),
@@ -102,6 +106,7 @@ mod tests {
     fn an_outcome_is_read_as_it_was_written() {
         let outcomes = [
             RunOutcome::Finished,
+            RunOutcome::Yielded,
             RunOutcome::LimitReached,
             RunOutcome::Paused,
             RunOutcome::Cancelled,
@@ -111,10 +116,12 @@ mod tests {
         ];
         for outcome in outcomes {
             assert_eq!(RunOutcome::of(&outcome.entry().fact), Some(outcome));
-            let Some(result) = outcome.result() else { continue };
+            let Some(result) = outcome.result().filter(|_| outcome != RunOutcome::Yielded) else {
+                continue;
+            };
             assert_eq!(serde_json::to_value(result).unwrap(), result.word());
         }
-        let yielded = Fact::RunCompleted { interrupted: false, result: "yielded".into() };
-        assert_eq!(RunOutcome::of(&yielded), Some(RunOutcome::Other("yielded")));
+        let other = Fact::RunCompleted { interrupted: false, result: "parked".into() };
+        assert_eq!(RunOutcome::of(&other), Some(RunOutcome::Other("parked")));
     }
 }

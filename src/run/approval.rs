@@ -2,7 +2,7 @@
 //! hears of them, and a call starts only when its answer is there.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Item, Refusal, Verdict, now_ms};
+use crate::protocol::{ApprovalRequest, Entry, Item, Verdict, now_ms};
 use crate::run::batch::{Call, Planned, Say};
 use crate::run::policy::{Decision, Question};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
@@ -39,9 +39,8 @@ impl Run {
     /// either way.
     async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
         let withdrawn = Verdict::Withdrawn { why: why.into() };
-        let counts = self.setup.store.withdraw_approval(id, withdrawn.clone()).await;
-        let counts = counts.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
-        self.commit_decision(id, &counts, Vec::new()).await?;
+        let verdict = self.setup.store.withdraw_approval(id, withdrawn.clone()).await?;
+        self.commit_decision(id, &verdict, Vec::new()).await?;
         Ok(withdrawn)
     }
 
@@ -76,8 +75,7 @@ impl Run {
         }
         self.commit(vec![entry]).await?;
         crate::crash_point!("ask-committed");
-        let stored = self.setup.store.add_approval(approval.clone()).await;
-        stored.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))?;
+        self.setup.store.add_approval(approval.clone()).await?;
         crate::crash_point!("ask-stored");
         self.send(RunEvent::ApprovalRequested(Box::new(approval.clone()))).await;
         Ok(approval)

@@ -1,12 +1,12 @@
-//! What waits in the mailbox comes into the history: each row once, whatever dies in between.
+//! The rows of the mailbox become entries of the history: each row once, also after a crash.
 
-use crate::protocol::{Entry, Fact, PodEvent, Refusal, SystemItem, Trigger};
-use crate::run::{Input, Run, Stopped, prompt};
+use crate::protocol::{Entry, Fact, PodEvent, SystemItem, Trigger};
+use crate::run::{Input, Notification, Run, Stopped, prompt};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
 
 impl Run {
-    /// A run that mail wakes says so by its trigger; the mail itself is drained by the first turn.
+    /// The trigger of a run that mailbox messages start, and the messages that start it.
     pub(super) async fn commit_invoke_for_mailbox(&mut self) -> Result<(), Stopped> {
         let waiting = self.waiting().await?;
         let child = waiting.first().is_some_and(|mailbox| mailbox.kind == MailboxKind::PodEvent);
@@ -20,11 +20,10 @@ impl Run {
     }
 
     async fn waiting(&self) -> Result<Vec<MailboxMessage>, Stopped> {
-        let mailbox = self.setup.store.messages(&self.setup.pod).await;
-        mailbox.map_err(|e| Stopped::Failed(Refusal::internal(e.to_string())))
+        Ok(self.setup.store.messages(&self.setup.pod).await?)
     }
 
-    /// Takes what arrived meanwhile into the history; whether there was anything.
+    /// Takes the messages that arrived meanwhile into the history; whether there were any.
     pub(super) async fn drain_mailbox(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
@@ -46,9 +45,12 @@ impl Run {
                 Fact::UserInput { segments: input.segments, taken, from: input.from }
             }
             MailboxKind::Notify => {
-                let message = mailbox.payload["message"].as_str().unwrap_or_default().to_owned();
+                let Some(Notification { message, from }) = Notification::read(mailbox.payload)
+                else {
+                    return Ok(false);
+                };
                 let body = prompt::notification(&message);
-                Fact::SystemItem { item: SystemItem::Notification { message, body }, taken }
+                Fact::SystemItem { item: SystemItem::Notification { message, body, from }, taken }
             }
             MailboxKind::PodEvent => {
                 let Ok(event) = serde_json::from_value::<PodEvent>(mailbox.payload) else {
@@ -63,7 +65,7 @@ impl Run {
         crate::crash_point!("mail-taken");
         self.taken(Some(mailbox.id)).await;
         crate::crash_point!("mail-marked");
-        // It is told once: a turn that took it is not taken back any more.
+        // A run that took a message is not rolled back any more, so the model reads it once.
         self.acted = true;
         Ok(true)
     }
@@ -73,8 +75,8 @@ impl Run {
         self.session_state.state.taken.contains(id)
     }
 
-    /// Marks a row as delivered. The log holds its id already, so a failure here only means that
-    /// the mark is made at the next open.
+    /// Marks a row as delivered. The log holds its id already, so where this fails the mark is made
+    /// when the log is opened next.
     pub(super) async fn taken(&self, id: Option<String>) {
         if let Some(id) = id {
             self.setup

@@ -1,7 +1,7 @@
 //! Why a log could not be written or read.
 
 use crate::disk::{AppendError, DiskError};
-use crate::protocol::EntryId;
+use crate::protocol::{EntryId, Refusal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +35,12 @@ pub enum LogError {
     NoSuchEntry { entry: EntryId, path: PathBuf },
     #[error("there is no entry {entry} in {}; name one that it has, or none for all of it", path.display())]
     NotThere { entry: EntryId, path: PathBuf },
+}
+
+impl From<LogError> for Refusal {
+    fn from(error: LogError) -> Self {
+        Self::internal(error.to_string())
+    }
 }
 
 impl From<DiskError> for LogError {

@@ -1,6 +1,7 @@
 //! Why the store did not do what it was asked.
 
 use crate::disk::DiskError;
+use crate::protocol::Refusal;
 use crate::protocol::name::PodName;
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,12 @@ pub enum StoreError {
     Disk(#[from] DiskError),
     #[error("the store is closed; start the host again")]
     Closed,
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::internal(error.to_string())
+    }
 }
 
 impl StoreError {

@@ -5,8 +5,8 @@ use serde_json::json;
 use yoi::protocol::entry::Kept;
 use yoi::protocol::item::Image;
 use yoi::protocol::{
-    Content, Entry, Fact, FileMark, Item, Origin, PodEvent, RequestConfig, Role, Segment,
-    SegmentOrigin, SystemItem, Trigger,
+    Content, Entry, Fact, FileMark, Item, NotificationSource, Origin, PodEvent, PodName,
+    RequestConfig, Role, Segment, SegmentOrigin, SystemItem, Trigger,
 };
 
 const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
@@ -206,7 +206,7 @@ fn every_system_item_has_its_line() {
         SystemItem,
         vec![
             (
-                SystemItem::Notification { message: "m".into(), body: body() },
+                SystemItem::Notification { message: "m".into(), body: body(), from: None },
                 r#"{"kind":"notification","message":"m","body":"b"}"#,
             ),
             (
@@ -241,6 +241,20 @@ fn every_system_item_has_its_line() {
         Notification PodEvent FileAttachment Knowledge Workflow TaskReminder Interrupt Unknown
     );
     assert_eq!(SystemItem::Unknown(json!({"kind": "later", "body": "b"})).body(), "b");
+}
+
+#[test]
+fn every_source_of_a_notification_has_its_line() {
+    let pod = || PodName::parse("kid").expect("a name");
+    every_variant!(
+        NotificationSource,
+        vec![
+            (NotificationSource::Peer(pod()), r#"{"peer":"kid"}"#),
+            (NotificationSource::WaitingChild(pod()), r#"{"waiting_child":"kid"}"#),
+            (NotificationSource::Unknown(json!({"mesh": "casa"})), r#"{"mesh":"casa"}"#),
+        ],
+        Peer WaitingChild Unknown
+    );
 }
 
 #[test]

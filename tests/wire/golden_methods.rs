@@ -36,146 +36,142 @@ fn every_method_has_its_line() {
         max_turns: Some(9),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
     };
+    let lines = vec![
+        (
+            Method::say("Hi"),
+            r#"{"method":"run","params":{"input":[{"kind":"text","content":"Hi"}]}}"#,
+        ),
+        (
+            Method::Send { input: vec![text("Hi")], queue: true },
+            r#"{"method":"run","params":{"input":[{"kind":"text","content":"Hi"}],"queue":true}}"#,
+        ),
+        (
+            Method::Notify { message: "green".into() },
+            r#"{"method":"notify","params":{"message":"green"}}"#,
+        ),
+        (
+            Method::PodEvent(PodEvent::TurnEnded { pod_name: "kid".into() }),
+            r#"{"method":"pod_event","params":{"kind":"turn_ended","pod_name":"kid"}}"#,
+        ),
+        (Method::Resume, r#"{"method":"resume"}"#),
+        (Method::Cancel, r#"{"method":"cancel"}"#),
+        (Method::Pause, r#"{"method":"pause"}"#),
+        (Method::Compact, r#"{"method":"compact"}"#),
+        (Method::ListRewindTargets, r#"{"method":"list_rewind_targets"}"#),
+        (
+            Method::Rewind { target, expected_head_entries: 7 },
+            r#"{"method":"rewind_to","params":{"target":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","user_input_entry_index":2},"expected_head_entries":7}}"#,
+        ),
+        (Method::Stop, r#"{"method":"shutdown"}"#),
+        (
+            Method::ListCompletions { kind: CompletionKind::File, prefix: "src/".into() },
+            r#"{"method":"list_completions","params":{"kind":"file","prefix":"src/"}}"#,
+        ),
+        (Method::ListPods, r#"{"method":"list_pods"}"#),
+        (Method::Restore { name: "x".into() }, r#"{"method":"restore_pod","params":{"name":"x"}}"#),
+        (Method::Peer { name: "x".into() }, r#"{"method":"register_peer","params":{"name":"x"}}"#),
+        (Method::Watch, r#"{"method":"watch"}"#),
+        (
+            Method::Page { before: None, max_bytes: 65_536 },
+            r#"{"method":"page","params":{"before":null,"max_bytes":65536}}"#,
+        ),
+        (
+            Method::Fetch { entry: entry(), range: None },
+            r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
+        ),
+        (
+            Method::Fetch {
+                entry: entry(),
+                range: Some(ByteRange { start: 65_536, bytes: 1_024 }),
+            },
+            r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","range":{"start":65536,"bytes":1024}}}"#,
+        ),
+        (
+            Method::New(new),
+            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","max_turns":9,"env":{"PATH":"/bin"}}}"#,
+        ),
+        (
+            Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),
+            r#"{"method":"new","params":{"cwd":"/w"}}"#,
+        ),
+        (
+            Method::Open { env: BTreeMap::from([("A".into(), "b".into())]) },
+            r#"{"method":"open","params":{"env":{"A":"b"}}}"#,
+        ),
+        (Method::Remove, r#"{"method":"remove"}"#),
+        (
+            Method::SetModel { model: "ollama/".into() },
+            r#"{"method":"set_model","params":{"model":"ollama/"}}"#,
+        ),
+        (
+            Method::EditQueued { id: "q1".into(), input: Some(vec![text("new")]) },
+            r#"{"method":"edit_queued","params":{"id":"q1","input":[{"kind":"text","content":"new"}]}}"#,
+        ),
+        (
+            Method::EditQueued { id: "q1".into(), input: None },
+            r#"{"method":"edit_queued","params":{"id":"q1"}}"#,
+        ),
+        (
+            Method::Steer { id: Some("q1".into()), input: vec![] },
+            r#"{"method":"steer","params":{"id":"q1"}}"#,
+        ),
+        (
+            Method::Steer { id: None, input: vec![text("left")] },
+            r#"{"method":"steer","params":{"input":[{"kind":"text","content":"left"}]}}"#,
+        ),
+        (Method::Seen, r#"{"method":"seen"}"#),
+        (Method::HostStatus, r#"{"method":"host_status"}"#),
+        (Method::Trace { filter: String::new() }, r#"{"method":"trace","params":{}}"#),
+        (
+            Method::Trace { filter: "warn".into() },
+            r#"{"method":"trace","params":{"filter":"warn"}}"#,
+        ),
+        (
+            Method::Spawn(SpawnPod {
+                name: "kid".into(),
+                task: "look".into(),
+                scope: vec![rule()],
+                profile: Some("inherit".into()),
+                instruction: Some("be brief".into()),
+                cwd: Some("/w".into()),
+            }),
+            r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","cwd":"/w"}}"#,
+        ),
+        (Method::StopPods { tree: false }, r#"{"method":"stop","params":{}}"#),
+        (Method::StopPods { tree: true }, r#"{"method":"stop","params":{"tree":true}}"#),
+        (Method::ReadOutput, r#"{"method":"read_output"}"#),
+        (
+            Method::RestorePods { tree: true, plan: true },
+            r#"{"method":"restore","params":{"tree":true,"plan":true}}"#,
+        ),
+        (Method::Unpeer { name: "x".into() }, r#"{"method":"unpeer","params":{"name":"x"}}"#),
+        (
+            Method::Lend { to: "x".into(), rule: rule() },
+            r#"{"method":"lend","params":{"to":"x","rule":{"target":"/w","permission":"write","recursive":true}}}"#,
+        ),
+        (Method::Reclaim { path: "/w".into() }, r#"{"method":"reclaim","params":{"path":"/w"}}"#),
+        (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
+        (
+            Method::Decide {
+                approval: ID.into(),
+                verdict: Verdict::Deny { reason: "not now".into() },
+            },
+            r#"{"method":"answer","params":{"ask":"01a1fff2-d277-7d93-b554-1afe8ed56657","verdict":{"verdict":"deny","reason":"not now"}}}"#,
+        ),
+        (Method::ListPolicy, r#"{"method":"list_policy"}"#),
+        (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
+        (
+            Method::Fork { name: PodName::parse("b").ok(), at: Some(entry()) },
+            r#"{"method":"fork","params":{"name":"b","at":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
+        ),
+    ];
+    for (method, line) in &lines {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        assert_eq!(line["method"], method.name(), "the name in logs is the name on the wire");
+    }
     every_variant!(
         Method,
-        vec![
-            (Method::say("Hi"), r#"{"method":"run","params":{"input":[{"kind":"text","content":"Hi"}]}}"#),
-            (
-                Method::Send { input: vec![text("Hi")], queue: true },
-                r#"{"method":"run","params":{"input":[{"kind":"text","content":"Hi"}],"queue":true}}"#,
-            ),
-            (
-                Method::Notify { message: "green".into() },
-                r#"{"method":"notify","params":{"message":"green"}}"#,
-            ),
-            (
-                Method::PodEvent(PodEvent::TurnEnded { pod_name: "kid".into() }),
-                r#"{"method":"pod_event","params":{"kind":"turn_ended","pod_name":"kid"}}"#,
-            ),
-            (Method::Resume, r#"{"method":"resume"}"#),
-            (Method::Cancel, r#"{"method":"cancel"}"#),
-            (Method::Pause, r#"{"method":"pause"}"#),
-            (Method::Compact, r#"{"method":"compact"}"#),
-            (Method::ListRewindTargets, r#"{"method":"list_rewind_targets"}"#),
-            (
-                Method::Rewind { target, expected_head_entries: 7 },
-                r#"{"method":"rewind_to","params":{"target":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","user_input_entry_index":2},"expected_head_entries":7}}"#,
-            ),
-            (Method::Stop, r#"{"method":"shutdown"}"#),
-            (
-                Method::ListCompletions { kind: CompletionKind::File, prefix: "src/".into() },
-                r#"{"method":"list_completions","params":{"kind":"file","prefix":"src/"}}"#,
-            ),
-            (Method::ListPods, r#"{"method":"list_pods"}"#),
-            (
-                Method::Restore { name: "x".into() },
-                r#"{"method":"restore_pod","params":{"name":"x"}}"#,
-            ),
-            (
-                Method::Peer { name: "x".into() },
-                r#"{"method":"register_peer","params":{"name":"x"}}"#,
-            ),
-            (Method::Watch, r#"{"method":"watch"}"#),
-            (
-                Method::Page { before: None, max_bytes: 65_536 },
-                r#"{"method":"page","params":{"before":null,"max_bytes":65536}}"#,
-            ),
-            (
-                Method::Fetch { entry: entry(), range: None },
-                r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
-            ),
-            (
-                Method::Fetch {
-                    entry: entry(),
-                    range: Some(ByteRange { start: 65_536, bytes: 1_024 }),
-                },
-                r#"{"method":"fetch","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","range":{"start":65536,"bytes":1024}}}"#,
-            ),
-            (
-                Method::New(new),
-                r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","max_turns":9,"env":{"PATH":"/bin"}}}"#,
-            ),
-            (
-                Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),
-                r#"{"method":"new","params":{"cwd":"/w"}}"#,
-            ),
-            (
-                Method::Open { env: BTreeMap::from([("A".into(), "b".into())]) },
-                r#"{"method":"open","params":{"env":{"A":"b"}}}"#,
-            ),
-            (Method::Remove, r#"{"method":"remove"}"#),
-            (
-                Method::SetModel { model: "ollama/".into() },
-                r#"{"method":"set_model","params":{"model":"ollama/"}}"#,
-            ),
-            (
-                Method::EditQueued { id: "q1".into(), input: Some(vec![text("new")]) },
-                r#"{"method":"edit_queued","params":{"id":"q1","input":[{"kind":"text","content":"new"}]}}"#,
-            ),
-            (
-                Method::EditQueued { id: "q1".into(), input: None },
-                r#"{"method":"edit_queued","params":{"id":"q1"}}"#,
-            ),
-            (
-                Method::Steer { id: Some("q1".into()), input: vec![] },
-                r#"{"method":"steer","params":{"id":"q1"}}"#,
-            ),
-            (
-                Method::Steer { id: None, input: vec![text("left")] },
-                r#"{"method":"steer","params":{"input":[{"kind":"text","content":"left"}]}}"#,
-            ),
-            (Method::Seen, r#"{"method":"seen"}"#),
-            (Method::HostStatus, r#"{"method":"host_status"}"#),
-            (Method::Trace { filter: String::new() }, r#"{"method":"trace","params":{}}"#),
-            (
-                Method::Trace { filter: "warn".into() },
-                r#"{"method":"trace","params":{"filter":"warn"}}"#,
-            ),
-            (
-                Method::Spawn(SpawnPod {
-                    name: "kid".into(),
-                    task: "look".into(),
-                    scope: vec![rule()],
-                    profile: Some("inherit".into()),
-                    instruction: Some("be brief".into()),
-                    cwd: Some("/w".into()),
-                }),
-                r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","cwd":"/w"}}"#,
-            ),
-            (Method::StopPods { tree: false }, r#"{"method":"stop","params":{}}"#),
-            (Method::StopPods { tree: true }, r#"{"method":"stop","params":{"tree":true}}"#),
-            (Method::ReadOutput, r#"{"method":"read_output"}"#),
-            (
-                Method::RestorePods { tree: true, plan: true },
-                r#"{"method":"restore","params":{"tree":true,"plan":true}}"#,
-            ),
-            (
-                Method::Unpeer { name: "x".into() },
-                r#"{"method":"unpeer","params":{"name":"x"}}"#,
-            ),
-            (
-                Method::Lend { to: "x".into(), rule: rule() },
-                r#"{"method":"lend","params":{"to":"x","rule":{"target":"/w","permission":"write","recursive":true}}}"#,
-            ),
-            (
-                Method::Reclaim { path: "/w".into() },
-                r#"{"method":"reclaim","params":{"path":"/w"}}"#,
-            ),
-            (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
-            (
-                Method::Decide {
-                    approval: ID.into(),
-                    verdict: Verdict::Deny { reason: "not now".into() },
-                },
-                r#"{"method":"answer","params":{"ask":"01a1fff2-d277-7d93-b554-1afe8ed56657","verdict":{"verdict":"deny","reason":"not now"}}}"#,
-            ),
-            (Method::ListPolicy, r#"{"method":"list_policy"}"#),
-            (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
-            (
-                Method::Fork { name: PodName::parse("b").ok(), at: Some(entry()) },
-                r#"{"method":"fork","params":{"name":"b","at":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
-            ),
-        ],
+        lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use yoi::client::ConnectError;
+use yoi::host::Ending;
 use yoi::protocol::{ErrorCode, Refusal, RunResult};
 
 /// The exit codes of the program without a screen.
@@ -108,6 +109,14 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         let other = matches!(error.downcast_ref(), Some(ConnectError::OtherVersion { .. }));
         Self::new(if other { Exit::NotThere } else { Exit::Failed }, format!("{error:#}"))
+    }
+}
+
+/// How this program ends when its host does.
+pub fn after_host(ending: Ending) -> Result<(), Failure> {
+    match ending {
+        Ending::Asked => Ok(()),
+        Ending::Failed(why) => Err(Failure::new(Exit::Failed, why)),
     }
 }
 

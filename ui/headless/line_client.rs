@@ -3,7 +3,7 @@
 
 use crate::family::Family;
 use crate::headless::approvals::{Inbox, Meeting};
-use crate::headless::exit::{Exit, Failure};
+use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::follow::{CaughtUp, Follow};
 use crate::headless::pages::{Place, last_page};
 use crate::headless::print::{Form, Printer};
@@ -499,7 +499,7 @@ impl LineClient {
             self.while_others_are_attached(host).await?;
             tokio::select! {
                 done = self.until_done(Whose::Everybody) => done?,
-                () = host.ended() => return Ok(()),
+                ending = host.ended() => return after_host(ending),
             }
             if host.others(1) == 0 {
                 return Ok(());
@@ -513,7 +513,7 @@ impl LineClient {
             tokio::select! {
                 _ = look.tick() => {}
                 happened = self.listen() => happened?,
-                () = host.ended() => return Ok(()),
+                ending = host.ended() => return after_host(ending),
             }
             self.refresh().await?;
         }

@@ -105,7 +105,7 @@ impl RunTracker {
             self.note_entry(0, entry);
             let (exit, why) = match RunOutcome::of(&entry.fact) {
                 None | Some(RunOutcome::RolledBack) => continue,
-                Some(RunOutcome::Finished) => (Exit::Finished, None),
+                Some(RunOutcome::Finished | RunOutcome::Yielded) => (Exit::Finished, None),
                 Some(RunOutcome::Failed(why)) => (Exit::Failed, Some(why.to_owned())),
                 Some(RunOutcome::CutOff(why)) => (Exit::StoppedShort, Some(why.to_owned())),
                 Some(outcome) => (Exit::StoppedShort, outcome.result().and_then(said)),

@@ -1,6 +1,6 @@
 //! `--no-ui --serve`: a host and nothing else, until a signal ends it.
 
-use crate::headless::exit::{Exit, Failure};
+use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 
@@ -16,17 +16,15 @@ pub async fn serve(opening: &Opening) -> Result<(), Failure> {
     }
     let (host, client, mut events) = start::inside(opening).await?;
     crate::console::err(&format!("yoi: serving on {}", opening.dirs.host_socket().display()));
-    let number = loop {
+    let ended = loop {
         tokio::select! {
-            number = signals.asked() => break Some(number),
-            () = host.ended() => break None,
-            event = events.recv() => if event.is_none() { break None },
+            number = signals.asked() => break Err(Failure::new(Exit::Signal(number), String::new())),
+            ending = host.ended() => break after_host(ending),
+            // The host closes this connection when it fails; then the reason is there, too.
+            event = events.recv() => if event.is_none() { break after_host(host.ended().await) },
         }
     };
     drop(client);
     host.end().await;
-    match number {
-        Some(number) => Err(Failure::new(Exit::Signal(number), String::new())),
-        None => Ok(()),
-    }
+    ended
 }

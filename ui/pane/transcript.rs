@@ -15,6 +15,7 @@ mod markdown;
 mod pages;
 mod parts;
 mod rest;
+mod notification;
 mod question;
 mod rows;
 mod scroll;

@@ -3,10 +3,11 @@
 use crate::host::pod::Pod;
 use crate::host::pod::start::accepted;
 use crate::host::{Answer, listing, verb};
-use crate::protocol::{CompletionKind, ErrorCode, Event, Method, PodName, Refusal, State};
-use crate::run::{Input, Interrupt, Start};
+use crate::protocol::{
+    CompletionKind, ErrorCode, Event, Method, NotificationSource, PodName, Refusal, State,
+};
+use crate::run::{Input, Interrupt, Notification, Start};
 use crate::store::MailboxKind;
-use serde_json::json;
 
 impl Pod {
     pub(super) async fn call(&mut self, method: Method, by: Option<PodName>, answer: Answer) {
@@ -19,7 +20,9 @@ impl Pod {
                 self.send(Input { segments: input, from: by }, queue, answer).await
             }
             Method::Notify { message } => {
-                self.message(MailboxKind::Notify, json!({ "message": message }), answer).await;
+                let from = by.map(NotificationSource::Peer);
+                let payload = Notification { message, from }.payload();
+                self.message(MailboxKind::Notify, payload, answer).await;
             }
             Method::PodEvent(event) => self.pod_event(event, answer).await,
             Method::Resume => self.resume(answer).await,

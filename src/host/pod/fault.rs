@@ -1,6 +1,7 @@
 //! A panic makes its Pod *failed*, with the reason, and affects no other Pod. The text of the panic
 //! goes to the log as well, and through the panic hook to the standard error of the host.
 
+use crate::host::errors::panic_text;
 use crate::host::pod::{Pod, PodRequest};
 use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
 use crate::run::End;
@@ -17,7 +18,7 @@ impl Pod {
         while let Err(panic) =
             AssertUnwindSafe(self.serve_requests(&mut inbox)).catch_unwind().await
         {
-            let why = format!("a fault in the program stopped this pod: {}", text(&*panic));
+            let why = format!("a fault in the program stopped this pod: {}", panic_text(&*panic));
             // A second panic changes nothing: the state is shown first.
             let _ = AssertUnwindSafe(self.fail(why)).catch_unwind().await;
         }
@@ -46,7 +47,7 @@ impl Pod {
         &mut self,
         panic: Box<dyn Any + Send>,
     ) -> (End, Option<Entry>) {
-        let why = format!("a fault in the program stopped this run: {}", text(&*panic));
+        let why = format!("a fault in the program stopped this run: {}", panic_text(&*panic));
         let refusal = Refusal::internal(why);
         let entry = self.record_failure(&refusal).await;
         self.publish_failure(&refusal, entry.as_ref());
@@ -71,11 +72,4 @@ impl Pod {
         let entry = entry.and_then(|entry| entry.id);
         self.publisher.publish(&Event::RunEnd { result: RunResult::Failed, entry });
     }
-}
-
-/// The text of a panic.
-fn text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without a text".into())
 }

@@ -1,6 +1,8 @@
 //! A fault in the program: one Pod is failed with the reason, and nothing else is affected.
 
+use crate::host::Ending;
 use crate::host::pod::PodRequest;
+use crate::host::supervisor::Step;
 use crate::host::tests::{Bench, run_end};
 use crate::llm::ToolSpec;
 use crate::protocol::method::NewPod;
@@ -93,4 +95,18 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
     bench.is(&pod, State::Paused).await;
     bench.call(&pod, Method::say("again")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
+}
+
+#[tokio::test]
+async fn a_panic_of_the_supervisor_ends_the_host_with_the_reason_and_no_client_waits() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.host.supervisor.send(Step::panics()).await.unwrap();
+    let waiting = bench.call(&pod, Method::StopPods { tree: false }).await.unwrap_err();
+    assert!(waiting.message.contains("ended") || waiting.message.contains("ending"), "{waiting}");
+    let Ending::Failed(why) = bench.host.ended().await else { panic!("the host has failed") };
+    assert!(why.ends_with("the family broke on purpose"), "{why}");
+    while bench.events.recv().await.is_some() {}
+    let (late, _events) = bench.host.client().await.unwrap();
+    assert!(late.call(Some(&pod), Method::StopPods { tree: false }).await.is_err());
+    bench.host.end().await;
 }

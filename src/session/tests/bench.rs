@@ -97,7 +97,7 @@ pub fn result(call_id: &str, content: &str) -> Entry {
 }
 
 pub fn notified(text: &str) -> Entry {
-    let item = SystemItem::Notification { message: text.into(), body: text.into() };
+    let item = SystemItem::Notification { message: text.into(), body: text.into(), from: None };
     Entry::new(Fact::SystemItem { item, taken: None })
 }
 

@@ -10,9 +10,10 @@ use crate::rows::Row;
 use crate::theme::Role;
 use serde_json::Value;
 use std::rc::Rc;
-use yoi::protocol::CANCELLED;
 use yoi::protocol::entry::domain;
-use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Segment, SystemItem, Verdict};
+use yoi::protocol::{
+    Entry, EntryId, Fact, Item, PodName, RunOutcome, Segment, SystemItem, Verdict,
+};
 
 /// One block.
 pub struct Block {
@@ -164,11 +165,10 @@ impl Block {
                 None => return Reading::Nothing,
             },
             Fact::SystemItem { item, .. } => Kind::System(Box::new(item)),
-            Fact::RunCompleted { result, .. } => match ended(&result) {
+            Fact::RunCompleted { .. } | Fact::RunErrored { .. } => match ended(&fact) {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
             },
-            Fact::RunErrored { interrupted, message } => errored(interrupted, &message),
             Fact::Extension { domain, payload } => return extension(id, ts, &domain, &payload),
             Fact::LlmUsage { .. } => usage(&fact),
             Fact::SegmentStart { compacted_from: Some(_), .. } => Kind::Border("compacted"),
@@ -273,25 +273,25 @@ fn result(item: Item, ts: u64, long: Option<LongText>) -> Option<Kind> {
     Some(Kind::Result { call_id, outcome: Rc::new(outcome) })
 }
 
-/// How a run ended, where that is not plain from what was said.
-fn ended(result: &str) -> Option<Kind> {
-    let (role, text) = match result {
-        "finished" | "yielded" => return None,
-        "paused" => (Role::Paused, "paused".to_owned()),
-        "limit_reached" => (Role::Warn, "stopped at the limit of requests; :resume goes on".into()),
-        other => (Role::Dim, format!("ended: {}", clean::one_line(other))),
+/// A note about how a run ended; none where the text of the model is its end.
+fn ended(fact: &Fact) -> Option<Kind> {
+    let (role, text) = match RunOutcome::of(fact)? {
+        RunOutcome::Finished | RunOutcome::Yielded | RunOutcome::RolledBack => return None,
+        RunOutcome::Paused => (Role::Paused, "paused".to_owned()),
+        RunOutcome::LimitReached => {
+            (Role::Warn, "stopped at the limit of requests; :resume goes on".into())
+        }
+        RunOutcome::Cancelled => (Role::Warn, "cancelled".into()),
+        RunOutcome::CutOff(why) if why.trim().is_empty() => (Role::Warn, "interrupted".into()),
+        RunOutcome::CutOff(why) => (Role::Warn, format!("interrupted: {}", words(why))),
+        RunOutcome::Failed(why) => (Role::Error, format!("error: {}", words(why))),
+        RunOutcome::Other(word) => (Role::Dim, format!("ended: {}", clean::one_line(word))),
     };
     Some(Kind::Note { role, text })
 }
 
-fn errored(interrupted: bool, message: &str) -> Kind {
-    let message = clean::words(message.trim()).into_owned();
-    match (interrupted, message.as_str()) {
-        (true, CANCELLED) => Kind::Note { role: Role::Warn, text: "cancelled".into() },
-        (true, "") => Kind::Note { role: Role::Warn, text: "interrupted".into() },
-        (true, _) => Kind::Note { role: Role::Warn, text: format!("interrupted: {message}") },
-        (false, _) => Kind::Note { role: Role::Error, text: format!("error: {message}") },
-    }
+fn words(text: &str) -> String {
+    clean::words(text.trim()).into_owned()
 }
 
 fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Reading {

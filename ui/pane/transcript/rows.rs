@@ -6,7 +6,7 @@ use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
 use crate::pane::transcript::parts::Begin;
 use crate::pane::transcript::rest::{Form, PartText, Reading};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
-use crate::pane::transcript::{clean, code, diff, markdown, question};
+use crate::pane::transcript::{clean, code, diff, markdown, notification, question};
 use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, shorten};
 use crate::theme::Role;
 use crate::wording::duration::took;
@@ -456,10 +456,8 @@ fn answer(outcome: &Outcome, cells: usize, out: &mut Vec<Row>) {
 /// Who an item of the runtime speaks for; `None` for what is attached rather than said.
 fn system_speaker(item: &SystemItem) -> Option<Speaker> {
     match item {
-        SystemItem::Notification { message, .. } => {
-            let peer = peer_of(message).map(|(peer, _)| format!("peer {peer}"));
-            let child = || waiting(message).map(|child| format!("child {child}"));
-            Some(Speaker::Other(peer.or_else(child).unwrap_or_else(|| "notification".into())))
+        SystemItem::Notification { message, from, .. } => {
+            Some(Speaker::Other(notification::speaker(message, from.as_ref())))
         }
         SystemItem::PodEvent { event, .. } => {
             let child = match event {
@@ -479,20 +477,6 @@ fn system_speaker(item: &SystemItem) -> Option<Speaker> {
     }
 }
 
-/// The child of which a notification says that it asks a person.
-fn waiting(message: &str) -> Option<String> {
-    let (child, rest) = message.strip_prefix("pod `")?.split_once('`')?;
-    let approvals = rest.starts_with(" waits for a person");
-    approvals.then(|| clean::one_line(child).into_owned())
-}
-
-/// The peer that a notification comes from, and what it says.
-fn peer_of(message: &str) -> Option<(String, &str)> {
-    let rest = message.strip_prefix("[Peer message from `")?;
-    let (peer, said) = rest.split_once("`]")?;
-    Some((clean::one_line(peer).into_owned(), said.trim_start()))
-}
-
 fn system(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
     if system_speaker(item).is_some() {
         text(&system_said(item), Role::Text, cells, out);
@@ -505,8 +489,8 @@ fn system(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
 /// What its speaker says, without the words around it that are for the model.
 fn system_said(item: &SystemItem) -> String {
     match item {
-        SystemItem::Notification { message, .. } => {
-            peer_of(message).map_or(message.as_str(), |(_, said)| said).to_owned()
+        SystemItem::Notification { message, from, .. } => {
+            notification::text(message, from.as_ref()).to_owned()
         }
         SystemItem::PodEvent { event, body } => event.sentence().unwrap_or_else(|| body.clone()),
         other => other.body().to_owned(),

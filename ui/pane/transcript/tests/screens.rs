@@ -39,6 +39,7 @@ fn story() -> Vec<Entry> {
         system(SystemItem::Notification {
             message: "[Peer message from `casa:reviewer`]\nlooks good to me".into(),
             body: "[Notification]\n[Peer message from `casa:reviewer`]\nlooks good to me".into(),
+            from: None,
         }),
         said(
             "| test | runs |\n|---|--:|\n| flaky | 100 |\n\n```rust\nfn fixed() {} // 日本\n```\nDone.",

@@ -1,0 +1,54 @@
+//! Messages as rows of the mailbox hold them.
+
+use crate::protocol::{NotificationSource, PodName, Segment};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A message to a Pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    pub segments: Vec<Segment>,
+    /// The Pod that sent it; `None` is a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<PodName>,
+}
+
+impl Input {
+    /// As a row of the mailbox holds it.
+    pub fn payload(&self) -> Value {
+        // Texts and a name always encode.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What a row of the mailbox holds; earlier rows are the segments alone.
+    pub fn read(payload: Value) -> Option<Self> {
+        if payload.is_array() {
+            let segments = serde_json::from_value(payload).ok()?;
+            return Some(Self { segments, from: None });
+        }
+        serde_json::from_value(payload).ok()
+    }
+}
+
+/// Background text for a Pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Notification {
+    #[serde(default)]
+    pub message: String,
+    /// The Pod that it comes from or is about; `None` is a person, or an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NotificationSource>,
+}
+
+impl Notification {
+    /// As a row of the mailbox holds it.
+    pub fn payload(&self) -> Value {
+        // Texts and a name always encode.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What a row of the mailbox holds.
+    pub fn read(payload: Value) -> Option<Self> {
+        serde_json::from_value(payload).ok()
+    }
+}
