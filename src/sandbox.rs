@@ -29,7 +29,7 @@ pub(crate) use mounts::unescaped;
 pub use places::Person;
 pub use process::is_ours;
 
-use order::{Order, Report};
+use order::{JsonLine as _, Order, Report};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -1,6 +1,7 @@
 //! What was said and done: append-only JSONL in segments. A journal writes them, replay folds
 //! them, pages read them backwards from the end, fork goes back to an earlier place.
 
+mod backwards;
 mod begun;
 mod cut;
 mod error;
@@ -18,6 +19,7 @@ mod snapshot;
 mod range;
 mod texts;
 
+pub use backwards::{Recent, backwards};
 pub use begun::is_begun;
 pub use cut::{CUT_OVER, Cut, cut, shorten_event};
 pub use error::LogError;

@@ -13,8 +13,11 @@ pub struct Resolved {
 }
 
 /// Resolves an absolute path. A path that does not exist yet is resolved through its nearest
-/// ancestor that does.
+/// ancestor that does. Blocking.
 pub fn resolve(given: &Path) -> Result<Resolved, FileError> {
+    if !given.is_absolute() {
+        return Err(FileError::refused(format!("path must be absolute: {}", given.display())));
+    }
     let mut missing: Vec<OsString> = Vec::new();
     let mut present = given.to_owned();
     loop {

@@ -1,44 +1,42 @@
-//! News of a child for its parent: each fact once. The fact stands in the child's log or row; the
-//! parent's mail carries its id, so what a crash kept from being sent is sent at the next start and
-//! what was sent is not sent again.
+//! Child events for the parent: each fact once. The fact stands in the child's log or row, and the
+//! parent's mailbox message carries its id. So an event that a crash kept from being sent is sent
+//! at the next start, and one that was sent is not sent again.
 
 use crate::host::{Shared, pod};
 use crate::protocol::RunOutcome;
-use crate::protocol::event::Line;
 use crate::protocol::{
-    ApprovalRequest, Entry, EntryId, Fact, LastRun, NotificationSource, PodEvent, PodName,
-    SessionId, now_ms,
+    ApprovalRequest, Entry, Fact, LastRun, NotificationSource, PodEvent, PodName, SessionId, now_ms,
 };
 use crate::run::Notification;
 use crate::session::{self, Files};
 use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
 use crate::trace::OrLog as _;
 
-/// How much of a log's end is read at a time, in bytes.
-const PIECE: u64 = 64 * 1024;
-/// How far back the end of a run is looked for; beyond that it was told long ago.
-const MAX_PIECES: usize = 16;
+/// How far back the end of a run is looked for, in bytes. The parent of a run that ended further
+/// back was notified long ago.
+const FAR: u64 = 1024 * 1024;
 
-/// Tells the parent how a run ended, when that is news: finished or failed. Pausing, cancelling
-/// and taking back are a person's own doing.
+/// Notifies the parent of a run that finished or failed. A person paused, cancelled or rolled back
+/// every other one, and the parent is not notified of that.
 pub(crate) async fn run_ended(shared: &Shared, pod: &PodName, parent: &PodName, end: &Entry) {
     if let Some(message) = of_run(pod, end) {
         deliver(shared, parent, message).await;
     }
 }
 
-/// Tells the parent that its child waits for a person.
+/// Notifies the parent that its child waits for a person.
 pub(crate) async fn asked(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
     deliver(shared, parent, of_approval(approval)).await;
 }
 
-/// The same at the start of a host, for what the last one did not live to tell. Wakes nobody.
+/// The same at the start of a host, for a request of which the last host did not notify the parent
+/// any more. The parent is not woken.
 pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
     put(shared, parent, of_approval(approval)).await;
 }
 
-/// Puts into parents' mail what the last host did not live to put there, and into rows how runs
-/// ended that it did not live to note. Wakes nobody: a start runs nothing.
+/// Stores the child events and the ends of runs that the last host did not store any more. No Pod
+/// is woken: a start runs nothing.
 pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
     for row in rows.iter_mut() {
         let Some(parent) = row.parent.clone() else { continue };
@@ -54,12 +52,12 @@ pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
     }
 }
 
-/// Stores a piece of news. What cannot be stored now is found again at the next start.
+/// Stores a child event. One that cannot be stored now is found again at the next start.
 async fn put(shared: &Shared, parent: &PodName, message: MailboxMessage) {
     shared.store.add_message(parent, message).await.or_log("store a mailbox message");
 }
 
-/// Notes how a run ended, if its host did not live to do so.
+/// Stores how a run ended, if the last host did not.
 async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
     let known = row.last_run.as_ref().map(|run| run.entry);
     let Some(entry) = end.id.filter(|id| known != Some(*id)) else { return };
@@ -68,7 +66,7 @@ async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
         (RunOutcome::Failed(message), Some(result)) => (result.word(), Some(message.to_owned())),
         (_, Some(result)) => (result.word(), None),
         (RunOutcome::Other(word), None) => (word, None),
-        // One that was cut off has not ended: it can go on.
+        // A run that was cut off has not ended: it can go on.
         (_, None) => return,
     };
     let last = LastRun { entry, result: result.to_owned(), error, at: end.ts };
@@ -77,9 +75,9 @@ async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
     row.last_run = Some(last);
 }
 
-/// Stores a piece of news and hands it to the parent, which takes it up according to its state.
+/// Stores a child event and hands it to the parent, which takes it up according to its state.
 async fn deliver(shared: &Shared, parent: &PodName, message: MailboxMessage) {
-    // The fact is kept where it came from: the next start tells what could not be stored.
+    // The fact stays where it came from: the next start finds an event that could not be stored.
     let Ok(true) = shared.store.add_message(parent, message.clone()).await else { return };
     crate::crash_point!("upward-stored");
     if let Some(handle) = shared.pod(parent) {
@@ -111,8 +109,7 @@ fn of_approval(approval: &ApprovalRequest) -> MailboxMessage {
     }
 }
 
-/// What a parent is told of a child that was stopped. When that was tells this stop from every other
-/// one.
+/// The child event of a stop. Its time tells it from every other stop of the same Pod.
 pub(crate) fn of_stop(pod: &PodName, session: SessionId, since: u64) -> MailboxMessage {
     let event = PodEvent::ShutDown { pod_name: pod.to_string() };
     message(format!("stopped:{session}:{since}"), &event)
@@ -129,18 +126,13 @@ async fn last_end(shared: &Shared, row: &PodRow) -> Option<Entry> {
     let segment = row.segment?;
     let files = Files::new(&shared.dirs.data, row.session);
     let read = move || {
-        let mut before: Option<EntryId> = None;
-        for _ in 0..MAX_PIECES {
-            let page = session::page(&files, segment, None, before, PIECE).ok()?;
-            for line in page.entries.into_iter().rev() {
-                let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
-                match &entry.fact {
-                    Fact::RunCompleted { .. } | Fact::RunErrored { .. } => return Some(*entry),
-                    Fact::Invoke { .. } => return None,
-                    _ => {}
-                }
+        for recent in session::backwards(&files, segment, None).within(FAR) {
+            let entry = recent.ok()?.entry;
+            match &entry.fact {
+                Fact::RunCompleted { .. } | Fact::RunErrored { .. } => return Some(entry),
+                Fact::Invoke { .. } => return None,
+                _ => {}
             }
-            before = Some(page.before?);
         }
         None
     };

@@ -1,21 +1,19 @@
-//! What a Pod said. Another Pod reads on from where it stopped reading, a person reads the last run.
+//! The texts of a Pod's model. Another Pod reads on from where it stopped, a person reads the last
+//! run.
 //! The log is read from its end, by ids, so that compaction, rewind and restore neither hide a text
 //! nor show it twice.
 
 use crate::host::Shared;
 use crate::host::pod::View;
-use crate::protocol::event::Line;
 use crate::protocol::{
     Entry, EntryId, Event, Fact, Item, PodName, PodOutput, Refusal, Role, SegmentId,
 };
-use crate::session::{self, LogError};
+use crate::session::{self, LogError, Recent};
 
-/// What another Pod is given at once, in bytes: it has to fit into one tool result.
+/// Bytes of text for another Pod at once: they have to fit into one tool result.
 const FOR_PODS: usize = 48 * 1024;
-/// What a person is given at once, in bytes.
+/// Bytes of text for a person at once.
 const FOR_PEOPLE: usize = 256 * 1024;
-/// How much of the log is read at a time, in bytes.
-const PIECE: u64 = 256 * 1024;
 
 /// Where the new texts begin.
 #[derive(Clone, Copy)]
@@ -33,8 +31,8 @@ struct Found {
     cut: bool,
 }
 
-/// What a Pod said since `by` read it last; the place moves on when the reader's log holds the text.
-/// For a person, what it said in its last run.
+/// The texts of a Pod's model since `by` read them last; the place of `by` moves on when its own log
+/// holds them. For a person, the texts of the last run.
 pub(crate) async fn read(
     shared: &Shared,
     by: Option<&PodName>,
@@ -79,35 +77,25 @@ fn find(view: &View, segment: SegmentId, since: Since, limit: usize) -> Result<F
     };
     // A rewind may have taken the entry away; ids ascend with time, so they tell as well.
     let gone = after.is_some_and(|id| session::fetch(&view.files, segment, id).is_err());
-    let (mut found, mut before) = (Found::default(), None);
-    loop {
-        let page = session::page(&view.files, segment, view.end, before, PIECE)?;
-        for line in page.entries.into_iter().rev() {
-            let (entry, is_cut) = match line {
-                Line::Whole(entry) => (entry, false),
-                Line::Cut { entry, .. } => (entry, true),
-                Line::Damaged { .. } => continue,
-            };
-            if begins(&entry, since, gone) {
-                return Ok(found);
-            }
-            let entry = match entry.id.filter(|_| is_cut && said(&entry).is_some()) {
-                Some(id) => session::fetch(&view.files, segment, id)?,
-                None => *entry,
-            };
-            if let (Some(id), Some(text)) = (entry.id, said(&entry))
-                && !found.take(id, text, limit)
-            {
-                return Ok(found);
-            }
+    let mut found = Found::default();
+    for recent in session::backwards(&view.files, segment, view.end) {
+        let Recent { entry, is_cut } = recent?;
+        if begins(&entry, since, gone) {
+            return Ok(found);
         }
-        before = page.before;
-        if before.is_none() {
-            // The position was taken back together with an empty turn.
-            found.newest_first.retain(|(id, _)| after.is_none_or(|after| *id > after));
+        let entry = match entry.id.filter(|_| is_cut && said(&entry).is_some()) {
+            Some(id) => session::fetch(&view.files, segment, id)?,
+            None => entry,
+        };
+        if let (Some(id), Some(text)) = (entry.id, said(&entry))
+            && !found.take(id, text, limit)
+        {
             return Ok(found);
         }
     }
+    // The entry was rolled back together with a run in which nothing was said.
+    found.newest_first.retain(|(id, _)| after.is_none_or(|after| *id > after));
+    Ok(found)
 }
 
 /// Whether the new texts begin right after this entry.

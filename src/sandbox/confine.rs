@@ -5,7 +5,7 @@ use crate::protocol::family::Confined;
 use crate::sandbox::cage::{Cage, Hole, Level, Mounts, Sockets};
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::mounts::{self, Private};
-use crate::sandbox::order::{Inner, Ready};
+use crate::sandbox::order::{Inner, JsonLine as _, Ready};
 use crate::sandbox::plan::{self, Give, Plan, Right};
 use crate::sandbox::{bash, calls, resolve, walls};
 use rustix::fs::{Mode, OFlags};

@@ -7,7 +7,7 @@ use crate::sandbox::after;
 use crate::sandbox::bash;
 use crate::sandbox::cage::{Cage, Grant};
 use crate::sandbox::confinement::Confinement;
-use crate::sandbox::order::{Inner, MARK, Order, Ready, Report};
+use crate::sandbox::order::{Inner, JsonLine as _, MARK, Order, Ready, Report};
 use crate::sandbox::places::Person;
 use crate::sandbox::process::{self, Process};
 use rustix::io::Errno;

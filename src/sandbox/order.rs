@@ -3,6 +3,7 @@
 use crate::sandbox::Command;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::confinement::Confinement;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,47 +74,21 @@ impl Order {
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
         Self { program, cwd, env, nofile, cage: command.cage.clone() }
     }
+}
 
-    /// One JSON line.
-    pub fn line(&self) -> String {
+/// A value that host, helper and its second stage send each other as one line of JSON.
+pub trait JsonLine: Serialize + DeserializeOwned {
+    fn line(&self) -> String {
         // Strings, numbers and a path; a path that is not UTF-8 is refused by the helper as empty.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
-    pub fn parse(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
 }
 
-impl Report {
-    /// One JSON line.
-    pub fn line(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() + "\n"
-    }
-
-    pub fn parse(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
-    }
-}
-
-impl Inner {
-    /// One JSON line.
-    pub fn line(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() + "\n"
-    }
-
-    pub fn parse(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
-    }
-}
-
-impl Ready {
-    /// One JSON line.
-    pub fn line(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() + "\n"
-    }
-
-    pub fn parse(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
-    }
-}
+impl JsonLine for Order {}
+impl JsonLine for Report {}
+impl JsonLine for Inner {}
+impl JsonLine for Ready {}

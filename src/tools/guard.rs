@@ -4,7 +4,7 @@
 use crate::files;
 use crate::sandbox::{GUARDED, Need, Person};
 use crate::scope::Permission;
-use crate::tools::{Context, scoped_path};
+use crate::tools::Context;
 use std::path::Path;
 
 /// The directory of a repository, or the file that says where it is.
@@ -66,9 +66,10 @@ fn is_order_inside(path: &Path) -> bool {
 
 /// Whether programs are looked for where this path lies.
 fn is_program(ctx: &Context, path: &Path) -> bool {
-    let real = |dir: &Path| scoped_path::resolve(dir.to_str()?).ok();
+    let real = |dir: &Path| files::resolve(dir).ok();
     let dirs = Person { env: &ctx.env }.programs();
-    dirs.iter().any(|dir| path.starts_with(dir) || real(dir).is_some_and(|d| path.starts_with(d)))
+    dirs.iter()
+        .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
 }
 
 /// Why no scope and no approval opens a canonical path for this; `None` when it may be opened.

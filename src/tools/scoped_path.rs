@@ -113,15 +113,6 @@ pub fn allows(ctx: &Context, path: &Path, need: Permission) -> bool {
     permitted(ctx, path, need).is_some()
 }
 
-/// The canonical form of an absolute path; what does not exist yet has one too.
-pub fn resolve(given: &str) -> Result<PathBuf, FileError> {
-    let path = Path::new(given);
-    if !path.is_absolute() {
-        return Err(FileError::refused(format!("path must be absolute: {given}")));
-    }
-    Ok(files::resolve(path)?.path)
-}
-
 /// The root from which a permitted path is opened.
 fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
     if need == Permission::Read && path.starts_with(&ctx.outputs) {
@@ -131,7 +122,7 @@ fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
     let rule = ctx.scope.rule_for(path, need)?;
     // A rule may be about a single file: then its directory is where opening starts.
     let root = if rule.target == path { path.parent().unwrap_or(path) } else { &rule.target };
-    // A rule may be about a directory that nobody made yet.
+    // A rule may be about a directory that does not exist yet.
     root.ancestors().find(|root| root.exists()).map(Path::to_owned)
 }
 

@@ -1,11 +1,12 @@
 //! Which path a call of a file tool is about, and what its scope lacks for it: what has to be
 //! known before the call may start.
 
+use crate::files;
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::tools::{Context, glob, guard, scoped_path, walk};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A path that a call reads or changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
         _ => return None,
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
-    let path = scoped_path::resolve(&given).ok()?;
+    let path = files::resolve(Path::new(&given)).ok()?.path;
     Some(touch(ctx, path, need))
 }
 

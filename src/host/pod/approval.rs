@@ -128,7 +128,8 @@ impl Pod {
         Ok(done())
     }
 
-    /// Withdraws the request while no run is under way; the log says so first.
+    /// Withdraws the request while no run is under way. The log says so first: that the request is
+    /// withdrawn, or what a person decided before.
     pub(super) async fn withdraw(&mut self, why: &str) -> Result<(), Refusal> {
         let (Some(pending), Some(segment)) = (&self.pending, self.row.segment) else {
             return Ok(());
@@ -184,6 +185,21 @@ impl Pod {
             }
         }
         self.pending = Some(PendingApproval { approval, verdict });
+    }
+
+    /// Closes the request at which the log of a stopped Pod stands: the stop withdrew it, and the
+    /// host may have died before the log said so.
+    pub(super) async fn close_stopped(
+        &mut self,
+        approval: Option<ApprovalRequest>,
+    ) -> Result<(), Refusal> {
+        let name = self.row.name.clone();
+        let own = approval.filter(|approval| approval.pod.key() == name.key());
+        self.pending = own.map(|approval| PendingApproval { approval, verdict: None });
+        self.withdraw("the pod was stopped").await?;
+        let stored = self.shared.store.approvals_of(&name).await.unwrap_or_default();
+        self.end_rows(stored.into_iter().map(|row| row.approval.id).collect()).await;
+        Ok(())
     }
 
     /// Removes rows of requests that the log has closed. Where this fails they are removed at the

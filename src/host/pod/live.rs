@@ -41,7 +41,11 @@ impl Pod {
         self.show_granted();
         self.change(|info| info.context_tokens = tail.context_tokens);
         self.load_queue().await;
-        self.restore_pending(tail.asked.filter(|_| was_live)).await;
+        if was_live {
+            self.restore_pending(tail.asked).await;
+        } else {
+            self.close_stopped(tail.asked).await?;
+        }
         let (state, why) = match tail.interrupted {
             Some(why) => (State::Paused, Some(why)),
             None => (State::Idle, child_events::waiting(&self.mailbox().await.unwrap_or_default())),

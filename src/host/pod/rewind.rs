@@ -42,6 +42,8 @@ impl Pod {
         let files = self.files.clone();
         let plan = move || plan(&files, head, target, expected);
         let plan = tokio::task::spawn_blocking(plan).await??;
+        // The log that is left behind says what a person decided.
+        self.withdraw("the run was rewound").await?;
         let origin = SegmentOrigin { segment_id: target.segment_id, at_turn_index: plan.turn };
         let (journal, segment, end) =
             session::fork(&self.files, target.segment_id, plan.keep, origin).await?;

@@ -1,15 +1,15 @@
 //! How a Pod's last run ended, read from the end of its log.
 
 use crate::protocol::entry::domain;
-use crate::protocol::event::Line;
 use crate::protocol::{ApprovalRequest, Entry, Fact, Item, RunOutcome, SegmentId};
-use crate::session::{Files, LogError, page};
+use crate::session::{self, Files, LogError};
 use std::collections::BTreeSet;
 
-/// How much is read at a time, in bytes.
-const PIECE: u64 = 64 * 1024;
-/// How far back is looked; a run whose beginning lies further away counts as under way.
-const MAX_PIECES: usize = 64;
+/// How far back the beginning of the last run is looked for, in bytes; a run that began further
+/// back counts as under way.
+const FAR: u64 = 4 * 1024 * 1024;
+/// How far back open calls are looked for, in bytes.
+const NEAR: u64 = 64 * 1024;
 
 /// What the end of a log says.
 #[derive(Debug, Default)]
@@ -22,68 +22,84 @@ pub(crate) struct Tail {
     pub(crate) context_tokens: u64,
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
     pub(crate) taken: Vec<String>,
-    /// The question at which the last run stands.
+    /// The approval request at which the last run stands.
     pub(crate) asked: Option<ApprovalRequest>,
 }
 
 /// Reads backwards until the last run's end or beginning.
 pub(crate) fn read(files: &Files, segment: SegmentId) -> Result<Tail, LogError> {
-    let mut tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
-    let (mut before, mut decided, mut last, mut cut_may_follow) = (None, false, None, false);
-    let mut approvals = WaitsForApproval::Unknown;
-    for _ in 0..MAX_PIECES {
-        let page = page(files, segment, None, before, PIECE)?;
-        for line in page.entries.iter().rev() {
-            let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
-            last = last.or(Some(entry.ts));
-            if approvals == WaitsForApproval::Unknown {
-                approvals = tail.question(entry);
-            }
-            if !decided {
-                tail.taken.extend(taken(&entry.fact));
-                decided = decide(&mut tail, &entry.fact, entry.ts, last.unwrap_or(entry.ts));
-                cut_may_follow = decided;
-            } else if std::mem::take(&mut cut_may_follow) && tail.interrupted.is_some() {
-                tail.interrupted = cut_at(&entry.fact).map(cut_off).or(tail.interrupted);
-            }
-            if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
-                tail.context_tokens = input_total_tokens + output_tokens;
-            }
-            if decided
-                && !cut_may_follow
-                && tail.context_tokens > 0
-                && approvals == WaitsForApproval::Known
-            {
-                return Ok(tail);
-            }
-        }
-        before = page.before;
-        if before.is_none() {
-            return Ok(tail);
+    let tail = Tail { open: has_open_block(files, segment), ..Tail::default() };
+    let mut reader = Reader { tail, ..Reader::default() };
+    let mut entries = session::backwards(files, segment, None).within(FAR);
+    for recent in entries.by_ref() {
+        reader.read(&recent?.entry);
+        if reader.is_done() {
+            return Ok(reader.tail);
         }
     }
-    if !decided {
-        tail.open = true;
-        tail.interrupted = last.map(cut_off);
+    if entries.is_cut_short() && !reader.decided {
+        let last = reader.last.unwrap_or_default();
+        reader.tail.cut_off(last);
     }
-    Ok(tail)
+    Ok(reader.tail)
 }
 
-/// The calls of the last run that nothing answered, each in a few words; those that stand within
-/// one piece of the end.
+/// What the entries that were read say so far.
+#[derive(Default)]
+struct Reader {
+    tail: Tail,
+    /// Whether it is known how the last run ended.
+    decided: bool,
+    /// The time of the newest entry.
+    last: Option<u64>,
+    /// The next entry may say when the run was cut off.
+    cut_may_follow: bool,
+    approvals: WaitsForApproval,
+}
+
+impl Reader {
+    /// Takes one entry more.
+    fn read(&mut self, entry: &Entry) {
+        let last = *self.last.get_or_insert(entry.ts);
+        if self.approvals == WaitsForApproval::Unknown {
+            self.approvals = self.tail.question(entry);
+        }
+        if !self.decided {
+            self.tail.taken.extend(taken(&entry.fact));
+            self.decided = decide(&mut self.tail, &entry.fact, entry.ts, last);
+            self.cut_may_follow = self.decided;
+        } else if std::mem::take(&mut self.cut_may_follow)
+            && let Some(interrupted) = &mut self.tail.interrupted
+            && let Some(at) = cut_at(&entry.fact)
+        {
+            *interrupted = cut_off(at);
+        }
+        if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
+            self.tail.context_tokens = input_total_tokens + output_tokens;
+        }
+    }
+
+    /// Whether older entries say nothing more.
+    fn is_done(&self) -> bool {
+        self.decided
+            && !self.cut_may_follow
+            && self.tail.context_tokens > 0
+            && self.approvals == WaitsForApproval::Known
+    }
+}
+
+/// The calls of the last run without a result, each in a few words; those that stand near the end.
 pub(crate) fn open_calls(files: &Files, segment: SegmentId) -> Result<Vec<String>, LogError> {
-    let page = page(files, segment, None, None, PIECE)?;
     let (mut answered, mut open) = (BTreeSet::new(), Vec::new());
-    for line in page.entries.iter().rev() {
-        let (Line::Whole(entry) | Line::Cut { entry, .. }) = line else { continue };
-        match &entry.fact {
+    for recent in session::backwards(files, segment, None).within(NEAR) {
+        match recent?.entry.fact {
             Fact::Invoke { .. } | Fact::UserInput { .. } => break,
             Fact::ToolResult { item: Item::ToolResult { call_id, .. }, .. } => {
-                answered.insert(call_id.clone());
+                answered.insert(call_id);
             }
             Fact::AssistantItem {
                 item: Item::ToolCall { call_id, name, arguments, .. }, ..
-            } if !answered.contains(call_id) => open.push(crate::run::label(name, arguments)),
+            } if !answered.contains(&call_id) => open.push(crate::run::label(&name, &arguments)),
             _ => {}
         }
     }
@@ -107,15 +123,16 @@ fn cut_at(fact: &Fact) -> Option<u64> {
     }
 }
 
-/// Whether it is settled that the last run stands at a question or not.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Whether it is known that the last run stands at an approval request, or that it does not.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum WaitsForApproval {
     Known,
+    #[default]
     Unknown,
 }
 
 impl Tail {
-    /// What an entry, read backwards, says of a question that still waits: only the end of an
+    /// Whether an entry, read backwards, is an approval request that still waits: only the end of an
     /// interrupted run may stand behind it.
     fn question(&mut self, entry: &Entry) -> WaitsForApproval {
         match &entry.fact {
@@ -153,7 +170,7 @@ impl Tail {
     }
 }
 
-/// Whether this entry settles how the last run ended.
+/// Whether this entry says how the last run ended.
 fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
     match (fact, RunOutcome::of(fact)) {
         (_, Some(RunOutcome::Paused)) => {

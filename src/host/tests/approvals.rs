@@ -6,8 +6,9 @@ use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
     ApprovalRequest, Entry, Event, Method, Pattern, PodName, RunResult, SessionId, State, Verdict,
+    now_ms,
 };
-use crate::store::{Decided, Wanted};
+use crate::store::{Change, Decided, Wanted};
 use serde_json::json;
 
 /// Everything here is asked about by a rule, so that a call does something that can be seen.
@@ -325,6 +326,73 @@ async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once(
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.wrote("a.txt"));
     assert_eq!(bench.results(&pod).await, 1);
+}
+
+impl Bench {
+    /// Ends the host while a Pod waits, stores a decision as the last thing it does, with `stopped`
+    /// that the Pod is stopped, too, and starts another host.
+    async fn decided_as_the_host_ended(self, approval: &ApprovalRequest, stopped: bool) -> Self {
+        let store = self.host.shared.store.clone();
+        let decided = Decided { approval: approval.id.clone(), verdict: once(), rule: None };
+        let pod = approval.pod.clone();
+        self.after(async move || {
+            assert!(store.decide_approval(decided).await.unwrap());
+            if stopped {
+                let wanted = vec![(pod, Wanted::Stopped, now_ms())];
+                store.change_family(Change { wanted, ..Change::default() }).await.unwrap();
+            }
+        })
+        .await
+    }
+
+    /// The verdict on a request, as the logs of its Pod have it.
+    async fn logged(&self, approval: &ApprovalRequest) -> Vec<Verdict> {
+        let (files, _) = self.files(&approval.pod).await;
+        let logs = files.segments().into_iter().map(|segment| files.segment(segment));
+        let lines: Vec<String> = logs.map(|log| std::fs::read_to_string(log).unwrap()).collect();
+        let entries = lines.iter().flat_map(|log| log.lines());
+        let answers = entries.filter_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let own = line["domain"] == "yoi.answered" && line["payload"]["ask"] == approval.id;
+            own.then(|| serde_json::from_value(line["payload"]["verdict"].clone()).unwrap())
+        });
+        answers.collect()
+    }
+}
+
+#[tokio::test]
+async fn a_decision_is_in_the_log_although_its_pod_was_stopped_before_it_was_taken() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let approval = bench.asked().await;
+    let bench = bench.decided_as_the_host_ended(&approval, true).await;
+    bench.call(&pod, Method::RestorePods { tree: false, plan: false }).await.unwrap();
+    assert_eq!(bench.logged(&approval).await, [once()]);
+    assert!(!bench.wrote("a.txt"), "a restore runs nothing");
+    assert_eq!(bench.host.shared.store.approvals_of(&pod).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_decision_is_in_the_log_although_its_run_is_cancelled_or_rewound() {
+    for rewind in [false, true] {
+        let (mut bench, pod) = Bench::asking().await;
+        bench.say(&pod, "write a").await;
+        let approval = bench.asked().await;
+        let mut bench = bench.decided_as_the_host_ended(&approval, false).await;
+        bench.is(&pod, State::Paused).await;
+        if rewind {
+            let targets = bench.call(&pod, Method::ListRewindTargets).await.unwrap();
+            let Event::RewindTargets { head_entries, targets } = targets else { panic!() };
+            let (target, expected_head_entries) = (targets[0].id, head_entries);
+            let rewind = Method::Rewind { target, expected_head_entries };
+            bench.call(&pod, rewind).await.unwrap();
+        } else {
+            bench.call(&pod, Method::Cancel).await.unwrap();
+        }
+        assert_eq!(bench.logged(&approval).await, [once()]);
+        assert!(!bench.wrote("a.txt"));
+        bench.is(&pod, State::Idle).await;
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use crate::config::dirs::Env;
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::settings::{Profile, WorkspaceSettings};
 use crate::host::Shared;
+use crate::host::paths::canonical;
 use crate::host::pod::resolved::{self, Resolved};
 use crate::host::verb::Cx;
 use crate::protocol::{PodName, Refusal, SessionId, now_ms};
@@ -82,4 +83,16 @@ pub(super) async fn choose(
         (resolved::choose(&shared, asked, &env, &at, &says), says)
     })
     .await
+}
+
+/// The path of a rule in the form that scopes compare.
+pub(super) async fn scope_target(target: &Path, cx: &Cx) -> Result<PathBuf, Refusal> {
+    if !target.is_absolute() {
+        let text = format!("scope.target must be absolute: {}", target.display());
+        return Err(Refusal::invalid(text));
+    }
+    let named = |refusal: Refusal| {
+        Refusal::new(refusal.code, format!("scope.target cannot be resolved: {refusal}"))
+    };
+    canonical(cx, target).await.map_err(named)
 }

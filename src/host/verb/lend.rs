@@ -1,6 +1,6 @@
 //! Lend: a person gives a part of one live Pod's scope to another one.
 
-use crate::host::paths::absolute;
+use crate::host::paths::canonical;
 use crate::host::supervisor::{Family, done};
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, PodName, Refusal};
@@ -17,7 +17,7 @@ impl Verb for Lend {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let from = cx.pod()?.name;
-        let target = absolute(&cx, &self.rule.target).await?;
+        let target = canonical(&cx, &self.rule.target).await?;
         let rule = Rule { target, ..self.rule };
         cx.family(move |family| lend(family, &from, &self.to, rule)).await?;
         crate::crash_point!("lend-stored");

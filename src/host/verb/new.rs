@@ -3,7 +3,6 @@
 use crate::config::model_select::WantedModel;
 use crate::config::workspace::{Access, Workspace};
 use crate::host::Shared;
-use crate::host::paths::canonical;
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::verb::create::{self, Plan};
@@ -81,9 +80,7 @@ async fn place(cwd: &Path, cx: &Cx) -> Result<(Workspace, PathBuf), Refusal> {
 async fn real(rules: Vec<Rule>, cx: &Cx) -> Result<Vec<Rule>, Refusal> {
     let mut found = Vec::new();
     for rule in rules {
-        let text = || format!("scope.target must be absolute: {}", rule.target.display());
-        let target = canonical(cx, &rule.target).await?;
-        let target = target.ok_or_else(|| Refusal::invalid(text()))?;
+        let target = create::scope_target(&rule.target, cx).await?;
         found.push(Rule { target, ..rule });
     }
     Ok(found)

@@ -1,6 +1,6 @@
 //! Reclaim: a person takes back what a Pod lent around a path.
 
-use crate::host::paths::absolute;
+use crate::host::paths::canonical;
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, Lent, Refusal};
 use crate::scope::{Permission, Rule};
@@ -15,7 +15,7 @@ impl Verb for Reclaim {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let owner = cx.pod()?.name;
-        let region = Rule::new(absolute(&cx, &self.path).await?, Permission::Write);
+        let region = Rule::new(canonical(&cx, &self.path).await?, Permission::Write);
         crate::crash_point!("reclaim-asked");
         let leases = cx.family(move |family| {
             let back = family.table.reclaim(&owner.key(), &region);

@@ -69,7 +69,7 @@ impl Asked {
         }
         let mut rules = Vec::new();
         for rule in &new.scope {
-            let target = real_target(&rule.target, cx).await?;
+            let target = create::scope_target(&rule.target, cx).await?;
             rules.push(Rule { target, ..rule.clone() });
         }
         Ok(Self { parent: parent.clone(), name, rules })
@@ -97,15 +97,6 @@ fn must_be_free(family: &Family, name: &PodName) -> Result<(), Refusal> {
         "pod name `{name}` is already registered; take another name, or RestorePod if that one is yours and stopped"
     );
     Err(Refusal::invalid(text))
-}
-
-async fn real_target(target: &Path, cx: &Cx) -> Result<PathBuf, Refusal> {
-    if !target.is_absolute() {
-        let text = format!("scope.target must be absolute: {}", target.display());
-        return Err(Refusal::invalid(text));
-    }
-    let text = || format!("scope.target cannot be resolved: {}", target.display());
-    canonical(cx, target).await?.ok_or_else(|| Refusal::invalid(text()))
 }
 
 fn within_limits(family: &Family, parent: &PodName) -> Result<(), Refusal> {
@@ -150,7 +141,7 @@ async fn plan(
 /// The directory that was asked for.
 async fn asked_cwd(asked: &Path, scope: &Scope, cx: &Cx) -> Result<PathBuf, Refusal> {
     let refuse = |why: &str| Refusal::invalid(format!("cwd {}: {why}", asked.display()));
-    let real = canonical(cx, asked).await?.ok_or_else(|| refuse("it must be an absolute path"))?;
+    let real = canonical(cx, asked).await.map_err(|refusal| refuse(&refusal.message))?;
     let dir = real.clone();
     if !cx.files(&real, move || dir.is_dir()).await? {
         return Err(refuse("it is no directory"));

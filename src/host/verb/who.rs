@@ -1,6 +1,6 @@
 //! Who: the Pods that may read or write a path.
 
-use crate::host::paths::absolute;
+use crate::host::paths::canonical;
 use crate::host::supervisor::Family;
 use crate::host::verb::{Cx, Verb, Who};
 use crate::protocol::{Event, PathHolder, Refusal};
@@ -15,7 +15,7 @@ impl Verb for WhoHolds {
     const WHO: Who = Who::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let path = absolute(&cx, &self.path).await?;
+        let path = canonical(&cx, &self.path).await?;
         let holders = cx.family(move |family| Ok(holders(family, &path))).await?;
         Ok(Event::Holders { holders })
     }

@@ -7,7 +7,7 @@ use crate::session::locate::place_id;
 use crate::session::tests::bench::{
     Bench, acts, completed, invoke, lines, notified, play, said, start, user, without_rolled_back,
 };
-use crate::session::{LogError, cut, fetch, page, piece};
+use crate::session::{LogError, Recent, backwards, cut, fetch, page, piece};
 use proptest::prelude::*;
 
 /// An entry as a page shows it.
@@ -83,6 +83,47 @@ proptest! {
         prop_assert_eq!(page.before, if shown == 0 { None } else { written[shown].id });
         prop_assert_eq!(&fetch(&bench.files, bench.segment, written[at].id.unwrap()).unwrap(), &written[at]);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn read_backwards_a_transcript_is_its_entries_in_reverse_but_for_damaged_lines(
+        segments in prop::collection::vec(acts(), 1..4),
+        long in 0..4_usize,
+    ) {
+        let mut bench = Bench::new();
+        let mut played: Vec<Vec<Entry>> = segments.iter().map(|acts| play(acts)).collect();
+        // More than one piece, each with an entry that is cut.
+        played[0].extend((0..long).map(|_| said(&"long ".repeat(20_000))));
+        let mut expected = write_chain(&mut bench, &played);
+        expected.reverse();
+        let mut file = std::fs::OpenOptions::new().append(true).open(bench.path()).unwrap();
+        std::io::Write::write_all(&mut file, b"no entry\n").unwrap();
+        let read: Vec<Recent> =
+            backwards(&bench.files, bench.segment, None).map(Result::unwrap).collect();
+        let expected: Vec<Recent> = expected.iter().map(|entry| match shown(entry) {
+            Line::Cut { entry, .. } => Recent { entry: *entry, is_cut: true },
+            Line::Whole(entry) => Recent { entry: *entry, is_cut: false },
+            Line::Damaged { .. } => unreachable!(),
+        }).collect();
+        prop_assert_eq!(read, expected);
+    }
+}
+
+#[test]
+fn a_backward_read_with_a_limit_says_whether_it_left_entries_out() {
+    let bench = Bench::new();
+    let mut entries = vec![bench.start()];
+    entries.extend((0..9).map(|_| said(&"long ".repeat(10_000))));
+    bench.write(&entries);
+    let read = |bytes| {
+        let mut read = backwards(&bench.files, bench.segment, None).within(bytes);
+        (read.by_ref().map(Result::unwrap).count(), read.is_cut_short())
+    };
+    assert_eq!(read(120_000), (2, true), "one entry to a piece of 64 KiB");
+    assert_eq!(read(1 << 20), (10, false));
 }
 
 #[test]
