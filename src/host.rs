@@ -27,9 +27,9 @@ mod host_connection;
 mod pod_api;
 /// The sockets: created, replaced, removed.
 mod listener;
-/// What one Pod is to another: itself, a descendant, a peer or a stranger.
+/// The relation of one Pod to another: itself, a descendant, a peer or a stranger.
 mod relations;
-/// What is logged of a request.
+/// The log of requests.
 mod request_log;
 /// Lists of Pods, and completions of file names.
 mod listing;
@@ -49,19 +49,19 @@ mod subscribers;
 mod line_writer;
 /// Events that carry a whole log, copied from it piece by piece.
 mod splice;
-/// What a run has to know of its host: the policy and the Pod's relations.
+/// What a run needs of its host: the policy and the Pod's relations.
 mod rules;
 /// The family: which Pods there are, which are live, and who holds which lease.
 mod supervisor;
 /// Events of one Pod on their way to screens and to readers of its socket.
 mod events;
-/// Child events: what a parent is told of its children, each once.
+/// Child events: how a parent learns of its children, each event once.
 mod notify_parent;
 /// Work on paths that may lie on a mount that never answers.
 mod files;
 /// Paths that people and models write, in the one form that scopes compare.
 mod paths;
-/// What a failure further down is as a refusal.
+/// Refusals from errors of the rooms below.
 mod errors;
 /// The verbs: how each request is carried out.
 mod verb;
@@ -71,11 +71,12 @@ mod tests;
 pub use host_lock::HostLockError;
 pub use listener::ListenError;
 
-/// What waits for one watching connection. One that falls further behind is told to read again.
+/// What may wait for one watching connection. One that falls further behind gets a mark that it
+/// missed events, and reads again.
 const FEED: Limits = Limits { lines: 1024, bytes: 4 * 1024 * 1024 };
 /// How much of a pipe inside this process is buffered, in bytes.
 const PIPE: usize = 256 * 1024;
-/// How long running turns may take to pause when the host ends.
+/// How long runs may take to pause when the host ends.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// How a host is started.
@@ -87,7 +88,7 @@ pub struct Options {
     pub helper: PathBuf,
     /// The soft limit of open files before this program raised it; commands get it back.
     pub old_nofile: Option<u64>,
-    /// Whether the host ends by itself when nobody needs it.
+    /// Whether the host ends by itself after some time without screen and work.
     pub idle_exit: IdleExit,
 }
 
@@ -147,13 +148,13 @@ pub(crate) struct Inner {
     pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
     /// Lines for every watching connection. Held for one line, never across an await.
     pub(crate) feed: Mutex<Subscribers<Bytes>>,
-    /// Who are peers; the supervisor is the only writer.
+    /// The pairs of peers; the supervisor is the only writer.
     pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
     /// Records that could not be read; they hide no other.
     pub(crate) damaged: watch::Sender<Arc<Vec<DamagedRow>>>,
     /// The tools that Pods have now.
     pub(crate) tools: watch::Sender<crate::tools::ToolSet>,
-    /// Where Pods' own tools ask.
+    /// The way in for Pods' own tools.
     pub(crate) pod_api: mpsc::Sender<Request>,
     /// All Pods, live or stopped, by [`PodName::key`]; the supervisor is the only writer.
     pub(crate) members: watch::Sender<Members>,
@@ -161,8 +162,9 @@ pub(crate) struct Inner {
     pub(crate) newborns: watch::Sender<BTreeMap<String, pod::Handle>>,
     /// Work on paths.
     pub(crate) files: files::Files,
+    /// Threads for paths that tools name.
     pub(crate) path_threads: crate::tools::PathThreads,
-    /// What waits for a person, oldest first; each Pod writes its own.
+    /// Approval requests that wait, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Why the host ends, once it does; the supervisor is the only writer.
     pub(crate) ending: watch::Sender<Option<Ending>>,
@@ -181,8 +183,7 @@ impl std::ops::Deref for Shared {
 #[derive(Clone, Default)]
 pub(crate) struct Members(pub(crate) Arc<BTreeMap<String, pod::Handle>>);
 
-/// Where an answer goes. Whoever holds it must answer; dropping it tells the asker that the Pod's
-/// task ended.
+/// Where the reply to a request goes. Dropping it tells the caller that the task of the Pod ended.
 pub(crate) type Answer = oneshot::Sender<Result<Event, Refusal>>;
 
 impl Shared {

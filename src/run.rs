@@ -96,13 +96,13 @@ pub enum Start {
     MailboxMessage,
     /// Go on with what was interrupted.
     Resume { accepted: Option<Accepted> },
-    /// A person answered what an earlier run asked: go on with the call that waited.
+    /// A person decided on the request of an earlier run: go on with the call that waited.
     ApprovalDecided { answered: ApprovalDecided, accepted: Option<Accepted> },
     /// Only compact.
     Compact { accepted: Option<Accepted> },
 }
 
-/// Published once what was asked for is durable, with its entry if it has one.
+/// Answered once the input or the change is durable, with its entry if it has one.
 pub type Accepted = oneshot::Sender<Result<Option<EntryId>, Refusal>>;
 
 /// How a run reaches the Pod's actor and is reached by it.
@@ -113,11 +113,11 @@ pub struct Ports {
     /// Rows that arrived while the run is under way. When it is full they stay in the store and
     /// wake the Pod afterwards.
     pub mailbox: mpsc::Receiver<MailboxMessage>,
-    /// Answers to what the run asked.
+    /// Decisions on the requests of the run.
     pub answers: mpsc::Receiver<ApprovalDecided>,
 }
 
-/// What a run tells the Pod's actor, in order.
+/// The events of a run for the Pod's actor, in order.
 #[derive(Debug)]
 pub enum RunEvent {
     Event(Event),
@@ -133,9 +133,9 @@ pub enum RunEvent {
     },
     /// The run waits for a person.
     ApprovalRequested(Box<crate::protocol::ApprovalRequest>),
-    /// It waits no more.
+    /// The log holds the decision.
     ApprovalDecided(ApprovalDecided),
-    /// What it does now, in one line.
+    /// The activity of the run, in one line.
     Doing(String),
     /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
     Context {
@@ -199,14 +199,15 @@ pub(crate) struct Run {
     first: Option<(EntryId, Vec<Segment>)>,
     /// Why this run began; `None` while it only compacts.
     pub(crate) trigger: Option<Trigger>,
-    /// Whether a model said or a tool did anything yet, or mail was taken that is told only once.
+    /// Whether a model or a tool did anything yet, or a mailbox message was taken: then the run is
+    /// not rolled back.
     pub(crate) acted: bool,
     requests: u32,
     /// The tools that the model was offered last: its calls are calls of these.
     pub(crate) offered: tools::ToolSet,
 }
 
-/// Runs until the model is done or something stops it. The mind comes back with what it learned,
+/// Runs until the model is done or something stops it. The state comes back with the new history,
 /// or not at all when its log failed and must be opened and checked anew.
 pub async fn run(
     setup: Setup,
@@ -258,7 +259,7 @@ impl Start {
         }
     }
 
-    /// The run cannot begin; whoever waits for it learns why.
+    /// The run cannot begin; its caller gets the reason.
     pub fn refused(mut self, refusal: &Refusal) {
         self.refuse(refusal);
     }
@@ -272,7 +273,7 @@ impl Start {
             return;
         };
         if let Some(accepted) = accepted.take() {
-            // The asker may have gone.
+            // The caller may have gone.
             let _ = accepted.send(Err(refusal.clone()));
         }
     }
@@ -336,7 +337,7 @@ impl Run {
         }
     }
 
-    /// A model is never asked to complete its own words without being told to.
+    /// A note in the history for a model that goes on with its own unfinished text.
     async fn request_continuation(&mut self) -> Result<(), Stopped> {
         let last = self.session_state.state.history.last().map(|kept| &kept.item);
         if !matches!(last, Some(Item::Message { role: Role::Assistant, .. })) {
@@ -369,7 +370,7 @@ impl Run {
         if entries.is_empty() { Ok(()) } else { self.commit(entries).await }
     }
 
-    /// Asks and acts until the model has nothing more to do.
+    /// Makes model requests and calls tools until the model calls no more tools.
     async fn turns(&mut self) -> Result<End, Stopped> {
         loop {
             self.drain_mailbox().await?;
@@ -410,7 +411,7 @@ impl Run {
     }
 
     pub(crate) async fn send(&self, out: RunEvent) {
-        // An actor that is gone has nobody to tell; the run is ended by its handle.
+        // An actor that is gone reads no events; its handle aborts the run.
         let _ = self.ports.out.send(out).await;
     }
 
@@ -471,7 +472,7 @@ fn taken_id(entry: &Entry) -> Option<String> {
 
 pub(crate) fn answer(accepted: Option<Accepted>, entry: Option<EntryId>) {
     if let Some(accepted) = accepted {
-        // The asker may have gone.
+        // The caller may have gone.
         let _ = accepted.send(Ok(entry));
     }
 }

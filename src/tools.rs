@@ -279,7 +279,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 }
 
 impl Tool {
-    /// This tool as a model is told about it.
+    /// This tool, as it is described to the model.
     pub fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.name.into(),
@@ -335,7 +335,7 @@ impl Context {
     fn canonical(&self) -> Self {
         let mut ctx = self.clone();
         for path in [&mut ctx.cwd, &mut ctx.outputs] {
-            // One that is not there yet holds nothing that could be asked for.
+            // A secret that does not exist yet needs no protection.
             if let Ok(real) = path.canonicalize() {
                 *path = real;
             }

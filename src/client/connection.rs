@@ -20,13 +20,13 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// How long nothing may arrive while a reply is due, before the host is asked whether it lives.
+/// How long nothing may arrive while a reply is due, before the client probes the host.
 pub const SILENCE: Duration = Duration::from_secs(10);
 /// How long the host may be silent after that. The answer takes no Pod, no disk and no lock.
 pub const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// The id of that question; the others are numbers.
+/// The id of that request; the others are numbers.
 const ALIVE: &str = "alive";
-/// Calls in flight: what the host takes, less one place for the question whether it lives.
+/// Calls in flight: what the host takes, less one place for the request whether it lives.
 const CALLS: usize = IN_FLIGHT - 1;
 
 /// A reply that is due.
@@ -65,7 +65,7 @@ pub(super) async fn converse<R, W>(
     }
 }
 
-/// Writes each call, and the question whether the host lives. Ends when every handle is gone.
+/// Writes each call, and the request whether the host lives. Ends when every handle is gone.
 async fn write_on<W: AsyncWrite + Unpin>(
     mut writer: W,
     mut calls: mpsc::Receiver<Call>,
@@ -142,7 +142,7 @@ impl Reader {
                     if std::mem::replace(&mut asked, true) {
                         return self.give_up();
                     }
-                    // One that is still unwritten asks as well.
+                    // A probe that is not written yet serves as well.
                     let _ = self.probe.try_send(());
                     limit = Instant::now() + SIGN_OF_LIFE;
                 }
@@ -153,7 +153,7 @@ impl Reader {
     async fn line(&mut self, line: &[u8]) {
         let Ok(Outgoing { re, pod, seq, event }) = Outgoing::decode(line) else { return };
         let Some(re) = re else {
-            // A reader of events that is gone only cares for replies.
+            // A client that dropped its events still wants its replies.
             let _ = self.events.send(Outgoing { re, pod, seq, event }).await;
             return;
         };

@@ -1,4 +1,4 @@
-//! Finding the host of a data directory: who holds the lock, and where it is reached.
+//! Finding the host of a data directory: the process that holds the lock, and its socket.
 
 use crate::client::{Client, ConnectError, Events};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const START: Duration = Duration::from_secs(10);
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Who holds a data directory, as the lock file says.
+/// The host of a data directory, as the lock file says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
@@ -105,7 +105,7 @@ fn unreachable(holder: &Holder, error: std::io::Error) -> ConnectError {
     }
 }
 
-/// Asks the host to make its sockets again. One that is gone meanwhile is found out by the lock.
+/// Signals the host to open its sockets again. A host that is gone meanwhile holds no lock.
 fn remake(holder: &Holder) {
     let pid = i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {

@@ -1,10 +1,10 @@
-//! How a Pod's own tools reach the host: the orders a person gives, in the Pod's name and under its
+//! How a Pod's own tools reach the host: the requests that a person makes, in the Pod's name and under its
 //! authority.
 
 use crate::protocol::{Event, Method, PodName, Refusal};
 use tokio::sync::{mpsc, oneshot};
 
-/// Orders of Pods that wait for the host; when it is full the asking tool waits.
+/// Requests of Pods that wait for the host; when so many do, the next tool waits.
 pub const WAITING: usize = 64;
 
 /// A Pod's handle to its host; cheap to clone.
@@ -14,12 +14,12 @@ pub struct PodApi {
     requests: mpsc::Sender<Request>,
 }
 
-/// An order of a Pod.
+/// A request of a Pod.
 #[derive(Debug)]
 pub struct Request {
-    /// The Pod that asks.
+    /// The Pod that makes the request.
     pub by: PodName,
-    /// The Pod that is asked; `None` is the host.
+    /// The addressed Pod; `None` is the host.
     pub pod: Option<PodName>,
     pub method: Method,
     pub answer: oneshot::Sender<Result<Event, Refusal>>,
@@ -36,7 +36,7 @@ impl PodApi {
         &self.me
     }
 
-    /// Sends an order and waits for its one reply.
+    /// Sends a request and waits for its one reply.
     pub async fn call(&self, pod: Option<&PodName>, method: Method) -> Result<Event, Refusal> {
         let ending = || Refusal::internal("the host is ending");
         let (answer, reply) = oneshot::channel();

@@ -37,7 +37,7 @@ pub enum SocketError {
 pub struct PodSocket {
     lines: Lines<OwnedReadHalf>,
     writer: OwnedWriteHalf,
-    /// Who answers there.
+    /// The Pod that serves the socket.
     pub greeting: Greeting,
     pub status: PodStatus,
 }
@@ -59,13 +59,13 @@ impl PodSocket {
         }
     }
 
-    /// Sends an order and does not wait for what comes of it.
+    /// Sends a request and does not wait for a reply.
     pub async fn fire(&mut self, method: Method) -> Result<(), SocketError> {
         let line = Incoming { id: None, pod: None, method }.encode();
         Ok(in_time("read the order", self.writer.write_all(&line)).await??)
     }
 
-    /// Starts a turn, and returns once the Pod has told that it took this very input. A classic
+    /// Starts a run, and returns once an event says that the Pod took this very input. A classic
     /// Pod has no request ids: an error that comes first is taken for the answer.
     pub async fn send(&mut self, input: Vec<Segment>) -> Result<(), SocketError> {
         self.fire(Method::Send { input: input.clone(), queue: false }).await?;

@@ -1,16 +1,16 @@
-//! Approval requests that wait for a person, as everyone sees them.
+//! The approval requests of all Pods, as every screen shows them.
 
 use crate::host::Shared;
 use crate::protocol::{ApprovalRequest, Event, PodInfo, PodStatus, State, Verdict};
 use std::sync::Arc;
 
 impl Shared {
-    /// Every question that waits, oldest first.
+    /// Every request that waits, oldest first.
     pub(crate) fn approvals(&self) -> Vec<ApprovalRequest> {
         self.approvals.borrow().as_ref().clone()
     }
 
-    /// A question waits; every screen is told.
+    /// Adds a request and publishes it to every screen.
     pub(crate) fn asked(&self, approval: &ApprovalRequest) {
         self.approvals.send_modify(|approvals| {
             let mut all = approvals.as_ref().clone();
@@ -22,7 +22,7 @@ impl Shared {
         self.feed(None, None, &Event::ApprovalRequested { approval: Box::new(approval.clone()) });
     }
 
-    /// A question waits no more; every screen is told, once.
+    /// Removes a request and publishes the decision to every screen, once.
     pub(crate) fn answered(&self, id: &str, verdict: &Verdict) {
         let Some(approval) = self.approvals().into_iter().find(|approval| approval.id == id) else {
             return;
@@ -35,8 +35,8 @@ impl Shared {
         self.feed(None, None, &Event::ApprovalDecided { approval, pod, verdict });
     }
 
-    /// The state of a Pod in the words of the frozen wire: a turn that waits for an answer runs; a
-    /// Pod without a turn that waits for a key rests.
+    /// The state of a Pod in the words of the frozen wire: a Pod that waits for an approval runs, a
+    /// Pod that waits for a key is idle.
     pub(crate) fn status(&self, pod: &PodInfo) -> PodStatus {
         let approvals = || self.approvals.borrow().iter().any(|approval| approval.pod == pod.name);
         match pod.state {

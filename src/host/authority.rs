@@ -1,5 +1,5 @@
-//! Which Pod may ask for what. A person may ask for anything; a Pod commands what is below it, may
-//! send a message to its peers, and sees nothing else.
+//! Which Pod may request which verb. A person may request every verb; a Pod commands the Pods below
+//! it, may send messages to its peers, and sees no other Pod.
 
 use crate::host::Shared;
 use crate::host::relations::{Relation, relation};
@@ -7,7 +7,7 @@ use crate::host::verb::{Cx, Who};
 use crate::protocol::{PodName, Refusal, State};
 use crate::tools::pods::{missing, not_spawned};
 
-/// Whether a verb that allows `who` may be carried out for the side that asks.
+/// Whether a verb that allows `who` may be carried out for this caller.
 pub(crate) fn check(cx: &Cx, who: Who) -> Result<(), Refusal> {
     let Some(by) = &cx.by else { return Ok(()) };
     let to = cx.to.as_ref().unwrap_or(by);

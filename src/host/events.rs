@@ -123,7 +123,7 @@ impl Publisher {
     pub(crate) fn rewound(&mut self, rewound: &Arc<Rewound>) {
         self.feed(&rewound.event());
         let content = Content::Rewound(rewound.clone());
-        // What waits is the message that was taken back; the log is copied when its turn comes.
+        // The input counts as what waits; the log is copied only when this event is written.
         let bytes = rewound.input.iter().map(|segment| segment.flat().len()).sum();
         self.readers.publish(&Published { content, classic: Classic::Same }, bytes);
     }

@@ -75,9 +75,9 @@ impl Files {
             #[cfg(test)]
             replacement.wait(&named);
             let result = work();
-            // Before the asker goes on: a path that has answered is not late.
+            // Before the caller goes on: a path that has answered is not late.
             drop(working);
-            // The asker may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = done.send(result);
         });
         started.map_err(|e| Refusal::internal(format!("cannot start a thread: {e}")))?;

@@ -17,7 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
-/// The largest page, in bytes of log, whatever a client asks for: a page is built in memory.
+/// The largest page, in bytes of log, also when a client wants a larger one: a page is built in
+/// memory.
 const PAGE: u64 = 4 * 1024 * 1024;
 
 /// Counts a connection while it lasts.
@@ -75,7 +76,7 @@ where
         // Without its supervisor the host can do nothing more for this client.
         () = shared.failed() => {}
     }
-    // A panic there has ended the connection, too.
+    // A panic of the writer has ended the connection, too.
     let _ = writing.await;
 }
 
@@ -139,7 +140,7 @@ pub(crate) fn too_long(bytes: usize) -> Refusal {
     Refusal::invalid(text)
 }
 
-/// The events that a connection is told.
+/// The events for a connection.
 struct Feed {
     shared: Shared,
     /// `None` until the connection watches.
@@ -227,7 +228,7 @@ fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
     encode_event(id, None, None, event)
 }
 
-/// Whether the other side speaks our protocol; one that does not is told so.
+/// Whether the client speaks our protocol; one that does not gets a refusal.
 async fn greeted<R, W>(lines: &mut Lines<R>, writer: &mut W) -> bool
 where
     R: AsyncRead + Unpin,

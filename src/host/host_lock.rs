@@ -1,5 +1,5 @@
-//! The host's place on this machine: the lock that makes it the only one of its data directory,
-//! and the file that tells clients where it is reached.
+//! The lock that makes a host the only one of its data directory, and the file in which clients
+//! find its socket.
 
 use crate::client::find::{Holder, lock_file};
 use crate::config::dirs::Dirs;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How often a lock that another program only looked at is tried again, 20 ms apart.
 const TRIES: u32 = 10;
 
-/// Why a host has no place here.
+/// Why a host did not get the lock.
 #[derive(Debug, thiserror::Error)]
 pub enum HostLockError {
     #[error("a host already runs for {} (process {pid}); `yoi host stop` ends it", data.display())]
@@ -35,9 +35,10 @@ impl HostLock {
             let io = |action, source| HostLockError::Io { action, path: path.clone(), source };
             let file = open(&path).map_err(|e| io("open", e))?;
             match file.try_lock() {
-                // The one before removes its file when it leaves: a lock on that one is worth nothing.
+                // The host before this one removes its file when it ends: a lock on that file protects
+                // nothing.
                 Ok(()) if same(&file, &path) => {
-                    // Who died here may have left its name; clients must not look for it.
+                    // A host that was killed left its address, which clients must not use.
                     file.set_len(0).map_err(|e| io("empty", e))?;
                     return Ok(Self { file, path });
                 }
@@ -51,7 +52,7 @@ impl HostLock {
         Err(HostLockError::Taken { data: dirs.data.clone(), pid })
     }
 
-    /// Writes who holds the lock and where it is reached.
+    /// Writes the process and the socket of the host that holds the lock.
     pub(crate) fn hold(&self, socket: &Path) -> Result<(), HostLockError> {
         let holder = Holder {
             pid: std::process::id(),

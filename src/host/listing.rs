@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const MAX_COMPLETIONS: usize = 100;
 
 /// The Pods that a Pod may see: itself, everything below it, its peers. From memory alone: no
-/// transcript is read and nobody is asked.
+/// transcript is read and no Pod is called.
 pub(crate) fn of_pod(me: &PodName, shared: &Shared) -> Event {
     list(shared, |pod| Sight::of(relation(shared, me, pod)))
 }
@@ -27,7 +27,7 @@ pub(crate) fn of_host(shared: &Shared) -> Event {
 /// How a Pod is seen by the one that lists.
 struct Sight {
     word: &'static str,
-    /// Whether it is the asker's own to command.
+    /// Whether the listing Pod may command it.
     registered: bool,
 }
 

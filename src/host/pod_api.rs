@@ -1,5 +1,4 @@
-//! The pod_api at which Pods' own tools ask: each order is carried out like a person's, in the Pod's
-//! name.
+//! Requests of Pods' own tools: each is carried out like a person's, in the name of the Pod.
 
 use crate::client::pod_api::Request;
 use crate::host::verb::carry_out;
@@ -7,7 +6,7 @@ use crate::host::{Shared, supervisor};
 use crate::protocol::Refusal;
 use tokio::sync::mpsc;
 
-/// Serves until the host ends; nobody waits for another one's answer.
+/// Serves until the host ends. Each request runs in a task of its own.
 pub(crate) async fn serve(
     shared: Shared,
     orders: mpsc::WeakSender<supervisor::Step>,
@@ -15,7 +14,7 @@ pub(crate) async fn serve(
 ) {
     while let Some(Request { by, pod, method, answer }) = requests.recv().await {
         let Some(orders) = orders.upgrade() else {
-            // A tool that was cancelled wants no answer.
+            // The tool may have been cancelled.
             let _ = answer.send(Err(Refusal::internal("the host is ending")));
             continue;
         };

@@ -41,7 +41,7 @@ type Extended = Arc<AtomicBool>;
 /// stops.
 pub(crate) async fn serve(stream: UnixStream, handle: Handle) {
     let (reader, writer) = stream.into_split();
-    // First of all: what comes of the first request is an event for this connection, too.
+    // Subscribed first, so that this connection gets the events of its own first request.
     let Ok(subscription) = handle.subscribe().await else { return };
     let (requests, replies) = Requests::new();
     let (ended, over) = oneshot::channel();
@@ -58,7 +58,7 @@ pub(crate) async fn serve(stream: UnixStream, handle: Handle) {
         () = read_on(Lines::new(reader, MAX_LINE), requests, &handle, &extended) => {}
         _ = over => {}
     }
-    // A panic there has ended the connection, too.
+    // A panic of the writer has ended the connection, too.
     let _ = writing.await;
 }
 
@@ -81,7 +81,7 @@ async fn read_on<R: AsyncRead + Unpin>(
 async fn begin(line: &[u8], requests: &Requests<Outcome>, handle: &Handle, extended: &Extended) {
     let (id, method) = match Incoming::decode(line) {
         Ok(Incoming { id, method, .. }) if !method.is_classic() => {
-            let text = "invalid method: this order exists on the host socket only";
+            let text = "invalid method: this request exists on the host socket only";
             return requests.refuse(id, Refusal::invalid(text)).await;
         }
         Ok(Incoming { id, method, .. }) => (id, method),
@@ -203,7 +203,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     }
 
     /// Writes the reply. Without an id there is none for what the predecessor did not answer, nor
-    /// for what everyone is told anyway.
+    /// for what is an event for every reader anyway.
     async fn outcome(&mut self, id: Option<&str>, outcome: Outcome) -> io::Result<()> {
         match outcome {
             Outcome::Rewound(_) | Outcome::Reply(Ok(Event::Accepted { .. })) if id.is_none() => {

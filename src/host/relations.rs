@@ -5,7 +5,7 @@ use crate::protocol::{PeerEdge, PodName};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a Pod is to the one that asks. One that is two things at once is the first of them.
+/// What a Pod is to another one. Where two relations hold, the first of this list counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Itself,
@@ -61,7 +61,7 @@ impl Relations {
 
     fn is_below(&self, top: &str, key: &str) -> bool {
         let mut at = key;
-        // Never more steps than there are edges, whatever the store holds.
+        // Never more steps than there are edges, also where a damaged store holds a circle.
         for _ in 0..self.parents.len() {
             match self.parents.get(at) {
                 Some(parent) if parent == top => return true,

@@ -1,4 +1,4 @@
-//! What is logged of a request: a span around it with its method, its Pod and the Pod that asks, and
+//! The log of a request: a span around it with its method, its Pod and the requesting Pod, and
 //! one line at its end. Arguments are never logged: they hold messages.
 
 use crate::protocol::{Event, PodName, Refusal};

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 /// that may be read can be begun, and sixty-four of them do not add up.
 const LINE_BYTES: usize = MAX_LINE;
 /// Requests in flight whose replies can be large (pages, whole entries). The others wait, so a
-/// client that asks for many and reads none costs four replies.
+/// client that requests many and reads none costs four replies.
 const LARGE: usize = 4;
 
 /// What of a connection is in flight. Dropping it ends [`Replies`] after the last reply.
@@ -85,7 +85,7 @@ impl<T: From<Refusal> + Send + 'static> Requests<T> {
             let _ = replies.try_send(Reply { id, outcome, _slot: slot });
         });
         let first_step = std::future::poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx)));
-        // Without a budget: a step that yields instead of entering the queue would lose its turn.
+        // Without a budget: a step that yields instead of entering the queue would lose its place.
         if tokio::task::unconstrained(first_step).await.is_pending() {
             tokio::spawn(request);
         }

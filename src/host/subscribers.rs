@@ -1,6 +1,6 @@
 //! The subscribers of a stream of lines. Each has a queue of its own, bounded in lines and in
 //! bytes; a publisher never waits for one. A subscriber that falls behind is cut off: it reads
-//! what its queue holds, subscribes anew and is told the state as a whole.
+//! what its queue holds, subscribes anew and gets the state as a whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ pub(crate) struct Limits {
     pub(crate) bytes: usize,
 }
 
-/// Everyone who is told.
+/// All subscribers.
 #[derive(Debug)]
 pub(crate) struct Subscribers<T> {
     limits: Limits,
@@ -59,7 +59,7 @@ impl<T: Clone> Subscribers<T> {
         Queue { lines }
     }
 
-    /// Whether there is no one to tell, so that a line need not be made.
+    /// Whether there is no subscriber, so that a line need not be made.
     pub(crate) fn is_empty(&mut self) -> bool {
         self.list.retain(|subscriber| !subscriber.lines.is_closed());
         self.list.is_empty()

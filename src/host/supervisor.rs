@@ -40,7 +40,7 @@ type Finish = Box<dyn FnOnce(Result<Vec<Handle>, Refusal>) + Send>;
 /// A pure function on the family; `None` when it refuses.
 type Run = Box<dyn FnOnce(&mut Family) -> Option<Finish> + Send>;
 
-/// What the supervisor is asked for.
+/// A step, as it waits for the supervisor.
 pub(crate) struct Step(Run);
 
 #[cfg(test)]
@@ -51,8 +51,8 @@ impl Step {
     }
 }
 
-/// Carries out a step. What it changed is committed and published, and every screen is told, when
-/// this returns; where it is refused nothing has changed.
+/// Carries out a step. When this returns, its change is committed, published and shown on every
+/// screen; a step that is refused has changed nothing.
 pub(crate) async fn step<T: Send + 'static>(
     supervisor: &mpsc::Sender<Step>,
     run: impl FnOnce(&mut Family) -> Result<T, Refusal> + Send + 'static,
@@ -63,7 +63,7 @@ pub(crate) async fn step<T: Send + 'static>(
         let refused = match run(family) {
             Ok(value) => {
                 return Some(Box::new(move |committed: Result<Vec<Handle>, Refusal>| {
-                    // A verb that is gone wants no answer.
+                    // The task of the verb may be gone.
                     let _ = answer.send(committed.map(|changed| (value, changed)));
                 }));
             }

@@ -1,6 +1,6 @@
 //! The verbs: each request that a person, a client or a Pod makes is carried out here. A verb is one
-//! type in a file of its own that says who may ask for it and how it is carried out; it needs one
-//! more line, in [`dispatch`].
+//! type in a file of its own that says which Pods may request it and how it is carried out; it
+//! needs one more line, in [`dispatch`].
 
 use crate::host::pod::Handle;
 use crate::host::request_log::logged;
@@ -37,9 +37,9 @@ mod trace;
 mod unpeer;
 mod who;
 
-/// Something that can be asked of the host, with its arguments.
+/// A verb with its arguments.
 pub(crate) trait Verb: Sized + Send + 'static {
-    /// Who may ask for it; a person may ask for anything.
+    /// Which Pods may request it; a person may request every verb.
     const WHO: Who;
 
     /// Carries the verb out, to its end. It may take several steps; each step on the family is
@@ -47,7 +47,7 @@ pub(crate) trait Verb: Sized + Send + 'static {
     fn run(self, cx: Cx) -> impl Future<Output = Result<Event, Refusal>> + Send;
 }
 
-/// Which Pod may ask for a verb, by what it is to the addressed one.
+/// Which Pod may request a verb, by its relation to the addressed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// No Pod, only a person.
@@ -67,7 +67,7 @@ pub(crate) enum Who {
 #[derive(Clone)]
 pub(crate) struct Cx {
     pub(crate) shared: Shared,
-    /// The Pod that asks; `None` is a person.
+    /// The Pod that makes the request; `None` is a person.
     pub(crate) by: Option<PodName>,
     /// The addressed Pod.
     pub(crate) to: Option<PodName>,
@@ -81,7 +81,7 @@ impl Cx {
         self.to.as_ref().ok_or_else(|| Refusal::invalid(text))
     }
 
-    /// The addressed Pod, listed. Whatever its actor is asked has a deadline.
+    /// The addressed Pod, if it is listed.
     pub(crate) fn pod(&self) -> Result<Handle, Refusal> {
         let name = self.to()?;
         self.shared.pod(name).ok_or_else(|| missing(name))

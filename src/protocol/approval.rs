@@ -1,10 +1,10 @@
-//! Questions to a person: an action that policy does not decide alone, and the answers to it.
+//! Approval requests: an action that policy does not decide alone, and the decisions on it.
 
 use crate::protocol::name::PodName;
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 
-/// What a Pod asks a person.
+/// A tool call that waits for the approval of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// The id of the `yoi.asked` entry in the Pod's log.
@@ -18,7 +18,7 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// The exact action: the whole command, the path, the name.
     pub action: String,
-    /// Why it has to be asked, in words: what it needs that its scope or policy does not give.
+    /// Why the call needs an approval, in words: what its scope or policy does not give.
     pub because: String,
     /// What the model said it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct ApprovalRequest {
 const MAX_LINE: usize = 80;
 
 impl ApprovalRequest {
-    /// The question in one line: `Bash cargo fetch (network)`.
+    /// The request in one line: `Bash cargo fetch (network)`.
     pub fn line(&self) -> String {
         let first = self.action.lines().next().unwrap_or("");
         let shown: String = first.chars().take(MAX_LINE).collect();
@@ -103,7 +103,7 @@ pub enum Verdict {
     Once,
     /// From now on, for this Pod.
     Pod {
-        /// Instead of [`ApprovalRequest::rule`]; it must allow what is asked.
+        /// Instead of [`ApprovalRequest::rule`]; it must allow the call of the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<Pattern>,
     },
@@ -118,7 +118,7 @@ pub enum Verdict {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// Nobody has to answer any more: the Pod was stopped or its turn dropped.
+    /// No decision is needed any more: the Pod was stopped or its run given up.
     Withdrawn { why: String },
 }
 
@@ -131,13 +131,13 @@ pub enum Action {
     Deny,
 }
 
-/// A rule of policy, where it comes from and whom it binds.
+/// A rule of policy, where it comes from and which Pods it binds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRule {
     /// The number by which it is revoked; `None` for one that stands in a file or the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// The Pod it was answered for; `None` binds everyone.
+    /// The Pod that it was made for; `None` binds every Pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<PodName>,
     /// Whether it binds what is below that Pod, too.

@@ -1,4 +1,4 @@
-//! Facts: what happened in a Pod or in the host, and the replies to orders.
+//! Facts: what happened in a Pod or in the host, and the replies to requests.
 
 use crate::protocol::approval::{ApprovalRequest, PolicyRule, Verdict};
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
@@ -156,7 +156,7 @@ pub enum Event {
     #[serde(rename = "shutdown")]
     Stopped,
 
-    /// What was asked for is durable and under way; `entry` is its entry in the log, if any.
+    /// The request is durable and under way; `entry` is its entry in the log, if any.
     Accepted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<EntryId>,
@@ -232,7 +232,7 @@ pub enum Event {
     Trace {
         lines: Vec<String>,
     },
-    /// Two Pods are peers of each other; `source` is the one it was asked of.
+    /// Two Pods are peers of each other; `source` is the addressed one.
     Peered {
         source: PodName,
         peer: PodName,
@@ -261,7 +261,7 @@ pub enum Event {
         info: Box<PodInfo>,
         socket: std::path::PathBuf,
     },
-    /// The reply to `stop`: who was stopped, children first, and what each gave back.
+    /// The reply to `stop`: the Pods that were stopped, children first, and what each gave back.
     PodsStopped {
         stopped: Vec<StoppedPod>,
     },
@@ -277,7 +277,7 @@ pub enum Event {
     Holders {
         holders: Vec<PathHolder>,
     },
-    /// The reply to `reclaim`: what came back, and from whom.
+    /// The reply to `reclaim`: what came back, and from which Pods.
     Reclaimed {
         #[serde(rename = "loans")]
         leases: Vec<Lent>,
@@ -419,7 +419,7 @@ pub enum ErrorCode {
     Internal,
 }
 
-/// Why an order was not carried out: a code for programs, a sentence for people.
+/// Why a request was not carried out: a code for programs, a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -432,7 +432,7 @@ impl Refusal {
         Self { code, message: message.into() }
     }
 
-    /// The order itself is wrong.
+    /// The request itself is wrong.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidRequest, message)
     }
@@ -474,7 +474,7 @@ pub enum AlertSource {
     AgentsMd,
 }
 
-/// Who a Pod is, said at the head of a snapshot.
+/// What a Pod is, at the head of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     pub pod_name: String,

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// A turn is under way.
+    /// A run is under way.
     Running,
     /// Only a person can get it further: `why` says what is needed.
     NeedsYou,
-    /// A turn was interrupted and can go on.
+    /// A run was interrupted and can go on.
     Paused,
     /// Live, nothing to do.
     Idle,
@@ -44,7 +44,7 @@ pub struct PodInfo {
     /// What it does now or did last, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
-    /// How the last run ended and nobody has looked yet.
+    /// The end of the last run was not looked at yet.
     #[serde(default)]
     pub unseen: bool,
     pub cwd: PathBuf,
@@ -53,9 +53,9 @@ pub struct PodInfo {
     pub model: String,
     /// Where the choice of the model comes from, in words: `--model`, `ANTHROPIC_API_KEY is set` …
     pub model_why: String,
-    /// Whether a person chose this model; if not, the first message asks before it is sent.
+    /// Whether a person chose this model; if not, the first message needs a confirmation.
     pub model_chosen: bool,
-    /// What a first message on a model nobody chose would send where, with which key.
+    /// What the first message on a model that no person chose would send where, with which key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_sends: Option<String>,
     pub context_tokens: u64,
@@ -65,7 +65,7 @@ pub struct PodInfo {
     pub cost: Option<f64>,
     /// What it may read and write now, before `deny`.
     pub scope: Vec<Rule>,
-    /// Where that ends: what it lent, what others hold, what nobody may touch.
+    /// Where that ends: what it lent, what others hold, what no Pod may touch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Rule>,
     /// What others have of it for now.

@@ -1,4 +1,4 @@
-//! Lines: how orders and events are framed, addressed and answered.
+//! Lines: how requests and events are framed, addressed and answered.
 
 use crate::protocol::event::Event;
 use crate::protocol::method::Method;
@@ -14,12 +14,12 @@ pub const IN_FLIGHT: usize = 64;
 /// The longest request id, in bytes.
 pub const MAX_ID: usize = 64;
 
-/// A line from a client: an order with its address.
+/// A line from a client: a request with its address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming {
-    /// Asks for exactly one line that carries it as `re`.
+    /// A request with an id gets exactly one line that carries the id as `re`.
     pub id: Option<String>,
-    /// Whom it is for, on the host socket; `None` = the host.
+    /// The addressed Pod, on the host socket; `None` is the host.
     pub pod: Option<PodName>,
     pub method: Method,
 }
@@ -36,14 +36,14 @@ struct Envelope {
     seq: Option<u64>,
 }
 
-/// Who wants an answer to a line.
+/// The id of a line that wants a reply.
 #[derive(Deserialize)]
 struct Asker {
     #[serde(default)]
     id: Option<String>,
 }
 
-/// Why a line is no order, and the id to answer under when it had one.
+/// Why a line is no request, and the id for the refusal when it had one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid method: {message}")]
 pub struct Malformed {
@@ -54,7 +54,7 @@ pub struct Malformed {
 impl Incoming {
     /// Reads one line, without its newline.
     pub fn decode(line: &[u8]) -> Result<Self, Malformed> {
-        // Read by itself: who asked is answered, whatever else is wrong with the line.
+        // Read by itself: a line with an id gets its refusal, however wrong the rest of it is.
         let id = serde_json::from_slice(line).ok().and_then(|Asker { id }| id);
         if id.as_ref().is_some_and(|id| id.len() > MAX_ID) {
             let message = format!("the request id is longer than {MAX_ID} bytes");

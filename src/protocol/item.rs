@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum Item {
     /// Text from one of the parties.
     Message { role: Role, content: Vec<Content> },
-    /// The model asks for a tool; `arguments` is a JSON object as text.
+    /// The model calls a tool; `arguments` is a JSON object as text.
     ToolCall { call_id: String, name: String, arguments: String },
     /// What a tool answered. The model reads `summary`, then `content`.
     ToolResult {

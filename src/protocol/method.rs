@@ -1,4 +1,4 @@
-//! Orders: what a client asks of a Pod or of the host.
+//! Methods: what a client requests of a Pod or of the host.
 
 use crate::protocol::approval::Verdict;
 use crate::protocol::name::{EntryId, PodName};
@@ -10,13 +10,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Every order. The first group is the frozen vocabulary of a Pod's own socket
+/// Every method. The first group is the frozen vocabulary of a Pod's own socket
 /// ([`Method::is_classic`]); the second exists on the host socket only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum Method {
-    /// Start a user turn. With `queue`, wait in the Pod's queue while it is busy instead of being
-    /// refused.
+    /// Start a run with this input. With `queue`, wait in the Pod's queue while it is busy instead of
+    /// being refused.
     #[serde(rename = "run")]
     Send {
         input: Vec<Segment>,
@@ -27,13 +27,13 @@ pub enum Method {
     Notify {
         message: String,
     },
-    /// News of a child.
+    /// An event of a child.
     PodEvent(PodEvent),
-    /// Go on with a paused turn.
+    /// Go on with a paused run.
     Resume,
-    /// Abort the running turn.
+    /// Abort the run.
     Cancel,
-    /// Interrupt the running turn so that it can go on later.
+    /// Interrupt the run so that it can go on later.
     Pause,
     /// Compact the history now.
     Compact,
@@ -95,7 +95,7 @@ pub enum Method {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Vec<Segment>>,
     },
-    /// Put a text into the running turn: a queued input by its id, or this one.
+    /// Put a text into the run under way: a queued input by its id, or this one.
     Steer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
@@ -119,7 +119,7 @@ pub enum Method {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tree: bool,
     },
-    /// What the addressed Pod said since the asker last read it.
+    /// The texts of the addressed Pod's model since the requesting Pod last read them.
     ReadOutput,
     /// Bring the addressed Pod back, with `tree` everything below it, too; with `plan` only say
     /// what that would do.
@@ -143,7 +143,7 @@ pub enum Method {
     Reclaim {
         path: PathBuf,
     },
-    /// Who may read or write a path.
+    /// The Pods that may read or write a path.
     Who {
         path: PathBuf,
     },
@@ -170,7 +170,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Whether this order exists on a Pod's own socket.
+    /// Whether this method exists on a Pod's own socket.
     pub fn is_classic(&self) -> bool {
         match self {
             Self::Send { .. }
@@ -258,7 +258,7 @@ impl Method {
         }
     }
 
-    /// A turn of plain text.
+    /// An input of plain text.
     pub fn say(text: impl Into<String>) -> Self {
         Self::Send { input: vec![Segment::Text { content: text.into() }], queue: false }
     }
@@ -348,7 +348,7 @@ impl Segment {
     }
 }
 
-/// News that a child sends upward.
+/// What a child tells its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PodEvent {

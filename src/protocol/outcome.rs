@@ -10,7 +10,7 @@ pub const CANCELLED: &str = "Cancelled";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome<'a> {
     Finished,
-    /// The predecessor's word for a run that ended with its turn given back; as finished.
+    /// The predecessor's word for a run that gave control back; the same as finished.
     Yielded,
     LimitReached,
     Paused,

@@ -1,4 +1,4 @@
-//! What replies to orders carry.
+//! What replies to requests carry.
 
 use crate::protocol::family::{LastRun, State};
 use crate::protocol::name::{EntryId, PodName, SegmentId};
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoppedPod {
     pub name: PodName,
-    /// What it gave back to who had lent it.
+    /// What it gave back to its lenders.
     pub returned: Vec<Rule>,
-    /// Who has that now; `None` when nobody had lent it anything.
+    /// The Pod that has that now; `None` when no Pod had lent it anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lender: Option<PodName>,
 }
 
-/// What a Pod said since the asker last read it, and how it stands.
+/// The texts of a Pod's model since the requesting Pod last read them, and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodOutput {
     pub name: PodName,
@@ -40,7 +40,7 @@ pub struct PodOutput {
 pub struct PlanStep {
     pub name: PodName,
     pub what: Restoring,
-    /// Sentences: what of its scope comes back as read and who holds it, which call was cut off and
+    /// Sentences: what of its scope comes back as read and which Pod holds it, which call was cut off and
     /// is not repeated, why it cannot come back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -54,20 +54,20 @@ pub enum Restoring {
     AlreadyLive,
     /// It comes back idle.
     Idle,
-    /// It comes back paused: a turn was cut off.
+    /// It comes back paused: a run was cut off.
     Paused,
-    /// It is not asked for and stays stopped.
+    /// It is not among the addressed Pods and stays stopped.
     StaysStopped,
     /// It cannot come back.
     Impossible,
 }
 
-/// Who may do what with a path.
+/// A Pod that may read or write a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathHolder {
     pub pod: PodName,
     pub permission: Permission,
-    /// Who lent it.
+    /// The Pod that lent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lender: Option<PodName>,
 }

@@ -1,4 +1,4 @@
-//! Asking a person: the open call waits, the question and its answer are in the log before anyone
+//! Approval requests: the open call waits, the request and its decision are in the log before anyone
 //! hears of them, and a call starts only when its answer is there.
 
 use crate::protocol::entry::domain;
@@ -12,14 +12,14 @@ use serde_json::json;
 /// An answer on its way to the run that waits for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalDecided {
-    /// The id of the question.
+    /// The id of the approval request.
     pub approval: String,
     pub verdict: Verdict,
 }
 
 impl Run {
-    /// Puts the question and waits for its answer, or until the run is halted: then the question
-    /// is withdrawn, unless the host ends; it is asked on by the next one.
+    /// Makes the request and waits for the decision, or until the run is halted: then the request is
+    /// withdrawn, unless the host ends; the next host shows it again.
     pub(crate) async fn request_approval(
         &mut self,
         call: &Call,
@@ -35,7 +35,7 @@ impl Run {
         Ok(Some(verdict))
     }
 
-    /// Withdraws a question. The log says what a person answered meanwhile; the call does not run
+    /// Withdraws a request. The log says what a person decided meanwhile; the call does not run
     /// either way.
     async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
         let withdrawn = Verdict::Withdrawn { why: why.into() };
@@ -52,7 +52,7 @@ impl Run {
         }
     }
 
-    /// The question in the log, then in the store, then told.
+    /// Commits the request to the log, then to the store, then publishes it.
     async fn put(&mut self, call: &Call, question: &Question) -> Result<ApprovalRequest, Stopped> {
         let mut entry = Entry::extension(domain::ASKED, json!({}));
         let id = entry.id.map(|id| id.to_string()).unwrap_or_default();
@@ -81,7 +81,7 @@ impl Run {
         Ok(approval)
     }
 
-    /// The answer to this question; `None` when the run is halted first.
+    /// The decision on this request; `None` when the run is halted first.
     async fn answer_to(&mut self, id: &str) -> Option<Verdict> {
         let mut interrupt = self.ports.interrupt.clone();
         loop {
@@ -90,10 +90,10 @@ impl Run {
                 () = interrupted(&mut interrupt) => return None,
                 answer = self.ports.answers.recv() => match answer {
                     Some(ApprovalDecided { approval, verdict }) if approval == id => return Some(verdict),
-                    // One that came too late for its own question.
+                    // A decision that came too late for its own request.
                     Some(_) => {}
                     None => {
-                        // The actor is gone, and with it everyone who could be told.
+                        // The actor is gone; the run halts without a reader of its events.
                         interrupted(&mut interrupt).await;
                         return None;
                     }
@@ -102,7 +102,8 @@ impl Run {
         }
     }
 
-    /// The answer in the log, then out of the store, then told. `before` is committed with it.
+    /// Commits the decision to the log, removes it from the store and publishes it. `before` is
+    /// committed with it.
     async fn commit_decision(
         &mut self,
         id: &str,
@@ -118,7 +119,7 @@ impl Run {
     }
 
     async fn forget(&mut self, id: &str, verdict: &Verdict) {
-        // The log has the answer: where this fails the row is dropped at the next start.
+        // The log has the decision: where this fails the row is dropped at the next start.
         self.setup
             .store
             .end_approvals(vec![id.to_owned()])
@@ -128,8 +129,8 @@ impl Run {
         self.send(RunEvent::ApprovalDecided(answered)).await;
     }
 
-    /// Withdraws the question that an interrupted run left, when it goes on without its answer. One
-    /// that came with another Pod's history is that Pod's.
+    /// Withdraws the request that an interrupted run left, when it goes on without the decision. A
+    /// request that was copied with another Pod's history belongs to that Pod.
     pub(crate) async fn withdraw(&mut self) -> Result<(), Stopped> {
         let own = |approval: &&ApprovalRequest| approval.pod.key() == self.setup.pod.key();
         let Some(approval) = self.session_state.state.question().filter(own).cloned() else {
@@ -138,7 +139,7 @@ impl Run {
         self.take_back(&approval.id, "the turn went on without an answer").await.map(drop)
     }
 
-    /// Goes on where an earlier run asked: the call that waited, then those behind it, none of
+    /// Goes on at the request of an earlier run: the call that waited, then those behind it, none of
     /// which has started.
     pub(crate) async fn go_on_with(
         &mut self,
@@ -149,7 +150,7 @@ impl Run {
         let Some(approval) =
             self.session_state.state.question().filter(|approval| approval.id == id).cloned()
         else {
-            // The log has an answer to it already: the call is not run twice.
+            // The log has a decision already: the call is not run twice.
             self.forget(&id, &verdict).await;
             self.close_open_calls(false).await?;
             self.commit(vec![resumed]).await?;
@@ -184,7 +185,7 @@ impl Run {
         calls.collect()
     }
 
-    /// What a call that was asked about gets, now that it may start.
+    /// The grant of a call that was approved and may start now.
     pub(crate) async fn granted(&self, call: &Call) -> Decision {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         match decision {
@@ -195,12 +196,12 @@ impl Run {
     }
 }
 
-/// What the log says of an answer.
+/// The entry of a decision.
 pub fn answer_entry(id: &str, verdict: &Verdict) -> Entry {
     Entry::extension(domain::ANSWERED, json!({ "ask": id, "verdict": verdict }))
 }
 
-/// What the model reads of a call that a person denied.
+/// The result, for the model, of a call that a person denied.
 pub(crate) fn denial(reason: &str) -> String {
     match reason.trim() {
         "" => "denied: a person said no".into(),

@@ -26,7 +26,7 @@ pub(crate) struct Planned {
     pub(crate) say: Say,
 }
 
-/// Who has spoken about a call.
+/// Whose decision a call has.
 pub(crate) enum Say {
     Policy(Decision),
     Person(Verdict),
@@ -38,7 +38,7 @@ struct Allowed<'a> {
     grant: Grant,
 }
 
-/// Live output that waits to be told; when it is full output is only seen in the result.
+/// Live output that waits to be published; when it is full output is only seen in the result.
 const LIVE: usize = 64;
 
 impl Run {
@@ -100,7 +100,7 @@ impl Run {
         }
     }
 
-    /// A person is asked only if nobody has answered for good since the reply came.
+    /// A person decides only if no rule was made since the reply came.
     async fn request_approval_again(&mut self, call: &Call) -> Result<(), Stopped> {
         match self.decide(std::slice::from_ref(call)).await.pop() {
             Some(Decision::Ask(question)) => self.asked(call, &question).await,

@@ -1,8 +1,8 @@
-//! The commands that a Pod runs right now, for who is about to take scope from under them.
+//! The commands that a Pod runs right now, for a verb that is about to narrow their scope.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What runs, shared by a Pod's turn and its host.
+/// The commands under way, shared by a Pod's run and its host.
 #[derive(Clone, Debug, Default)]
 pub struct Commands(Arc<Mutex<Running>>);
 

@@ -11,8 +11,8 @@ use crate::run::{
 use futures_util::StreamExt as _;
 
 impl Run {
-    /// Compacts when the next request would take too much of the window. A failure is told and the
-    /// run goes on as it is.
+    /// Compacts when the next request would take too much of the window. A failure is published and
+    /// the run goes on as it is.
     pub(crate) async fn compact_when_full(&mut self) -> Result<(), Stopped> {
         let Some((model, _)) = &self.setup.model else { return Ok(()) };
         #[allow(clippy::cast_precision_loss)]
@@ -34,7 +34,7 @@ impl Run {
         }
     }
 
-    /// A compaction that was asked for, and nothing else.
+    /// A run that only compacts.
     pub(crate) async fn compact_now(&mut self, accepted: Option<Accepted>) -> End {
         if self.setup.model.is_none() || self.session_state.state.history.is_empty() {
             let why = if self.setup.model.is_none() {
@@ -96,14 +96,14 @@ impl Run {
         crate::crash_point!("compact-switched");
         std::mem::replace(&mut self.session_state, next).close().await;
         crate::crash_point!("compact-closed");
-        // The count goes on where it was, also for who reads only the new segment.
+        // The count goes on, also for a reader of the new segment alone.
         self.commit(vec![Entry::new(Fact::TurnEnd { turn_count })]).await?;
         self.publish(Event::CompactDone { new_segment_id: self.session_state.segment }).await;
         self.publish_context().await;
         Ok(())
     }
 
-    /// Asks the model for the handover text.
+    /// Requests the handover text from the model.
     async fn handover(&mut self) -> Result<String, Stopped> {
         let Some((_, provider)) = self.setup.model.clone() else {
             return Err(failed("there is no model to compact with"));

@@ -65,7 +65,7 @@ fn results(history: &[Kept]) -> HashMap<String, Item> {
     results
 }
 
-/// Answers every open call, in call order.
+/// Gives every open call a result, in call order.
 fn close(
     out: &mut Vec<Input>,
     open: &mut Vec<String>,

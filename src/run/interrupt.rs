@@ -12,14 +12,14 @@ pub enum Interrupt {
     Go,
     Pause,
     Cancel,
-    /// As `Pause`, because the Pod is stopped: what it was told stays told.
+    /// As `Pause`, because the Pod is stopped: its input is not rolled back.
     Stop,
-    /// As `Stop`, for the end of the host: what a person was asked stays asked, too.
+    /// As `Stop`, for the end of the host: its approval request is not withdrawn, either.
     Leave,
 }
 
 impl Interrupt {
-    /// Whether a person wanted just this turn to halt, and can be given the input back.
+    /// Whether a person halted just this run, so that its input can be rolled back.
     fn is_a_persons(self) -> bool {
         match self {
             Self::Pause | Self::Cancel => true,
@@ -66,8 +66,8 @@ impl Run {
     }
 }
 
-/// Resolves when the run is to halt, or when nobody owns it any more.
+/// Resolves when the run is to halt, or when its actor is gone.
 pub(crate) async fn interrupted(interrupt: &mut watch::Receiver<Interrupt>) {
-    // The value is read anew by who acts on it; an error means that the actor is gone.
+    // The caller reads the value again; an error means that the actor is gone.
     let _ = interrupt.wait_for(|interrupt| *interrupt != Interrupt::Go).await;
 }

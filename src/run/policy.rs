@@ -1,4 +1,5 @@
-//! What policy says of a call before it starts: it may, a person is asked, or it is refused.
+//! The decision of policy on a call before it starts: it passes, it waits for an approval, or it is
+//! denied.
 
 use crate::config::policy::{Rules, Said, Subject, exactly};
 use crate::protocol::{Action, ApprovalRequest, Pattern, PodName, Refusal};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 /// The arguments that say what a call is about, where its tool is none of ours.
 const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
-/// Bytes of an action that a person is asked about: it is shown whole or not asked about at all.
+/// Bytes of an action in an approval request: it is shown whole, or the call is refused.
 const MAX_ACTION: usize = 16 * 1024;
 
 /// What a run knows of policy.
@@ -29,11 +30,11 @@ pub struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walls {
     Hold,
-    /// Every command is asked about.
+    /// Every command waits for an approval.
     Missing,
 }
 
-/// What only the host knows: who belongs to whom, and who else holds what.
+/// What only the host knows: the family, and the leases.
 pub trait FamilyView: Send + Sync {
     /// The Pod's ancestors, the root first.
     fn lineage(&self) -> Vec<PodName>;
@@ -59,7 +60,7 @@ pub(crate) struct Grant {
     pub(crate) lease: Option<Rule>,
 }
 
-/// What a person is asked about a call.
+/// What an approval request says of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Question {
     pub(crate) action: String,
@@ -74,7 +75,7 @@ pub(crate) struct Question {
 struct Claim {
     subject: Subject,
     grant: Grant,
-    /// Why it is asked about where no rule speaks.
+    /// Why the call waits for an approval where no rule applies.
     because: Option<String>,
     reason: Option<String>,
 }
@@ -98,7 +99,7 @@ impl Run {
     /// The answers given for good that bind this Pod: its own, then those of its ancestors for
     /// everything below them, the nearest first; of each the newest first.
     async fn answers(&self) -> Vec<(Pattern, Action)> {
-        // Without them more is asked, and nothing is let pass.
+        // Without them more calls wait for an approval, and none passes that should not.
         let stored = self.setup.store.policy().await.unwrap_or_default();
         in_force(&self.setup.pod, &self.setup.permissions.relations.lineage(), stored)
             .into_iter()
@@ -125,7 +126,7 @@ async fn look(
     looked.into_iter().map(|touch| touch.map_err(not_started)).collect()
 }
 
-/// The stored rules that bind a Pod, in the order in which they count.
+/// The stored rules that bind a Pod, in the order in which they apply.
 pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> Vec<StoredRule> {
     let near: Vec<String> = lineage.iter().rev().map(PodName::key).collect();
     let place = |rule: &StoredRule| {
@@ -141,7 +142,7 @@ pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> 
     binding.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// The call that a question is about, as policy sees it.
+/// The call of an approval request, as policy sees it.
 pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
     let needs = Need::ALL.into_iter().filter_map(word).collect();
@@ -196,7 +197,7 @@ fn needs(arguments: &Value) -> Vec<Need> {
     needs
 }
 
-/// Why the program itself asks about a call.
+/// Why the program itself wants an approval of a call.
 fn because(call: &Call, needs: &[Need], lease: Option<&Rule>, policy: &Policy) -> Option<String> {
     if !needs.is_empty() {
         let wants = if call.name == "Bash" { wants } else { file_wants };

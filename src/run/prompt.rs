@@ -5,13 +5,13 @@ use crate::protocol::PodEvent;
 use crate::scope::Scope;
 use std::path::{Path, PathBuf};
 
-/// Put before the next request after an interrupted turn was abandoned.
+/// Put before the next request after an interrupted run was given up.
 pub const INTERRUPTED: &str =
     "[The previous turn was interrupted by the user. The user's next request follows.]";
 /// Put after a partial answer when the connection broke.
 pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
                          stands above. Go on exactly where it ends; repeat nothing.]";
-/// Put after a partial answer when a person lets an interrupted turn go on.
+/// Put after a partial answer when a person resumes an interrupted run.
 pub const RESUMED: &str =
     "[The turn was interrupted in the middle of your answer. Go on exactly where it ends.]";
 /// Put before what is left of a conversation after its compaction.
@@ -21,7 +21,7 @@ pub const COMPACTED: &str = "[The conversation so far was compacted. What follow
 const SYSTEM: &str = include_str!("../../prompts/system.md");
 /// The general instruction: how a coding agent works.
 const WORK: &str = include_str!("../../prompts/work.md");
-/// Asks a model to hand a conversation over.
+/// The request to a model to hand a conversation over.
 pub const COMPACTION: &str = include_str!("../../prompts/compaction.md");
 /// The answer to a message when no model is known.
 pub const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
@@ -31,7 +31,7 @@ const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// How much of such a file is taken, in bytes.
 const MAX_INSTRUCTIONS: u64 = 64 * 1024;
 
-/// Background news as a model reads it.
+/// A notification as a model reads it.
 pub fn notification(message: &str) -> String {
     format!(
         "[Notification]\n{message}\n\nThis is background information, not a request from the user. \
@@ -39,7 +39,7 @@ pub fn notification(message: &str) -> String {
     )
 }
 
-/// News of a child as a model reads it: a hint that something happened, never the result itself.
+/// A child event as a model reads it: a hint that something happened, never the result itself.
 pub fn child_event_text(event: &PodEvent) -> String {
     let look = match event {
         PodEvent::TurnEnded { .. } => {

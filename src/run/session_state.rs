@@ -115,8 +115,8 @@ pub(crate) struct Start {
     pub(crate) under_way: Option<Trigger>,
 }
 
-/// Creates a segment, makes it the Pod's, and tells. The store is told before anything is said in
-/// it, so a crash in between leaves at most an empty segment that nobody on_run_event of.
+/// Creates a segment, makes it the Pod's, and publishes it. The store names the segment before the
+/// segment holds an entry of the run, so a crash in between leaves at most an unused segment.
 pub(crate) async fn begin(
     setup: &Setup,
     session_id: SessionId,

@@ -40,7 +40,7 @@ struct Answer {
 }
 
 impl Run {
-    /// Asks the model once and commits what it says; the tool calls it wants.
+    /// Makes one model request and commits its reply; the tool calls that the reply holds.
     pub(crate) async fn request_reply(&mut self) -> Result<Vec<Call>, Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Whether somebody said something in any segment, also when it was taken back since, or a segment
+/// Whether any segment holds a message, also one that was rolled back since, or a segment
 /// carries on another one. What cannot be read counts as said. Blocking.
 pub fn is_begun(files: &Files) -> bool {
     files.segments().into_iter().any(|segment| begins(&files.segment(segment)).unwrap_or(true))

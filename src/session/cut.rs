@@ -11,7 +11,7 @@ pub const CUT_OVER: u64 = 64 * 1024;
 const KEEP: [usize; 4] = [8 * 1024, 2 * 1024, 256, 64];
 /// Elements that a list keeps when shortening its texts is not enough.
 const KEEP_ELEMENTS: usize = 16;
-/// Fields that nobody reads on a screen.
+/// Fields that no screen shows.
 const OPAQUE: [&str; 3] = ["native", "encrypted_content", "signature"];
 
 /// An entry whose line is too long to send along.

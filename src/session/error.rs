@@ -14,7 +14,7 @@ pub enum LogError {
     /// The system refused; its reason is inside.
     #[error("{0}")]
     Disk(Arc<DiskError>),
-    /// Somebody else appended to the file.
+    /// Another program appended to the file.
     #[error("{0}; end the other one, then go on with :resume")]
     SecondWriter(Arc<AppendError>),
     /// A write failed before; opening the log again checks it.

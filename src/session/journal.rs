@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// Commits that wait for the disk; who comes later waits to hand its entries over.
+/// Commits that wait for the disk; when so many do, the next caller waits.
 const WAITING: usize = 64;
 
 /// A handle to an open segment. When the last one is dropped the segment is closed.
@@ -123,7 +123,7 @@ impl Journal {
     /// Waits for what is under way and closes the file, for every handle.
     pub async fn close(self) {
         let (closing, closed) = oneshot::channel();
-        // Where this fails the task has ended already, which is what is asked for.
+        // Where this fails the task has ended already, as it should.
         let _ = self.orders.send(Order::Close(closing)).await;
         let _ = closed.await;
         self.partial.close().await;
@@ -161,7 +161,7 @@ async fn committer(
 }
 
 /// Waits for a commit and takes every other one that has come by then. `None` when no more can
-/// come. Orders to close are kept until then.
+/// come. Requests to close are kept until then.
 async fn next_group(
     waiting: &mut mpsc::Receiver<Order>,
     closing: &mut Vec<oneshot::Sender<()>>,
@@ -185,7 +185,7 @@ fn tell(group: Vec<Commit>, before: u64, outcome: &Result<(), LogError>) {
     let mut end = before;
     for commit in group {
         end += commit.lines.len() as u64;
-        // Who was cancelled meanwhile does not hear of it.
+        // The caller may have been cancelled meanwhile.
         let _ = commit.done.send(outcome.clone().map(|()| end));
     }
 }

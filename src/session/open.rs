@@ -132,7 +132,7 @@ fn sign(fact: &Fact) -> Sign {
         }
         Fact::Extension { domain, .. } if domain == domain::RESUMED => Sign::Open,
         Fact::Extension { .. } => rollback::from(fact).map_or(Sign::None, Sign::RolledBack),
-        // A compaction says the count of turns without being a run.
+        // A compaction writes the count of turns without being a run.
         Fact::TurnEnd { .. }
         | Fact::UserInput { .. }
         | Fact::SystemItem { .. }

@@ -1,4 +1,4 @@
-//! The fold of a segment: what the model is told when the Pod goes on, and what the Pod was when
+//! The fold of a segment: the history that the model gets when the Pod goes on, and what the Pod was when
 //! it ended.
 
 use crate::protocol::approval::ApprovalRequest;
@@ -27,7 +27,7 @@ pub struct Replay {
     pub interrupted: bool,
     /// Calls without a result, oldest first: call id and tool name.
     pub open_calls: Vec<(String, String)>,
-    /// Questions that nothing in the log answers; see [`Replay::question`].
+    /// Approval requests without a decision in the log; see [`Replay::question`].
     approvals: Vec<ApprovalRequest>,
     /// Lines in the segment, damaged ones included.
     pub entries: usize,
@@ -87,7 +87,7 @@ impl Replay {
         self.take(index, entry.clone());
     }
 
-    /// The question that an open call waits on: it has not started.
+    /// The approval request of an open call, which has not started.
     pub fn question(&self) -> Option<&ApprovalRequest> {
         let is_open = |approval: &&ApprovalRequest| {
             self.open_calls.iter().any(|(id, _)| *id == approval.call_id)
@@ -138,7 +138,7 @@ impl Replay {
     }
 
     /// Takes back what is in the history from an entry on. The entry itself may lie in an older
-    /// segment, so what came after it is told by the ids.
+    /// segment, so the ids say what came after it.
     fn roll_back(&mut self, from: EntryId) {
         let stays = |kept: &Kept| kept.id.is_none_or(|id| id < from);
         self.history.truncate(self.history.iter().rposition(stays).map_or(0, |last| last + 1));
@@ -166,8 +166,8 @@ impl Replay {
             Fact::ToolResult { item, files } => {
                 self.under_way();
                 if let Item::ToolResult { call_id, .. } = &item {
-                    // Nobody is asked about a call that is over, not even where a fork closed its
-                    // copy of a call that another Pod still asks about.
+                    // A call that has ended needs no decision, not even where a fork closed its copy
+                    // of a call for which another Pod still waits.
                     self.approvals.retain(|approval| approval.call_id != *call_id);
                 }
                 self.keep(id, item);

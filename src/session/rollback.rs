@@ -1,4 +1,4 @@
-//! An empty turn is taken back by an entry that says from where on; readers leave out what lies
+//! A run without a result is rolled back by an entry that says from where on; readers leave out what lies
 //! between.
 
 use crate::protocol::entry::{Fact, domain};

@@ -1,4 +1,4 @@
-//! Questions that wait for a person, and answers that wait for their Pod.
+//! Approval requests that wait for a person, and decisions that wait for their Pod.
 
 use crate::protocol::name::PodName;
 use crate::protocol::{ApprovalRequest, Verdict};
@@ -8,7 +8,7 @@ use crate::store::policy::{StoredRule, insert_rule};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// A question and, once there is one, its answer.
+/// An approval request and, once there is one, the decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredApproval {
     pub approval: ApprovalRequest,
@@ -18,7 +18,7 @@ pub struct StoredApproval {
 /// What a person decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
-    /// The id of the question.
+    /// The id of the approval request.
     pub approval: String,
     pub verdict: Verdict,
     /// The rule that the answer makes.
@@ -26,7 +26,7 @@ pub struct Decided {
 }
 
 impl Store {
-    /// Puts a question down; one that is there already changes nothing.
+    /// Stores a request; one that is stored already changes nothing.
     pub async fn add_approval(&self, approval: ApprovalRequest) -> Result<(), StoreError> {
         let add = move |db: &Connection| {
             let sql = "INSERT INTO asks (id, pod, ask) VALUES (?1, ?2, ?3)
@@ -37,7 +37,7 @@ impl Store {
         self.writer.run("write to", add).await
     }
 
-    /// Every question, oldest first. One that cannot be read is left out.
+    /// Every request, oldest first. One that cannot be read is left out.
     pub async fn approvals(&self) -> Result<Vec<StoredApproval>, StoreError> {
         let read = |db: &Connection| {
             let mut statement = db.prepare("SELECT ask, verdict FROM asks ORDER BY id")?;
@@ -53,13 +53,13 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Answers a question and writes the rule the answer makes, if any, in one transaction. Returns
+    /// Stores a decision and the rule that it makes, if any, in one transaction. Returns
     /// whether it waited: the first answer counts.
     pub async fn decide_approval(&self, decided: Decided) -> Result<bool, StoreError> {
         self.writer.run("write to", move |db| answer(db, &decided)).await
     }
 
-    /// Takes a question back, unless a person answered it meanwhile. Returns what counts.
+    /// Withdraws a request, unless a person decided meanwhile. Returns the verdict that counts.
     pub async fn withdraw_approval(
         &self,
         id: &str,
@@ -79,7 +79,7 @@ impl Store {
         self.writer.run("write to", withdraw).await
     }
 
-    /// Forgets questions whose answers are in the log, or that nobody asks any more.
+    /// Removes requests whose decisions are in the log, or that have no open call any more.
     pub async fn end_approvals(&self, ids: Vec<String>) -> Result<(), StoreError> {
         let end = move |db: &Connection| {
             for id in &ids {
@@ -90,7 +90,7 @@ impl Store {
         self.writer.run("write to", end).await
     }
 
-    /// The questions of one Pod, oldest first.
+    /// The requests of one Pod, oldest first.
     pub async fn approvals_of(&self, pod: &PodName) -> Result<Vec<StoredApproval>, StoreError> {
         let mut approvals = self.approvals().await?;
         approvals.retain(|stored| stored.approval.pod.key() == pod.key());

@@ -1,4 +1,4 @@
-//! Sessions that are nobody's for good: of Pods that were deleted, and of Pods that are still being
+//! Sessions that are to be deleted: of Pods that were deleted, and of Pods that are still being
 //! made. Those that are not settled go with their files at the next start of a host.
 
 use crate::protocol::name::{PodName, SessionId};
@@ -20,7 +20,7 @@ impl Store {
         self.writer.run("write to", move |db| discard(db, session)).await
     }
 
-    /// Takes the mark away: the session is somebody's, or its files are gone.
+    /// Removes the mark: a Pod owns the session, or its files are gone.
     pub async fn keep_session(&self, session: SessionId) -> Result<(), StoreError> {
         let keep_session = move |db: &Connection| {
             db.execute("DELETE FROM discards WHERE session = ?1", [session.to_string()])?;

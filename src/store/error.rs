@@ -1,4 +1,4 @@
-//! Why the store did not do what it was asked.
+//! Why the store refused or failed.
 
 use crate::disk::DiskError;
 use crate::protocol::Refusal;
@@ -14,7 +14,7 @@ pub enum StoreError {
     Taken(PodName),
     #[error("there is no pod named {0}")]
     NoSuchPod(PodName),
-    /// The first answer counts, and a question that was withdrawn takes none.
+    /// The first decision counts, and a request that was withdrawn takes none.
     #[error("that question was answered or withdrawn already")]
     NotAsked,
     /// The row of a Pod cannot be read.

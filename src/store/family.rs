@@ -23,11 +23,12 @@ pub struct Change {
     pub wanted: Vec<(PodName, Wanted, u64)>,
     /// A Pod that is deleted.
     pub remove: Option<PodName>,
-    /// A person's answer that this is the outcome of; refused when nobody waits for it any more.
+    /// The person's decision that led to this change; the change is refused when its request does
+    /// not wait any more.
     pub answer: Option<Decided>,
-    /// What is lent, or not any more, and where Pods read only.
+    /// Leases that begin or end, and where Pods read only.
     pub leases: Changes,
-    /// What parents are told of their children.
+    /// Child events for parents.
     pub message: Vec<ChildMessage>,
     /// Pairs that are peers from now on, or not any more.
     pub peers: Vec<(PeerEdge, bool)>,
@@ -40,7 +41,7 @@ pub struct Change {
 pub struct ChildMessage {
     pub parent: PodName,
     pub message: MailboxMessage,
-    /// The parent knows already; the row keeps it from being told again.
+    /// The parent knows already; the row keeps the event from being sent again.
     pub taken: bool,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Work that waits for the thread; who comes later waits to hand its work over.
+/// Work that waits for the thread; when so much does, the next caller waits.
 const WAITING: usize = 128;
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -51,7 +51,7 @@ impl Lane {
                 Failure::Sql(error) => StoreError::at(action, &path)(error),
                 Failure::Refused(error) => *error,
             });
-            // Who was cancelled meanwhile does not hear of it.
+            // The caller may have been cancelled meanwhile.
             let _ = done.send(result);
         });
         self.orders.send(Order::Do(work)).await.map_err(|_| StoreError::Closed)?;
@@ -67,14 +67,14 @@ impl Lane {
     }
 }
 
-/// Does what it is told until it is closed or nobody can tell it anything.
+/// Does the work that arrives until it is closed or every handle is gone.
 fn serve(mut connection: Connection, mut waiting: mpsc::Receiver<Order>) {
     while let Some(order) = waiting.blocking_recv() {
         match order {
             Order::Do(work) => work(&mut connection),
             Order::Close(closed) => {
                 drop(connection);
-                // Who asked may have gone.
+                // The caller may have gone.
                 let _ = closed.send(());
                 return;
             }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// the ids of older ones.
 const KEPT_TAKEN: i64 = 1024;
 
-/// A piece of mail.
+/// A mailbox message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MailboxMessage {
     /// Unique for its receiver.
@@ -24,19 +24,19 @@ pub struct MailboxMessage {
     pub created: u64,
 }
 
-/// What a piece of mail becomes.
+/// What a mailbox message becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailboxKind {
-    /// A user turn.
+    /// The input of a run.
     Input,
     /// Background text.
     Notify,
-    /// News of a child.
+    /// A child event.
     PodEvent,
 }
 
 impl Store {
-    /// Puts mail into a Pod's box; what has been there already, taken or not, changes nothing.
+    /// Stores a message for a Pod; one that was stored before, taken or not, changes nothing.
     /// Returns whether it is new.
     pub async fn add_message(
         &self,
@@ -47,7 +47,8 @@ impl Store {
         self.writer.run("write to", move |db| add(db, &pod, &message)).await
     }
 
-    /// What waits in a Pod's box, in the order it came. MailboxMessage that cannot be read is left out.
+    /// The messages that wait for a Pod, in the order in which they came. One that cannot be read is
+    /// left out.
     pub async fn messages(&self, pod: &PodName) -> Result<Vec<MailboxMessage>, StoreError> {
         let key = pod.key();
         let read = move |db: &Connection| {
@@ -60,7 +61,7 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Changes mail that still waits. Returns whether it does.
+    /// Changes a message that still waits. Returns whether it does.
     pub async fn edit_message(
         &self,
         pod: &PodName,
@@ -75,7 +76,8 @@ impl Store {
         self.writer.run("write to", edit).await
     }
 
-    /// Marks mail as taken: its ids are in the log. Ids that are unknown or taken change nothing.
+    /// Marks messages as taken: their ids are in the log. Ids that are unknown or taken change
+    /// nothing.
     pub async fn take_message(&self, pod: &PodName, ids: Vec<String>) -> Result<(), StoreError> {
         let key = pod.key();
         let take = move |db: &Connection| {
@@ -124,7 +126,7 @@ impl Store {
         self.writer.run("write to", delete_taken).await
     }
 
-    /// Takes mail out of the box for good. Returns whether it waited there.
+    /// Deletes a message that waits. Returns whether it did.
     pub async fn drop_message(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
         let (key, id) = (pod.key(), id.to_owned());
         self.writer.run("write to", move |db| Ok(end(db, &key, &id)?)).await

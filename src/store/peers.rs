@@ -1,4 +1,4 @@
-//! Who are peers: one row a pair, so that a relation is there for both or for neither.
+//! Pairs of peers: one row a pair, so that a relation is there for both or for neither.
 
 use crate::protocol::PeerEdge;
 use crate::protocol::name::PodName;

@@ -148,7 +148,7 @@ impl Store {
         self.set(pod, "last", last).await
     }
 
-    /// Deletes a Pod with its mail and marks its session. Its children lose their parent.
+    /// Deletes a Pod with its mailbox and marks its session. Its children lose their parent.
     pub async fn remove_pod(&self, pod: &PodName) -> Result<(), StoreError> {
         let pod = pod.clone();
         self.writer.run("write to", move |db| delete(db, &pod)).await

@@ -132,7 +132,7 @@ fn walk(input: &Input, ctx: &Context, base: &Path) -> Result<ignore::WalkBuilder
     Ok(builder)
 }
 
-/// The lines of the result: those before the offset dropped, no more taken than asked for.
+/// The lines of the result: those before the offset dropped, no more taken than wanted.
 struct Lines {
     text: Vec<String>,
     skip: usize,

@@ -43,7 +43,7 @@ fn of_a_file(need: Need) -> &'static str {
     }
 }
 
-/// Whether git executes what is at this path, or takes orders from it.
+/// Whether git executes the file at this path, or is configured by it.
 fn is_gits_orders(path: &Path) -> bool {
     let of = |git: &Path| path.strip_prefix(git).is_ok_and(is_order_inside);
     path.ends_with(GIT) || path.ancestors().skip(1).any(|dir| is_repository(dir) && of(dir))
@@ -53,7 +53,7 @@ fn is_repository(dir: &Path) -> bool {
     dir.ends_with(GIT) || dir.join("HEAD").is_file() && dir.join("objects").is_dir()
 }
 
-/// Whether a path inside a repository is one of its orders, or of one that it keeps.
+/// Whether a path inside a repository configures it, or a repository below it.
 fn is_order_inside(path: &Path) -> bool {
     let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
     let order = |name: &&str| GUARDED.contains(name);

@@ -20,12 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a tool waits for the host.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// How long stopping is waited for: who stops a Pod has an answer within 8 s in every case.
+/// How long a tool waits for a stop: the caller has a result within 8 s in every case.
 pub const STOP_PATIENCE: Duration = Duration::from_millis(7_800);
 
 /// One call to the host.
 pub struct Order {
-    /// Whom it concerns.
+    /// The Pod that it concerns.
     pub pod: PodName,
     /// The name as the model wrote it, for the answer.
     pub named: String,
@@ -41,7 +41,7 @@ pub struct Named {
 
 /// How a tool of this room works.
 pub struct Verb {
-    /// The arguments, and who calls, as an order.
+    /// The arguments and the calling Pod, as a request.
     pub order: fn(&str, &PodName) -> Result<Order, Fault>,
     /// The host's answer in words; `None` when it is the answer to something else.
     pub tell: fn(&str, Event) -> Option<Output>,

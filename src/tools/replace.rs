@@ -117,7 +117,7 @@ fn copy_owner_and_mode(file: &File, found: &Found) -> std::io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(found.mode))?)
 }
 
-/// Gives a new file its name, unless somebody was faster.
+/// Gives a new file its name, unless another program was faster.
 fn rename_new(
     directory: &OwnedFd,
     temp: &OsStr,

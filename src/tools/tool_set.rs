@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A tool that is not built in, such as one of another program.
 pub trait ExternalTool: Send + Sync {
-    /// Its name, description and schema, as a model is told about it.
+    /// Its name, description and schema for the model.
     fn spec(&self) -> ToolSpec;
     /// Which calls of one reply it may run beside.
     fn lane(&self) -> Lane;
@@ -73,7 +73,7 @@ impl ToolSet {
         self.0.keys().cloned().collect()
     }
 
-    /// All tools as a model is told about them.
+    /// All tools, as they are described to the model.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let spec = |member: &Member| match member {
             Member::BuiltIn(tool) => tool.spec(),

@@ -53,7 +53,7 @@ impl Pod {
         self.shared.status(&self.info.borrow())
     }
 
-    /// Changes what is known about the Pod, and tells every screen when it did change.
+    /// Changes the info of the Pod, and shows it on every screen when it did change.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut PodInfo)) {
         let seq = self.publisher.seq;
         let changed = self.info.send_if_modified(|info| {
@@ -70,7 +70,7 @@ impl Pod {
         }
     }
 
-    /// Tells every screen what is known about the Pod, once it is listed.
+    /// Shows the info of the Pod on every screen, once the Pod is listed.
     pub(super) fn show_info(&self) {
         if !self.newborn {
             let info = Box::new(self.info.borrow().clone());

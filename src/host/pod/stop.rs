@@ -15,7 +15,7 @@ const TO_FINISH: Duration = Duration::from_secs(5);
 
 impl Pod {
     /// Gives the paused run up; the log says so before anything is published. A decision that the
-    /// run did not take yet is in the log before that: the person was told that it counts.
+    /// run did not take yet is in the log before that, because the person knows it as accepted.
     pub(super) async fn drop_run(&mut self) -> Result<Event, Refusal> {
         self.withdraw("the run was cancelled").await?;
         if let Some(segment) = self.row.segment {

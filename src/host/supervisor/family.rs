@@ -21,9 +21,9 @@ pub(crate) struct Family {
     pub(crate) table: LeaseTable,
     pub(super) marks: BTreeMap<String, Vec<Marked>>,
     pub(super) supervisor: mpsc::WeakSender<Step>,
-    /// The host is told to end.
+    /// A request to end the host was taken.
     pub(crate) ends: bool,
-    /// What the store is told, beside what the table knows.
+    /// The change for the store, beside the leases that differ.
     pub(crate) change: Change,
     /// What is published once that is stored.
     pub(super) publish: Vec<Publish>,
@@ -32,7 +32,7 @@ pub(crate) struct Family {
     pub(super) before: Option<Savepoint>,
 }
 
-/// A change that everyone is told of.
+/// A change for every screen.
 pub(super) enum Publish {
     Newborn(Handle),
     Listed(Handle),
@@ -101,7 +101,7 @@ impl Family {
             && self.starting(&key).is_none()
     }
 
-    /// The name asked for, if it is free, else this one, numbered when it is taken.
+    /// The wanted name, if it is free, else this one, numbered when it is taken.
     pub(crate) fn free_name(
         &self,
         asked: Option<PodName>,
@@ -277,7 +277,7 @@ impl Family {
         ))
     }
 
-    /// Tells every screen.
+    /// Publishes to every screen.
     pub(super) fn feed(&self, event: &Event) {
         self.shared.feed(None, None, event);
     }
@@ -289,7 +289,7 @@ pub(crate) struct Stopped {
     pub(crate) pods: Vec<StoppedPod>,
     /// The keys of those that were live.
     pub(crate) were_live: BTreeSet<String>,
-    /// What their parents are told.
+    /// The child events for their parents.
     pub(crate) notified: Vec<ChildMessage>,
 }
 

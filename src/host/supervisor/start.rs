@@ -10,7 +10,7 @@ use crate::store::{Change, DamagedRow, Opening, PodRow, StoreError, Wanted};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// What the store could not tell is rebuilt from the logs; every Pod found there is stopped.
+/// Rebuilds a store that is new or was damaged from the logs; every Pod found there is stopped.
 pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<Vec<String>, HostError> {
     let mut notices = Vec::new();
     if let Some(aside) = &opening.set_aside {

@@ -1,5 +1,5 @@
-//! What the last host began to make or to delete and did not finish: at the next start nothing is
-//! left of it.
+//! Pods and sessions that the last host began to create or to delete and did not finish. The next
+//! start removes what is left of them.
 
 use crate::disk::{self, DiskError};
 use crate::host::{Shared, listener};
@@ -10,8 +10,8 @@ use crate::store::{Change, Discard, PodRow, StoreError};
 use crate::trace::OrLog as _;
 use std::path::Path;
 
-/// Takes back what was not finished, before anyone is brought back: Pods that never were told what
-/// they are for, sessions that are nobody's, sockets at which nobody listens.
+/// Removes what was not finished, before any Pod is brought back: Pods without a first message,
+/// sessions without a Pod, sockets without a listener.
 pub(super) async fn clear(
     shared: &Shared,
     rows: &mut Vec<PodRow>,
@@ -34,7 +34,7 @@ pub(super) async fn clear(
     Ok(())
 }
 
-/// Whether a Pod that was being made has work of its own, or the past of another one.
+/// Whether the log of a Pod that was being created holds a message, or the copy of a transcript.
 pub(crate) async fn has_task(shared: &Shared, session: SessionId) -> bool {
     let files = Files::new(&shared.dirs.data, session);
     let begun = tokio::task::spawn_blocking(move || is_begun(&files)).await;
@@ -50,7 +50,7 @@ async fn remove(shared: &Shared, pod: &PodName, table: &mut LeaseTable) -> Resul
     Ok(())
 }
 
-/// Deletes the files of a session that is nobody's, then the mark that says so.
+/// Deletes the files of a session without a Pod, then its mark in the store.
 pub(crate) async fn delete(shared: &Shared, session: SessionId) -> Result<(), StoreError> {
     let files = Files::new(&shared.dirs.data, session);
     let gone = tokio::task::spawn_blocking(move || remove_dir(files.dir())).await;

@@ -47,7 +47,7 @@ impl Plan {
     }
 }
 
-/// The profile asked for, with its name; `None` and `default` are the one of that name, when the
+/// The profile of that name, with its name; `None` and `default` are the one of that name, when the
 /// user has one.
 pub(super) fn profile(
     shared: &Shared,

@@ -39,14 +39,15 @@ impl Verb for Decide {
         commit_decision(&cx, &approval, verdict, rule.clone()).await?;
         let Some(rule) = rule else { return Ok(done()) };
         for other in cx.shared.approvals().into_iter().filter(|other| covers(&rule, other)) {
-            // Each is a request of its own: where its decision is refused it goes on waiting.
+            // Each is a request of its own: one whose decision is refused goes on waiting.
             let _ = commit_decision(&cx, &other, Verdict::Once, None).await;
         }
         Ok(done())
     }
 }
 
-/// The answer with its rule and the scope it gives, which can be refused, as one fact; then the Pod.
+/// Commits the decision with its rule and the scope that it gives as one change, which can be
+/// refused; then tells the Pod.
 async fn commit_decision(
     cx: &Cx,
     approval: &ApprovalRequest,
@@ -68,7 +69,7 @@ async fn commit_decision(
     Ok(())
 }
 
-/// The rule that an answer writes: what the question offers, or what the person made of it.
+/// The rule that a decision writes: the one that the request offers, or as the person edited it.
 fn written(
     approval: &ApprovalRequest,
     edited: Option<&Pattern>,
@@ -88,7 +89,7 @@ fn written(
     Ok(rule)
 }
 
-/// Whether a rule that was just made lets this question's call pass.
+/// Whether a rule that was just made lets the call of this request pass.
 fn covers(rule: &StoredRule, approval: &ApprovalRequest) -> bool {
     let own = approval.pod.key() == rule.pod.key();
     let below = rule.tree && approval.lineage.iter().any(|above| above.key() == rule.pod.key());

@@ -35,7 +35,7 @@ impl Verb for NewPod {
     }
 }
 
-/// Everything but the name, and what a person should know about it.
+/// Everything but the name, and notes for a person.
 async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let shared = &cx.shared;
     let (workspace, cwd) = place(&new.cwd, cx).await?;
@@ -65,7 +65,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     Ok((Plan { parent: None, cwd, workspace, resolved, scope, env }, notes))
 }
 
-/// The workspace of a directory, and the directory in the form that counts.
+/// The workspace of a directory, and the canonical directory.
 async fn place(cwd: &Path, cx: &Cx) -> Result<(Workspace, PathBuf), Refusal> {
     let (env, at) = (cx.shared.env.clone(), cwd.to_owned());
     let find = move || {
@@ -76,7 +76,7 @@ async fn place(cwd: &Path, cx: &Cx) -> Result<(Workspace, PathBuf), Refusal> {
     cx.files(cwd, find).await?.map_err(|text: String| Refusal::invalid(text))
 }
 
-/// Rules in the form that counts.
+/// Rules in the form that scopes compare.
 async fn real(rules: Vec<Rule>, cx: &Cx) -> Result<Vec<Rule>, Refusal> {
     let mut found = Vec::new();
     for rule in rules {
@@ -86,7 +86,7 @@ async fn real(rules: Vec<Rule>, cx: &Cx) -> Result<Vec<Rule>, Refusal> {
     Ok(found)
 }
 
-/// The scope a new Pod asks for, without yoi's own directories.
+/// The scope of a new Pod, without yoi's own directories.
 fn wanted_scope(
     shared: &Shared,
     asked: Option<Vec<Rule>>,

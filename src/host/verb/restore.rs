@@ -44,7 +44,7 @@ impl Verb for Restore {
     }
 }
 
-/// Whether the first Pod, which is the one that was asked for, can come back.
+/// Whether the first Pod, which is the addressed one, can come back.
 fn possible(steps: &[Step]) -> Result<(), Refusal> {
     match steps.first().map(|step| &step.plan) {
         Some(PlanStep { name, what: Restoring::Impossible, notes }) => {
@@ -102,7 +102,7 @@ fn already_live(cx: &Cx, handle: &Handle) -> Event {
 struct Step {
     pod: Handle,
     plan: PlanStep,
-    /// What the Pod itself says when it is live.
+    /// The reply of the Pod, once it is live.
     reply: Option<Event>,
 }
 
@@ -123,7 +123,7 @@ impl Step {
     }
 }
 
-/// What this is about, parents first, in the order in which it happens.
+/// The steps, parents first, in the order in which they happen.
 fn find(family: &mut Family, first: &PodName, tree: bool) -> Vec<Step> {
     let mut keys = vec![first.key()];
     keys.extend(family.table.below(&first.key()));
@@ -230,7 +230,7 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
                     Err(refusal) => steps[*n].fails(refusal.message),
                 }
                 if !steps[0].comes() {
-                    // What is below it is not brought back without it.
+                    // Pods below it are not restored without it.
                     return Ok(());
                 }
             }

@@ -29,7 +29,7 @@ impl Verb for SpawnPod {
         let parental = parent.parental().await?;
         let plan = plan(&self, &parent.name, parental, scope, &cx).await?;
         let created = cx.family(move |family| {
-            // What was true a moment ago may not be any more.
+            // The family may have changed since the first check.
             asked.check(family)?;
             let (row, env) = (plan.row(asked.name), plan.env);
             Ok(family.create(row, Birth::Child { env }))
@@ -47,7 +47,7 @@ impl Verb for SpawnPod {
     }
 }
 
-/// What a call asks for, in the form that counts.
+/// The name and the scope that a call wants, in the form that scopes compare.
 #[derive(Clone)]
 struct Asked {
     parent: PodName,
@@ -138,7 +138,7 @@ async fn plan(
     Ok(Plan { parent, cwd, workspace, resolved, scope, env })
 }
 
-/// The directory that was asked for.
+/// The directory that the call names.
 async fn asked_cwd(asked: &Path, scope: &Scope, cx: &Cx) -> Result<PathBuf, Refusal> {
     let refuse = |why: &str| Refusal::invalid(format!("cwd {}: {why}", asked.display()));
     let real = canonical(cx, asked).await.map_err(|refusal| refuse(&refusal.message))?;
@@ -237,8 +237,8 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes a child back that did not begin, and says why. One whose first message was committed all
-/// the same is kept, stopped.
+/// Removes a child that did not begin, and returns the reason. A child whose first message was
+/// committed all the same is kept, stopped.
 async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
     child.prepare_stop().await;
     let name = &child.name;
@@ -252,13 +252,13 @@ async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
     });
     let removed = removed.await;
     crate::crash_point!("unspawn-stored");
-    // The parent reads of it in the answer.
+    // The parent reads the reason in the refusal.
     child.tell(Fact::Stopped).await;
     if removed.is_err() {
         // Where the store cannot be written the child stays, listed, so that a person can end it.
         let _ = list(cx, child).await;
     } else {
-        // What of its session stays on the disk is tried again at the next start.
+        // A session that stays on the disk is deleted at the next start.
         unfinished::delete(&cx.shared, child.session).await.or_log("delete a session");
     }
     let text = format!("could not start pod `{name}`: {}; nothing is left of it", refusal.message);

@@ -1,5 +1,5 @@
 //! Stop: the runs halt side by side and within their time, then one transaction says that the Pods
-//! are stopped, that what they had on lease is back, and what their parents are told of it.
+//! are stopped, that their leases are back, and the child events for their parents.
 
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Doing, Family, Mark, done};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The asking side has its answer then in any case.
+/// The caller has its reply within this time in any case.
 const IN_ANY_CASE: Duration = Duration::from_millis(7500);
 
 /// Stop the addressed Pod; with `tree`, everything below it first.
@@ -44,7 +44,7 @@ async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
     let end = Instant::now() + IN_ANY_CASE;
     let (handles, marks) = targets(cx, &name, tree, end).await?;
     let leaving = Leaving::new(handles);
-    // A Pod that does not let go in time is stopped all the same; its run was ended.
+    // A Pod whose run does not end in time is stopped all the same; its run was aborted.
     let _ =
         tokio::time::timeout_at(end, join_all(leaving.pods.iter().map(Handle::prepare_stop))).await;
     let names: Vec<PodName> = leaving.pods.iter().map(|pod| pod.name.clone()).collect();
@@ -61,8 +61,8 @@ async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
     Ok(Event::PodsStopped { stopped: stopped.pods })
 }
 
-/// The Pods that are stopped, children before parents, each marked. A Pod that is being started is
-/// waited for.
+/// The Pods to stop, children before parents, each marked. Waits until no Pod of them is being
+/// started.
 async fn targets(
     cx: &Cx,
     name: &PodName,
@@ -74,7 +74,7 @@ async fn targets(
         match cx.family(move |family| find(family, &name, tree)).await? {
             Found::Ready(handles, marks) => return Ok((handles, marks)),
             Found::Starting(name, mut gone) => {
-                // Its sender sends nothing: this ends when the mark does.
+                // Ends when the mark is dropped, which closes the channel.
                 if tokio::time::timeout_at(end, gone.changed()).await.is_err() {
                     let text = format!("pod `{name}` is being started; try again when it is");
                     return Err(Refusal::invalid(text));
@@ -111,7 +111,7 @@ fn find(family: &mut Family, name: &PodName, tree: bool) -> Result<Found, Refusa
     Ok(Found::Ready(found.0, found.1))
 }
 
-/// What was stored for parents is handed to those that are there.
+/// Hands the stored child events to the parents that are live.
 async fn notify_parents(cx: &Cx, notified: Vec<ChildMessage>) {
     let notified = notified.into_iter().filter(|notified| !notified.taken).filter_map(|notified| {
         let parent = cx.shared.pod(&notified.parent)?;
@@ -121,7 +121,7 @@ async fn notify_parents(cx: &Cx, notified: Vec<ChildMessage>) {
     join_all(notified).await;
 }
 
-/// Pods that let go of their runs. Unless that is done they take requests again.
+/// Pods that end their runs. Unless the stop is done, they take requests again.
 struct Leaving {
     pods: Vec<Handle>,
 }
