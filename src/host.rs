@@ -71,7 +71,7 @@ mod tests;
 pub use host_lock::HostLockError;
 pub use listener::ListenError;
 
-/// What may wait for one watching connection. One that falls further behind gets a mark that it
+/// The queue of one watching connection. One that falls further behind gets a mark that it
 /// missed events, and reads again.
 const FEED: Limits = Limits { lines: 1024, bytes: 4 * 1024 * 1024 };
 /// How much of a pipe inside this process is buffered, in bytes.
@@ -126,7 +126,7 @@ pub enum HostError {
 pub struct Host {
     shared: Shared,
     supervisor: mpsc::Sender<supervisor::Step>,
-    place: host_lock::HostLock,
+    lock: host_lock::HostLock,
     listener: tokio::task::JoinHandle<()>,
     refresh: tokio::task::JoinHandle<()>,
 }
@@ -266,7 +266,7 @@ impl Host {
         crate::llm::http::install_crypto();
         let mut dirs = options.dirs;
         dirs.make()?;
-        let place = host_lock::HostLock::take(&dirs)?;
+        let lock = host_lock::HostLock::take(&dirs)?;
         let (store, opening) = Store::open(&dirs.data.join("yoi.db")).await?;
         let (settings, diagnostics) = Settings::load(&dirs.config);
         crate::config::keys::register_secrets(&options.env, &settings);
@@ -303,16 +303,16 @@ impl Host {
         let probing = shared.clone();
         tokio::spawn(async move { probing.confinement().await.clone() });
         notices.extend(supervisor::recover(&shared, &opening).await?);
-        let (orders, inbox) = mpsc::channel(supervisor::STEPS);
-        let supervisor = supervisor::bring_back(&shared, &orders).await?;
-        let listener = listener::open(&shared, &orders)?;
-        place.hold(&shared.dirs.host_socket())?;
-        let refresh = listener::refresh_on_signal(shared.clone(), orders.clone());
-        tokio::spawn(pod_api::serve(shared.clone(), orders.downgrade(), requests));
+        let (steps, inbox) = mpsc::channel(supervisor::STEPS);
+        let supervisor = supervisor::bring_back(&shared, &steps).await?;
+        let listener = listener::open(&shared, &steps)?;
+        lock.hold(&shared.dirs.host_socket())?;
+        let refresh = listener::refresh_on_signal(shared.clone(), steps.clone());
+        tokio::spawn(pod_api::serve(shared.clone(), steps.downgrade(), requests));
         tokio::spawn(supervisor.run(inbox, options.idle_exit));
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
-        Ok((Self { shared, supervisor: orders, place, listener, refresh }, notices))
+        Ok((Self { shared, supervisor: steps, lock, listener, refresh }, notices))
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.
@@ -348,6 +348,6 @@ impl Host {
             tracing::warn!("host ends although runs did not pause within {PAUSE:?}");
         }
         tracing::info!("host ended");
-        self.place.leave(&self.shared.dirs);
+        self.lock.leave(&self.shared.dirs);
     }
 }

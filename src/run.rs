@@ -194,8 +194,8 @@ pub(crate) struct Run {
     pub(crate) setup: Setup,
     pub(crate) session_state: SessionState,
     pub(crate) ports: Ports,
-    /// The first entry of a run that a person's input began, from which it is taken back when
-    /// nothing came of it.
+    /// The first entry of a run that a person's input began. A run that is halted before it has a
+    /// result is rolled back to before this entry.
     first: Option<(EntryId, Vec<Segment>)>,
     /// Why this run began; `None` while it only compacts.
     pub(crate) trigger: Option<Trigger>,
@@ -337,7 +337,8 @@ impl Run {
         }
     }
 
-    /// A note in the history for a model that goes on with its own unfinished text.
+    /// Commits a note that tells the model to go on, where the history ends with the model's own
+    /// unfinished text.
     async fn request_continuation(&mut self) -> Result<(), Stopped> {
         let last = self.session_state.state.history.last().map(|kept| &kept.item);
         if !matches!(last, Some(Item::Message { role: Role::Assistant, .. })) {
@@ -347,7 +348,7 @@ impl Run {
         self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
     }
 
-    /// Calls that nothing answered get the word that they were interrupted: they never run again.
+    /// Calls without a result get the result that they were interrupted: they never run again.
     pub(crate) async fn close_open_calls(&mut self, fresh: bool) -> Result<(), Stopped> {
         let interrupted = self.session_state.state.interrupted;
         let cut = self.session_state.state.cut_at.is_some();

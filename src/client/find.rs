@@ -56,9 +56,9 @@ pub fn holder(data: &Path) -> Option<Holder> {
     }
 }
 
-/// Connects to the running host; `None` when there is none. One that starts is waited for, one that
-/// ends is let go, one whose socket vanished is asked to make it again, one that does not answer is
-/// an error that names its process.
+/// Connects to the running host; `None` when there is none. Waits for a host that starts, signals a
+/// host whose socket vanished to open it again, and fails with the process of a host that does not
+/// answer.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
     let begun = tokio::time::Instant::now();
     let deadline = begun + REMAKE;

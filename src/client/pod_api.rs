@@ -1,5 +1,5 @@
-//! How a Pod's own tools reach the host: the requests that a person makes, in the Pod's name and under its
-//! authority.
+//! How a Pod's own tools reach the host: the requests that a person makes, in the Pod's name and
+//! under its authority.
 
 use crate::protocol::{Event, Method, PodName, Refusal};
 use tokio::sync::{mpsc, oneshot};

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peers_word_is_delivered_after_an_alert_and_a_large_snapshot() {
+    async fn a_peers_message_is_delivered_after_an_alert_and_a_large_snapshot() {
         let first = vec![ALERT.into(), snapshot(2 * 1024 * 1024)];
         let (_dir, path, pod) = foreign(first, vec![ALERT.into()]);
         let mut socket = PodSocket::open(&path).await.unwrap();

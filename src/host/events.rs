@@ -13,7 +13,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What waits for one reader of a Pod socket; one that falls behind gets a snapshot.
+/// The queue of one reader of a Pod socket; a reader that falls behind gets a snapshot.
 const READER: Limits = Limits { lines: 256, bytes: 1024 * 1024 };
 /// Alerts that are kept for new clients.
 const ALERTS: usize = 512;
@@ -123,7 +123,7 @@ impl Publisher {
     pub(crate) fn rewound(&mut self, rewound: &Arc<Rewound>) {
         self.feed(&rewound.event());
         let content = Content::Rewound(rewound.clone());
-        // The input counts as what waits; the log is copied only when this event is written.
+        // The queue counts the input; the log is copied only when this event is written.
         let bytes = rewound.input.iter().map(|segment| segment.flat().len()).sum();
         self.readers.publish(&Published { content, classic: Classic::Same }, bytes);
     }

@@ -169,8 +169,8 @@ impl Feed {
         encode_event(None, None, None, &self.shared.whole_family())
     }
 
-    /// Writes what waits now: a reply never overtakes the events that it follows. Only what waits
-    /// now, so a busy family does not hold the reply up.
+    /// Writes the events that wait now: a reply never overtakes the events that it follows. Events
+    /// that come later follow the reply, so a busy family does not hold it up.
     async fn write_waiting<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
         let Some(queue) = &mut self.queue else { return Ok(()) };
         for _ in 0..queue.len() {

@@ -23,13 +23,13 @@ pub enum ListenError {
 /// Opens the host's own socket.
 pub(crate) fn open(
     shared: &Shared,
-    orders: &mpsc::Sender<supervisor::Step>,
+    steps: &mpsc::Sender<supervisor::Step>,
 ) -> Result<JoinHandle<()>, ListenError> {
     let listener = listen(shared, ".host")?;
-    let (shared, orders) = (shared.clone(), orders.clone());
+    let (shared, steps) = (shared.clone(), steps.clone());
     Ok(tokio::spawn(async move {
         while let Some(stream) = accept(&listener).await {
-            tokio::spawn(host_connection::serve(stream, shared.clone(), orders.clone()));
+            tokio::spawn(host_connection::serve(stream, shared.clone(), steps.clone()));
         }
     }))
 }
@@ -105,7 +105,7 @@ fn is_command(stream: &tokio::net::UnixStream) -> bool {
 /// A client that finds the lock held but no socket sends SIGUSR1: the sockets are made again.
 pub(crate) fn refresh_on_signal(
     shared: Shared,
-    orders: mpsc::Sender<supervisor::Step>,
+    steps: mpsc::Sender<supervisor::Step>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let Ok(mut asked) = signal(SignalKind::user_defined1()) else { return };
@@ -114,7 +114,7 @@ pub(crate) fn refresh_on_signal(
             if shared.dirs.host_socket().exists() {
                 continue;
             }
-            if let Ok(new) = open(&shared, &orders)
+            if let Ok(new) = open(&shared, &steps)
                 && let Some(old) = listener.replace(new)
             {
                 old.abort();

@@ -9,18 +9,18 @@ use tokio::sync::mpsc;
 /// Serves until the host ends. Each request runs in a task of its own.
 pub(crate) async fn serve(
     shared: Shared,
-    orders: mpsc::WeakSender<supervisor::Step>,
+    steps: mpsc::WeakSender<supervisor::Step>,
     mut requests: mpsc::Receiver<Request>,
 ) {
     while let Some(Request { by, pod, method, answer }) = requests.recv().await {
-        let Some(orders) = orders.upgrade() else {
+        let Some(steps) = steps.upgrade() else {
             // The tool may have been cancelled.
             let _ = answer.send(Err(Refusal::internal("the host is ending")));
             continue;
         };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let result = carry_out(&shared, &orders, Some(by), pod, method).await;
+            let result = carry_out(&shared, &steps, Some(by), pod, method).await;
             let _ = answer.send(result);
         });
     }

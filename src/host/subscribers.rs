@@ -27,7 +27,7 @@ struct Subscriber<T> {
     waiting: Arc<AtomicUsize>,
 }
 
-/// What waits for one subscriber.
+/// The lines that wait for one subscriber.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     lines: mpsc::Receiver<Queued<T>>,

@@ -34,7 +34,7 @@ pub(crate) use start::{bring_back, recover};
 /// Steps that wait for the supervisor; when it is full the verb waits.
 pub(crate) const STEPS: usize = 64;
 
-/// What is left to do when a step is committed or refused: the Pods whose scope changed, or why not.
+/// Ends a step that was committed or refused: with the Pods whose scope changed, or the refusal.
 type Finish = Box<dyn FnOnce(Result<Vec<Handle>, Refusal>) + Send>;
 
 /// A pure function on the family; `None` when it refuses.
@@ -136,7 +136,7 @@ impl Supervisor {
 
     async fn take(&mut self, Step(run): Step) {
         self.family.begin();
-        // A step that panics has changed nothing: its verb is refused, the family lives on.
+        // A step that panics has changed nothing: its verb is refused, the next step is taken.
         let run = std::panic::catch_unwind(AssertUnwindSafe(|| run(&mut self.family)));
         match run {
             Ok(Some(finish)) => finish(self.family.commit().await),

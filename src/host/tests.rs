@@ -186,7 +186,7 @@ async fn a_stopped_pod_is_restored_and_a_live_one_is_not_started_twice() {
 }
 
 #[tokio::test]
-async fn a_second_pod_in_a_taken_workspace_reads_and_says_who_holds_it() {
+async fn a_second_pod_in_a_taken_workspace_reads_and_names_the_pod_that_holds_it() {
     let bench = Bench::new().await;
     let first = bench.new_pod(None).await;
     let second = bench.new_pod(None).await;
@@ -328,7 +328,7 @@ async fn tools_are_called_and_their_results_read() {
 }
 
 #[tokio::test]
-async fn a_paused_turn_keeps_what_was_said_and_goes_on_from_there() {
+async fn a_paused_run_keeps_its_text_and_goes_on_from_there() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("hang")).await.unwrap();
     bench.streamed("This answer ").await;
@@ -343,7 +343,7 @@ async fn a_paused_turn_keeps_what_was_said_and_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_is_over_and_a_turn_nothing_came_of_is_taken_back() {
+async fn a_cancelled_run_is_over_and_a_run_without_a_result_is_rolled_back() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("hang")).await.unwrap();
     bench.streamed("This answer ").await;
@@ -389,7 +389,7 @@ async fn a_busy_pod_refuses_a_message_or_queues_it_and_runs_it_afterwards() {
 }
 
 #[tokio::test]
-async fn a_message_that_left_the_queue_is_not_shown_there_while_its_turn_runs() {
+async fn a_message_that_left_the_queue_is_not_shown_there_while_its_run_lasts() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("break")).await.unwrap();
     let Method::Send { input, .. } = Method::say("wait") else { unreachable!() };

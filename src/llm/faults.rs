@@ -456,7 +456,7 @@ async fn the_providers_own_address_is_not_second_guessed() {
 }
 
 #[tokio::test]
-async fn an_account_without_summaries_is_asked_without_them_from_then_on() {
+async fn an_account_without_summaries_gets_requests_without_them_from_then_on() {
     let refused = r#"{"error":{"message":"verify to generate reasoning summaries"}}"#;
     let good = || Reply::bytes(&whole(Wire::Responses));
     let (fake, base_url) = Fake::start(vec![Reply::status(400, refused), good(), good()]).await;

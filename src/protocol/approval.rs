@@ -20,7 +20,7 @@ pub struct ApprovalRequest {
     pub action: String,
     /// Why the call needs an approval, in words: what its scope or policy does not give.
     pub because: String,
-    /// What the model said it is for.
+    /// The reason that the model gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The scope the Pod acts under.
@@ -59,7 +59,7 @@ impl ApprovalRequest {
     }
 }
 
-/// What a rule of policy speaks about.
+/// The calls that a rule of policy is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
     /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that.
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_one_line_with_what_it_needs() {
+    fn an_approval_request_is_one_line_with_what_it_needs() {
         let mut approval = ApprovalRequest {
             id: "1".into(),
             pod: PodName::parse("alice").unwrap(),

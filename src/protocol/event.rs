@@ -169,7 +169,7 @@ pub enum Event {
         pods: Vec<PodInfo>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         peers: Vec<PeerEdge>,
-        /// What waits for a person, oldest first.
+        /// The approval requests that wait, oldest first.
         #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "asks")]
         approvals: Vec<ApprovalRequest>,
     },

@@ -15,9 +15,9 @@ pub enum RunOutcome<'a> {
     LimitReached,
     Paused,
     Cancelled,
-    /// The input was taken back before anything came of it.
+    /// The run was halted before it had a result, and its input was rolled back.
     RolledBack,
-    /// Its host ended during the run, which can go on; the text says so.
+    /// The host ended during the run, which can go on; with the text of the entry.
     CutOff(&'a str),
     /// With the reason.
     Failed(&'a str),

@@ -40,8 +40,8 @@ pub struct PodOutput {
 pub struct PlanStep {
     pub name: PodName,
     pub what: Restoring,
-    /// Sentences: what of its scope comes back as read and which Pod holds it, which call was cut off and
-    /// is not repeated, why it cannot come back.
+    /// Sentences: the part of its scope that comes back as read and the Pod that holds it, the calls
+    /// that were cut off and are not repeated, why the Pod cannot come back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

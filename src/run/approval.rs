@@ -1,10 +1,10 @@
-//! Approval requests: the open call waits, the request and its decision are in the log before anyone
-//! hears of them, and a call starts only when its answer is there.
+//! Approval requests: the open call waits, the request and its decision are in the log before they
+//! are published, and the call starts only after the decision.
 
 use crate::protocol::entry::domain;
 use crate::protocol::{ApprovalRequest, Entry, Item, Verdict, now_ms};
 use crate::run::batch::{Call, Planned, Say};
-use crate::run::policy::{Decision, Question};
+use crate::run::policy::{ApprovalDraft, Decision};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
 use crate::trace::OrLog as _;
 use serde_json::json;
@@ -23,9 +23,9 @@ impl Run {
     pub(crate) async fn request_approval(
         &mut self,
         call: &Call,
-        question: &Question,
+        draft: &ApprovalDraft,
     ) -> Result<Option<Verdict>, Stopped> {
-        let approval = self.put(call, question).await?;
+        let approval = self.make_request(call, draft).await?;
         let verdict = match self.answer_to(&approval.id).await {
             Some(verdict) => verdict,
             None if *self.ports.interrupt.borrow() == Interrupt::Leave => return Ok(None),
@@ -46,14 +46,18 @@ impl Run {
 
     fn why_withdrawn(&self) -> &'static str {
         match *self.ports.interrupt.borrow() {
-            Interrupt::Cancel => "the turn was cancelled",
+            Interrupt::Cancel => "the run was cancelled",
             Interrupt::Stop => "the pod was stopped",
-            Interrupt::Go | Interrupt::Pause | Interrupt::Leave => "the turn was paused",
+            Interrupt::Go | Interrupt::Pause | Interrupt::Leave => "the run was paused",
         }
     }
 
     /// Commits the request to the log, then to the store, then publishes it.
-    async fn put(&mut self, call: &Call, question: &Question) -> Result<ApprovalRequest, Stopped> {
+    async fn make_request(
+        &mut self,
+        call: &Call,
+        draft: &ApprovalDraft,
+    ) -> Result<ApprovalRequest, Stopped> {
         let mut entry = Entry::extension(domain::ASKED, json!({}));
         let id = entry.id.map(|id| id.to_string()).unwrap_or_default();
         let approval = ApprovalRequest {
@@ -62,12 +66,12 @@ impl Run {
             lineage: self.setup.permissions.relations.lineage(),
             call_id: call.id.clone(),
             tool: call.name.clone(),
-            action: question.action.clone(),
-            because: question.because.clone(),
-            reason: question.reason.clone(),
+            action: draft.action.clone(),
+            because: draft.because.clone(),
+            reason: draft.reason.clone(),
             scope: (self.setup.scope)().allow,
-            lease: question.grant.lease.clone(),
-            rule: question.rule.clone(),
+            lease: draft.grant.lease.clone(),
+            rule: draft.rule.clone(),
             since: now_ms(),
         };
         if let crate::protocol::Fact::Extension { payload, .. } = &mut entry.fact {
@@ -133,10 +137,10 @@ impl Run {
     /// request that was copied with another Pod's history belongs to that Pod.
     pub(crate) async fn withdraw(&mut self) -> Result<(), Stopped> {
         let own = |approval: &&ApprovalRequest| approval.pod.key() == self.setup.pod.key();
-        let Some(approval) = self.session_state.state.question().filter(own).cloned() else {
+        let Some(approval) = self.session_state.state.open_approval().filter(own).cloned() else {
             return Ok(());
         };
-        self.take_back(&approval.id, "the turn went on without an answer").await.map(drop)
+        self.take_back(&approval.id, "the run went on without a decision").await.map(drop)
     }
 
     /// Goes on at the request of an earlier run: the call that waited, then those behind it, none of
@@ -148,7 +152,7 @@ impl Run {
     ) -> Result<(), Stopped> {
         let resumed = Entry::extension(domain::RESUMED, json!({}));
         let Some(approval) =
-            self.session_state.state.question().filter(|approval| approval.id == id).cloned()
+            self.session_state.state.open_approval().filter(|approval| approval.id == id).cloned()
         else {
             // The log has a decision already: the call is not run twice.
             self.forget(&id, &verdict).await;
@@ -189,7 +193,7 @@ impl Run {
     pub(crate) async fn granted(&self, call: &Call) -> Decision {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         match decision {
-            Some(Decision::Ask(question)) => Decision::Allow(question.grant),
+            Some(Decision::NeedsApproval(draft)) => Decision::Allow(draft.grant),
             Some(decided) => decided,
             None => Decision::Deny("not started: it could not be looked at again".into()),
         }

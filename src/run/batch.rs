@@ -4,7 +4,7 @@
 
 use crate::protocol::{Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
-use crate::run::policy::{Decision, Grant, Question, telling};
+use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
@@ -32,7 +32,7 @@ pub(crate) enum Say {
     Person(Verdict),
 }
 
-/// A call that may start, with what it gets.
+/// A call that may start, with its grant.
 struct Allowed<'a> {
     call: &'a Call,
     grant: Grant,
@@ -42,9 +42,9 @@ struct Allowed<'a> {
 const LIVE: usize = 64;
 
 impl Run {
-    /// Runs all calls of a reply. When the run is halted, what was not done is closed as
-    /// interrupted, so no call is ever open; but the end of the host leaves one that a person was
-    /// asked about, and those behind it, as they are.
+    /// Runs all calls of a reply. When the run is halted, each call without a result is closed as
+    /// interrupted, so no call stays open. Only the end of the host leaves a call that waits for an
+    /// approval, and those behind it, open.
     pub(crate) async fn call_tools(&mut self, calls: Vec<Call>) -> Result<(), Stopped> {
         self.acted = true;
         let plan = self.plan(calls).await;
@@ -63,7 +63,7 @@ impl Run {
             let (group, later) = rest.split_at(together(&self.offered, rest));
             self.group(group).await?;
             if *self.ports.interrupt.borrow() != Interrupt::Go {
-                let approvals = self.session_state.state.question().is_some();
+                let approvals = self.session_state.state.open_approval().is_some();
                 for planned in later.iter().filter(|_| !approvals) {
                     self.close_call(&planned.call).await?;
                 }
@@ -85,7 +85,7 @@ impl Run {
             [Planned { call, say: Say::Policy(Decision::Deny(why)) }] => {
                 self.refuse(call, why.clone()).await
             }
-            [Planned { call, say: Say::Policy(Decision::Ask(_)) }] => {
+            [Planned { call, say: Say::Policy(Decision::NeedsApproval(_)) }] => {
                 self.request_approval_again(call).await
             }
             group => {
@@ -103,15 +103,19 @@ impl Run {
     /// A person decides only if no rule was made since the reply came.
     async fn request_approval_again(&mut self, call: &Call) -> Result<(), Stopped> {
         match self.decide(std::slice::from_ref(call)).await.pop() {
-            Some(Decision::Ask(question)) => self.asked(call, &question).await,
+            Some(Decision::NeedsApproval(draft)) => self.call_after_approval(call, &draft).await,
             Some(Decision::Allow(grant)) => self.allowed(vec![Allowed { call, grant }]).await,
             Some(Decision::Deny(why)) => self.refuse(call, why).await,
             None => self.close_call(call).await,
         }
     }
 
-    async fn asked(&mut self, call: &Call, question: &Question) -> Result<(), Stopped> {
-        match self.request_approval(call, question).await? {
+    async fn call_after_approval(
+        &mut self,
+        call: &Call,
+        draft: &ApprovalDraft,
+    ) -> Result<(), Stopped> {
+        match self.request_approval(call, draft).await? {
             Some(verdict) => self.answered(call, &verdict).await,
             None => Ok(()),
         }
@@ -123,7 +127,7 @@ impl Run {
                 match self.granted(call).await {
                     Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
                     Decision::Deny(why) => self.refuse(call, why).await,
-                    Decision::Ask(_) => self.close_call(call).await,
+                    Decision::NeedsApproval(_) => self.close_call(call).await,
                 }
             }
             Verdict::Deny { reason } => self.refuse(call, denial(reason)).await,

@@ -19,8 +19,8 @@ pub(crate) struct Command {
 }
 
 impl Commands {
-    /// A command begins. To be called before its scope is looked up: who narrows a scope first and
-    /// looks here second either sees the command or knows that it will see the narrower scope.
+    /// A command begins. To be called before its scope is looked up: a step that narrows the scope
+    /// first and looks here second either sees the command, or the command gets the narrower scope.
     pub(crate) fn begin(&self, what: String) -> Command {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.begun += 1;

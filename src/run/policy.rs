@@ -13,12 +13,12 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The arguments that say what a call is about, where its tool is none of ours.
+/// The arguments that name the subject of a call of an external tool.
 const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
 /// Bytes of an action in an approval request: it is shown whole, or the call is refused.
 const MAX_ACTION: usize = 16 * 1024;
 
-/// What a run knows of policy.
+/// The policy that binds a run.
 #[derive(Clone)]
 pub struct Policy {
     pub rules: Arc<Rules>,
@@ -44,16 +44,16 @@ pub trait FamilyView: Send + Sync {
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
 }
 
-/// What is done with a call.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
     Allow(Grant),
-    Ask(Box<Question>),
-    /// With what the model reads.
+    NeedsApproval(Box<ApprovalDraft>),
+    /// With the reason for the model.
     Deny(String),
 }
 
-/// What a call gets beyond the scope.
+/// What an approved call may do beyond the scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Grant {
     pub(crate) needs: Vec<Need>,
@@ -62,7 +62,7 @@ pub(crate) struct Grant {
 
 /// What an approval request says of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Question {
+pub(crate) struct ApprovalDraft {
     pub(crate) action: String,
     pub(crate) because: String,
     pub(crate) reason: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Question {
     pub(crate) grant: Grant,
 }
 
-/// What a call wants.
+/// What a call needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Claim {
     subject: Subject,
@@ -96,7 +96,7 @@ impl Run {
         calls.iter().zip(looked).map(decide).collect()
     }
 
-    /// The answers given for good that bind this Pod: its own, then those of its ancestors for
+    /// The rules of earlier decisions that bind this Pod: its own, then those of its ancestors for
     /// everything below them, the nearest first; of each the newest first.
     async fn answers(&self) -> Vec<(Pattern, Action)> {
         // Without them more calls wait for an approval, and none passes that should not.
@@ -108,10 +108,10 @@ impl Run {
     }
 }
 
-/// What a call is about, or why that could not be found out.
+/// The subject of a call, or why it could not be found out.
 type Looked = Result<Option<Touch>, String>;
 
-/// Looks at each call by itself: one that brings the program to a fault takes no other with it.
+/// Looks at each call by itself, so that a panic at one call affects no other.
 async fn look(
     calls: &[Call],
     threads: &PathThreads,
@@ -170,8 +170,8 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
     Claim { subject, grant: Grant { needs, lease }, because, reason }
 }
 
-/// The arguments that say what a call of this tool is about. Whatever else a call has in it, no
-/// rule looks there, and nothing in it keeps a rule from looking here.
+/// The arguments that name the subject of a call of this tool. Rules look at these arguments and at
+/// no other.
 pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
     let Some(found) = tools::find(tool) else { return TELLING };
     match (found.lane, found.name) {
@@ -184,7 +184,7 @@ pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// What a command says it needs; what is no need is refused by the tool itself.
+/// The needs that a command names; the tool refuses words that are no need.
 fn needs(arguments: &Value) -> Vec<Need> {
     let named = arguments.get("needs").and_then(Value::as_array);
     let mut needs: Vec<Need> = named
@@ -234,7 +234,7 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("{rule} asks"), claim),
         Said::Nothing(default) => {
-            // What is about nothing but the Pod itself needs no policy.
+            // A call that concerns nothing but the Pod itself needs no policy.
             let default = default.filter(|_| !claim.subject.texts.is_empty());
             let stands = || format!("`[permissions] default` in {}", rules.user_file);
             match (default, claim.because.clone()) {
@@ -266,7 +266,7 @@ fn approval(because: String, claim: Claim) -> Decision {
             action.len().div_ceil(1024)
         ));
     }
-    Decision::Ask(Box::new(Question { action, because, reason, rule, grant }))
+    Decision::NeedsApproval(Box::new(ApprovalDraft { action, because, reason, rule, grant }))
 }
 
 #[cfg(test)]
@@ -314,7 +314,7 @@ mod tests {
         match decision {
             Decision::Allow(_) => "allow".into(),
             Decision::Deny(_) => "deny".into(),
-            Decision::Ask(question) => format!("{} [{}]", question.because, question.rule),
+            Decision::NeedsApproval(draft) => format!("{} [{}]", draft.because, draft.rule),
         }
     }
 
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn without_walls_every_command_is_asked_about() {
+    fn without_walls_every_command_needs_an_approval() {
         let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
         assert_eq!(word(&decision), "commands are not confined on this machine [Bash:ls]");
     }
@@ -431,8 +431,8 @@ mod tests {
             of("Bash", &arguments.to_string(), None, Walls::Hold)
         };
         let longest = "x".repeat(MAX_ACTION);
-        let Decision::Ask(question) = bash(&longest) else { panic!("it is asked about") };
-        assert_eq!((question.action.len(), question.rule.pattern), (MAX_ACTION, longest.clone()));
+        let Decision::NeedsApproval(draft) = bash(&longest) else { panic!("it is asked about") };
+        assert_eq!((draft.action.len(), draft.rule.pattern), (MAX_ACTION, longest.clone()));
         let Decision::Deny(why) = bash(&format!("{longest}; rm x")) else {
             panic!("it is refused")
         };

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Whether any segment holds a message, also one that was rolled back since, or a segment
-/// carries on another one. What cannot be read counts as said. Blocking.
+/// Whether any segment holds a message, also one that was rolled back since, or carries on another
+/// segment. A segment that cannot be read counts as one with a message. Blocking.
 pub fn is_begun(files: &Files) -> bool {
     files.segments().into_iter().any(|segment| begins(&files.segment(segment)).unwrap_or(true))
 }

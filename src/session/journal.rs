@@ -18,13 +18,13 @@ const WAITING: usize = 64;
 /// A handle to an open segment. When the last one is dropped the segment is closed.
 #[derive(Clone)]
 pub struct Journal {
-    orders: mpsc::Sender<Order>,
+    requests: mpsc::Sender<JournalRequest>,
     partial: partial::Block,
     end: Arc<AtomicU64>,
     path: Arc<Path>,
 }
 
-enum Order {
+enum JournalRequest {
     Commit(Commit),
     /// Dropped when everything before it is done.
     Close(oneshot::Sender<()>),
@@ -80,10 +80,10 @@ impl Journal {
     pub(crate) fn start(files: &Files, segment: SegmentId, appender: Appender) -> Self {
         let path: Arc<Path> = files.segment(segment).into();
         let end = Arc::new(AtomicU64::new(appender.length()));
-        let (orders, waiting) = mpsc::channel(WAITING);
+        let (requests, waiting) = mpsc::channel(WAITING);
         tokio::spawn(committer(appender, waiting, Arc::clone(&end), Arc::clone(&path)));
         let partial = partial::Block::start(files.open_block(segment));
-        Self { orders, partial, end, path }
+        Self { requests, partial, end, path }
     }
 
     /// Appends entries, whole or not at all, and returns the length of the file with them once
@@ -93,8 +93,8 @@ impl Journal {
         debug_assert!(entries.iter().all(|entry| entry.id.is_some()), "every entry has an id");
         let lines = encode(&entries, &self.path)?;
         let (done, outcome) = oneshot::channel();
-        let order = Order::Commit(Commit { lines, done });
-        self.orders.send(order).await.map_err(|_| self.closed())?;
+        let request = JournalRequest::Commit(Commit { lines, done });
+        self.requests.send(request).await.map_err(|_| self.closed())?;
         outcome.await.map_err(|_| self.closed())?
     }
 
@@ -124,7 +124,7 @@ impl Journal {
     pub async fn close(self) {
         let (closing, closed) = oneshot::channel();
         // Where this fails the task has ended already, as it should.
-        let _ = self.orders.send(Order::Close(closing)).await;
+        let _ = self.requests.send(JournalRequest::Close(closing)).await;
         let _ = closed.await;
         self.partial.close().await;
     }
@@ -137,7 +137,7 @@ impl Journal {
 /// Owns the file; at most one write and sync is under way.
 async fn committer(
     mut appender: Appender,
-    mut waiting: mpsc::Receiver<Order>,
+    mut waiting: mpsc::Receiver<JournalRequest>,
     end: Arc<AtomicU64>,
     path: Arc<Path>,
 ) {
@@ -163,15 +163,15 @@ async fn committer(
 /// Waits for a commit and takes every other one that has come by then. `None` when no more can
 /// come. Requests to close are kept until then.
 async fn next_group(
-    waiting: &mut mpsc::Receiver<Order>,
+    waiting: &mut mpsc::Receiver<JournalRequest>,
     closing: &mut Vec<oneshot::Sender<()>>,
 ) -> Option<Vec<Commit>> {
     let mut group = Vec::new();
     loop {
         let next = if group.is_empty() { waiting.recv().await } else { waiting.try_recv().ok() };
         match next {
-            Some(Order::Commit(commit)) => group.push(commit),
-            Some(Order::Close(closed)) => {
+            Some(JournalRequest::Commit(commit)) => group.push(commit),
+            Some(JournalRequest::Close(closed)) => {
                 closing.push(closed);
                 waiting.close();
             }

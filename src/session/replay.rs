@@ -1,5 +1,5 @@
-//! The fold of a segment: the history that the model gets when the Pod goes on, and what the Pod was when
-//! it ended.
+//! The fold of a segment: the history that the model gets when the Pod goes on, and the state of the
+//! Pod at the end of the segment.
 
 use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
@@ -27,7 +27,7 @@ pub struct Replay {
     pub interrupted: bool,
     /// Calls without a result, oldest first: call id and tool name.
     pub open_calls: Vec<(String, String)>,
-    /// Approval requests without a decision in the log; see [`Replay::question`].
+    /// Approval requests without a decision in the log; see [`Replay::open_approval`].
     approvals: Vec<ApprovalRequest>,
     /// Lines in the segment, damaged ones included.
     pub entries: usize,
@@ -88,7 +88,7 @@ impl Replay {
     }
 
     /// The approval request of an open call, which has not started.
-    pub fn question(&self) -> Option<&ApprovalRequest> {
+    pub fn open_approval(&self) -> Option<&ApprovalRequest> {
         let is_open = |approval: &&ApprovalRequest| {
             self.open_calls.iter().any(|(id, _)| *id == approval.call_id)
         };

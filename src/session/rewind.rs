@@ -14,7 +14,7 @@ use std::path::Path;
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
 const WARNING: &str = "history suffix will be discarded; tool side effects are not undone";
-const MID_RUN: &str = "said while a turn was running; go back to the input that began it";
+const MID_RUN: &str = "sent while a run was under way; go back to the input that began it";
 
 /// The places to go back to, newest first, and the number of lines in `segment`. Targets from
 /// before a compaction name the older segment. Blocking; reads the segments whole.

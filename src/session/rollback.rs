@@ -1,5 +1,5 @@
-//! A run without a result is rolled back by an entry that says from where on; readers leave out what lies
-//! between.
+//! A run without a result is rolled back by an entry that says from where on; readers leave out the
+//! entries between.
 
 use crate::protocol::entry::{Fact, domain};
 use crate::protocol::name::EntryId;

@@ -53,8 +53,8 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Stores a decision and the rule that it makes, if any, in one transaction. Returns
-    /// whether it waited: the first answer counts.
+    /// Stores a decision and the rule that it makes, if any, in one transaction. Returns whether the
+    /// request waited: the first decision counts.
     pub async fn decide_approval(&self, decided: Decided) -> Result<bool, StoreError> {
         self.writer.run("write to", move |db| answer(db, &decided)).await
     }

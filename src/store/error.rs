@@ -15,7 +15,7 @@ pub enum StoreError {
     #[error("there is no pod named {0}")]
     NoSuchPod(PodName),
     /// The first decision counts, and a request that was withdrawn takes none.
-    #[error("that question was answered or withdrawn already")]
+    #[error("that approval request was decided or withdrawn already")]
     NotAsked,
     /// The row of a Pod cannot be read.
     #[error("the record of pod {name} cannot be read: {reason}; delete it with :rm {name}")]

@@ -12,7 +12,7 @@ const WAITING: usize = 128;
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
-enum Order {
+enum LaneRequest {
     Do(Work),
     /// Answered when the connection is closed.
     Close(oneshot::Sender<()>),
@@ -21,19 +21,19 @@ enum Order {
 /// The handle to such a thread.
 #[derive(Clone)]
 pub struct Lane {
-    orders: mpsc::Sender<Order>,
+    requests: mpsc::Sender<LaneRequest>,
     path: Arc<PathBuf>,
 }
 
 impl Lane {
     pub fn start(name: &str, path: &Path, connection: Connection) -> Result<Self, StoreError> {
-        let (orders, waiting) = mpsc::channel(WAITING);
+        let (requests, waiting) = mpsc::channel(WAITING);
         let serve = move || serve(connection, waiting);
         std::thread::Builder::new()
             .name(name.into())
             .spawn(serve)
             .map_err(DiskError::at("start a thread for", path))?;
-        Ok(Self { orders, path: Arc::new(path.to_owned()) })
+        Ok(Self { requests, path: Arc::new(path.to_owned()) })
     }
 
     /// Does something with the connection, as one transaction, and gives its result once that is
@@ -54,7 +54,7 @@ impl Lane {
             // The caller may have been cancelled meanwhile.
             let _ = done.send(result);
         });
-        self.orders.send(Order::Do(work)).await.map_err(|_| StoreError::Closed)?;
+        self.requests.send(LaneRequest::Do(work)).await.map_err(|_| StoreError::Closed)?;
         outcome.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -62,17 +62,17 @@ impl Lane {
     pub async fn close(&self) {
         let (closing, closed) = oneshot::channel();
         // Where this fails it is closed already.
-        let _ = self.orders.send(Order::Close(closing)).await;
+        let _ = self.requests.send(LaneRequest::Close(closing)).await;
         let _ = closed.await;
     }
 }
 
 /// Does the work that arrives until it is closed or every handle is gone.
-fn serve(mut connection: Connection, mut waiting: mpsc::Receiver<Order>) {
+fn serve(mut connection: Connection, mut waiting: mpsc::Receiver<LaneRequest>) {
     while let Some(order) = waiting.blocking_recv() {
         match order {
-            Order::Do(work) => work(&mut connection),
-            Order::Close(closed) => {
+            LaneRequest::Do(work) => work(&mut connection),
+            LaneRequest::Close(closed) => {
                 drop(connection);
                 // The caller may have gone.
                 let _ = closed.send(());

@@ -1,4 +1,4 @@
-//! What waits to enter a Pod's history: each piece once, known by its id for ever.
+//! Messages that wait to enter a Pod's history: each once, known by its id for ever.
 
 use crate::protocol::name::PodName;
 use crate::store::lane::Failure;
@@ -100,8 +100,8 @@ impl Store {
         self.reader.run("read", count).await
     }
 
-    /// Marks what waits although the log holds its id, and deletes old rows that were taken: of
-    /// each Pod the newest `KEPT_TAKEN` stay.
+    /// Marks messages whose ids the log holds already, and deletes old rows that were taken: of each
+    /// Pod the newest `KEPT_TAKEN` stay.
     pub async fn delete_taken_messages(
         &self,
         pod: &PodName,

@@ -193,7 +193,7 @@ async fn the_session_of_a_pod_that_is_deleted_is_marked_until_it_is_settled() {
 }
 
 #[tokio::test]
-async fn a_question_that_was_answered_is_not_withdrawn() {
+async fn a_request_that_was_decided_is_not_withdrawn() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();

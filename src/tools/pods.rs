@@ -24,7 +24,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub const STOP_PATIENCE: Duration = Duration::from_millis(7_800);
 
 /// One call to the host.
-pub struct Order {
+pub struct HostRequest {
     /// The Pod that it concerns.
     pub pod: PodName,
     /// The name as the model wrote it, for the answer.
@@ -42,7 +42,7 @@ pub struct Named {
 /// How a tool of this room works.
 pub struct Verb {
     /// The arguments and the calling Pod, as a request.
-    pub order: fn(&str, &PodName) -> Result<Order, Fault>,
+    pub request: fn(&str, &PodName) -> Result<HostRequest, Fault>,
     /// The host's answer in words; `None` when it is the answer to something else.
     pub tell: fn(&str, Event) -> Option<Output>,
     /// The host's refusal in words.
@@ -62,7 +62,7 @@ pub async fn act(
     let Some(pod_api) = pod_api else {
         return Err(Fault::Execution("no other pod can be reached from here".into()));
     };
-    let Order { pod, named, method } = (verb.order)(arguments, pod_api.me())?;
+    let HostRequest { pod, named, method } = (verb.request)(arguments, pod_api.me())?;
     let answer = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(Fault::cancelled()),
@@ -89,12 +89,12 @@ pub fn plain(_named: &str, refusal: Refusal) -> Fault {
     }
 }
 
-/// What is said when a name is not that of a child or descendant.
+/// The error for a name that is not that of a child or descendant.
 pub fn not_spawned(name: &str) -> String {
     format!("no spawned pod named `{name}`")
 }
 
-/// What is said when there is no Pod of that name.
+/// The error for a name without a Pod.
 pub fn missing(name: &str) -> String {
     format!("pod state missing for `{name}`")
 }

@@ -46,7 +46,8 @@ fn touch(ctx: &Context, path: PathBuf, need: Permission) -> Touch {
     }
     let lacks = lacks(ctx, &path, need);
     let needs = if need == Permission::Write { guard::needs(ctx, &path) } else { Vec::new() };
-    // Scope is for commands too: what they may not change is not given to them by a file tool.
+    // A lease that a file tool obtains widens the scope of commands as well, so guarded files are
+    // not leased to a file tool.
     if lacks.is_some() && !needs.is_empty() {
         let closed = Some(guard::not_extended(&path, &needs));
         return Touch { path, closed, ..Touch::default() };

@@ -119,7 +119,7 @@ impl Pod {
     /// Pausing or cancelling a Pod that waits without a run withdraws its request.
     pub(super) async fn interrupt_pending(&mut self, how: Interrupt) -> Result<Event, Refusal> {
         let why =
-            if how == Interrupt::Cancel { "the turn was cancelled" } else { "the turn was paused" };
+            if how == Interrupt::Cancel { "the run was cancelled" } else { "the run was paused" };
         self.withdraw(why).await?;
         if how == Interrupt::Cancel {
             return self.drop_run().await;

@@ -117,7 +117,7 @@ impl Pod {
         self.must_be_live()?;
         self.must_not_run()?;
         if self.info.borrow().state == State::Paused {
-            let text = "the turn is paused: :resume goes on with it, :cancel drops it";
+            let text = "the run is paused: :resume goes on with it, :cancel gives it up";
             return Err(Refusal::invalid(text));
         }
         Ok(())

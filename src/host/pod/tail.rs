@@ -62,7 +62,7 @@ impl Reader {
     fn read(&mut self, entry: &Entry) {
         let last = *self.last.get_or_insert(entry.ts);
         if self.approvals == WaitsForApproval::Unknown {
-            self.approvals = self.tail.question(entry);
+            self.approvals = self.tail.read_approval(entry);
         }
         if !self.decided {
             self.tail.taken.extend(taken(&entry.fact));
@@ -134,7 +134,7 @@ enum WaitsForApproval {
 impl Tail {
     /// Whether an entry, read backwards, is an approval request that still waits: only the end of an
     /// interrupted run may stand behind it.
-    fn question(&mut self, entry: &Entry) -> WaitsForApproval {
+    fn read_approval(&mut self, entry: &Entry) -> WaitsForApproval {
         match &entry.fact {
             Fact::Extension { domain, payload } if domain == domain::ASKED => {
                 self.asked = serde_json::from_value(payload.clone()).ok();

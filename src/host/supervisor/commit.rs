@@ -1,5 +1,5 @@
-//! Committing a step: the store first, in one transaction, then everything that follows from it in
-//! memory, and the events that say so.
+//! Committing a step: the store first, in one transaction, then the state in memory, then the
+//! events.
 
 use crate::host::pod::Handle;
 use crate::host::supervisor::Family;
@@ -14,7 +14,7 @@ impl Family {
         self.before = Some(self.table.savepoint());
     }
 
-    /// Takes back what the step at hand changed.
+    /// Undoes the changes of this step.
     pub(super) fn roll_back(&mut self) {
         if let Some(before) = self.before.take() {
             self.table.roll_back(before);
@@ -25,11 +25,11 @@ impl Family {
         self.must_be_unused = false;
     }
 
-    /// Commits what the step at hand changed; the Pods that hold something else from now on.
+    /// Commits the changes of this step; returns the Pods whose scope changed.
     pub(super) async fn commit(&mut self) -> Result<Vec<Handle>, Refusal> {
         let mut change = std::mem::take(&mut self.change);
         change.leases = self.table.changes();
-        // First the scope that commands from now on are started with, then a look at what runs.
+        // First the scope with which new commands start, then a look at the commands that run.
         let narrowed = if self.must_be_unused { self.narrow() } else { Vec::new() };
         let stored = match in_use(&narrowed) {
             Some(refusal) => Err(refusal),
@@ -53,7 +53,7 @@ impl Family {
         Ok(changed)
     }
 
-    /// Takes from every Pod what it loses, and says from which ones, with what.
+    /// Narrows the scope of every Pod that loses something; returns those Pods and their scopes.
     fn narrow(&self) -> Vec<(Handle, Rule)> {
         let mut narrowed = Vec::new();
         for key in self.table.affected().filter(|key| self.table.is_live(key)) {
@@ -79,7 +79,7 @@ impl Family {
                 *held = granted;
                 differs
             });
-            // One that was narrowed before the commit has something to show, too.
+            // A Pod that was narrowed before the commit has a change to show, too.
             if differs || narrowed.iter().any(|(other, _)| other.name == handle.name) {
                 changed.push(handle);
             }
@@ -145,7 +145,7 @@ impl Family {
     }
 }
 
-/// Why a step that takes from a Pod what it writes is refused: a command of it runs.
+/// The refusal of a step that takes write from a Pod whose command runs.
 fn in_use(narrowed: &[(Handle, Rule)]) -> Option<Refusal> {
     narrowed.iter().find_map(|(handle, lost)| {
         let command = handle.commands.oldest()?;

@@ -25,7 +25,7 @@ pub(crate) struct Family {
     pub(crate) ends: bool,
     /// The change for the store, beside the leases that differ.
     pub(crate) change: Change,
-    /// What is published once that is stored.
+    /// The events to publish once the change is stored.
     pub(super) publish: Vec<Publish>,
     /// Whether a Pod that runs a command must not lose what it writes.
     pub(super) must_be_unused: bool,
@@ -119,8 +119,8 @@ impl Family {
             .ok_or_else(|| Refusal::invalid(format!("every name like `{base}` is taken; give one")))
     }
 
-    /// A new Pod: its row, its leases and that it is live are one change. Its actor is there at
-    /// once, stopped; whoever marks it makes it live and has it listed.
+    /// Creates a Pod: its row, its leases and that it is live are one change. Its actor is started
+    /// here, stopped; the verb that holds the mark makes it live and has it listed.
     pub(crate) fn create(&mut self, mut row: PodRow, birth: Birth) -> (Handle, Mark) {
         row.wanted = Wanted::Live;
         let key = row.name.key();
@@ -138,7 +138,7 @@ impl Family {
         (handle, mark)
     }
 
-    /// A child has its task: from now on it is a Pod like every other one.
+    /// Lists a child whose first message is committed: from now on it is a Pod like every other one.
     pub(crate) fn list(&mut self, child: &Handle) {
         self.publish.push(Publish::Listed(child.clone()));
     }
@@ -153,14 +153,13 @@ impl Family {
         self.change.wanted.extend(live);
     }
 
-    /// Takes from others what they have, unless one of them runs a command that may be writing
-    /// there.
+    /// Refuses this step when it takes a region from a Pod whose command may be writing there.
     pub(crate) fn must_be_unused(&mut self) {
         self.must_be_unused = true;
     }
 
-    /// Stops those of these Pods that are live; what they had on lease is back, and their parents
-    /// are told. `by` is the Pod that wants it: a parent that stops its child itself is not told.
+    /// Stops those of these Pods that are live; their leases go back, and their parents get child
+    /// events. `by` is the Pod that stops them: a parent that stops its own child gets no event.
     pub(crate) fn stop(&mut self, names: &[PodName], by: Option<&PodName>) -> Stopped {
         let since = now_ms();
         let keys: Vec<String> = names.iter().map(PodName::key).collect();
@@ -191,7 +190,7 @@ impl Family {
         let parent = self.table.holder(&key)?.parent.as_ref()?;
         let parent = self.name_of(parent)?;
         let handle = self.known(&key)?;
-        // The parent's own doing stands as one that was taken, so that no start tells it either.
+        // A stop by the parent itself is stored as taken, so that no start sends it either.
         let taken = by.is_some_and(|by| by.key() == parent.key());
         let message = notify_parent::of_stop(&handle.name, handle.session, since);
         Some(ChildMessage { parent, message, taken })
@@ -283,7 +282,7 @@ impl Family {
     }
 }
 
-/// What stopping came to.
+/// The result of a stop.
 #[derive(Default)]
 pub(crate) struct Stopped {
     pub(crate) pods: Vec<StoppedPod>,
@@ -293,7 +292,7 @@ pub(crate) struct Stopped {
     pub(crate) notified: Vec<ChildMessage>,
 }
 
-/// A row as the table knows it.
+/// The holder of a lease that a row describes.
 pub(super) fn holder(row: &PodRow) -> Holder {
     Holder {
         parent: row.parent.as_ref().map(PodName::key),

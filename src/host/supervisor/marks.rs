@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// What a verb is doing with a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// It is being created or restored: its actor is on the way to what the store says.
+    /// The Pod is being created or restored: the store says that it is live, its actor not yet.
     Starting,
     Stopping,
 }

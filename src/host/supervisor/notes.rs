@@ -1,4 +1,4 @@
-//! What a person should know about the scope a Pod got, in sentences.
+//! Notes for a person about the scope that a Pod got.
 
 use crate::host::supervisor::Family;
 use crate::scope::Rule;

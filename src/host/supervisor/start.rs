@@ -52,7 +52,7 @@ pub(crate) async fn bring_back(
     for (id, lease) in shared.store.leases().await? {
         table.load_lease(id, lease);
     }
-    // What was read is stored already.
+    // The table that was read is in the store already.
     table.commit();
     unfinished::clear(shared, &mut rows, &mut table).await?;
     shared.peers.send_replace(Arc::new(shared.store.peers().await?));
@@ -71,7 +71,7 @@ pub(crate) async fn bring_back(
     }
     for name in live {
         if let Some(handle) = shared.pod(&name) {
-            // A Pod that cannot live says why in its own state.
+            // A Pod that cannot become live shows the reason in its state.
             let _ = handle.live(Vec::new()).await;
             crate::crash_point!("pod-back");
         }

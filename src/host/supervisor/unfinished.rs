@@ -28,7 +28,7 @@ pub(super) async fn clear(
             rows.retain(|row| row.session != session);
             crate::crash_point!("unfinished-removed");
         }
-        // What cannot be deleted now is tried again at the next start.
+        // A session that cannot be deleted now is deleted at the next start.
         delete(shared, session).await.or_log("delete a session");
     }
     Ok(())
@@ -38,7 +38,7 @@ pub(super) async fn clear(
 pub(crate) async fn has_task(shared: &Shared, session: SessionId) -> bool {
     let files = Files::new(&shared.dirs.data, session);
     let begun = tokio::task::spawn_blocking(move || is_begun(&files)).await;
-    // Nothing is deleted that could not be looked at.
+    // A log that could not be read is kept.
     begun.unwrap_or(true)
 }
 

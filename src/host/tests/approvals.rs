@@ -142,7 +142,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_question_shows_and_allowing_it_once_runs_that_call_and_no_other() {
+async fn a_request_shows_and_allowing_it_once_runs_that_call_and_no_other() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
@@ -169,7 +169,7 @@ async fn a_rule_of_ones_own_is_written_if_it_allows_what_is_asked() {
     let approval = bench.asked().await;
     let with = |rule: &str| Verdict::Pod { rule: Some(rule.parse().unwrap()) };
     let wrong = bench.answer(&approval, with("Write:/elsewhere/*")).await.unwrap_err();
-    assert!(wrong.contains("does not allow what is asked"), "{wrong}");
+    assert!(wrong.contains("does not allow the call"), "{wrong}");
     bench.answer(&approval, with("Write:*.txt")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     bench.say(&pod, "write b").await;
@@ -225,7 +225,7 @@ async fn a_second_answer_is_refused() {
     let approval = bench.asked().await;
     let (one, two) = tokio::join!(bench.answer(&approval, once()), bench.answer(&approval, once()));
     let refused: Vec<String> = [one, two].into_iter().filter_map(Result::err).collect();
-    assert_eq!(refused, ["that question was answered or withdrawn already"]);
+    assert_eq!(refused, ["that approval request was decided or withdrawn already"]);
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.results(&pod).await, 1);
     let why = Verdict::Withdrawn { why: String::new() };
@@ -233,7 +233,7 @@ async fn a_second_answer_is_refused() {
 }
 
 #[tokio::test]
-async fn pausing_takes_the_question_back_and_the_call_never_runs() {
+async fn pausing_withdraws_the_request_and_the_call_never_runs() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "both").await;
     let approval = bench.asked().await;
@@ -241,7 +241,7 @@ async fn pausing_takes_the_question_back_and_the_call_never_runs() {
     assert!(waits.contains("waits for you: Write "), "{waits}");
     bench.call(&pod, Method::Pause).await.unwrap();
     let shown = bench.next(|e| matches!(e, Event::ApprovalDecided { .. })).await;
-    let verdict = Verdict::Withdrawn { why: "the turn was paused".into() };
+    let verdict = Verdict::Withdrawn { why: "the run was paused".into() };
     assert_eq!(
         shown,
         Event::ApprovalDecided { approval: approval.id.clone(), pod: pod.clone(), verdict }
@@ -258,7 +258,7 @@ async fn pausing_takes_the_question_back_and_the_call_never_runs() {
 }
 
 #[tokio::test]
-async fn a_question_survives_the_host_and_its_answer_resumes_that_call_once_and_those_behind_it() {
+async fn a_request_survives_the_host_and_its_decision_resumes_that_call_once_and_those_behind_it() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "both").await;
     let approval = bench.asked().await;
@@ -396,7 +396,7 @@ async fn a_decision_is_in_the_log_although_its_run_is_cancelled_or_rewound() {
 }
 
 #[tokio::test]
-async fn a_question_that_only_the_log_holds_is_asked_again() {
+async fn a_request_that_only_the_log_holds_is_shown_again() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
@@ -410,7 +410,7 @@ async fn a_question_that_only_the_log_holds_is_asked_again() {
 }
 
 #[tokio::test]
-async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
+async fn stopping_withdraws_the_request_and_ends_the_rules_of_decisions() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
@@ -432,7 +432,7 @@ async fn stopping_takes_the_question_back_and_ends_what_was_allowed_for_good() {
 }
 
 #[tokio::test]
-async fn cancelling_a_turn_that_waits_at_rest_drops_it_with_its_question() {
+async fn cancelling_a_pod_that_waits_without_a_run_withdraws_its_request() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     bench.asked().await;
@@ -542,7 +542,7 @@ async fn a_write_outside_the_scope_requests_scope_and_gets_it_with_the_approval(
 }
 
 #[tokio::test]
-async fn changing_what_git_executes_is_asked_about_and_the_answer_opens_it_for_that_call_only() {
+async fn a_change_of_what_git_executes_needs_an_approval_for_that_call_only() {
     let (mut bench, pod) = Bench::asking().await;
     for _ in 0..2 {
         bench.say(&pod, "write .git/hooks/x").await;
@@ -567,7 +567,7 @@ async fn a_path_that_no_approval_can_open_is_refused_without_a_request() {
 }
 
 #[tokio::test]
-async fn scope_that_cannot_be_given_is_said_to_who_answers_and_the_question_goes_on() {
+async fn scope_that_cannot_be_given_is_said_to_the_person_and_the_request_goes_on_waiting() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
     let new = NewPod { cwd: bench.root.join("else"), ..NewPod::default() };
@@ -602,7 +602,7 @@ async fn an_answer_that_a_pause_overtakes_is_what_the_log_says_and_the_call_does
 }
 
 #[tokio::test]
-async fn a_fork_of_a_pod_that_waits_goes_its_way_and_leaves_the_question_alone() {
+async fn a_fork_of_a_pod_that_waits_leaves_the_request_alone() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
@@ -642,7 +642,7 @@ async fn a_withdrawn_approval_request_gives_no_scope() {
     let decided = Decided { approval: "another".into(), verdict: once(), rule: None };
     let lease = approval.lease.clone().unwrap();
     let refused = rules::extend(orders, pod.clone(), lease, Some(decided)).await.unwrap_err();
-    assert_eq!(refused.message, "that question was answered or withdrawn already");
+    assert_eq!(refused.message, "that approval request was decided or withdrawn already");
     assert_eq!(shared.store.leases().await.unwrap(), []);
     let scope = bench.info(&pod).await.scope;
     assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
@@ -670,7 +670,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_an_answer_reads_as_running_everywhere_also_over_a_restart() {
+async fn a_pod_that_waits_for_an_approval_reads_as_running_everywhere_also_over_a_restart() {
     let (mut bench, pod) = Bench::asking().await;
     assert_eq!(bench.words(&pod).await, ["idle"; 3]);
     bench.say(&pod, "write a").await;

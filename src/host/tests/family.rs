@@ -58,10 +58,10 @@ impl Bench {
 
     /// As the tool of `parent` does it: write on a directory below `w`.
     pub async fn spawn(&self, parent: &str, pod: &str, dir: &str) -> Result<PodInfo, Refusal> {
-        self.spawn_with(parent, self.approvals(pod, dir)).await
+        self.spawn_with(parent, self.spawn_request(pod, dir)).await
     }
 
-    pub fn approvals(&self, pod: &str, dir: &str) -> SpawnPod {
+    pub fn spawn_request(&self, pod: &str, dir: &str) -> SpawnPod {
         let target = self.root.join("w").join(dir);
         std::fs::create_dir_all(&target).unwrap();
         let scope = vec![write(target)];
@@ -127,25 +127,25 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
         let refusal = bench.spawn_with("p", new).await.unwrap_err();
         refusal.message
     };
-    let outside = SpawnPod { scope: vec![write("/usr")], ..bench.approvals("x", "b") };
+    let outside = SpawnPod { scope: vec![write("/usr")], ..bench.spawn_request("x", "b") };
     let text = refusal(outside).await;
     assert!(text.contains("not within spawner `p`'s effective scope"), "{text}");
-    let twice = refusal(bench.approvals("x", "a/deep")).await;
+    let twice = refusal(bench.spawn_request("x", "a/deep")).await;
     assert!(twice.contains("not within") && twice.contains("lent it to `kid`"), "{twice}");
-    let empty = SpawnPod { scope: Vec::new(), ..bench.approvals("x", "b") };
+    let empty = SpawnPod { scope: Vec::new(), ..bench.spawn_request("x", "b") };
     assert_eq!(refusal(empty).await, "scope must not be empty");
-    let relative = SpawnPod { scope: vec![write("ws")], ..bench.approvals("x", "b") };
+    let relative = SpawnPod { scope: vec![write("ws")], ..bench.spawn_request("x", "b") };
     assert_eq!(refusal(relative).await, "scope.target must be absolute: ws");
-    let own = refusal(bench.approvals("p", "b")).await;
+    let own = refusal(bench.spawn_request("p", "b")).await;
     assert_eq!(own, "spawned pod name `p` collides with spawner's own name");
-    let taken = refusal(bench.approvals("KID", "b")).await;
+    let taken = refusal(bench.spawn_request("KID", "b")).await;
     assert!(taken.contains("pod name `KID` is already registered"), "{taken}");
-    let bad = refusal(bench.approvals("a/b", "b")).await;
+    let bad = refusal(bench.spawn_request("a/b", "b")).await;
     assert!(bad.contains("a/b"), "{bad}");
-    let profile = SpawnPod { profile: Some("nope".into()), ..bench.approvals("x", "b") };
+    let profile = SpawnPod { profile: Some("nope".into()), ..bench.spawn_request("x", "b") };
     let text = refusal(profile).await;
     assert!(text.contains("profile not found: nope; there are: default, inherit"), "{text}");
-    let cwd = SpawnPod { cwd: Some("/usr".into()), ..bench.approvals("x", "b") };
+    let cwd = SpawnPod { cwd: Some("/usr".into()), ..bench.spawn_request("x", "b") };
     assert!(refusal(cwd).await.contains("not readable under the scope"));
     let names = |family: Vec<PodInfo>| family.into_iter().map(|i| i.name).collect::<Vec<_>>();
     assert_eq!(names(bench.host.shared.family()), names(before));

@@ -49,7 +49,7 @@ fn lasting(info: &PodInfo) -> impl PartialEq + std::fmt::Debug + use<> {
 #[tokio::test]
 async fn a_child_is_back_with_its_own_model_directory_instruction_and_scope() {
     let bench = Bench::family().await;
-    let new = SpawnPod { instruction: Some("You test.".into()), ..bench.approvals("kid", "a") };
+    let new = SpawnPod { instruction: Some("You test.".into()), ..bench.spawn_request("kid", "a") };
     let before = lasting(&bench.spawn_with("p", new).await.unwrap());
     let model = bench.root.join("other.toml");
     std::fs::copy(bench.root.join("script.toml"), &model).unwrap();
@@ -248,7 +248,7 @@ async fn a_profile_gives_model_and_instruction_and_the_call_replaces_the_instruc
     let of = |pod: &str, profile: Option<&str>, instruction: Option<&str>| SpawnPod {
         profile: profile.map(str::to_owned),
         instruction: instruction.map(str::to_owned),
-        ..bench.approvals(pod, pod)
+        ..bench.spawn_request(pod, pod)
     };
     for (pod, profile, instruction, turns, shown) in [
         ("plain", Some("inherit"), None, bench.resolved("p").await.max_turns, None),

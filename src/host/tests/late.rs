@@ -81,7 +81,7 @@ async fn no_acknowledged_message_is_lost_to_a_spawn_that_fails() {
     while acknowledged < messages() {
         round += 1;
         let child = name(&format!("kid-{round}"));
-        let mut approvals = bench.approvals(child.as_str(), "a");
+        let mut approvals = bench.spawn_request(child.as_str(), "a");
         let parent = if round % 2 == 0 { "q" } else { "p" };
         if parent == "q" {
             approvals.scope = vec![crate::host::tests::family::write(&cwd)];

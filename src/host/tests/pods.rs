@@ -320,7 +320,7 @@ async fn strangers_are_refused_to_a_model_in_the_words_of_the_tool() {
 }
 
 #[tokio::test]
-async fn a_peers_word_is_in_its_history_under_the_senders_name() {
+async fn a_peers_message_is_in_the_history_under_the_senders_name() {
     let mut bench = commander().await;
     bench.call(&name("alice"), Method::Peer { name: "bob".into() }).await.unwrap();
     assert_eq!(bench.tool("tell bob word hi").await, "sent peer message to `bob`");
@@ -489,7 +489,7 @@ async fn invisible_and_missing_pods_are_not_restored() {
 }
 
 #[tokio::test]
-async fn a_word_goes_to_a_live_peer_only_and_under_the_senders_name() {
+async fn a_message_goes_to_a_live_peer_only_and_under_the_senders_name() {
     let pods = [
         ("alice", None, Wanted::Live),
         ("kid", Some("alice"), Wanted::Live),
@@ -620,7 +620,7 @@ async fn a_parent_runs_on_a_child_event_before_its_child_is_idle() {
 }
 
 #[tokio::test]
-async fn a_turn_that_does_not_let_go_is_ended_before_its_pod_is_stopped() {
+async fn a_run_that_does_not_end_in_time_is_aborted_before_its_pod_is_stopped() {
     let mut bench = two().await;
     bench.call(&name("kid"), Method::say("stall")).await.unwrap();
     bench.next(|event| matches!(event, Event::TextDelta { .. })).await;

@@ -181,7 +181,7 @@ async fn a_child_event_that_a_run_took_is_kept_when_the_run_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_paused_before_anything_came_of_it_is_taken_back() {
+async fn a_run_that_was_paused_before_it_had_a_result_is_rolled_back() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("one")).await.unwrap();
     bench.end().await;

@@ -21,7 +21,7 @@ impl Verb for Decide {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let Self { id, verdict } = self;
-        let gone = || Refusal::invalid("that question was answered or withdrawn already");
+        let gone = || Refusal::invalid("that approval request was decided or withdrawn already");
         let approval = cx
             .shared
             .approvals()
@@ -30,7 +30,7 @@ impl Verb for Decide {
             .ok_or_else(gone)?;
         let rule = match &verdict {
             Verdict::Withdrawn { .. } => {
-                return Err(Refusal::invalid("only the pod itself withdraws its question"));
+                return Err(Refusal::invalid("only the pod itself withdraws its approval request"));
             }
             Verdict::Pod { rule } => Some(written(&approval, rule.as_ref(), false)?),
             Verdict::Tree { rule } => Some(written(&approval, rule.as_ref(), true)?),
@@ -79,11 +79,8 @@ fn written(
     let rule =
         StoredRule { id: 0, pod: approval.pod.clone(), tree, pattern, action: Action::Allow };
     if edited.is_some() && !covers(&rule, approval) {
-        let text = format!(
-            "the rule `{}` does not allow what is asked: {}",
-            rule.pattern,
-            approval.line()
-        );
+        let text =
+            format!("the rule `{}` does not allow the call: {}", rule.pattern, approval.line());
         return Err(Refusal::invalid(text));
     }
     Ok(rule)

@@ -7,7 +7,7 @@ use crate::protocol::{Action, Event, Pattern, PolicyRule, Refusal};
 use crate::run::policy::in_force;
 use crate::store::StoredRule;
 
-/// What the program does where no rule and no answer speaks, as it is listed.
+/// The defaults of the program, where neither a rule nor a decision applies, as they are listed.
 const DEFAULTS: [(&str, &str, Action); 9] = [
     ("Bash+network", "*", Action::Ask),
     ("Bash+git", "*", Action::Ask),

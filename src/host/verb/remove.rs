@@ -10,7 +10,7 @@ pub(crate) struct Remove;
 impl Verb for Remove {
     const WHO: Who = Who::Person;
 
-    /// Its children have no parent any more. What could not be deleted is said.
+    /// Its children have no parent any more. The refusal names what could not be deleted.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let name = cx.to()?.clone();
         if cx.shared.damaged_row(&name).is_some() {

@@ -334,7 +334,7 @@ fn a_failed_result_with_an_image_says_so_and_shows_it() {
 }
 
 #[test]
-fn thinking_is_asked_for_in_the_form_the_model_takes() {
+fn thinking_is_requested_in_the_form_that_the_model_takes() {
     let mut request = request(vec![plain(Item::message(Role::User, "q"))]);
     request.config.temperature = Some(0.5);
     let thinking_of = |reasoning, setting: Value, request: &Request| {

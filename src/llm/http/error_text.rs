@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_without_credit_is_not_asked_again() {
+    fn an_account_without_credit_gets_no_second_request() {
         let body = r#"{"error":{"message":"no credit","code":"insufficient_quota"}}"#;
         assert!(!refusal(429, &[], body).retryable());
         assert!(!refusal(500, &[("x-should-retry", "false")], "").retryable());

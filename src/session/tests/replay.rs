@@ -85,16 +85,19 @@ fn calls_without_a_result_are_open_and_a_run_without_an_end_is_interrupted() {
 }
 
 #[test]
-fn a_question_is_over_with_its_call_also_when_the_id_of_that_call_comes_again() {
+fn an_approval_request_ends_with_its_call_also_when_the_id_of_that_call_comes_again() {
     let asked = json!({
         "id": "1", "pod": "alice", "lineage": [], "call_id": "c", "tool": "Bash", "action": "ls",
         "because": "a rule", "scope": [], "rule": {"tool": "Bash", "pattern": "*"}, "since": 4,
     });
     let waits = vec![invoke(), call("c", "Bash"), Entry::extension(domain::ASKED, asked)];
-    assert_eq!(replayed(waits.clone()).question().map(|approval| approval.id.as_str()), Some("1"));
+    assert_eq!(
+        replayed(waits.clone()).open_approval().map(|approval| approval.id.as_str()),
+        Some("1")
+    );
     let again = [result("c", "interrupted"), completed(), invoke(), call("c", "Bash")];
     let replay = replayed(waits.into_iter().chain(again).collect());
-    assert_eq!((replay.question(), replay.open_calls.len()), (None, 1));
+    assert_eq!((replay.open_approval(), replay.open_calls.len()), (None, 1));
 }
 
 #[test]

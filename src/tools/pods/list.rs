@@ -2,7 +2,7 @@
 
 use crate::protocol::{Event, Method, PodName};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Verb};
 use crate::tools::{Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,16 +16,16 @@ them, the other tools do not.";
 pub struct Input {}
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
     late: "the host has not answered within 10 s; try again",
 };
 
-fn order(arguments: &str, me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
     let Input {} = input::parse("ListPods", arguments)?;
-    Ok(Order { pod: me.clone(), named: me.to_string(), method: Method::ListPods })
+    Ok(HostRequest { pod: me.clone(), named: me.to_string(), method: Method::ListPods })
 }
 
 fn tell(_named: &str, event: Event) -> Option<Output> {

@@ -3,7 +3,7 @@
 use crate::protocol::family::State;
 use crate::protocol::{Event, LastRun, Method, PodName, PodOutput};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Named, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Named, Verb};
 use crate::tools::{Output, Reading, input};
 
 pub const DESCRIPTION: &str = "Shows what a Pod that you, or one of your children, spawned has said \
@@ -11,16 +11,16 @@ since you last read it, the state it is in, and how its last run ended. Works on
 Read before you rely on a Pod's work: that it ended a turn does not mean that it is done.";
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
     late: "its output could not be read within 10 s; try again",
 };
 
-fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
     let Named { name } = input::parse("ReadPodOutput", arguments)?;
-    Ok(Order { pod: pods::child(&name)?, named: name, method: Method::ReadOutput })
+    Ok(HostRequest { pod: pods::child(&name)?, named: name, method: Method::ReadOutput })
 }
 
 fn tell(_named: &str, event: Event) -> Option<Output> {

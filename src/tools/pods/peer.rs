@@ -2,7 +2,7 @@
 
 use crate::protocol::{Event, Method, PodName};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Verb};
 use crate::tools::{Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,16 +20,16 @@ pub struct Input {
 }
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
     late: "the message was not confirmed within 10 s and may or may not arrive",
 };
 
-fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
     let Input { name, message } = input::parse("SendToPeerPod", arguments)?;
-    Ok(Order { pod: pods::any(&name)?, named: name, method: Method::Notify { message } })
+    Ok(HostRequest { pod: pods::any(&name)?, named: name, method: Method::Notify { message } })
 }
 
 fn tell(named: &str, event: Event) -> Option<Output> {

@@ -2,7 +2,7 @@
 
 use crate::protocol::{Event, Method, PodName};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Named, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Named, Verb};
 use crate::tools::{Output, input};
 
 pub const DESCRIPTION: &str = "Brings a stopped Pod back as it was: its conversation, settings, \
@@ -11,16 +11,16 @@ Nothing runs in it until it gets a message; a turn that was cut off stays paused
 live stays as it is.";
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
     late: "it is not back within 10 s; ListPods shows how it stands",
 };
 
-fn order(arguments: &str, me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
     let Named { name } = input::parse("RestorePod", arguments)?;
-    Ok(Order { pod: me.clone(), named: name.clone(), method: Method::Restore { name } })
+    Ok(HostRequest { pod: me.clone(), named: name.clone(), method: Method::Restore { name } })
 }
 
 fn tell(named: &str, event: Event) -> Option<Output> {

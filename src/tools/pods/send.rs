@@ -2,7 +2,7 @@
 
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, Segment};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Verb};
 use crate::tools::{Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,17 +23,17 @@ pub struct Input {
 }
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused,
     patience: pods::PATIENCE,
     late: "the message was not confirmed within 10 s and may or may not arrive; see ReadPodOutput",
 };
 
-fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
     let Input { name, message, queue } = input::parse("SendToPod", arguments)?;
     let input = vec![Segment::Text { content: message }];
-    Ok(Order { pod: pods::child(&name)?, named: name, method: Method::Send { input, queue } })
+    Ok(HostRequest { pod: pods::child(&name)?, named: name, method: Method::Send { input, queue } })
 }
 
 fn tell(named: &str, event: Event) -> Option<Output> {

@@ -4,7 +4,7 @@ use crate::protocol::method::SpawnPod;
 use crate::protocol::{Event, Method, PodName};
 use crate::scope::{Permission, Rule};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Verb};
 use crate::tools::{Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,20 +66,20 @@ impl From<ScopeRule> for Rule {
 }
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
     late: "the host has not started it within 10 s; ListPods shows whether it is there",
 };
 
-fn order(arguments: &str, me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
     let Input { name, task, scope, profile, instruction, cwd } =
         input::parse("SpawnPod", arguments)?;
     let scope = scope.into_iter().map(Rule::from).collect();
     let named = name.clone();
     let method = Method::Spawn(SpawnPod { name, task, scope, profile, instruction, cwd });
-    Ok(Order { pod: me.clone(), named, method })
+    Ok(HostRequest { pod: me.clone(), named, method })
 }
 
 fn tell(_named: &str, event: Event) -> Option<Output> {

@@ -3,7 +3,7 @@
 use crate::protocol::{Event, Method, PodName, StoppedPod};
 use crate::scope::{Permission, Rule};
 use crate::tools::fault::Fault;
-use crate::tools::pods::{self, Order, Verb};
+use crate::tools::pods::{self, HostRequest, Verb};
 use crate::tools::{MAX_SUMMARY, Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,16 +22,16 @@ pub struct Input {
 }
 
 pub const VERB: Verb = Verb {
-    order,
+    request,
     tell,
     refused: pods::plain,
     patience: pods::STOP_PATIENCE,
     late: "it has not ended within 8 s; the host goes on ending it, ListPods shows how it stands",
 };
 
-fn order(arguments: &str, _me: &PodName) -> Result<Order, Fault> {
+fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
     let Input { name, tree } = input::parse("StopPod", arguments)?;
-    Ok(Order { pod: pods::child(&name)?, named: name, method: Method::StopPods { tree } })
+    Ok(HostRequest { pod: pods::child(&name)?, named: name, method: Method::StopPods { tree } })
 }
 
 fn tell(named: &str, event: Event) -> Option<Output> {

@@ -1,4 +1,4 @@
-//! Each tool against a host that is played: the order it makes and the words it makes of the answer.
+//! Each tool against a host that is played: the request it makes, and the result it makes of the reply.
 
 use crate::client::pod_api::{PodApi, Request};
 use crate::protocol::family::State;
@@ -54,8 +54,8 @@ async fn a_spawn_is_a_request_to_the_pod_itself_and_rules_are_recursive_by_defau
         {"target": "/w/a", "permission": "write"},
         {"target": "/w/b", "permission": "read", "recursive": false}]});
     let none = Refusal::invalid("scope must not be empty");
-    let (order, result) = call(&pods::spawn::VERB, arguments, Err(none)).await;
-    let Some((pod, Method::Spawn(spawn))) = order else { panic!("{order:?}") };
+    let (request, result) = call(&pods::spawn::VERB, arguments, Err(none)).await;
+    let Some((pod, Method::Spawn(spawn))) = request else { panic!("{request:?}") };
     assert_eq!((pod, spawn.name.as_str(), spawn.task.as_str()), (name("me"), "kid", "work"));
     let inner = Rule { recursive: false, ..Rule::new("/w/b", Permission::Read) };
     assert_eq!(spawn.scope, [Rule::new("/w/a", Permission::Write), inner]);
@@ -65,8 +65,8 @@ async fn a_spawn_is_a_request_to_the_pod_itself_and_rules_are_recursive_by_defau
 #[tokio::test]
 async fn a_message_goes_to_the_child_word_for_word() {
     let arguments = json!({"name": "kid", "message": "go on", "queue": true});
-    let (order, result) = call(&pods::send::VERB, arguments, Ok(accepted())).await;
-    let Some((pod, Method::Send { input, queue: true })) = order else { panic!("{order:?}") };
+    let (request, result) = call(&pods::send::VERB, arguments, Ok(accepted())).await;
+    let Some((pod, Method::Send { input, queue: true })) = request else { panic!("{request:?}") };
     assert_eq!((pod, crate::protocol::flatten(&input)), (name("kid"), "go on".into()));
     assert_eq!(result.unwrap().summary, "sent message to `kid`");
 }
@@ -90,8 +90,8 @@ async fn a_name_that_is_none_is_refused_without_asking_the_host() {
         (&pods::peer::VERB, "pod state missing for `a/b`"),
     ] {
         let arguments = json!({"name": "a/b", "message": "x"});
-        let (order, result) = call(verb, arguments, Ok(accepted())).await;
-        assert!(order.is_none());
+        let (request, result) = call(verb, arguments, Ok(accepted())).await;
+        assert!(request.is_none());
         assert_eq!(result.unwrap_err().to_string(), format!("Invalid argument: {text}"));
     }
 }
@@ -161,10 +161,10 @@ async fn already_live_is_reported_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_word_to_a_peer_is_a_notification_there() {
+async fn a_message_to_a_peer_is_a_notification_there() {
     let arguments = json!({"name": "bob", "message": "hello"});
-    let (order, result) = call(&pods::peer::VERB, arguments, Ok(accepted())).await;
-    assert_eq!(order, Some((name("bob"), Method::Notify { message: "hello".into() })));
+    let (request, result) = call(&pods::peer::VERB, arguments, Ok(accepted())).await;
+    assert_eq!(request, Some((name("bob"), Method::Notify { message: "hello".into() })));
     assert_eq!(result.unwrap().summary, "sent peer message to `bob`");
 }
 
