@@ -8,7 +8,7 @@ use crate::run::batch::Call;
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
-use crate::tools::{self, Lane, PathThreads, Touch};
+use crate::tools::{self, PathThreads, Touch};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -173,15 +173,7 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
 /// The arguments that name the subject of a call of this tool. Rules look at these arguments and at
 /// no other.
 pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
-    let Some(found) = tools::find(tool) else { return TELLING };
-    match (found.lane, found.name) {
-        (Lane::Shell, _) => &["command"],
-        (_, "Grep" | "Glob") => &["pattern", "path"],
-        (_, "Read" | "Write" | "Edit") => &["file_path"],
-        (Lane::Pods, _) => &["name"],
-        // The Pod's own tasks.
-        (Lane::Look | Lane::Change | Lane::Note, _) => &[],
-    }
+    tools::find(tool).map_or(TELLING, |found| found.telling)
 }
 
 /// The needs that a command names; the tool refuses words that are no need.

@@ -4,7 +4,7 @@
 use crate::files;
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
-use crate::tools::{Context, glob, guard, scoped_path, walk};
+use crate::tools::{Context, Lane, find, glob, guard, scoped_path, walk};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -28,11 +28,12 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     let ctx = &ctx.canonical();
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
-    let (given, need) = match name {
-        "Read" => (text("file_path")?, Permission::Read),
-        "Write" | "Edit" => (text("file_path")?, Permission::Write),
-        "Grep" => (text("path")?, Permission::Read),
-        "Glob" => (glob::base(text("path"), &text("pattern")?)?, Permission::Read),
+    let tool = find(name)?;
+    let (given, need) = match (tool.name, tool.lane, tool.telling) {
+        ("Grep", ..) => (text("path")?, Permission::Read),
+        ("Glob", ..) => (glob::base(text("path"), &text("pattern")?)?, Permission::Read),
+        (_, Lane::Look, ["file_path"]) => (text("file_path")?, Permission::Read),
+        (_, Lane::Change, ["file_path"]) => (text("file_path")?, Permission::Write),
         _ => return None,
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
