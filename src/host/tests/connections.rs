@@ -41,6 +41,10 @@ text = "Never said."
 fault = { hang = 0, times = 9 }
 
 [[when]]
+says = "keep *"
+text = "Kept."
+
+[[when]]
 any = true
 text = "You said {1}."
 "#;
@@ -247,8 +251,9 @@ async fn a_reader_that_falls_behind_in_bytes_gets_one_more_snapshot_and_then_liv
     let (mut bench, pod) = Bench::with_rules().await;
     let mut slow = Raw::at_pod(&bench, &pod).await;
     assert_eq!(slow.line().await["event"], "snapshot");
-    for n in 0..4 {
-        bench.run(&pod, format!("{n} {}", "x".repeat(400_000))).await;
+    // Few events, so that only their bytes can be too many.
+    for n in 0..12 {
+        bench.run(&pod, format!("keep {n} {}", "x".repeat(400_000))).await;
     }
     let mut bytes = 0;
     let snapshot = loop {
