@@ -8,7 +8,9 @@ use crate::pane::composer::{Composer, Message};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::Inbox;
 use crate::pane::peers::Peers;
-use crate::pane::transcript::{Detail, LongText, PartRange, PartTable, Transcript, Wanted};
+use crate::pane::transcript::{
+    Detail, LogCopy, LongText, PartRange, PartTable, Transcript, Wanted,
+};
 use crate::pane::tree::Tree;
 use crate::theme::Theme;
 use crate::verb::VerbId;
@@ -23,6 +25,7 @@ use yoi::protocol::{ByteRange, EntryId, Event, Method, Outgoing, PodInfo, PodNam
 
 mod areas;
 mod confirm;
+mod copy;
 mod compose;
 mod explain;
 mod hint;
@@ -44,6 +47,7 @@ mod verb;
 
 pub use areas::Areas;
 pub use confirm::{Confirm, Read, confirm_rows};
+pub use copy::{CLIPBOARD, Copied};
 pub use layer::{Layer, Layers, RequestToken};
 pub use split::Zoom;
 
@@ -68,6 +72,8 @@ pub enum Msg {
     Answered(Asked, Result<Event, Refusal>),
     /// The parts of an entry's long text, or why they cannot be had.
     Table(PodName, EntryId, Result<PartTable, String>),
+    /// A text that was read from the log, or why it could not be.
+    Copied(Result<Copied, String>),
     ThemeLoaded(Box<Theme>, Vec<String>),
     /// What the external editor left behind.
     Edited(Result<String, String>),
@@ -121,6 +127,8 @@ pub enum Effect {
     ReadTable(PodName, LongText),
     /// Puts a text into the clipboard of the terminal.
     Copy(String),
+    /// Reads a text from the log to copy it; it comes back as [`Msg::Copied`].
+    CopyFromLog(PodName, LogCopy),
     /// Opens the text in the person's editor.
     Edit(String),
     LoadTheme(String),
@@ -371,6 +379,7 @@ impl App {
                 }
                 Vec::new()
             }
+            Msg::Copied(copied) => self.copied(copied),
             Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),

@@ -23,6 +23,7 @@ use yoi::client::{Client, Events};
 use yoi::config::Workspace;
 use yoi::protocol::{Method, PodName, now_ms};
 
+mod copy;
 mod editor;
 mod effects;
 mod input;
@@ -73,6 +74,8 @@ pub struct Options {
     pub keymap: Option<PathBuf>,
     /// Where `keymap.toml` and `themes/` are looked for.
     pub config_dir: Option<PathBuf>,
+    /// Where a copy goes that is too long for the clipboard.
+    pub copies: Option<PathBuf>,
     /// The Pod to begin with.
     pub pod: Option<PodName>,
     /// Models that complete after `:model`.
@@ -112,6 +115,7 @@ pub async fn dashboard(
         reconnect: options.reconnect.map(std::sync::Arc::new),
         offers: options.offers,
         themes,
+        copies: options.copies,
         painted: None,
         redraw: Redraw::Nothing,
         over: None,
@@ -195,6 +199,7 @@ struct Loop {
     reconnect: Option<std::sync::Arc<Reconnect>>,
     offers: Option<Offers>,
     themes: Option<PathBuf>,
+    copies: Option<PathBuf>,
     painted: Option<Instant>,
     /// What the messages since the last frame want to be painted.
     redraw: Redraw,

@@ -303,27 +303,6 @@ impl App {
         vec![Effect::Mouse(capture)]
     }
 
-    fn copy_from(
-        &mut self,
-        what: impl Fn(&crate::pane::transcript::Transcript) -> Option<String>,
-    ) -> Vec<Effect> {
-        match self.transcript().and_then(what) {
-            Some(text) => self.copy(text),
-            None => self.say(Kind::Info, "nothing to copy here"),
-        }
-    }
-
-    pub(super) fn copy(&mut self, text: String) -> Vec<Effect> {
-        let lines = text.lines().count();
-        let size = if lines > 1 {
-            format!("{lines} lines")
-        } else {
-            format!("{} chars", text.chars().count())
-        };
-        self.say(Kind::Done, format!("copied {size}"));
-        vec![Effect::Copy(text)]
-    }
-
     /// Enter when the host is gone.
     pub(super) fn bring_back(&mut self) -> Vec<Effect> {
         if !self.setup.reconnects {

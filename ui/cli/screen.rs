@@ -31,6 +31,7 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         theme: theme(args.theme, &settings.ui),
         keymap: keymap(&settings.ui, &opening.dirs.config),
         config_dir: Some(opening.dirs.config.clone()),
+        copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod,
         models: Catalogue::with(&settings).specs(),
         notice: reached.notice,

@@ -5,6 +5,7 @@ mod ahead;
 mod block;
 mod clean;
 mod code;
+mod copy;
 mod cursor;
 mod diff;
 mod find;
@@ -24,6 +25,7 @@ mod table;
 mod tool;
 mod view;
 
+pub use copy::{CodeLines, Copy, LogCopy, Source};
 pub use find::Search;
 pub use load::Wanted;
 pub use parts::{LongText, PartRange, PartTable, TableBuilder};
@@ -185,38 +187,6 @@ impl Transcript {
     /// The log entry under the cursor.
     pub fn entry(&self) -> Option<EntryId> {
         self.pages.get(self.focus()?.head())?.id
-    }
-
-    /// The block under the cursor as text.
-    pub fn yank(&self) -> Option<String> {
-        Some(self.pages.get(self.focus()?)?.plain()).filter(|text| !text.is_empty())
-    }
-
-    /// The message that the block under the cursor belongs to: what was said last above it.
-    pub fn yank_message(&self) -> Option<String> {
-        let focus = self.focus()?;
-        let above = self.pages.newest_first().skip_while(|(pos, _)| *pos > focus);
-        let mut said = above.map(|(_, block)| block).filter(|block| {
-            !block.gone && matches!(block.kind, Kind::Said { .. } | Kind::User { .. })
-        });
-        said.next().map(Block::plain)
-    }
-
-    /// The last block of code under the cursor.
-    pub fn yank_code(&self) -> Option<String> {
-        match &self.pages.get(self.focus()?)?.kind {
-            Kind::Said { text, .. } => markdown::code_blocks(text).pop(),
-            Kind::Tool(tool) => tool.argument("command"),
-            _ => None,
-        }
-    }
-
-    /// The last thing that the model said.
-    pub fn yank_last_answer(&self) -> Option<String> {
-        self.pages.newest_first().find_map(|(_, block)| match &block.kind {
-            Kind::Said { text, .. } if !block.gone => Some(text.clone()),
-            _ => None,
-        })
     }
 
     /// An entry that is to be fetched whole: it was unfolded and only its beginning is here.

@@ -30,6 +30,7 @@ impl Loop {
     async fn perform(&mut self, effect: Effect) -> anyhow::Result<Option<Msg>> {
         match effect {
             Effect::Call { pod, method, asked } => self.call(pod, method, asked),
+            Effect::CopyFromLog(pod, copy) => self.copy_from_log(pod, copy),
             Effect::ReadTable(pod, text) => self.read_table(pod, text),
             Effect::Copy(text) => {
                 self.screen.command(CopyToClipboard::to_clipboard_from(text))?;

@@ -4,7 +4,7 @@
 mod fence;
 mod writer;
 
-pub use fence::{Fence, Fences};
+pub use fence::{FENCE_LINE, Fence, Fences};
 
 use crate::pane::transcript::code;
 use crate::rows::Row;

@@ -126,12 +126,20 @@ impl Tool {
     }
 
     pub fn plain(&self) -> String {
-        let asked = match self.argument("command") {
+        format!("{}\n{}", self.requested(), self.answered()).trim_end().to_owned()
+    }
+
+    /// What the model wants it to do.
+    pub fn requested(&self) -> String {
+        match self.argument("command") {
             Some(command) => format!("$ {command}"),
             None => format!("{} {}", self.name, self.arguments),
-        };
-        let answered = self.outcome.as_ref().map_or(self.output.clone(), |o| o.plain());
-        format!("{asked}\n{answered}").trim_end().to_owned()
+        }
+    }
+
+    /// Its result, or its output so far.
+    pub fn answered(&self) -> String {
+        self.outcome.as_ref().map_or(self.output.clone(), |outcome| outcome.plain())
     }
 
     /// The arguments, once they are whole.

@@ -1,7 +1,7 @@
 //! Blocks of code between fences, followed through a text that comes in pieces.
 
 /// What of a line is looked at, in bytes: enough for a fence and the language behind it.
-const LINE: usize = 256;
+pub const FENCE_LINE: usize = 256;
 
 /// An open block of code: what closes it, and its language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Fences {
 impl Fences {
     pub fn push(&mut self, piece: &str) {
         for line in piece.split_inclusive('\n') {
-            let room = LINE.saturating_sub(self.line.len());
+            let room = FENCE_LINE.saturating_sub(self.line.len());
             self.line.push_str(&line[..line.floor_char_boundary(room)]);
             if line.ends_with('\n') {
                 self.end_line();

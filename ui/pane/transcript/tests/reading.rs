@@ -157,15 +157,15 @@ fn blocks_are_copied_as_they_were_written() {
         result(1100, "1", "exit status 0", Some("a\nb"), false),
     ];
     let mut bench = Bench::new(log).open();
+    let text = |text: &str| Some(Copy::Text(text.into()));
     bench.transcript.step(-1);
-    assert_eq!(bench.transcript.yank().as_deref(), Some("$ ls\nexit status 0\na\nb"));
-    assert_eq!(bench.transcript.yank_message().as_deref(), Some("see\n```sh\nls -l\n```\n"));
+    assert_eq!(bench.transcript.yank(), text("$ ls\nexit status 0\na\nb"));
+    assert_eq!(bench.transcript.yank_message(), text("see\n```sh\nls -l\n```\n"));
     bench.transcript.step(-1);
-    assert_eq!(bench.transcript.yank_code().as_deref(), Some("ls -l\n"));
+    assert_eq!(bench.transcript.yank_code(), text("ls -l\n"));
     bench.transcript.step(-1);
-    assert_eq!(bench.transcript.yank().as_deref(), Some("**hi**"));
-    let answer = bench.transcript.yank_last_answer();
-    assert_eq!(answer.as_deref(), Some("see\n```sh\nls -l\n```\n"));
+    assert_eq!(bench.transcript.yank(), text("**hi**"));
+    assert_eq!(bench.transcript.yank_last_answer(), text("see\n```sh\nls -l\n```\n"));
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! Copying: a text goes to the clipboard of the terminal, a long one to a file.
+
+use crate::app::{App, Effect};
+use crate::notice::Kind;
+use crate::pane::transcript::{Copy, LogCopy, Source, Transcript};
+use std::path::PathBuf;
+
+/// A longer text goes to a file, in bytes: a terminal takes no more at once.
+pub const CLIPBOARD: usize = 1024 * 1024;
+
+/// A text that was read from the log to be copied.
+#[derive(Debug)]
+pub enum Copied {
+    /// For the clipboard.
+    Text(String),
+    /// The new file that holds it, and its size in bytes.
+    File(PathBuf, u64),
+}
+
+impl App {
+    pub(super) fn copy_from(&mut self, what: impl Fn(&Transcript) -> Option<Copy>) -> Vec<Effect> {
+        match self.transcript().and_then(what) {
+            Some(Copy::Text(text)) => self.copy(text),
+            Some(Copy::FromLog(copy)) => self.copy_from_log(copy),
+            Some(Copy::Incomplete) => {
+                self.say(Kind::Info, "not copied: wait until this answer is complete")
+            }
+            None => self.say(Kind::Info, "nothing to copy here"),
+        }
+    }
+
+    pub(super) fn copy(&mut self, text: String) -> Vec<Effect> {
+        if text.len() > CLIPBOARD {
+            let sources = vec![Source::Text(text)];
+            return self.copy_from_log(LogCopy { entry: None, sources, code: false });
+        }
+        let lines = text.lines().count();
+        let size = if lines > 1 {
+            format!("{lines} lines")
+        } else {
+            format!("{} chars", text.chars().count())
+        };
+        self.say(Kind::Done, format!("copied {size}"));
+        vec![Effect::Copy(text)]
+    }
+
+    fn copy_from_log(&mut self, copy: LogCopy) -> Vec<Effect> {
+        let Some(pod) = self.selected().cloned() else { return Vec::new() };
+        self.say(Kind::Info, "copying: the text is being read from the log …");
+        vec![Effect::CopyFromLog(pod, copy)]
+    }
+
+    pub(super) fn copied(&mut self, copied: Result<Copied, String>) -> Vec<Effect> {
+        match copied {
+            Ok(Copied::Text(text)) if text.is_empty() => {
+                self.say(Kind::Info, "nothing to copy here")
+            }
+            Ok(Copied::Text(text)) => self.copy(text),
+            Ok(Copied::File(path, bytes)) => {
+                let size = format!("{:.1} MB", bytes as f64 / 1e6);
+                let path = path.display();
+                self.say(Kind::Done, format!("copied {size} to {path} (a clipboard takes 1 MB)"))
+            }
+            Err(why) => self.say(Kind::Refused, format!("not copied: {why}")),
+        }
+    }
+}
