@@ -20,6 +20,8 @@ mod family;
 mod headless;
 #[path = "program/host.rs"]
 mod host;
+#[path = "program/long_blocks.rs"]
+mod long_blocks;
 #[path = "program/planted.rs"]
 mod planted;
 #[path = "program/pty.rs"]

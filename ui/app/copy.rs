@@ -58,8 +58,10 @@ impl App {
             Ok(Copied::Text(text)) => self.copy(text),
             Ok(Copied::File(path, bytes)) => {
                 let size = format!("{:.1} MB", bytes as f64 / 1e6);
-                let path = path.display();
-                self.say(Kind::Done, format!("copied {size} to {path} (a clipboard takes 1 MB)"))
+                let home = self.setup.env.get("HOME").map(PathBuf::from);
+                let below = home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+                let path = below.map_or(path.clone(), |below| PathBuf::from("~").join(below));
+                self.say(Kind::Done, format!("copied {size} to {}", path.display()))
             }
             Err(why) => self.say(Kind::Refused, format!("not copied: {why}")),
         }

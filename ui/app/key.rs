@@ -231,6 +231,11 @@ impl App {
             self.closed();
             return Vec::new();
         }
+        let reads = matches!(self.focus, Focus::Transcript | Focus::Beside);
+        if reads && self.transcript_mut().is_some_and(Transcript::stop_search) {
+            self.closed();
+            return Vec::new();
+        }
         if self.focus != Focus::Composer {
             self.closed();
             return self.focus(Focus::Composer);

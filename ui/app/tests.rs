@@ -241,6 +241,7 @@ mod hostile;
 mod keys;
 mod layers;
 mod live;
+mod long;
 mod picked;
 mod rebound;
 mod redraw;

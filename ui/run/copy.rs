@@ -64,7 +64,9 @@ async fn copy_all(
 /// The name of a copy, without its end.
 fn name(pod: &PodName, entry: Option<EntryId>) -> String {
     let entry = entry.map_or_else(|| "text".to_owned(), |entry| entry.to_string());
-    format!("{pod}-{entry}")
+    // The end of an id tells entries apart; its beginning is the time.
+    let short = entry.rsplit('-').next().unwrap_or(&entry);
+    format!("{pod}-{short}")
 }
 
 /// Why the reading of a copy ended early.

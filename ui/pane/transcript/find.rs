@@ -95,6 +95,13 @@ impl Transcript {
         self.find_visible_rows();
     }
 
+    /// Ends a search that still goes on; `false` when none does.
+    pub fn stop_search(&mut self) -> bool {
+        let looking = self.find.state == Search::Looking;
+        self.find.stop();
+        looking
+    }
+
     /// How the search stands.
     pub fn search(&self) -> Search {
         self.find.state

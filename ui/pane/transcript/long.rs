@@ -24,6 +24,13 @@ pub struct Tables {
     known: HashMap<EntryId, Rc<PartTable>>,
 }
 
+#[cfg(test)]
+impl Tables {
+    pub fn is_idle(&self) -> bool {
+        self.wanted.is_empty() && self.under_way.is_empty() && self.known.is_empty()
+    }
+}
+
 impl Transcript {
     /// A long text whose parts are to be found.
     pub fn wants_table(&mut self) -> Option<LongText> {

@@ -59,6 +59,9 @@ impl Pages {
         }
         match from.part {
             0 => None,
+            _ if walk == Walk::Everything && block.lacks_table() => {
+                Some(Step::Missing(Gap::Table(from.head())))
+            }
             _ if !walk.enters(block) => Some(Step::To(from.head())),
             part => Some(slots(block, from, (1..part).rev()).unwrap_or(Step::To(from.head()))),
         }
