@@ -5,7 +5,7 @@ use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
 
 use crate::pane::actionbar::Purpose;
-use crate::pane::transcript::{Detail, Scroll};
+use crate::pane::transcript::{Detail, Scroll, Transcript};
 use crate::verb::Way;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use yoi::protocol::State;

@@ -229,7 +229,7 @@ fn a_long_result_is_loaded_when_it_is_opened_and_is_searched_while_it_is_folded(
 }
 
 #[test]
-fn a_rest_that_cannot_be_loaded_says_why_and_is_loaded_after_enter() {
+fn a_rest_that_cannot_be_loaded_says_why_and_is_loaded_when_it_is_unfolded_again() {
     let log = vec![said(&numbered(5_000))];
     let mut bench = Bench::new(log).sized(80, 12);
     bench.layout();
@@ -238,7 +238,10 @@ fn a_rest_that_cannot_be_loaded_says_why_and_is_loaded_after_enter() {
     let text = bench.transcript.wants_table().expect("a table");
     bench.transcript.table(text.entry, Err("the host ended".into()));
     let screen = bench.screen();
-    assert!(screen.contains("(the rest is not loaded: the host ended; press Enter to"), "{screen}");
+    assert!(
+        screen.contains("(the rest is not loaded: the host ended; unfold it again"),
+        "{screen}"
+    );
     assert_eq!(bench.transcript.wants_table(), None);
     bench.transcript.toggle_fold();
     bench.find_visible_rows();
