@@ -110,7 +110,8 @@ fn a_block_of_code_that_goes_over_many_parts_is_drawn_as_code_in_each() {
 }
 
 #[test]
-fn wide_characters_escapes_and_empty_lines_stand_at_the_borders_of_parts_as_in_the_whole_text() {
+fn wide_characters_escapes_and_empty_lines_are_shown_at_the_borders_of_parts_as_in_the_whole_text()
+{
     for unit in ["日本語 👩\u{200d}💻 e\u{301} ", "\u{1b}[31mred\u{1b}[0m, ", "a\n\n", "x"] {
         let text = format!("{}\nend", unit.repeat(200_000 / unit.len()));
         let mut bench = Bench::new(vec![said(&text)]).sized(50, 30).open();
@@ -323,7 +324,7 @@ fn a_long_result_is_copied_with_its_call() {
     bench.transcript.step(-1);
     let Some(Copy::FromLog(copy)) = bench.transcript.yank() else { panic!("not from the log") };
     let entry = bench.log[2].id.expect("an id");
-    let asked = Source::Text("Read {\"file_path\":\"/a\"}".into());
+    let requested = Source::Text("Read {\"file_path\":\"/a\"}".into());
     let summary = Source::Text("\nRead many lines\n".into());
-    assert_eq!(copy.sources, [asked, summary, Source::Fields(entry, &["content"])]);
+    assert_eq!(copy.sources, [requested, summary, Source::Fields(entry, &["content"])]);
 }
