@@ -57,8 +57,7 @@ pub fn private_dir(path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Replaces a file: readers see the old content or the new, and so does whoever comes after a
-/// power cut.
+/// Replaces a file: readers see the old content or the new, also after a power cut.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
     let staged = Staged::beside(path, mode)?;
     let staged = staged.filled(bytes)?;

@@ -1,5 +1,5 @@
 //! Keys of providers. A key is only ever named by where it comes from; the stored ones lie in
-//! `keys.toml`, readable by nobody else.
+//! `keys.toml`, which only its owner can read.
 
 use crate::config::models::KeySource;
 use crate::config::{Catalogue, Env, Settings};

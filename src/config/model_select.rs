@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The providers whose keys are looked for when nobody chose a model, in this order.
+/// The providers whose keys are looked for when no model was chosen, in this order.
 const ORDER: [&str; 4] = ["anthropic", "openai", "gemini", "openrouter"];
 
 /// How long a server on this machine may take to answer a probe.
@@ -29,13 +29,13 @@ pub struct ModelChoice {
     pub why: String,
     /// Whether the person chose it.
     pub chosen: bool,
-    /// What is said before the first message goes to a model nobody chose.
+    /// The sentence before the first message goes to a model that no person chose.
     pub sends: Option<String>,
     /// A remark, such as that the model's window is not known.
     pub notice: Option<String>,
 }
 
-/// What somebody asked for, and where.
+/// The model that a person or a setting names, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedModel {
     pub spec: String,
@@ -286,8 +286,8 @@ fn found(
     Ok(ModelChoice { model, why, chosen: false, sends, notice })
 }
 
-/// What a workspace asks for, if it is a model known by name whose key is here. It is nobody's
-/// choice: what is sent where is said first.
+/// The model that a workspace names, if it is known and its key is here. No person chose it, so a
+/// sentence says first what would be sent where.
 fn of_workspace(all: &Catalogue, place: &ModelContext<'_>) -> Option<ModelChoice> {
     let spec = place.workspace.model.as_deref()?;
     let choice = found(all, spec, "this workspace's .yoi/config.toml".into(), place).ok()?;

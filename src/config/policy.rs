@@ -62,7 +62,7 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Allow,
-    /// A rule asks, and nobody has answered for good; the text names the rule.
+    /// A rule wants an approval, and no decision made a rule yet; the text names the rule.
     Ask(String),
     /// The text names the rule.
     Deny(String),

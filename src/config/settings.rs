@@ -236,8 +236,8 @@ impl Settings {
     }
 }
 
-/// What a workspace may say. Its file is somebody else's text: it chooses among what is known and
-/// narrows, and everything else in it is ignored and said so.
+/// The settings that a workspace may make. Its file may come from a stranger: it chooses among what
+/// is known and narrows permissions; everything else in it is ignored with a notice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceSettings {
     /// `provider/model`; counts only if that model is known.

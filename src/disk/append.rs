@@ -1,5 +1,5 @@
-//! Appending lines to a file that nobody else writes: whole or not at all, and never again after a
-//! failure.
+//! Appending lines to a file that no other program writes: whole or not at all, and never again
+//! after a failure.
 
 use crate::disk::DiskError;
 use std::fs::{File, OpenOptions};
@@ -102,8 +102,8 @@ impl Appender {
         let durable =
             written.and_then(|()| self.medium.sync().map_err(DiskError::at("sync", &self.path)));
         if let Err(error) = durable {
-            // If this fails as well, the next opening removes or keeps what got through; nobody
-            // was told of it.
+            // If this fails as well, the next opening removes or keeps the lines that got through;
+            // none of them was acknowledged.
             let _ = self.medium.cut(self.length);
             return Err(error.into());
         }

@@ -91,7 +91,7 @@ impl Files {
     }
 
     /// Waits for a free thread and counts one more path that is worked on: the part of its thread
-    /// and the part of its asker.
+    /// and the part of its caller.
     async fn begin(&self, path: &Path) -> Result<(Thread, Wait), Refusal> {
         let mount = self.mount(path);
         let threads = if mount.is_some() { &self.remote } else { &self.local };
@@ -153,7 +153,7 @@ impl Drop for Thread {
     }
 }
 
-/// Held by the asker as long as it waits. A thread that still works then is late, and its place is
+/// Held by the caller as long as it waits. A thread that still works then is late, and its place is
 /// free for another path.
 struct Wait {
     files: Files,

@@ -416,7 +416,7 @@ async fn a_notification_wakes_an_idle_pod_and_reaches_a_running_one_before_its_r
     bench.call(&pod, Method::Resume).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     let kinds = bench.transcript(&pod).await;
-    // Twice the news, once the word to go on.
+    // Two notifications, and the note that tells the model to go on.
     assert_eq!(kinds.iter().filter(|k| *k == "system_item").count(), 3, "{kinds:?}");
 }
 

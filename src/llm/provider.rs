@@ -41,7 +41,7 @@ impl Provider {
     }
 
     /// What items of this model are marked with. The wire of a server that turns out not to know
-    /// the configured one changes with its first answer, so ask after [`Provider::open`].
+    /// the configured one changes with its first answer, so call this after [`Provider::open`].
     pub fn origin(&self) -> Origin {
         wire::origin(&self.model())
     }
@@ -156,7 +156,7 @@ impl Provider {
         }
         let (owned, for_model) = (request.clone(), model.clone());
         let made = tokio::task::spawn_blocking(move || body(&owned, &for_model, summaries)).await;
-        // Only a runtime that is shutting down gives no result; then nobody waits for this one.
+        // Only a runtime that is shutting down gives no result, and then this one is not used.
         made.unwrap_or_default()
     }
 }

@@ -57,7 +57,7 @@ pub fn open(script: &Path, request: &Request) -> Result<Deltas, Failure> {
     Ok(Box::pin(stream::unfold(VecDeque::from(acts), |mut acts| async move {
         loop {
             match acts.pop_front()? {
-                // Others get their turn between two deltas, as with a real connection.
+                // Other tasks run between two deltas, as with a real connection.
                 Act::Say(delta) => {
                     tokio::task::yield_now().await;
                     return Some((Ok(delta), acts));

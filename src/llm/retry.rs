@@ -14,7 +14,7 @@ pub struct Policy {
     pub cap: Duration,
     /// No wait ends later than this after the first attempt began.
     pub budget: Duration,
-    /// The same where there is no connection at all: somebody may be waiting to hear it.
+    /// The same where there is no connection at all: shorter, because a person may be waiting.
     pub connect_budget: Duration,
 }
 

@@ -93,9 +93,9 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         let sql = "UPDATE pods SET wanted = ?2, since = ?3 WHERE key = ?1";
         existing(pod, db.execute(sql, params![pod.key(), wanted, signed(*since)])?)?;
         if *wanted == Wanted::Stopped {
-            // What a person allowed it for good ends with it, also when the host dies right now.
+            // The rules that were made for it end with it, also when the host dies right now.
             db.execute("DELETE FROM policy WHERE pod = ?1", [pod.key()])?;
-            // And nobody has to answer it any more; an answer that was given goes into its log.
+            // Its request needs no decision any more; one that was made goes into its log.
             db.execute("DELETE FROM asks WHERE pod = ?1 AND verdict IS NULL", [pod.key()])?;
         }
     }

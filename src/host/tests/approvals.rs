@@ -1,4 +1,4 @@
-//! Questions to a person, from the call that waits to the answer that lets it go on.
+//! Approval requests, from the call that waits to the decision that lets it go on.
 
 use super::Bench;
 use crate::host::rules;
@@ -455,7 +455,7 @@ async fn an_approval_for_the_subtree_decides_requests_of_children_now_and_later(
     bench.say(&kid, "read").await;
     let kids = bench.asked().await;
     assert_eq!(kids.lineage, std::slice::from_ref(&pod));
-    // The parent hears of it, which is a turn of its own.
+    // The parent is notified, which is a run of its own.
     bench.ended(&pod).await;
     bench.is(&pod, State::Idle).await;
     bench.say(&pod, "read").await;
@@ -652,8 +652,8 @@ async fn a_withdrawn_approval_request_gives_no_scope() {
 }
 
 impl Bench {
-    /// The state of a live Pod in the words of the frozen wire: on its socket, in a list, and for
-    /// who wants to restore it.
+    /// The state of a live Pod in the words of the frozen wire: on its socket, in a list, and in the
+    /// reply to a restore.
     async fn words(&self, pod: &PodName) -> [String; 3] {
         let handle = self.host.shared.pod(pod).unwrap();
         let socket = json!(handle.subscribe().await.unwrap().status);

@@ -1,6 +1,7 @@
-//! Random lives of a family, with hosts that vanish in the middle and orders that come two at once:
-//! after each step what the screens are told equals what the store says, nobody writes beside another, nobody waits for ever; at the
-//! end no news was lost or doubled and no process is left.
+//! Random histories of a family, with hosts that die in the middle and requests that come two at
+//! once. After each step the events of the screens equal the store, no two Pods write the same path,
+//! and no request waits for ever; at the end no child event was lost or doubled, and no process is
+//! left.
 
 use crate::client::Client;
 use crate::client::pod_api::PodApi;
@@ -296,7 +297,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Waits until no turn is under way but those that wait for ever, which it stops.
+    /// Waits until no run is under way but those that wait for ever, which it stops.
     async fn wait_until_idle(&self) {
         for info in self.shared().family() {
             let Some(handle) = self.shared().pod(&info.name) else { continue };
@@ -414,7 +415,7 @@ fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
     no_process(root)
 }
 
-/// Every end of a child's run is its parent's news exactly once.
+/// Every end of a child's run is a child event for its parent exactly once.
 fn child_event(root: &Path) -> Result<(), String> {
     let db = Connection::open(root.join("home/data/yoi.db")).unwrap();
     let mut statement = db.prepare("SELECT name, parent, session FROM pods").unwrap();

@@ -143,7 +143,7 @@ async fn a_child_and_a_peer_that_were_restored_are_reached_and_tell_as_before() 
     bench.root_pod("z", "z").await;
     bench.call(&name("p"), Method::Peer { name: "z".into() }).await.unwrap();
     bench.spawn("p", "kid", "a").await.unwrap();
-    // The news of its first turn is behind it.
+    // The child event of its first run was taken.
     bench.rested("p", None).await;
     let stop = Method::StopPods { tree: false };
     bench.pod_api("p").call(Some(&name("kid")), stop).await.unwrap();

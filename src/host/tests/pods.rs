@@ -1,5 +1,5 @@
-//! A family as its members see it: who may ask what of whom, what is listed and read, and what is
-//! told upward.
+//! A family as its members see it: the requests that each may make, the Pods that each may list and
+//! read, and child events.
 
 use crate::host::tests::Bench;
 use crate::host::verb::carry_out;
@@ -199,7 +199,7 @@ impl Bench {
         let read = output::read(&self.host.shared, by.as_ref(), &name(pod)).await.unwrap();
         let Event::Output(output) = read else { panic!() };
         if let (Some(by), Some(upto)) = (by, output.upto) {
-            // As the reader's turn does once its log holds the result.
+            // As the reader's run does once its log holds the result.
             self.host.shared.store.set_cursor(&by, &output.name, upto).await.unwrap();
         }
         *output
@@ -273,7 +273,7 @@ async fn a_child_is_spawned_read_written_to_stopped_and_restored_by_tools() {
     let at = at.display().to_string();
     let spawned = bench.tool(&format!("spawn kid in {at}")).await;
     assert!(spawned.starts_with("spawned pod `kid` listening on /"), "{spawned}");
-    // The news would be answered in the place of a message that comes together with it.
+    // A child event that comes together with a message would get the reply of the message.
     while bench.child_event("alice").await.is_empty() {
         bench.next(|event| matches!(event, Event::Entry { .. })).await;
     }
@@ -333,7 +333,7 @@ async fn a_peers_message_is_in_the_history_under_the_senders_name() {
     bench.call(&name("bob"), Method::Stop).await.unwrap();
     let refused = bench.tool("tell bob word hi").await;
     assert!(refused.ends_with("peer pod `bob` is not live/reachable; restore it before sending"));
-    assert_eq!(bench.child_event("alice").await, Vec::<String>::new(), "a peer reports to nobody");
+    assert_eq!(bench.child_event("alice").await, Vec::<String>::new(), "a peer sends no child events");
 }
 
 #[tokio::test]
@@ -702,7 +702,7 @@ async fn a_child_event_that_a_dying_host_did_not_store_is_delivered_at_the_next_
     let pods = [("alice", None, Wanted::Live), ("kid", None, Wanted::Live)];
     let mut bench = family(&pods, &[]).await;
     bench.turn("kid", "hello").await;
-    // The run's end is in the log, and nobody was told.
+    // The end of the run is in the log, and its child event was not sent.
     bench.host.end().await;
     let lost = "UPDATE pods SET parent = 'alice', last_run = NULL WHERE key = 'kid'";
     sql(&bench.root, lost);

@@ -1,5 +1,5 @@
-//! One Pod and its turn: what is refused when, what an input becomes, and what is left of a turn
-//! that did not go to its end.
+//! One Pod and its run: what is refused when, what an input becomes, and what is left of a run that
+//! was interrupted.
 
 use crate::host::tests::{Bench, run_end};
 use crate::protocol::entry::domain;
@@ -163,7 +163,7 @@ async fn a_child_event_that_a_run_took_is_kept_when_the_run_is_cancelled() {
     {
         bench.call(&pod, Method::say("wait")).await.unwrap();
         bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
-        // The first turn has asked already; the second takes the news along.
+        // The first run has made its request already; the second takes the notification along.
         if let Some(message) = child_event {
             bench.call(&pod, Method::Notify { message: message.into() }).await.unwrap();
         }
@@ -357,7 +357,7 @@ async fn a_list_reads_no_transcript() {
     let sessions = bench.root.join("home/data/sessions");
     let session = std::fs::read_dir(sessions).unwrap().next().unwrap().unwrap().path();
     let log = session.join(format!("{segment}.jsonl"));
-    // A pipe that nobody writes to: whoever opened it to read would hang.
+    // A pipe without a writer: a reader that opened it would hang.
     std::fs::rename(&log, log.with_extension("kept")).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&log).status().unwrap();
     assert!(made.success());

@@ -1,4 +1,4 @@
-//! What went wrong with a request, as one sentence: who, where, why, and what can be done.
+//! The error of a model request, as one sentence: provider, address, reason, and what can be done.
 
 use crate::llm::Failure;
 use crate::llm::http::Who;
