@@ -11,7 +11,7 @@ impl Shared {
     }
 
     /// Adds a request and publishes it to every screen.
-    pub(crate) fn asked(&self, approval: &ApprovalRequest) {
+    pub(crate) fn approval_requested(&self, approval: &ApprovalRequest) {
         self.approvals.send_modify(|approvals| {
             let mut all = approvals.as_ref().clone();
             all.retain(|other| other.id != approval.id);
@@ -23,7 +23,7 @@ impl Shared {
     }
 
     /// Removes a request and publishes the decision to every screen, once.
-    pub(crate) fn answered(&self, id: &str, verdict: &Verdict) {
+    pub(crate) fn approval_decided(&self, id: &str, verdict: &Verdict) {
         let Some(approval) = self.approvals().into_iter().find(|approval| approval.id == id) else {
             return;
         };

@@ -3,23 +3,23 @@
 
 use crate::host::Shared;
 use crate::host::relations::{Relation, relation};
-use crate::host::verb::{Cx, Who};
+use crate::host::verb::{Caller, Cx};
 use crate::protocol::{PodName, Refusal, State};
 use crate::tools::pods::{missing, not_spawned};
 
-/// Whether a verb that allows `who` may be carried out for this caller.
-pub(crate) fn check(cx: &Cx, who: Who) -> Result<(), Refusal> {
+/// Whether a verb that allows these callers may be carried out for the one of this request.
+pub(crate) fn check(cx: &Cx, allowed: Caller) -> Result<(), Refusal> {
     let Some(by) = &cx.by else { return Ok(()) };
     let to = cx.to.as_ref().unwrap_or(by);
     let relation = relation(&cx.shared, by, to);
-    let allowed = match who {
-        Who::Itself => relation == Relation::Itself,
-        Who::Above if relation == Relation::Below => true,
-        Who::Above => return Err(Refusal::invalid(not_spawned(to.as_str()))),
-        Who::Peer => return peer(&cx.shared, by, to, relation),
-        Who::Person | Who::Member => false,
+    let may = match allowed {
+        Caller::Itself => relation == Relation::Itself,
+        Caller::Above if relation == Relation::Below => true,
+        Caller::Above => return Err(Refusal::invalid(not_spawned(to.as_str()))),
+        Caller::Peer => return peer(&cx.shared, by, to, relation),
+        Caller::Person | Caller::Member => false,
     };
-    if allowed { Ok(()) } else { Err(Refusal::invalid("only a person may do that")) }
+    if may { Ok(()) } else { Err(Refusal::invalid("only a person may do that")) }
 }
 
 /// Whether `by` can see this Pod at all.

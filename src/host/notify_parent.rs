@@ -25,13 +25,17 @@ pub(crate) async fn run_ended(shared: &Shared, pod: &PodName, parent: &PodName, 
 }
 
 /// Notifies the parent that its child waits for a person.
-pub(crate) async fn asked(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
+pub(crate) async fn approval_requested(
+    shared: &Shared,
+    parent: &PodName,
+    approval: &ApprovalRequest,
+) {
     deliver(shared, parent, of_approval(approval)).await;
 }
 
 /// The same at the start of a host, for a request of which the last host did not notify the parent
 /// any more. The parent is not woken.
-pub(crate) async fn still_asked(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
+pub(crate) async fn approval_waits(shared: &Shared, parent: &PodName, approval: &ApprovalRequest) {
     put(shared, parent, of_approval(approval)).await;
 }
 

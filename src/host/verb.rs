@@ -40,7 +40,7 @@ mod who;
 /// A verb with its arguments.
 pub(crate) trait Verb: Sized + Send + 'static {
     /// Which Pods may request it; a person may request every verb.
-    const WHO: Who;
+    const ALLOWED: Caller;
 
     /// Carries the verb out, to its end. It may take several steps; each step on the family is
     /// whole, and a mark that it holds ends with it.
@@ -49,7 +49,7 @@ pub(crate) trait Verb: Sized + Send + 'static {
 
 /// Which Pod may request a verb, by its relation to the addressed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Caller {
     /// No Pod, only a person.
     Person,
     /// The addressed Pod itself.
@@ -169,6 +169,6 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
 }
 
 async fn authorized<V: Verb>(verb: V, cx: Cx) -> Result<Event, Refusal> {
-    authority::check(&cx, V::WHO)?;
+    authority::check(&cx, V::ALLOWED)?;
     verb.run(cx).await
 }

@@ -22,9 +22,9 @@ impl Pod {
     /// The run waits for the approval of a person.
     pub(super) async fn approval_requested(&mut self, approval: ApprovalRequest) {
         // Published first: a screen that shows the state has the request already.
-        self.shared.asked(&approval);
+        self.shared.approval_requested(&approval);
         if let Some(parent) = self.row.parent.clone() {
-            notify_parent::asked(&self.shared, &parent, &approval).await;
+            notify_parent::approval_requested(&self.shared, &parent, &approval).await;
         }
         let why = waits_for(&approval);
         self.pending = Some(PendingApproval { approval, verdict: None });
@@ -40,7 +40,7 @@ impl Pod {
                 self.enter(State::Running, None);
             }
         }
-        self.shared.answered(&decision.approval, &decision.verdict);
+        self.shared.approval_decided(&decision.approval, &decision.verdict);
     }
 
     /// A person decided, and the store holds the decision.
@@ -58,7 +58,7 @@ impl Pod {
         } else {
             self.start(Start::ApprovalDecided { answered: decision.clone(), accepted: None }).await;
         }
-        self.shared.answered(&decision.approval, &decision.verdict);
+        self.shared.approval_decided(&decision.approval, &decision.verdict);
     }
 
     /// Whether the Pod waits for a decision.
@@ -156,7 +156,7 @@ impl Pod {
         let _ = self.withdraw("the pod was stopped").await;
         if let Some(PendingApproval { approval, .. }) = self.pending.take() {
             let verdict = Verdict::Withdrawn { why: "the pod was stopped".into() };
-            self.shared.answered(&approval.id, &verdict);
+            self.shared.approval_decided(&approval.id, &verdict);
         }
     }
 
@@ -179,9 +179,9 @@ impl Pod {
         }
         let verdict = row.and_then(|row| row.verdict);
         if verdict.is_none() {
-            self.shared.asked(&approval);
+            self.shared.approval_requested(&approval);
             if let Some(parent) = &self.row.parent {
-                notify_parent::still_asked(&self.shared, parent, &approval).await;
+                notify_parent::approval_waits(&self.shared, parent, &approval).await;
             }
         }
         self.pending = Some(PendingApproval { approval, verdict });

@@ -42,9 +42,9 @@ impl Pod {
         self.change(|info| info.context_tokens = tail.context_tokens);
         self.load_queue().await;
         if was_live {
-            self.restore_pending(tail.asked).await;
+            self.restore_pending(tail.approval).await;
         } else {
-            self.close_stopped(tail.asked).await?;
+            self.close_stopped(tail.approval).await?;
         }
         let (state, why) = match tail.interrupted {
             Some(why) => (State::Paused, Some(why)),

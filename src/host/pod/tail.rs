@@ -23,7 +23,7 @@ pub(crate) struct Tail {
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
     pub(crate) taken: Vec<String>,
     /// The approval request at which the last run stands.
-    pub(crate) asked: Option<ApprovalRequest>,
+    pub(crate) approval: Option<ApprovalRequest>,
 }
 
 /// Reads backwards until the last run's end or beginning.
@@ -137,7 +137,7 @@ impl Tail {
     fn read_approval(&mut self, entry: &Entry) -> WaitsForApproval {
         match &entry.fact {
             Fact::Extension { domain, payload } if domain == domain::ASKED => {
-                self.asked = serde_json::from_value(payload.clone()).ok();
+                self.approval = serde_json::from_value(payload.clone()).ok();
                 WaitsForApproval::Known
             }
             Fact::Extension { domain, .. }

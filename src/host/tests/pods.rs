@@ -333,7 +333,11 @@ async fn a_peers_message_is_in_the_history_under_the_senders_name() {
     bench.call(&name("bob"), Method::Stop).await.unwrap();
     let refused = bench.tool("tell bob word hi").await;
     assert!(refused.ends_with("peer pod `bob` is not live/reachable; restore it before sending"));
-    assert_eq!(bench.child_event("alice").await, Vec::<String>::new(), "a peer sends no child events");
+    assert_eq!(
+        bench.child_event("alice").await,
+        Vec::<String>::new(),
+        "a peer sends no child events"
+    );
 }
 
 #[tokio::test]

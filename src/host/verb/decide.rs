@@ -5,7 +5,7 @@ use crate::config::policy::matches;
 use crate::host::pod::Fact;
 use crate::host::rules;
 use crate::host::supervisor::done;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Action, ApprovalRequest, Event, Pattern, Refusal, Verdict};
 use crate::run::ApprovalDecided;
 use crate::run::policy::subject_of;
@@ -17,7 +17,7 @@ pub(crate) struct Decide {
 }
 
 impl Verb for Decide {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let Self { id, verdict } = self;

@@ -1,13 +1,13 @@
 //! Ending the host.
 
 use crate::host::supervisor::done;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct End;
 
 impl Verb for End {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let end = |family: &mut crate::host::supervisor::Family| {

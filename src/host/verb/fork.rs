@@ -3,7 +3,7 @@
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::supervisor::{Doing, unfinished};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::entry::domain;
 use crate::protocol::{
     Entry, EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
@@ -19,7 +19,7 @@ pub(crate) struct Fork {
 }
 
 impl Verb for Fork {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     /// The new Pod works in the same directory and reads where the first one writes.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {

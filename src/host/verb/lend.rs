@@ -2,7 +2,7 @@
 
 use crate::host::paths::canonical;
 use crate::host::supervisor::{Family, done};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::scope::Rule;
 use crate::scope::lease::NotLent;
@@ -13,7 +13,7 @@ pub(crate) struct Lend {
 }
 
 impl Verb for Lend {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let from = cx.pod()?.name;

@@ -1,13 +1,13 @@
 //! ListPods: the Pods that a Pod may see, or all of the host.
 
 use crate::host::listing;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct ListPods;
 
 impl Verb for ListPods {
-    const WHO: Who = Who::Itself;
+    const ALLOWED: Caller = Caller::Itself;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         match &cx.to {

@@ -6,14 +6,14 @@ use crate::host::Shared;
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::verb::create::{self, Plan};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, PodName, Refusal};
 use crate::scope::{Permission, Rule, Scope};
 use std::path::{Path, PathBuf};
 
 impl Verb for NewPod {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let asked = self.name.clone();

@@ -1,6 +1,6 @@
 //! Notify: background text for a Pod. From a Pod it is a peer's message, under that peer's name.
 
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Method, Refusal};
 
 pub(crate) struct Notify {
@@ -8,7 +8,7 @@ pub(crate) struct Notify {
 }
 
 impl Verb for Notify {
-    const WHO: Who = Who::Peer;
+    const ALLOWED: Caller = Caller::Peer;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let message = match &cx.by {

@@ -1,7 +1,7 @@
 //! Page and Fetch: pieces of a Pod's transcript.
 
 use crate::host::pod::View;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{ByteRange, EntryId, Event, Refusal, SegmentId};
 use crate::session::{self, LogError, Piece};
 
@@ -11,7 +11,7 @@ pub(crate) struct Page {
 }
 
 impl Verb for Page {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let view = cx.pod()?.view().await?;
@@ -32,7 +32,7 @@ pub(crate) struct Fetch {
 }
 
 impl Verb for Fetch {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let view = cx.pod()?.view().await?;

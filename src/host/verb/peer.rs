@@ -1,7 +1,7 @@
 //! Peer: two Pods that may message each other and nothing else.
 
 use crate::host::supervisor::Family;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PeerEdge, PeerRegistered, PodName, Refusal};
 
 pub(crate) struct Peer {
@@ -9,7 +9,7 @@ pub(crate) struct Peer {
 }
 
 impl Verb for Peer {
-    const WHO: Who = Who::Itself;
+    const ALLOWED: Caller = Caller::Itself;
 
     /// That they are peers already changes nothing.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {

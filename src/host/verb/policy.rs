@@ -2,7 +2,7 @@
 
 use crate::config::settings::WorkspaceSettings;
 use crate::host::rules;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Action, Event, Pattern, PolicyRule, Refusal};
 use crate::run::policy::in_force;
 use crate::store::StoredRule;
@@ -23,7 +23,7 @@ const DEFAULTS: [(&str, &str, Action); 9] = [
 pub(crate) struct ListPolicy;
 
 impl Verb for ListPolicy {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     /// Those that bind one Pod, if one is addressed.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {

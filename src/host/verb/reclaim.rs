@@ -1,7 +1,7 @@
 //! Reclaim: a person takes back what a Pod lent around a path.
 
 use crate::host::paths::canonical;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Lent, Refusal};
 use crate::scope::{Permission, Rule};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub(crate) struct Reclaim {
 }
 
 impl Verb for Reclaim {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let owner = cx.pod()?.name;

@@ -2,13 +2,13 @@
 
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Family, done, unfinished};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
 
 pub(crate) struct Remove;
 
 impl Verb for Remove {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     /// Its children have no parent any more. The refusal names what could not be deleted.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {

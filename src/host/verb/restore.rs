@@ -4,7 +4,7 @@
 use crate::host::authority;
 use crate::host::pod::{Fact, Handle, tail};
 use crate::host::supervisor::{Doing, Family, Mark};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
 use crate::session::LogError;
 use futures_util::StreamExt as _;
@@ -24,7 +24,7 @@ pub(crate) struct Restore {
 }
 
 impl Verb for Restore {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let first = cx.pod()?;
@@ -61,7 +61,7 @@ pub(crate) struct RestoreByName {
 }
 
 impl Verb for RestoreByName {
-    const WHO: Who = Who::Itself;
+    const ALLOWED: Caller = Caller::Itself;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let missing = || Refusal::invalid(crate::tools::pods::missing(&self.name));

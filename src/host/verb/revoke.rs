@@ -1,7 +1,7 @@
 //! Revoke: a rule that a person's decision made ends.
 
 use crate::host::supervisor::done;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct Revoke {
@@ -9,7 +9,7 @@ pub(crate) struct Revoke {
 }
 
 impl Verb for Revoke {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let rule = self.rule;

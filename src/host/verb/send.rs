@@ -1,6 +1,6 @@
 //! Send: a message for a Pod.
 
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Method, Refusal, Segment, State};
 
 pub(crate) struct Send {
@@ -9,7 +9,7 @@ pub(crate) struct Send {
 }
 
 impl Verb for Send {
-    const WHO: Who = Who::Above;
+    const ALLOWED: Caller = Caller::Above;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let pod = cx.pod()?;

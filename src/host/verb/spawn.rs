@@ -8,7 +8,7 @@ use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Birth, Fact, Handle, Parental};
 use crate::host::supervisor::{Family, unfinished};
 use crate::host::verb::create::{self, Plan};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal, SpawnPod};
 use crate::scope::{Rule, Scope};
 use crate::trace::OrLog as _;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const FIRST_MESSAGE: Duration = Duration::from_secs(5);
 
 impl Verb for SpawnPod {
-    const WHO: Who = Who::Itself;
+    const ALLOWED: Caller = Caller::Itself;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let parent = cx.pod()?;

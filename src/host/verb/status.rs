@@ -1,12 +1,12 @@
 //! HostStatus: what this host is.
 
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct HostStatus;
 
 impl Verb for HostStatus {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         Ok(Event::Host {

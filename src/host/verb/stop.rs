@@ -3,7 +3,7 @@
 
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Doing, Family, Mark, done};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::store::ChildMessage;
 use futures_util::future::join_all;
@@ -20,7 +20,7 @@ pub(crate) struct Stop {
 }
 
 impl Verb for Stop {
-    const WHO: Who = Who::Above;
+    const ALLOWED: Caller = Caller::Above;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         stop(&cx, self.tree).await
@@ -31,7 +31,7 @@ impl Verb for Stop {
 pub(crate) struct Shutdown;
 
 impl Verb for Shutdown {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         stop(&cx, false).await?;

@@ -1,6 +1,6 @@
 //! Trace: the newest log lines of this host.
 
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct Trace {
@@ -9,7 +9,7 @@ pub(crate) struct Trace {
 }
 
 impl Verb for Trace {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, _cx: Cx) -> Result<Event, Refusal> {
         Ok(Event::Trace { lines: crate::trace::recent(&self.filter) })

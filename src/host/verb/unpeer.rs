@@ -2,7 +2,7 @@
 
 use crate::host::supervisor::done;
 use crate::host::verb::peer::{are_peers, pair};
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct Unpeer {
@@ -10,7 +10,7 @@ pub(crate) struct Unpeer {
 }
 
 impl Verb for Unpeer {
-    const WHO: Who = Who::Itself;
+    const ALLOWED: Caller = Caller::Itself;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let source = cx.to()?.clone();

@@ -2,7 +2,7 @@
 
 use crate::host::paths::canonical;
 use crate::host::supervisor::Family;
-use crate::host::verb::{Cx, Verb, Who};
+use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PathHolder, Refusal};
 use crate::scope::Permission;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) struct WhoHolds {
 }
 
 impl Verb for WhoHolds {
-    const WHO: Who = Who::Person;
+    const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let path = canonical(&cx, &self.path).await?;
