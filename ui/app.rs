@@ -268,11 +268,11 @@ pub struct App {
     pub capture: Capture,
     transcripts: HashMap<PodName, Transcript>,
     /// The Pod that was current before.
-    before: Option<PodName>,
+    previous: Option<PodName>,
     /// The Pod whose transcript was asked for beside the current one.
-    other: Option<PodName>,
+    beside: Option<PodName>,
     /// The Pod to begin with, until the family is known.
-    wanted: Option<PodName>,
+    initial_pod: Option<PodName>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
     guard: Guard,
@@ -317,9 +317,9 @@ struct Tour {
 
 impl App {
     /// A dashboard before its first event. `wanted` is the Pod to begin with.
-    pub fn new(setup: Setup, keymap: Keymap, theme: Theme, wanted: Option<PodName>) -> Self {
+    pub fn new(setup: Setup, keymap: Keymap, theme: Theme, initial_pod: Option<PodName>) -> Self {
         let tree = Tree::new(setup.workspace.clone(), setup.glyphs);
-        Self { setup, keymap, theme, tree, wanted, ..Self::default() }
+        Self { setup, keymap, theme, tree, initial_pod, ..Self::default() }
     }
 
     /// Takes in what happened at `now` (milliseconds since the Unix epoch), and answers with what
@@ -485,7 +485,7 @@ impl App {
     /// The transcript of a Pod, begun when there is none.
     fn transcript_of(&mut self, name: &PodName) -> &mut Transcript {
         if !self.transcripts.contains_key(name) && self.transcripts.len() >= TRANSCRIPTS {
-            let keep = [&self.current, &self.before, &self.other, &self.shown().cloned()]
+            let keep = [&self.current, &self.previous, &self.beside, &self.shown().cloned()]
                 .map(Option::clone);
             self.transcripts.retain(|name, _| keep.contains(&Some(name.clone())));
         }

@@ -24,7 +24,7 @@ mod line_client;
 mod line_runner;
 
 pub use exit::{Exit, Failure};
-pub use line_client::{LineClient, Reach};
+pub use line_client::{Attach, LineClient};
 #[cfg(test)]
 pub use line_runner::{LineRunner, Next as LineNext};
 pub use output::{Output, Piece};
@@ -81,7 +81,7 @@ pub enum Unanswered {
 /// Does the work to its end and says on standard error why it did not succeed, if it did not.
 pub async fn run(opening: &Opening, work: Work) -> Exit {
     let printer = Printer::new(work.form);
-    let mut client = match LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await {
+    let mut client = match LineClient::open(opening, printer, Attach::OrBeTheHost).await {
         Ok(client) => client,
         Err(failure) => return say_last(&failure),
     };
@@ -98,8 +98,8 @@ pub async fn one_verb(
     dialogue: Box<dyn Dialogue>,
 ) -> Result<(), Failure> {
     let reach = match verb.runs {
-        Runs::Nothing => Reach::AttachOrBeTheHost,
-        Runs::InTheBackground => Reach::AttachOrStart,
+        Runs::Nothing => Attach::OrBeTheHost,
+        Runs::InTheBackground => Attach::OrStart,
     };
     let mut client = LineClient::open(opening, Printer::new(work.form), reach).await?;
     let mut runner = line_runner::LineRunner::new(opening, &work);

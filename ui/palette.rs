@@ -40,7 +40,7 @@ pub enum Choice {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ListRow {
     pub text: String,
     pub help: String,
     pub choice: Choice,
@@ -51,7 +51,7 @@ pub struct Row {
 pub struct Palette {
     pub title: String,
     pub query: Input,
-    rows: Vec<Row>,
+    rows: Vec<ListRow>,
     /// The rows that match, best first.
     shown: Vec<usize>,
     selected: usize,
@@ -66,13 +66,13 @@ pub enum Outcome {
 }
 
 impl Palette {
-    pub fn new(title: impl Into<String>, rows: Vec<Row>) -> Self {
+    pub fn new(title: impl Into<String>, rows: Vec<ListRow>) -> Self {
         let shown = (0..rows.len()).collect();
         Self { title: title.into(), query: Input::default(), rows, shown, selected: 0 }
     }
 
     #[cfg(test)]
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &ListRow> {
         self.rows.iter()
     }
 
@@ -173,7 +173,13 @@ impl Palette {
     }
 }
 
-fn line(row: &Row, names: usize, columns: usize, theme: &Theme, glyphs: Glyphs) -> Line<'static> {
+fn line(
+    row: &ListRow,
+    names: usize,
+    columns: usize,
+    theme: &Theme,
+    glyphs: Glyphs,
+) -> Line<'static> {
     if row.help.is_empty() {
         return Line::raw(glyphs.plain(&cut(&row.text, columns)));
     }
@@ -189,7 +195,7 @@ mod tests {
     use super::*;
 
     fn palette() -> Palette {
-        let row = |text: &'static str| Row {
+        let row = |text: &'static str| ListRow {
             text: format!(":{text}"),
             help: String::new(),
             choice: Choice::Verb(text),

@@ -5,7 +5,7 @@ use crate::app::{App, Areas, Focus, Layer, Link};
 use crate::keys::{Action, Context};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::items;
-use crate::pane::tree::Reach;
+use crate::pane::tree::Workspaces;
 use crate::pane::{actionbar, transcript};
 use crate::rows::{columns, cut, wrap_text};
 use ratatui::Frame;
@@ -102,9 +102,9 @@ fn pod_title(app: &App, name: Option<&PodName>, area: Rect) -> Line<'static> {
 }
 
 fn tree_title(app: &App, width: u16) -> Line<'static> {
-    let place = match app.tree.reach {
-        Reach::All => "all Pods".to_owned(),
-        Reach::ThisWorkspace => {
+    let place = match app.tree.workspaces {
+        Workspaces::All => "all Pods".to_owned(),
+        Workspaces::This => {
             let name = app.setup.workspace.file_name().unwrap_or_default();
             format!("pods in {}", name.to_string_lossy())
         }

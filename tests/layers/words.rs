@@ -27,6 +27,8 @@ const PRIVATE: &[(&str, &str)] = &[
     ("news", "child events"),
     ("nobody", "no one is meant: name the thing"),
     ("nobodys", "discardable"),
+    ("meeting", "handling"),
+    ("partner", "addressee"),
     ("settle", "prepare_frame, find_visible_rows, apply_answer"),
     ("shed", "drop_pages"),
     ("somebody", "name the thing"),

@@ -2,7 +2,7 @@
 
 use crate::app::{App, Effect, Focus, Layer};
 use crate::notice::Kind;
-use crate::palette::{Choice, Palette, Row};
+use crate::palette::{Choice, ListRow, Palette};
 use crate::verb::{Way, find};
 use yoi::protocol::{PodInfo, PodName, State};
 
@@ -75,7 +75,7 @@ impl App {
     }
 
     fn open_verbs(&mut self, title: &str, lines: Vec<(String, &'static str)>) -> Vec<Effect> {
-        let row = |(line, help): (String, &str)| Row {
+        let row = |(line, help): (String, &str)| ListRow {
             text: format!(":{line}"),
             help: help.to_owned(),
             choice: Choice::Prefill(line),
@@ -87,7 +87,7 @@ impl App {
 
 /// A list that can only be read.
 pub(super) fn lines(title: &str, lines: Vec<String>) -> Layer {
-    let row = |text| Row { text, help: String::new(), choice: Choice::Nothing };
+    let row = |text| ListRow { text, help: String::new(), choice: Choice::Nothing };
     Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
 }
 

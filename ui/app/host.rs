@@ -21,8 +21,8 @@ const TOUR: [&str; 7] = [
     "What do I do next?",
 ];
 
-/// How often a host is looked for while there is none, in milliseconds.
-const LOOK: u64 = 1_000;
+/// How often the screen looks for a host while there is none, in milliseconds.
+const FIND_HOST_EVERY: u64 = 1_000;
 
 /// Looking for a host while there is none.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ impl App {
             return Vec::new();
         }
         let workspace = self.setup.workspace.clone();
-        match self.wanted.take() {
+        match self.initial_pod.take() {
             Some(name) if self.family.get(&name).is_none() => {
                 self.say(Kind::Refused, format!("no Pod named {name}"))
             }
@@ -172,7 +172,7 @@ impl App {
         self.opened.clear();
         self.answering.clear();
         self.family.lose();
-        let next = self.now.saturating_add(LOOK);
+        let next = self.now.saturating_add(FIND_HOST_EVERY);
         self.search = Search { lost: Some(self.now), next, ..Search::default() };
         Vec::new()
     }
@@ -198,7 +198,7 @@ impl App {
 
     pub(super) fn not_found(&mut self, why: Option<String>) -> Vec<Effect> {
         self.search.under_way = false;
-        self.search.next = self.now.saturating_add(LOOK);
+        self.search.next = self.now.saturating_add(FIND_HOST_EVERY);
         if self.search.why == why {
             return Vec::new();
         }

@@ -33,7 +33,7 @@ pub struct Questions {
 
 /// For whom a rule is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum RuleScope {
     Pod,
     Tree,
 }
@@ -217,8 +217,8 @@ impl App {
             return self.say(Kind::Info, unread);
         }
         match action {
-            Action::AllowPod => self.confirm_rule_first(questions, Reach::Pod),
-            Action::AllowTree => self.confirm_rule_first(questions, Reach::Tree),
+            Action::AllowPod => self.confirm_rule_first(questions, RuleScope::Pod),
+            Action::AllowTree => self.confirm_rule_first(questions, RuleScope::Tree),
             Action::Deny => {
                 self.answered_by_line = Some(questions);
                 self.open_prompt(Purpose::Deny)
@@ -250,16 +250,20 @@ impl App {
         }
     }
 
-    fn confirm_rule_first(&mut self, questions: Questions, reach: Reach) -> Vec<Effect> {
-        self.open_layer(Layer::Confirm(Confirm::Rule { questions, reach }))
+    fn confirm_rule_first(&mut self, questions: Questions, rule_scope: RuleScope) -> Vec<Effect> {
+        self.open_layer(Layer::Confirm(Confirm::Rule { questions, rule_scope }))
     }
 
     /// Writes the rule that was confirmed, with the answer.
-    pub(super) fn write_rule(&mut self, questions: &Questions, reach: Reach) -> Vec<Effect> {
+    pub(super) fn write_rule(
+        &mut self,
+        questions: &Questions,
+        rule_scope: RuleScope,
+    ) -> Vec<Effect> {
         let rule = Some(&questions.rule).filter(|_| questions.author == Author::Person).cloned();
-        let verdict = match reach {
-            Reach::Pod => Verdict::Pod { rule },
-            Reach::Tree => Verdict::Tree { rule },
+        let verdict = match rule_scope {
+            RuleScope::Pod => Verdict::Pod { rule },
+            RuleScope::Tree => Verdict::Tree { rule },
         };
         self.answer_with(questions, &verdict)
     }
@@ -332,12 +336,12 @@ fn is_about(layer: &Layer, line: Option<&Questions>, id: &str) -> bool {
 
 impl Questions {
     /// What a rule for them would say.
-    pub fn sentence(&self, reach: Reach) -> String {
+    pub fn sentence(&self, rule_scope: RuleScope) -> String {
         let pods = self.pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let whom = match (reach, self.pods.len()) {
-            (Reach::Pod, _) => pods,
-            (Reach::Tree, 1) => format!("{pods} and everything below it"),
-            (Reach::Tree, _) => format!("{pods} and everything below them"),
+        let whom = match (rule_scope, self.pods.len()) {
+            (RuleScope::Pod, _) => pods,
+            (RuleScope::Tree, 1) => format!("{pods} and everything below it"),
+            (RuleScope::Tree, _) => format!("{pods} and everything below them"),
         };
         format!("from now on allow {} for {whom}?", crate::wording::rule::pattern(&self.rule))
     }

@@ -4,7 +4,7 @@ use crate::app::verb::is_written;
 use crate::app::{App, Effect, Layer};
 use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context};
 use crate::notice::Kind;
-use crate::palette::{Choice, Palette, Row};
+use crate::palette::{Choice, ListRow, Palette};
 use crate::pane::glyph::Glyphs;
 use crate::rows::wrap_text;
 use crate::verb::words::first;
@@ -12,23 +12,23 @@ use crate::verb::{Reply, Way, find, reached};
 use crate::wording::age;
 use yoi::protocol::flatten;
 
-fn read(text: String, help: String) -> Row {
-    Row { text, help, choice: Choice::Nothing }
+fn read(text: String, help: String) -> ListRow {
+    ListRow { text, help, choice: Choice::Nothing }
 }
 
 impl App {
-    fn open(&mut self, title: &str, rows: Vec<Row>) -> Vec<Effect> {
+    fn open(&mut self, title: &str, rows: Vec<ListRow>) -> Vec<Effect> {
         self.open_layer(Layer::List(Palette::new(title, rows)))
     }
 
     /// Every verb and every Pod.
     pub(super) fn open_palette(&mut self) -> Vec<Effect> {
-        let pods = self.family.all().iter().map(|info| Row {
+        let pods = self.family.all().iter().map(|info| ListRow {
             text: info.name.to_string(),
             help: format!("Pod, {}", self.setup.glyphs.state_sign(info).word),
             choice: Choice::Open(info.name.clone()),
         });
-        let verbs = reached(Way::Palette).map(|row| Row {
+        let verbs = reached(Way::Palette).map(|row| ListRow {
             text: format!(":{}", row.name),
             help: match self.key_of(row.name) {
                 Some(key) => format!("{} ({key})", row.help),
@@ -92,7 +92,7 @@ impl App {
 
     pub(super) fn list_notices(&mut self) -> Vec<Effect> {
         let ascii = self.setup.glyphs == Glyphs::Ascii;
-        let rows: Vec<Row> = self
+        let rows: Vec<ListRow> = self
             .notices
             .past()
             .flat_map(|notice| {
@@ -110,8 +110,8 @@ impl App {
 
     pub(super) fn list_history(&mut self) -> Vec<Effect> {
         let messages = self.composer.history.newest_first().enumerate();
-        let rows: Vec<Row> = messages
-            .map(|(i, message)| Row {
+        let rows: Vec<ListRow> = messages
+            .map(|(i, message)| ListRow {
                 text: message.text.replace('\n', " "),
                 help: String::new(),
                 choice: Choice::History(i),
@@ -131,7 +131,7 @@ impl App {
         }
         let rows = queue
             .into_iter()
-            .map(|queued| Row {
+            .map(|queued| ListRow {
                 text: flatten(&queued.input).replace('\n', " "),
                 help: String::new(),
                 choice: Choice::Queued { pod: pod.clone(), id: queued.id },

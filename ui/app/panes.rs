@@ -15,7 +15,7 @@ pub fn tree(app: &App) -> tree::View<'_> {
         zone: app.zone(),
         now: app.now,
         focused: app.focus == Focus::Tree,
-        reach_key: "w",
+        workspaces_key: app.keymap.name(Context::Tree, Action::Workspaces),
     }
 }
 

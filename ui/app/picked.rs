@@ -14,11 +14,11 @@ impl App {
 
     /// Takes back what was picked of Pods that are no more.
     pub(super) fn forget_the_gone(&mut self) {
-        let Self { family, tree, other, .. } = self;
+        let Self { family, tree, beside, .. } = self;
         let gone = |name: &PodName| family.get(name).is_none();
         tree.marks.drop_if(gone);
         tree.pins.drop_if(gone);
-        other.take_if(|name| gone(name));
+        beside.take_if(|name| gone(name));
     }
 
     pub(super) fn mark_row(&mut self) -> Vec<Effect> {

@@ -5,7 +5,7 @@ use crate::app::{App, Asked, Effect, Focus, Zoom};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::inbox;
-use crate::pane::tree::{Children, Place, Reach, Resting, Row};
+use crate::pane::tree::{Children, Place, Resting, Row, Workspaces};
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.
@@ -20,10 +20,10 @@ impl App {
         };
         if self.current.as_ref() != Some(&name) {
             self.forget_requests();
-            self.before = self.current.replace(name.clone());
-            if self.other.as_ref() == Some(&name) {
+            self.previous = self.current.replace(name.clone());
+            if self.beside.as_ref() == Some(&name) {
                 // Whoever stood beside the current Pod changes places with it.
-                self.other.clone_from(&self.before);
+                self.beside.clone_from(&self.previous);
             }
         }
         self.tree.cursor = Some(Place::Pod(name));
@@ -110,9 +110,9 @@ impl App {
             Action::Unfold => self.unfold_row(),
             Action::Fold => self.fold_row(),
             Action::Workspaces => {
-                self.tree.reach = match self.tree.reach {
-                    Reach::ThisWorkspace => Reach::All,
-                    Reach::All => Reach::ThisWorkspace,
+                self.tree.workspaces = match self.tree.workspaces {
+                    Workspaces::This => Workspaces::All,
+                    Workspaces::All => Workspaces::This,
                 };
             }
             Action::Stopped => self.toggle_stopped(),
@@ -220,7 +220,7 @@ impl App {
     }
 
     pub(super) fn last_pod(&mut self) -> Vec<Effect> {
-        match self.before.clone() {
+        match self.previous.clone() {
             Some(name) => self.make_current(&name),
             None => self.say(Kind::Info, "no other Pod was current yet"),
         }

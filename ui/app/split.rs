@@ -18,11 +18,11 @@ impl App {
     /// The Pod of the second transcript, while there is one. When the first shows that very Pod, the
     /// two change places: the current one is never lost from sight.
     pub fn beside(&self) -> Option<&PodName> {
-        let other = self.other.as_ref()?;
-        if self.shown() != Some(other) {
-            return Some(other);
+        let beside = self.beside.as_ref()?;
+        if self.shown() != Some(beside) {
+            return Some(beside);
         }
-        self.current.as_ref().filter(|current| *current != other)
+        self.current.as_ref().filter(|current| *current != beside)
     }
 
     /// To be called after every message: the keys are never those of a pane that is not there.
@@ -45,26 +45,28 @@ impl App {
     /// one; what is beside it already goes.
     pub(super) fn split(&mut self, pod: Option<&PodName>) -> Vec<Effect> {
         let known = |name: &PodName| self.family.get(name).map(|info| info.name.clone());
-        let wanted = match (pod, &self.other) {
+        let wanted = match (pod, &self.beside) {
             (None, Some(_)) => None,
             (None, None) => {
-                let before = self.before.as_ref().and_then(known);
-                let Some(before) = before.filter(|name| self.current.as_ref() != Some(name)) else {
-                    let why = "no other Pod was current yet · :split <pod>, or v in the tree";
-                    return self.say(Kind::Info, why);
+                let previous = self.previous.as_ref().and_then(known);
+                let Some(previous) = previous.filter(|name| self.current.as_ref() != Some(name))
+                else {
+                    let why =
+                        "no other Pod was current yet · :split <pod>, or {tree split} in the tree";
+                    return self.say(Kind::Info, self.keymap.with_keys(why));
                 };
-                Some(before)
+                Some(previous)
             }
-            (Some(pod), other) => match known(pod) {
+            (Some(pod), beside) => match known(pod) {
                 None => return self.say(Kind::Refused, format!("no Pod named {pod}")),
-                named if named == *other => None,
+                named if named == *beside => None,
                 named => named,
             },
         };
         match wanted {
             Some(pod) => self.show_beside(pod),
             None => {
-                self.other = None;
+                self.beside = None;
                 Vec::new()
             }
         }
@@ -85,7 +87,7 @@ impl App {
         }
         let key = self.leader_label(Action::Split);
         let text = format!("{pod} stands beside it · {key}: one again");
-        self.other = Some(pod);
+        self.beside = Some(pod);
         self.focus = Focus::Composer;
         self.say(Kind::Info, text)
     }

@@ -3,7 +3,7 @@
 
 use crate::app::{App, Asked, Confirm, Effect, Layer, Link, RequestToken};
 use crate::notice::Kind;
-use crate::palette::{Choice, Palette, Row};
+use crate::palette::{Choice, ListRow, Palette};
 use crate::rows::wrap_text;
 use crate::verb::line::{means_marks, read};
 use crate::verb::words::first;
@@ -169,7 +169,7 @@ impl App {
         let token = carried.token.clone();
         let id = self.keep(carried);
         let about = pick.about;
-        let row = |(at, (text, help)): (usize, (String, String))| Row {
+        let row = |(at, (text, help)): (usize, (String, String))| ListRow {
             text,
             help,
             choice: Choice::Picked { verb: id, at, about: about.clone() },

@@ -2,7 +2,7 @@
 //! its length does not matter.
 
 use crate::headless::pages::{PagesBehind, Place};
-use crate::headless::{Exit, Failure, Form, LineClient, Output, Piece, Printer, Reach, close};
+use crate::headless::{Attach, Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
 use crate::start::Opening;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
@@ -13,7 +13,7 @@ use yoi::text::{SafeStream, SafeText};
 /// Prints all of a Pod's transcript, as text or as one entry a line.
 pub async fn log(opening: &Opening, pod: &PodName, form: Form) -> Result<(), Failure> {
     let printer = Printer::new(form);
-    let mut client = LineClient::open(opening, printer, Reach::AttachOrBeTheHost).await?;
+    let mut client = LineClient::open(opening, printer, Attach::OrBeTheHost).await?;
     let result = print(&mut client, pod, form).await;
     match close(client, result).await {
         Exit::Finished => Ok(()),

@@ -1,7 +1,7 @@
 //! Single orders from the shell: list, send, stop, restore, remove, and the host itself.
 
 use crate::console;
-use crate::headless::{Exit, Failure, Form, LineClient, Printer, Reach, close};
+use crate::headless::{Attach, Exit, Failure, Form, LineClient, Printer, close};
 use crate::start::{self, Opening};
 use crate::wording::duration::in_words;
 use crate::wording::state;
@@ -10,8 +10,8 @@ use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment};
 use yoi::text::SafeText;
 
-async fn client(opening: &Opening, reach: Reach) -> Result<LineClient, Failure> {
-    LineClient::open(opening, Printer::new(Form::Plain), reach).await
+async fn client(opening: &Opening, attach: Attach) -> Result<LineClient, Failure> {
+    LineClient::open(opening, Printer::new(Form::Plain), attach).await
 }
 
 /// Ends the talk and turns its exit into a result; the sentence was said.
@@ -24,7 +24,7 @@ async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Fai
 
 /// `yoi ls`: a table of the Pods, or one a line as JSON.
 pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
-    let client = client(opening, Reach::AttachOrBeTheHost).await?;
+    let client = client(opening, Attach::OrBeTheHost).await?;
     let pods: Vec<PodInfo> = client.pods().cloned().collect();
     if json {
         for info in &pods {

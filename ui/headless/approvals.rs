@@ -1,5 +1,5 @@
-//! What Pods ask a person when there is no screen: let pass by a rule of the command line, denied
-//! at once because nobody is there, or left to wait for whoever types.
+//! Approval requests without a screen: allowed by a rule of the command line, denied at once because no person
+//! is there to decide, or shown to the person who types.
 
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
@@ -11,87 +11,87 @@ use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
-/// The questions that concern this program, and how they are met.
+/// The approval requests of all Pods, and how those that this program is responsible for are handled.
 #[derive(Default)]
 pub struct Inbox {
     allow: Vec<Pattern>,
     unanswered: Option<Unanswered>,
-    /// Pods that were given something to do here, by key.
+    /// Pods that this program gave a message, by key.
     own: BTreeSet<String>,
-    /// Pods below them that others had given something to do before, by key.
+    /// Pods below them that still work for other clients, by key.
     engaged: BTreeSet<String>,
-    /// The Pod that whoever types is at, by key.
+    /// The Pod that the person who types has selected, by key.
     current: Option<String>,
-    /// All that wait, oldest first.
+    /// All undecided requests, oldest first.
     open: Vec<ApprovalRequest>,
     numbers: Numbers,
-    /// Those that were met, by id.
-    met: BTreeSet<String>,
-    /// What was denied because nobody was there.
+    /// Requests that were shown or decided here, by id.
+    handled: BTreeSet<String>,
+    /// The first request that was denied because no person was there to decide.
     refused: Option<String>,
 }
 
-/// What is done about a question.
-pub enum Meeting {
-    Answer {
+/// What is done about an approval request.
+pub enum Handling {
+    Decide {
         verdict: Verdict,
         note: String,
     },
-    /// It waits; the note says how it can be answered.
-    Wait {
+    /// The person decides; the note shows the request and how it can be decided.
+    Show {
         note: String,
     },
 }
 
 impl Inbox {
-    /// From here on questions are met: those that a rule lets pass, and the others.
+    /// From now on requests are handled.
     pub fn begin(&mut self, allow: Vec<Pattern>, unanswered: Unanswered) {
         self.allow = allow;
         self.unanswered = Some(unanswered);
     }
 
-    /// What this Pod and those below it ask is met here from now on; of the `engaged` ones only once
-    /// they have rested.
-    pub fn look_after(&mut self, pod: &PodName, engaged: &[PodName]) {
+    /// From now on the requests of this Pod and of those below it are handled here; those of the
+    /// `engaged` Pods only after they have been idle.
+    pub fn take_charge_of(&mut self, pod: &PodName, engaged: &[PodName]) {
         self.own.insert(pod.key());
         self.engaged.extend(engaged.iter().map(PodName::key));
     }
 
-    /// Whether this very Pod was given something to do here.
+    /// Whether this program gave this very Pod a message.
     pub fn was_given_to(&self, pod: &PodName) -> bool {
         self.own.contains(&pod.key())
     }
 
-    /// A Pod has nothing to do any more: what it does next is not what it did before.
-    pub fn rested(&mut self, pod: &PodName) {
+    /// A Pod is idle: its next run does not belong to other clients any more.
+    pub fn became_idle(&mut self, pod: &PodName) {
         self.engaged.remove(&pod.key());
     }
 
-    /// Whoever types is at this Pod: what it and those below it ask is shown.
-    pub fn look_at(&mut self, pod: &PodName) {
+    /// The person who types selects this Pod: its requests and those of the Pods below it are shown.
+    pub fn select(&mut self, pod: &PodName) {
         self.current = Some(pod.key());
     }
 
-    /// Whether a Pod with these above it works for something that was begun here.
-    pub fn concerns(&self, pod: &PodName, lineage: &[PodName]) -> bool {
+    /// Whether a Pod with these above it works for a message that this program sent.
+    pub fn is_own(&self, pod: &PodName, lineage: &[PodName]) -> bool {
         let below = || lineage.iter().any(|above| self.own.contains(&above.key()));
         self.own.contains(&pod.key()) || (!self.engaged.contains(&pod.key()) && below())
     }
 
-    /// Nobody types any more.
-    pub fn left(&mut self, unanswered: Unanswered) {
+    /// Standard input ended: from now on no person decides.
+    pub fn input_ended(&mut self, unanswered: Unanswered) {
         self.unanswered = Some(unanswered);
         if unanswered == Unanswered::End {
-            self.met.clear();
+            self.handled.clear();
         }
     }
 
-    /// Whether a Pod that needs somebody is waited for.
-    pub fn waits(&self) -> bool {
+    /// Whether a Pod that needs a person is waited for.
+    pub fn waits_for_person(&self) -> bool {
         self.unanswered == Some(Unanswered::Wait)
     }
 
-    /// Notes what an event says of questions.
+    /// Keeps the open requests up to date with an event.
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::Family { approvals, .. } => self.open.clone_from(approvals),
@@ -110,63 +110,69 @@ impl Inbox {
         }
     }
 
-    /// The next question that has to be met, and how.
-    pub fn next(&mut self) -> Option<(ApprovalRequest, Meeting)> {
+    /// The next request that has to be handled, and how.
+    pub fn next(&mut self) -> Option<(ApprovalRequest, Handling)> {
         let unanswered = self.unanswered?;
         let is_next = |approval: &&ApprovalRequest| {
-            self.is_to_meet(approval) && !self.met.contains(&approval.id)
+            self.is_handled_here(approval) && !self.handled.contains(&approval.id)
         };
         let approval = self.open.iter().find(is_next)?.clone();
-        self.met.insert(approval.id.clone());
-        let meeting = self.meet(&approval, unanswered);
-        Some((approval, meeting))
+        self.handled.insert(approval.id.clone());
+        let handling = self.handle(&approval, unanswered);
+        Some((approval, handling))
     }
 
-    fn is_to_meet(&self, approval: &ApprovalRequest) -> bool {
+    fn is_handled_here(&self, approval: &ApprovalRequest) -> bool {
         let mut chain = std::iter::once(&approval.pod).chain(&approval.lineage);
         let is_current = |pod: &PodName| self.current.as_ref() == Some(&pod.key());
-        self.concerns(&approval.pod, &approval.lineage) || (self.waits() && chain.any(is_current))
+        self.is_own(&approval.pod, &approval.lineage)
+            || (self.waits_for_person() && chain.any(is_current))
     }
 
-    fn meet(&mut self, approval: &ApprovalRequest, unanswered: Unanswered) -> Meeting {
+    fn handle(&mut self, approval: &ApprovalRequest, unanswered: Unanswered) -> Handling {
         let subject = subject_of(approval);
         let passes = |rule: &&Pattern| matches(rule, Action::Allow, &subject);
         if let Some(rule) = self.allow.iter().find(passes) {
             let note =
                 format!("allowed by --allow {}: {}", quoted(rule), spelled(&approval.line()));
-            return Meeting::Answer { verdict: Verdict::Once, note };
+            return Handling::Decide { verdict: Verdict::Once, note };
         }
         if unanswered == Unanswered::Wait {
-            return Meeting::Wait { note: shown(&mut self.numbers, approval) };
+            return Handling::Show { note: shown(&mut self.numbers, approval) };
         }
         let way = format!("--allow {} lets it pass", quoted(&approval.rule));
         let reason = format!("nobody is here to answer; {way}");
         let note = format!("denied: {}: {}", spelled(&approval.line()), spelled(&reason));
-        self.deny(&note);
-        Meeting::Answer { verdict: Verdict::Deny { reason }, note }
+        self.note_denied(&note);
+        Handling::Decide { verdict: Verdict::Deny { reason }, note }
     }
 
-    /// A question was denied without anybody having seen it.
-    pub fn deny(&mut self, sentence: &str) {
+    /// There was no room to show this request: it is shown again when there is.
+    pub fn show_again(&mut self, id: &str) {
+        self.handled.remove(id);
+    }
+
+    /// A request was denied and no person had seen it.
+    pub fn note_denied(&mut self, sentence: &str) {
         self.refused.get_or_insert_with(|| sentence.to_owned());
     }
 
     /// How the program ends when everything else went well.
     pub fn outcome(&self) -> Result<(), Failure> {
         match &self.refused {
-            // It was said when it happened.
+            // The sentence was printed when the request was denied.
             Some(_) => Err(Failure::new(Exit::Refused, String::new())),
             None => Ok(()),
         }
     }
 
-    /// All that wait, oldest first.
+    /// All undecided requests, oldest first.
     pub fn open(&self) -> &[ApprovalRequest] {
         &self.open
     }
 
-    /// All that wait, as a person reads them.
-    pub fn questions(&mut self) -> Vec<String> {
+    /// All undecided requests, as a person reads them.
+    pub fn listed(&mut self) -> Vec<String> {
         self.numbers.list_begins();
         self.open.iter().map(|request| shown(&mut self.numbers, request)).collect()
     }
@@ -276,20 +282,20 @@ mod tests {
         inbox
     }
 
-    fn asked(inbox: &mut Inbox, approval: ApprovalRequest) {
+    fn requested(inbox: &mut Inbox, approval: ApprovalRequest) {
         inbox.note(&Event::ApprovalRequested { approval: Box::new(approval) });
     }
 
     #[test]
     fn an_unattended_request_is_denied_with_the_rule_that_allows_it() {
         let mut inbox = inbox(vec![], Unanswered::End);
-        inbox.look_after(&name("alice"), &[]);
-        asked(&mut inbox, approval("1", "alice"));
-        let Some((_, Meeting::Answer { verdict, .. })) = inbox.next() else { panic!() };
+        inbox.take_charge_of(&name("alice"), &[]);
+        requested(&mut inbox, approval("1", "alice"));
+        let Some((_, Handling::Decide { verdict, .. })) = inbox.next() else { panic!() };
         let reason =
             "nobody is here to answer; --allow 'Bash+network:cargo fetch' lets it pass".into();
         assert_eq!(verdict, Verdict::Deny { reason });
-        assert!(inbox.next().is_none(), "each is met once");
+        assert!(inbox.next().is_none(), "each is handled once");
         assert_eq!(inbox.outcome().unwrap_err().exit, Exit::Refused);
     }
 
@@ -297,9 +303,9 @@ mod tests {
     fn a_rule_of_the_command_line_lets_pass_and_nothing_was_refused() {
         let rule = Pattern { tool: "Bash".into(), pattern: "cargo *".into() };
         let mut inbox = inbox(vec![rule], Unanswered::End);
-        inbox.look_after(&name("top"), &[]);
-        asked(&mut inbox, approval("1", "alice"));
-        let Some((_, Meeting::Answer { verdict, .. })) = inbox.next() else { panic!() };
+        inbox.take_charge_of(&name("top"), &[]);
+        requested(&mut inbox, approval("1", "alice"));
+        let Some((_, Handling::Decide { verdict, .. })) = inbox.next() else { panic!() };
         assert_eq!(verdict, Verdict::Once);
         assert!(inbox.outcome().is_ok());
     }
@@ -307,48 +313,48 @@ mod tests {
     #[test]
     fn requests_of_other_pods_are_not_decided_here() {
         let mut inbox = inbox(vec![], Unanswered::End);
-        inbox.look_after(&name("bob"), &[]);
-        asked(&mut inbox, approval("1", "alice"));
+        inbox.take_charge_of(&name("bob"), &[]);
+        requested(&mut inbox, approval("1", "alice"));
         assert!(inbox.next().is_none());
     }
 
     #[test]
     fn a_request_that_a_child_makes_for_other_clients_is_left_to_them() {
         let mut inbox = inbox(vec![], Unanswered::End);
-        inbox.look_after(&name("top"), &[name("alice")]);
-        asked(&mut inbox, approval("1", "alice"));
+        inbox.take_charge_of(&name("top"), &[name("alice")]);
+        requested(&mut inbox, approval("1", "alice"));
         assert!(inbox.next().is_none());
-        inbox.rested(&name("alice"));
-        asked(&mut inbox, approval("2", "alice"));
+        inbox.became_idle(&name("alice"));
+        requested(&mut inbox, approval("2", "alice"));
         assert!(inbox.next().is_some());
     }
 
     #[test]
     fn a_request_of_the_shown_pod_is_printed_and_waits_for_the_typing_person() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
-        inbox.look_at(&name("top"));
-        asked(&mut inbox, approval("1", "alice"));
-        assert!(matches!(inbox.next(), Some((_, Meeting::Wait { .. }))));
-        inbox.left(Unanswered::End);
+        inbox.select(&name("top"));
+        requested(&mut inbox, approval("1", "alice"));
+        assert!(matches!(inbox.next(), Some((_, Handling::Show { .. }))));
+        inbox.input_ended(Unanswered::End);
         assert!(inbox.next().is_none());
     }
 
     #[test]
     fn a_typed_line_decides_the_request_of_its_number_or_the_only_one_that_was_shown() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
-        inbox.look_after(&name("alice"), &[]);
-        inbox.look_after(&name("bob"), &[]);
+        inbox.take_charge_of(&name("alice"), &[]);
+        inbox.take_charge_of(&name("bob"), &[]);
         let typed = |inbox: &mut Inbox, line: &str| {
             inbox.typed(line).map(|read| read.map(|(a, v)| (a.id, v)).map_err(|e| e.message))
         };
         let once = |id: &str| Some(Ok((id.to_owned(), Verdict::Once)));
-        asked(&mut inbox, approval("1", "alice"));
+        requested(&mut inbox, approval("1", "alice"));
         let none = "no request was shown that waits; :inbox lists them".to_owned();
         assert_eq!(typed(&mut inbox, ":allow"), Some(Err(none)));
         while inbox.next().is_some() {}
         assert_eq!(typed(&mut inbox, ":allow"), once("1"));
-        asked(&mut inbox, approval("2", "bob"));
-        asked(&mut inbox, approval("3", "bob"));
+        requested(&mut inbox, approval("2", "bob"));
+        requested(&mut inbox, approval("3", "bob"));
         while inbox.next().is_some() {}
         let several = "2 requests were shown; say the number of the one you mean, as in `:allow 3`"
             .to_owned();
@@ -366,8 +372,8 @@ mod tests {
     #[test]
     fn the_number_of_a_withdrawn_request_allows_no_other_one() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
-        asked(&mut inbox, approval("1", "alice"));
-        asked(&mut inbox, approval("2", "bob"));
+        requested(&mut inbox, approval("1", "alice"));
+        requested(&mut inbox, approval("2", "bob"));
         let why = "the pod stopped".to_owned();
         let verdict = Verdict::Withdrawn { why };
         let pod = name("alice");
@@ -383,8 +389,8 @@ mod tests {
     fn a_request_hides_nothing_of_what_it_wants() {
         let mut inbox = inbox(vec![], Unanswered::Wait);
         let action = "ls\u{1b}[2K\r\n[2] bob asks: Bash true".to_owned();
-        asked(&mut inbox, ApprovalRequest { action, ..approval("1", "alice") });
-        let shown = inbox.questions().remove(0);
+        requested(&mut inbox, ApprovalRequest { action, ..approval("1", "alice") });
+        let shown = inbox.listed().remove(0);
         let expected = "[1] alice asks: Bash ls\\x1b[2K\\r\\n[2] bob asks: Bash true";
         assert_eq!(shown.lines().next(), Some(expected), "{shown}");
         assert_eq!(shown.lines().count(), 2);

@@ -1,7 +1,7 @@
 //! Messages and verbs typed as lines: drives the dialogues that the dashboard drives, too.
 
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::line_client::{LineClient, View, Whose, stuck};
+use crate::headless::line_client::{Awaited, LineClient, View, stuck};
 use crate::headless::run_tracker;
 use crate::headless::{Unanswered, Work, lines};
 use crate::start::Opening;
@@ -74,7 +74,7 @@ impl<'a> LineRunner<'a> {
         }
         if let Some(typed) = client.inbox.typed(line) {
             let (approval, verdict) = typed?;
-            client.answer(&approval, verdict).await?;
+            client.decide(&approval, verdict).await?;
             return Ok(Next::GoOn);
         }
         if line.starts_with(':') {
@@ -86,7 +86,7 @@ impl<'a> LineRunner<'a> {
 
     async fn say(&mut self, client: &mut LineClient, text: &str) -> Result<(), Failure> {
         let pod = self.current_pod(client).await?;
-        client.look_after(&pod);
+        client.take_charge_of(&pod);
         let input = vec![Segment::Text { content: text.to_owned() }];
         let reply = client.call(Some(&pod), Method::Send { input, queue: true }).await?;
         if let Event::Accepted { queued: Some(_), .. } = &reply {
@@ -136,7 +136,7 @@ impl<'a> LineRunner<'a> {
         }
         client.follow(&info.name).await?;
         client.view = View::All(Some(info.name.clone()));
-        client.inbox.look_at(&info.name);
+        client.inbox.select(&info.name);
         self.current = Some(info.name);
         Ok(())
     }
@@ -220,7 +220,7 @@ impl<'a> LineRunner<'a> {
             let begins = request.pod.clone().filter(|_| request.begins_work());
             if let Some(pod) = &begins {
                 self.offer_environment(client, pod).await?;
-                client.look_after(pod);
+                client.take_charge_of(pod);
             }
             let result = client.try_call(request.pod.as_ref(), request.method).await?;
             self.busy.extend(begins.filter(|_| result.is_ok()));
@@ -306,7 +306,7 @@ impl<'a> LineRunner<'a> {
     }
 
     async fn wait(&mut self, client: &mut LineClient) -> Result<(), Failure> {
-        client.until_done(Whose::Ours).await?;
+        client.until_idle(Awaited::OwnPods).await?;
         let mut result = Ok(());
         for pod in &self.busy {
             let Ok(info) = client.find(pod) else { continue };
@@ -319,7 +319,7 @@ impl<'a> LineRunner<'a> {
 }
 
 fn list_inbox(client: &mut LineClient) {
-    let questions = client.inbox.questions();
+    let questions = client.inbox.listed();
     if questions.is_empty() {
         client.printer.note("nothing needs you");
     }

@@ -30,7 +30,7 @@ pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Resu
             }
         }
     }
-    client.inbox.left(runner.unanswered());
+    client.inbox.input_ended(runner.unanswered());
     runner.finish(client).await?;
     match first_failure {
         // It was said when it happened.

@@ -2,14 +2,14 @@
 
 use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::line_client::{LineClient, View, Whose, stuck};
+use crate::headless::line_client::{Awaited, LineClient, View, stuck};
 use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 
-/// Who is spoken to, and in which state to leave it.
-struct Partner {
+/// The Pod that gets the message, and the state in which it is left.
+struct Addressee {
     name: PodName,
     after: After,
 }
@@ -29,23 +29,23 @@ pub async fn once(
     work: &Work,
     input: Vec<Segment>,
 ) -> Result<(), Failure> {
-    let partner = match &work.pod {
+    let addressee = match &work.pod {
         None => create(client, opening, work).await?,
         Some(name) => {
             let info = client.find(name)?.clone();
             continue_with(client, opening, work, info).await?
         }
     };
-    client.look_after(&partner.name);
-    let result = converse(client, &partner.name, input).await;
-    put_down(client, &partner, result).await
+    client.take_charge_of(&addressee.name);
+    let result = converse(client, &addressee.name, input).await;
+    leave_addressee(client, &addressee, result).await
 }
 
 async fn create(
     client: &mut LineClient,
     opening: &Opening,
     work: &Work,
-) -> Result<Partner, Failure> {
+) -> Result<Addressee, Failure> {
     let new = NewPod {
         cwd: work.cwd.clone(),
         model: work.model.clone(),
@@ -58,8 +58,8 @@ async fn create(
     client.view = View::One(info.name.clone());
     client.follow(&info.name).await?;
     client.printer.reply(Some(&info.name.clone()), &Event::Created { info: info.clone() });
-    tell_about(client, &info);
-    Ok(Partner { name: info.name, after: After::Stop })
+    print_notes(client, &info);
+    Ok(Addressee { name: info.name, after: After::Stop })
 }
 
 async fn continue_with(
@@ -67,7 +67,7 @@ async fn continue_with(
     opening: &Opening,
     work: &Work,
     info: PodInfo,
-) -> Result<Partner, Failure> {
+) -> Result<Addressee, Failure> {
     let name = info.name.clone();
     client.view = View::One(name.clone());
     client.follow(&name).await?;
@@ -80,12 +80,12 @@ async fn continue_with(
     }
     client.call(Some(&name), Method::Open { env: opening.env.clone() }).await?;
     let info = client.find(&name)?.clone();
-    tell_about(client, &info);
-    Ok(Partner { name, after })
+    print_notes(client, &info);
+    Ok(Addressee { name, after })
 }
 
-/// Who answers, and what a person should know of its scope.
-fn tell_about(client: &mut LineClient, info: &PodInfo) {
+/// Prints the model of the Pod and the notes about its scope.
+fn print_notes(client: &mut LineClient, info: &PodInfo) {
     let model = if info.model.is_empty() { "no model" } else { &info.model };
     let why = if info.model_why.is_empty() { "" } else { ", because " };
     client.printer.note(&format!("{}: {model}{why}{}", info.name, info.model_why));
@@ -107,13 +107,13 @@ async fn converse(
     if matches!(ended, Err(Failure { exit: Exit::Signal(_), .. })) {
         return ended;
     }
-    client.until_done(Whose::Ours).await?;
+    client.until_idle(Awaited::OwnPods).await?;
     ended?;
     let info = client.find(name)?;
     if info.model.is_empty() {
         return Err(Failure::new(Exit::NoModel, "no model: set a provider's key, or give --model"));
     }
-    // News of those below it may have woken it for more runs: the last one decides.
+    // Child events may have started more runs: the last one decides.
     client.last_end(name).map_or(Ok(()), End::result)
 }
 
@@ -128,7 +128,7 @@ async fn wait_for_end(
             return end.result();
         }
         let info = client.find(name)?;
-        let waits = client.inbox.waits() && info.state == State::NeedsYou;
+        let waits = client.inbox.waits_for_person() && info.state == State::NeedsYou;
         if let Some(failure) = stuck(info).filter(|_| !waits) {
             return Err(failure);
         }
@@ -136,25 +136,25 @@ async fn wait_for_end(
     }
 }
 
-/// Leaves the Pod as it was found. After a signal its turn is paused first, so that it can go on
-/// later.
-async fn put_down(
+/// Leaves the Pod in the state that it had before. After a signal its run is paused first, so that it can be
+/// resumed.
+async fn leave_addressee(
     client: &mut LineClient,
-    partner: &Partner,
+    addressee: &Addressee,
     result: Result<(), Failure>,
 ) -> Result<(), Failure> {
     if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
-        let orders = match partner.after {
+        let requests = match addressee.after {
             After::Stop => [Method::Pause, Method::Stop].as_slice(),
             After::LeaveLive => &[Method::Pause],
         };
-        client.interrupt(&partner.name, orders).await;
+        client.interrupt(&addressee.name, requests).await;
         return result;
     }
-    if partner.after == After::Stop
-        && client.find(&partner.name).is_ok_and(|i| i.state != State::Stopped)
+    if addressee.after == After::Stop
+        && client.find(&addressee.name).is_ok_and(|i| i.state != State::Stopped)
     {
-        let stopped = client.call(Some(&partner.name), Method::Stop).await;
+        let stopped = client.call(Some(&addressee.name), Method::Stop).await;
         return result.and(stopped.map(drop));
     }
     result

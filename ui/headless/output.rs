@@ -14,7 +14,8 @@ const WAITING: usize = 4096;
 const FULL: usize = 1024 * 1024;
 /// The number of the signal that a write to a closed pipe stands for.
 const SIGPIPE: u8 = 13;
-/// Notes that wait for a reader of standard error; more are dropped.
+/// Notes that wait for the reader of standard error. Approval requests beyond them are shown later, other
+/// notes are dropped.
 const NOTES: usize = 256;
 
 /// What may be written.
@@ -148,14 +149,32 @@ impl Output {
         self.out.reserve().await.map(drop).map_err(|_| Closed)
     }
 
-    /// A note; without room for it nobody reads them, and it is dropped.
+    /// Writes a note that only informs: without room for it, it is dropped.
     pub fn note(&self, note: SafeText<'static>) {
-        let note = Piece::Note(note);
-        let _ = match &self.notes {
-            // Among the text it is small and not counted.
-            Notes::Among => self.out.try_send(Order::Write(note)),
-            Notes::Apart(notes) => notes.try_send(Order::Write(note)),
-        };
+        // The reader of standard error has not read the last 256 notes.
+        let _ = self.try_note(note);
+    }
+
+    /// Writes a note if there is room for it. A stream that was closed takes every note.
+    pub fn try_note(&self, note: SafeText<'static>) -> Result<(), Full> {
+        // Among the text a note is small and not counted.
+        match self.notes().try_send(Order::Write(Piece::Note(note))) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(Full),
+        }
+    }
+
+    /// Resolves when there is room for a note. Cancel-safe.
+    pub async fn room_for_note(&self) {
+        // A stream that was closed takes every note.
+        let _ = self.notes().reserve().await;
+    }
+
+    fn notes(&self) -> &mpsc::Sender<Order> {
+        match &self.notes {
+            Notes::Among => &self.out,
+            Notes::Apart(notes) => notes,
+        }
     }
 
     /// Whether text and notes go to one terminal.

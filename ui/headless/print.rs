@@ -69,11 +69,17 @@ impl Printer {
 
     /// A sentence for the person, on a line of its own.
     pub fn note(&mut self, text: &str) {
+        // Without room it is dropped: it only informs.
+        let _ = self.try_note(text);
+    }
+
+    /// The same for a sentence that must not be lost: it is written, or there is no room for it now.
+    pub fn try_note(&mut self, text: &str) -> Result<(), Full> {
         if self.output.is_shared() && self.inside_a_line {
             self.inside_a_line = false;
             self.later(SafeText::lines("\n"));
         }
-        self.output.note(SafeText::lines(text).into_owned());
+        self.output.try_note(SafeText::lines(text).into_owned())
     }
 
     /// Data asked for by a verb: lists, help.

@@ -101,18 +101,18 @@ pub enum Action {
 }
 
 /// A name in keymap files, the action, and what help says it does.
-pub struct Row {
+pub struct ActionInfo {
     pub name: &'static str,
     pub action: Action,
     pub help: &'static str,
 }
 
-const fn row(name: &'static str, action: Action, help: &'static str) -> Row {
-    Row { name, action, help }
+const fn row(name: &'static str, action: Action, help: &'static str) -> ActionInfo {
+    ActionInfo { name, action, help }
 }
 
 /// All actions.
-pub const ACTIONS: &[Row] = &[
+pub const ACTIONS: &[ActionInfo] = &[
     row("palette", Action::Palette, "palette: every verb and Pod"),
     row("leader", Action::Leader, "leader: lists its keys"),
     row("next-needs-you", Action::NextNeedsYou, "go to the oldest thing that needs you"),

@@ -18,9 +18,9 @@ const STRIP: usize = 3;
 
 /// Which Pods are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum Workspaces {
     #[default]
-    ThisWorkspace,
+    This,
     All,
 }
 
@@ -38,7 +38,7 @@ pub struct Tree {
     /// The workspace the screen was opened in.
     pub workspace: PathBuf,
     pub glyphs: Glyphs,
-    pub reach: Reach,
+    pub workspaces: Workspaces,
     pub resting: Resting,
     pub filter: Input,
     /// The row the cursor is on.
@@ -148,7 +148,7 @@ impl Tree {
     }
 
     fn lists(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
-        self.reach == Reach::All || family.belongs(info, &self.workspace, current)
+        self.workspaces == Workspaces::All || family.belongs(info, &self.workspace, current)
     }
 }
 

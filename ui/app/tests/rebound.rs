@@ -56,6 +56,7 @@ fn bench() -> Bench {
         PodInfo { queue, ..pod("alice", State::Running) },
         pod("scout", State::Idle),
         pod("old", State::Stopped),
+        PodInfo { workspace: "/other".into(), cwd: "/other".into(), ..pod("far", State::Idle) },
     ];
     let mut bench = Bench::new(pods);
     bench.size(160, 60);
@@ -137,6 +138,7 @@ fn every_pane_hints_at_the_keys_in_force() {
 
 #[test]
 fn every_list_and_help_page_names_the_keys_in_force() {
+    assert!(bench().screen().contains("1 more in 1 workspace"));
     for line in ["help", "keys", "notices", "pin", "pin 3 scout", "split scout", "zoom", "explain"]
     {
         let mut bench = bench();
@@ -177,7 +179,7 @@ fn notices_name_the_keys_in_force() {
         bench.does(Context::Everywhere, Action::NextNeedsYou);
         bench.wait(1_000);
     };
-    let scenes: [(&str, Scene<'_>); 8] = [
+    let scenes: [(&str, Scene<'_>); 9] = [
         ("interrupt", &everywhere(Action::Interrupt)),
         ("no such key of the leader", &|bench| {
             bench.does(Context::Everywhere, Action::Leader);
@@ -187,6 +189,11 @@ fn notices_name_the_keys_in_force() {
             bench.shown(pod("alice", State::Idle));
             bench.type_in("draft");
             bench.does(Context::Everywhere, Action::Interrupt);
+        }),
+        ("nothing to split with", &|bench| {
+            bench.app.previous = None;
+            bench.runs("split");
+            assert!(bench.notice().contains("in the tree"), "{}", bench.notice());
         }),
         ("the queue", &|bench| {
             bench.does(Context::Everywhere, Action::Leader);

@@ -1,7 +1,7 @@
 //! The tree on screen: a strip of what needs a person, the rows, and a line about other workspaces.
 
 use crate::family::Family;
-use crate::pane::tree::{Children, Place, Reach, Row, Tree};
+use crate::pane::tree::{Children, Place, Row, Tree, Workspaces};
 use crate::rows::{cut, pad, right, width};
 use crate::theme::Theme;
 use crate::wording::age::age;
@@ -31,7 +31,7 @@ pub struct View<'a> {
     pub now: u64,
     pub focused: bool,
     /// The key that lists all workspaces.
-    pub reach_key: &'a str,
+    pub workspaces_key: String,
 }
 
 impl View<'_> {
@@ -62,13 +62,13 @@ impl View<'_> {
         if !self.tree.filter.is_empty() {
             return Some(format!("/{}", self.tree.filter.text()));
         }
-        if self.tree.reach == Reach::All {
-            return Some(format!("all workspaces · {}", self.reach_key));
+        if self.tree.workspaces == Workspaces::All {
+            return Some(format!("all workspaces · {}", self.workspaces_key));
         }
         let (pods, places) = self.family.elsewhere(&self.tree.workspace, self.current);
         let places =
             if places == 1 { "1 workspace".into() } else { format!("{places} workspaces") };
-        (pods > 0).then(|| format!("{pods} more in {places} · {}", self.reach_key))
+        (pods > 0).then(|| format!("{pods} more in {places} · {}", self.workspaces_key))
     }
 
     fn line(&self, row: &Row<'_>, room: &Room) -> Line<'static> {

@@ -80,7 +80,7 @@ fn other_workspaces_are_listed_only_when_asked() {
     assert_eq!(shown(&tree, &family, None), ["bob"]);
     assert_eq!(shown(&tree, &family, Some("far")), ["bob", "far"]);
     assert_eq!(family.elsewhere(Path::new("/repo"), None), (1, 1));
-    tree.reach = Reach::All;
+    tree.workspaces = Workspaces::All;
     assert_eq!(shown(&tree, &family, None), ["bob", "far"]);
 }
 

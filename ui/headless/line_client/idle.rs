@@ -1,0 +1,107 @@
+//! When the work of a program without a screen is done: every Pod that it waits for is idle, and no child event
+//! is on its way to one of them.
+
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::line_client::{LineClient, is_busy};
+use yoi::protocol::{CompletionKind, Method, PodInfo, PodName, State};
+
+/// The Pods whose work is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// The Pods that were given a message here, and those below them.
+    OwnPods,
+    /// Every Pod of the host.
+    AllPods,
+}
+
+impl LineClient {
+    /// From now on this program waits for the work of this Pod and of the Pods below it, and handles their
+    /// requests; Pods below it that still work for other clients are left to those until they are idle.
+    pub fn take_charge_of(&mut self, pod: &PodName) {
+        let below = |info: &&PodInfo| self.lineage(info).iter().any(|name| name.key() == pod.key());
+        let engaged = |info: &&PodInfo| is_busy(info.state) && !self.is_ours(info);
+        let engaged = self.pods().filter(below).filter(engaged);
+        let engaged: Vec<PodName> = engaged.map(|info| info.name.clone()).collect();
+        self.inbox.take_charge_of(pod, &engaged);
+    }
+
+    /// Waits until every awaited Pod is idle and no child event can wake one of them. Requests that come
+    /// meanwhile are handled.
+    pub async fn until_idle(&mut self, awaited: Awaited) -> Result<(), Failure> {
+        let mut noted = None;
+        self.refresh().await?;
+        loop {
+            let works = |info: &&PodInfo| self.works(awaited, info);
+            let at_work: Vec<_> = self.pods().filter(works).map(|i| i.name.clone()).collect();
+            if !at_work.is_empty() {
+                noted = noted.or_else(|| self.note_awaited(&at_work));
+                self.step().await?;
+            } else if self.stay_idle(awaited).await? {
+                return Ok(());
+            } else {
+                self.refresh().await?;
+            }
+        }
+    }
+
+    /// Prints the Pods that are awaited, when the Pod that was given the message is none of them.
+    fn note_awaited(&mut self, at_work: &[PodName]) -> Option<()> {
+        let with_message = at_work.iter().any(|name| self.inbox.was_given_to(name));
+        let ours = at_work.iter().filter_map(|name| self.find(name).ok());
+        let ours = ours.filter(|info| self.is_ours(info)).map(|info| info.name.to_string());
+        let names = ours.collect::<Vec<_>>().join(", ");
+        if with_message || names.is_empty() {
+            return None;
+        }
+        self.printer.note(&format!("waiting for {names}"));
+        Some(())
+    }
+
+    /// Sends each Pod a request that changes nothing, those at the bottom first: a Pod replies only after it
+    /// has sent its parent the child event of its run, and the parent only after it has taken that up. If
+    /// no Pod has changed by then, no child event was on its way.
+    async fn stay_idle(&mut self, awaited: Awaited) -> Result<bool, Failure> {
+        let before = self.awaited(awaited);
+        let mut names: Vec<(usize, PodName)> =
+            before.iter().map(|info| (self.lineage(info).len(), info.name.clone())).collect();
+        names.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+        for (_, name) in names {
+            // A Pod has no workflows, so the reply is empty.
+            let (kind, prefix) = (CompletionKind::Workflow, String::new());
+            let reply = self.exchange(Some(&name), Method::ListCompletions { kind, prefix }).await;
+            if let Err(Failure { exit: Exit::Signal(number), message }) = reply {
+                return Err(Failure::new(Exit::Signal(number), message));
+            }
+        }
+        Ok(self.stale.is_empty() && self.awaited(awaited) == before)
+    }
+
+    /// The Pods whose work is awaited, as they are now.
+    fn awaited(&self, awaited: Awaited) -> Vec<PodInfo> {
+        let all = awaited == Awaited::AllPods;
+        self.pods().filter(|info| all || self.is_ours(info)).cloned().collect()
+    }
+
+    fn works(&self, awaited: Awaited, info: &PodInfo) -> bool {
+        match info.state {
+            State::Running => awaited == Awaited::AllPods || self.is_ours(info),
+            State::NeedsYou => self.inbox.waits_for_person() && self.is_ours(info),
+            State::Paused | State::Idle | State::Stopped | State::Failed | State::Unknown => false,
+        }
+    }
+
+    fn is_ours(&self, info: &PodInfo) -> bool {
+        self.inbox.is_own(&info.name, &self.lineage(info))
+    }
+
+    /// The Pods above one, its parent first.
+    fn lineage(&self, info: &PodInfo) -> Vec<PodName> {
+        let mut names = Vec::new();
+        let mut above = info.parent.as_ref();
+        while let Some(name) = above.filter(|name| !names.contains(*name)) {
+            names.push(name.clone());
+            above = self.pods.get(name).and_then(|known| known.info.parent.as_ref());
+        }
+        names
+    }
+}

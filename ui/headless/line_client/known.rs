@@ -1,0 +1,158 @@
+//! What the events of a host say of its Pods, and which of them are shown.
+
+use crate::family::Family;
+use crate::headless::exit::{Exit, Failure};
+use crate::headless::follow::Follow;
+use crate::headless::line_client::LineClient;
+use crate::headless::print::Form;
+use crate::headless::run_tracker::{Begun, End, RunTracker};
+use yoi::protocol::{Event, Outgoing, PeerEdge, PodInfo, PodName, State};
+
+/// Awaited events are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    NoOne,
+    One(PodName),
+    /// All for programs; for people, those of this Pod.
+    All(Option<PodName>),
+}
+
+/// What is known of one Pod.
+pub struct Known {
+    pub info: PodInfo,
+    pub runs: RunTracker,
+}
+
+impl LineClient {
+    /// Every Pod there is.
+    pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
+        self.pods.values().map(|known| &known.info)
+    }
+
+    /// What is known of a Pod; names are compared ignoring case.
+    pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
+        let found = self.pods().find(|info| info.name.key() == name.key());
+        found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
+    }
+
+    /// What is known of all Pods, as verbs decide by it.
+    pub fn known_family(&self) -> Family {
+        let mut family = Family::default();
+        let requests = self.inbox.open().to_vec();
+        family.replace(self.pods().cloned().collect(), self.peers.clone(), requests);
+        family
+    }
+
+    pub(super) fn take(&mut self, outgoing: Outgoing) {
+        self.show(&outgoing);
+        self.inbox.note(&outgoing.event);
+        let Outgoing { pod, event, seq, .. } = outgoing;
+        match event {
+            Event::Family { pods, peers, .. } => {
+                self.peers = peers;
+                self.family(pods);
+            }
+            Event::Peered { source, peer } => self.peers.push(PeerEdge::new(source, peer)),
+            Event::Unpeered { source, peer } => {
+                let edge = PeerEdge::new(source, peer);
+                self.peers.retain(|known| *known != edge);
+            }
+            Event::PodChanged { info } => self.know(*info),
+            Event::PodRemoved { name } => {
+                self.pods.remove(&name);
+                self.peers.retain(|edge| edge.other(&name).is_none());
+            }
+            Event::Lagged => self.missed(),
+            event => {
+                if let Some(known) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
+                    known.runs.note(seq, &event);
+                }
+            }
+        }
+    }
+
+    pub(super) fn show(&mut self, outgoing: &Outgoing) {
+        let all = match (&self.view, &outgoing.pod) {
+            (View::NoOne, _) => return,
+            (View::One(name), Some(of)) if of == name => false,
+            (View::One(_), _) => return,
+            (View::All(current), Some(of)) if current.as_ref() == Some(of) => false,
+            (View::All(_), _) => true,
+        };
+        let programs = self.printer.form() == Form::Json;
+        match &outgoing.pod {
+            // Of other Pods only programs are told.
+            Some(name) if outgoing.seq.is_some() && (programs || !all) => {
+                let follow = self.follows.entry(name.clone()).or_insert_with(Follow::from_here);
+                follow.event(outgoing, &mut self.printer);
+            }
+            _ => self.printer.aside(outgoing),
+        }
+    }
+
+    pub(super) fn family(&mut self, pods: Vec<PodInfo>) {
+        self.is_family_known = true;
+        self.pods.retain(|name, _| pods.iter().any(|info| info.name == *name));
+        for info in pods {
+            self.know(info);
+        }
+    }
+
+    /// Events were missed: what matters of them is read from the transcripts.
+    pub(super) fn missed(&mut self) {
+        let received = self.pods.iter().filter(|(_, known)| !known.runs.is_empty());
+        self.stale.extend(received.map(|(name, _)| name.clone()));
+        if let View::One(name) | View::All(Some(name)) = &self.view {
+            self.stale.insert(name.clone());
+        }
+        self.follows.values_mut().for_each(Follow::missed);
+    }
+
+    pub(super) fn know(&mut self, info: PodInfo) {
+        if !is_busy(info.state) {
+            self.inbox.became_idle(&info.name);
+        }
+        match self.pods.get_mut(&info.name) {
+            Some(known) => known.info = info,
+            None => {
+                if self.is_family_known && matches!(self.view, View::All(_)) {
+                    self.follows.entry(info.name.clone()).or_insert_with(Follow::from_start);
+                }
+                let runs = RunTracker::default();
+                self.pods.insert(info.name.clone(), Known { info, runs });
+            }
+        }
+    }
+
+    /// How the run of an input ended, once it has.
+    pub fn end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
+        self.pods.get(pod)?.runs.end_of(begun)
+    }
+
+    /// How the last run that was seen ended.
+    pub fn last_end(&self, pod: &PodName) -> Option<&End> {
+        self.pods.get(pod)?.runs.last_end()
+    }
+}
+
+/// Whether a Pod in this state has a run under way or a request open.
+pub fn is_busy(state: State) -> bool {
+    match state {
+        State::Running | State::NeedsYou => true,
+        State::Paused | State::Idle | State::Stopped | State::Failed | State::Unknown => false,
+    }
+}
+
+/// Why a Pod cannot get further without a person, when that is so.
+pub fn stuck(info: &PodInfo) -> Option<Failure> {
+    let why = |otherwise: &str| info.why.clone().unwrap_or_else(|| otherwise.to_owned());
+    match info.state {
+        State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),
+        State::NeedsYou => Some(Failure::new(Exit::Refused, why("it needs an answer"))),
+        State::Stopped => Some(Failure::new(
+            Exit::StoppedShort,
+            format!("{0} was stopped: `yoi restore {0}` brings it back", info.name),
+        )),
+        State::Running | State::Paused | State::Idle | State::Unknown => None,
+    }
+}

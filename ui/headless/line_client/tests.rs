@@ -1,0 +1,105 @@
+//! A conversation of lines with a host that is written here line by line.
+
+use super::*;
+use crate::headless::Unanswered;
+use crate::headless::output::Output;
+use crate::headless::print::Form;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use yoi::protocol::frame::{Hello, Lines};
+use yoi::protocol::{Frame, Incoming, MAX_LINE, State};
+
+/// How long a step may take before the test says that it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// More requests than notes wait for a reader.
+const REQUESTS: usize = 400;
+
+/// A standard error whose reader does not read until it is told to.
+#[derive(Clone, Default)]
+struct Reader(Arc<(Mutex<Read>, Condvar)>);
+
+#[derive(Default)]
+struct Read {
+    reads: bool,
+    text: Vec<u8>,
+}
+
+impl Reader {
+    fn begins(&self) {
+        self.0.0.lock().expect("a reader").reads = true;
+        self.0.1.notify_all();
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.0.lock().expect("a reader").text.clone()).expect("text")
+    }
+}
+
+impl Write for Reader {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (read, begins) = &*self.0;
+        let read = read.lock().expect("a reader");
+        let mut read = begins.wait_while(read, |read| !read.reads).expect("a reader");
+        read.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn request(number: usize) -> Event {
+    let approval = crate::app::tests::approval(&format!("q{number}"), "alice", "cargo fetch");
+    Event::ApprovalRequested { approval: Box::new(approval) }
+}
+
+/// Greets, answers the subscription with a family of one Pod, and sends the requests.
+async fn host(mut lines: Lines<ReadHalf<DuplexStream>>, mut writer: WriteHalf<DuplexStream>) {
+    writer.write_all(&Hello::line()).await.expect("a client");
+    lines.next().await.expect("the hello of the client");
+    let Ok(Some(Frame::Line(watch))) = lines.next().await else { panic!("no subscription") };
+    let watch = Incoming::decode(&watch).expect("a request");
+    let alice = crate::app::tests::pod("alice", State::NeedsYou);
+    let family = Event::Family { pods: vec![alice], peers: vec![], approvals: vec![] };
+    let accepted = Event::Accepted { entry: None, queued: None };
+    let requests = (1..=REQUESTS).map(|number| (None, request(number)));
+    for (re, event) in [(None, family), (watch.id, accepted)].into_iter().chain(requests) {
+        let line = Outgoing { re, pod: None, seq: None, event }.encode();
+        writer.write_all(&line).await.expect("a client");
+    }
+    // The connection stays until the client leaves.
+    while let Ok(Some(_)) = lines.next().await {}
+}
+
+#[tokio::test]
+async fn a_request_without_room_on_standard_error_is_shown_when_it_is_read() {
+    let (ours, theirs) = duplex(1024 * 1024);
+    let (reader, writer) = split(theirs);
+    let host = tokio::spawn(host(Lines::new(reader, MAX_LINE), writer));
+    let (client, events) = Client::over(ours).await.expect("a connection");
+    let err = Reader::default();
+    let output = Output::over(Box::new(io::sink()), Box::new(err.clone()), false);
+    let printer = Printer::over(Form::Plain, output);
+    let mut client = LineClient::over(client, events, printer).await.expect("a conversation");
+    client.inbox.begin(Vec::new(), Unanswered::Wait);
+    client.inbox.select(&PodName::parse("alice").expect("a name"));
+    while client.inbox.open().len() < REQUESTS {
+        tokio::time::timeout(PATIENCE, client.step()).await.expect("an event").expect("a host");
+    }
+    assert!(client.is_request_unshown, "{REQUESTS} requests are more than there is room for");
+    err.begins();
+    while client.is_request_unshown {
+        tokio::time::timeout(PATIENCE, client.step()).await.expect("room").expect("a host");
+    }
+    client.printer.output().flush().await;
+    let text = err.text();
+    let shown: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    let shown: Vec<&str> = shown.into_iter().filter(|word| word.starts_with('[')).collect();
+    let expected: Vec<String> = (1..=REQUESTS).map(|number| format!("[{number}]")).collect();
+    assert_eq!(shown, expected);
+    drop(client);
+    host.await.expect("the host ends");
+}
