@@ -163,7 +163,6 @@ pub(crate) struct Inner {
     /// Work on paths.
     pub(crate) files: files::Files,
     /// Threads for paths that tools name.
-    pub(crate) path_threads: crate::tools::PathThreads,
     /// Approval requests that wait, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Why the host ends, once it does; the supervisor is the only writer.
@@ -295,7 +294,6 @@ impl Host {
             members: watch::Sender::default(),
             newborns: watch::Sender::default(),
             files: files::Files::default(),
-            path_threads: crate::tools::PathThreads::default(),
             approvals: watch::Sender::default(),
             ending: watch::Sender::default(),
             connections: watch::Sender::new(0),

@@ -49,7 +49,7 @@ pub struct Setup {
     /// `None`: no model is known, and a message is answered with what is missing.
     pub model: Option<(Model, Provider)>,
     pub tools: tools::Context,
-    /// The threads for paths that messages and calls name.
+    /// The Pod's threads for paths that messages and calls name.
     pub path_threads: tools::PathThreads,
     /// The tools that are there now; they may come and go while the run lasts.
     pub tool_set: watch::Receiver<tools::ToolSet>,

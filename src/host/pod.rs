@@ -13,6 +13,7 @@ use crate::run::Commands;
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
+use crate::tools::PathThreads;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -83,6 +84,7 @@ pub(crate) struct Pod {
     row: PodRow,
     granted: Arc<watch::Sender<Granted>>,
     commands: Commands,
+    path_threads: PathThreads,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     files: Files,
@@ -131,6 +133,7 @@ pub(crate) fn spawn(
         shared: shared.clone(),
         granted: granted.clone(),
         commands: commands.clone(),
+        path_threads: PathThreads::default(),
         notes: Vec::new(),
         row,
         info,

@@ -1,13 +1,14 @@
-//! Work of a run on paths that a model or a message names. A path may lie on a mount that never
-//! answers, so each look has a deadline, and few threads look at once.
+//! Work of a Pod's runs on paths that a model or a message names. A path may lie on a mount that
+//! never answers, so each look has a deadline, and few threads look at once. They are the Pod's own:
+//! its silent paths delay no other Pod.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How many threads look at paths at once, over all Pods. A path that never answers keeps its thread.
-const THREADS: usize = 64;
+/// How many threads look at paths at once. A path that never answers keeps its thread.
+const THREADS: usize = 8;
 /// How long a look may take, and how long it may wait for a thread.
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -16,13 +17,13 @@ const DEADLINE: Duration = Duration::from_secs(5);
 pub enum NoResult {
     #[error("a path of it did not answer within 5 s")]
     Late,
-    #[error("too many other paths do not answer")]
+    #[error("8 other paths do not answer")]
     NoThread,
     #[error("a fault in the program kept it from being looked at")]
     Fault,
 }
 
-/// The threads for the paths of runs.
+/// The threads for the paths of one Pod's runs.
 #[derive(Clone, Debug)]
 pub struct PathThreads {
     free: Arc<Semaphore>,

@@ -104,7 +104,7 @@ impl Pod {
             files: self.files.clone(),
             store: self.shared.store.clone(),
             tools: self.tools(),
-            path_threads: self.shared.path_threads.clone(),
+            path_threads: self.path_threads.clone(),
             tool_set: self.shared.tools.subscribe(),
             limits: limits(&self.shared.settings, self.resolved.max_turns),
             retries: crate::llm::retry::Policy::default(),

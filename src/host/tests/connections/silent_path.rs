@@ -107,7 +107,7 @@ impl Scene {
         self.call(None, Method::New(NewPod { cwd, ..NewPod::default() })).await
     }
 
-    /// Waits until a Pod is in a state, as its own socket says.
+    /// Waits until a Pod is in a state.
     async fn is(&mut self, pod: &PodName, state: State) {
         timeout(LIMIT, self.bench.is(pod, state)).await.expect("the state changes");
     }
