@@ -133,6 +133,11 @@ impl Reader {
                 }
                 frame = lines.next() => {
                     let Ok(Some(frame)) = frame else { return };
+                    // A call can be sent and replied to between the two polls above. It was put here
+                    // before its line was written, so it is found now.
+                    while let Ok(due) = due.try_recv() {
+                        self.waiting.insert(due.id.clone(), due);
+                    }
                     if let Frame::Line(line) = frame {
                         self.line(&line).await;
                     }
