@@ -84,7 +84,12 @@ impl Transcript {
         if self.find.needle.is_empty() || by == 0 {
             return;
         }
-        let bottom = self.seen.last().map(|seen| (seen.pos, seen.row + 1));
+        // At the tail that is the end of everything, also while the last block is not loaded whole.
+        let behind = |last: Pos| (Pos { block: last.block + 1, ..last }, 0);
+        let bottom = match self.is_at_tail() {
+            true => self.pages.last().map(behind),
+            false => self.seen.last().map(|seen| (seen.pos, seen.row + 1)),
+        };
         let Some(from) = self.find.at.filter(|(pos, _)| self.pages.get(*pos).is_some()).or(bottom)
         else {
             return;
@@ -187,16 +192,33 @@ impl Transcript {
         if !rows.is_empty() {
             return next(&rows);
         }
-        // What is folded away is unfolded; a match that a line break divides counts for its block.
+        // What is folded away is unfolded; a match that a line break divides counts for the row in
+        // which it begins.
         let fold = std::mem::replace(&mut self.pages.get_mut(pos)?.fold, Fold::Open);
         self.pages.get_mut(pos)?.cache = None;
         let rows = self.rows_with_match(pos);
         if rows.is_empty() {
+            let divided = self.row_with_divided_match(pos).unwrap_or(0);
             let block = self.pages.get_mut(pos)?;
             (block.fold, block.cache) = (fold, None);
-            return next(&[0]);
+            return next(&[divided]);
         }
         next(&rows)
+    }
+
+    /// The first row with the beginning of a match whose end is in the next one.
+    fn row_with_divided_match(&self, pos: Pos) -> Option<i32> {
+        let block = self.pages.get(pos)?;
+        let head = usize::from(block.shape(self.detail, self.unfolded).head);
+        let solid = |text: &str| text.split_whitespace().collect::<String>();
+        let text = |row: &Row| row.iter().map(|piece| piece.text.as_str()).collect::<String>();
+        let needle = solid(&self.find.needle);
+        let rows = &block.cache.as_ref()?.rows;
+        let divided = rows.windows(2).position(|two| {
+            let both = solid(&text(&two[0])) + &solid(&text(&two[1]));
+            find_in(&both, &needle).is_some()
+        });
+        i32::try_from(divided? + head).ok()
     }
 
     fn rows_with_match(&mut self, pos: Pos) -> Vec<i32> {

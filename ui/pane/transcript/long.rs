@@ -24,6 +24,13 @@ pub struct Tables {
     known: HashMap<EntryId, Rc<PartTable>>,
 }
 
+/// Why parts of a text are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    UntilComplete,
+    UntilLoaded,
+}
+
 #[cfg(test)]
 impl Tables {
     pub fn is_idle(&self) -> bool {
@@ -198,6 +205,22 @@ impl Transcript {
             }
         }
         self.pages.recount(pos.page);
+    }
+
+    /// Whether parts of a text are left out in view: those of an answer that streams are in no log,
+    /// and only the newest ones and those near the view are kept.
+    pub fn leaves_out(&self) -> Option<LeftOut> {
+        let begun = self.seen.iter().filter(|seen| seen.row == 0 && seen.pos.part > 1);
+        begun.filter_map(|seen| self.left_out_before(seen.pos)).next()
+    }
+
+    fn left_out_before(&self, pos: Pos) -> Option<LeftOut> {
+        let block = self.pages.get(pos.head())?;
+        if block.rest.table.is_some() || block.rest.slot(pos.part - 1).is_some() {
+            return None;
+        }
+        let committed = block.long().is_some();
+        Some(if committed { LeftOut::UntilLoaded } else { LeftOut::UntilComplete })
     }
 
     /// Which parts are walked through now.

@@ -3,6 +3,7 @@
 
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::find::find_in;
+use crate::pane::transcript::long::LeftOut;
 use crate::pane::transcript::rows::Speaker;
 use crate::pane::transcript::scroll::{Seen, margins};
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
@@ -213,6 +214,12 @@ impl View<'_> {
             ("searching older pages …".into(), self.theme.running)
         } else if transcript.find.is_seeking() || !transcript.load.ready {
             ("loading …".into(), self.theme.dim)
+        } else if let Some(left_out) = transcript.leaves_out() {
+            let text = match left_out {
+                LeftOut::UntilComplete => "the text above is shown when the answer is complete",
+                LeftOut::UntilLoaded => "loading …",
+            };
+            (text.into(), self.theme.dim)
         } else if new > 0 {
             (format!("↓ {new} new"), self.theme.accent)
         } else {

@@ -159,6 +159,10 @@ fn a_long_answer_streams_in_bounded_memory_and_its_entry_takes_its_place_without
     let most = stream(&mut bench, &text);
     assert!(most < 40 * PART, "{most} bytes were held of {}", text.len());
     assert!(bench.screen().contains("line 79999 of"));
+    bench.transcript.scroll(Scroll::Top);
+    bench.transcript.scroll(Scroll::Lines(140));
+    assert!(bench.screen().contains("the text above is shown when"), "{}", bench.screen());
+    bench.transcript.scroll(Scroll::Tail);
     bench.transcript.scroll(Scroll::Lines(-100));
     let before = bench.rows();
     bench.commit(said(&text));
@@ -327,4 +331,26 @@ fn a_long_result_is_copied_with_its_call() {
     let requested = Source::Text("Read {\"file_path\":\"/a\"}".into());
     let summary = Source::Text("\nRead many lines\n".into());
     assert_eq!(copy.sources, [requested, summary, Source::Fields(entry, &["content"])]);
+}
+
+#[test]
+fn a_text_that_a_row_end_divides_is_found_in_its_row() {
+    let words = "some words that go on and on ".repeat(5_000);
+    let text = format!("{words} the quick brown fox jumps over the lazy dog {words}");
+    let mut bench = Bench::new(vec![said(&text)]).sized(30, 9).open();
+    bench.transcript.find("the quick brown fox jumps over the lazy dog");
+    bench.find_visible_rows();
+    assert!(bench.screen().contains("quick"), "{}", bench.screen());
+}
+
+#[test]
+fn a_search_waits_for_the_rest_of_an_answer_that_is_being_loaded() {
+    let mut bench = Bench::new(vec![said(&numbered(5_000))]).sized(80, 12);
+    bench.layout();
+    assert!(bench.serve(), "the page");
+    bench.layout();
+    bench.transcript.find("line 2500 of");
+    assert_eq!(bench.transcript.search(), Search::Looking);
+    bench.find_visible_rows();
+    assert!(numbers(&mut bench).contains(&2_500), "{}", bench.screen());
 }
