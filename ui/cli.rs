@@ -67,9 +67,10 @@ impl Wanted {
         }
     }
 
-    /// Whether it is the dashboard, which never is a host itself.
+    /// Whether it is a dashboard whose host is another process.
     fn is_dashboard(&self) -> bool {
-        matches!(self, Self::Program(args) if args.command.is_none() && !args.serve && !args.without_a_screen())
+        let Self::Program(args) = self else { return false };
+        args.command.is_none() && !args.serve && !args.inside && !args.without_a_screen()
     }
 }
 
