@@ -4,30 +4,27 @@
 use crate::family::Family;
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
-use crate::pane::composer::{Composer, Message};
+use crate::pane::composer::Composer;
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::Inbox;
 use crate::pane::peers::Peers;
-use crate::pane::transcript::{
-    Detail, LogCopy, LongText, PartRange, PartTable, Transcript, Wanted,
-};
+use crate::pane::transcript::{Detail, Transcript};
 use crate::pane::tree::Tree;
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::Sources;
-use crate::wording::{age, wait};
-use crossterm::event::{KeyEvent, MouseEvent};
 use jiff::tz::TimeZone;
-use ratatui::layout::Rect;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
-use yoi::protocol::{ByteRange, EntryId, Event, Method, Outgoing, PodInfo, PodName, Refusal};
+use yoi::protocol::{PodInfo, PodName};
 
 mod areas;
 mod confirm;
 mod copy;
 mod compose;
+mod effect;
 mod explain;
+mod frame;
 mod hint;
 mod host;
 pub mod inbox;
@@ -35,6 +32,7 @@ mod key;
 mod layer;
 mod line;
 mod list;
+mod message;
 mod mouse;
 mod peers;
 pub mod panes;
@@ -48,155 +46,10 @@ mod verb;
 pub use areas::Areas;
 pub use confirm::{Confirm, Read, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};
+pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
 pub use layer::{Layer, Layers, RequestToken};
+pub use message::{Asked, Msg};
 pub use split::Zoom;
-
-/// Something that happened. It is moved into `update` and gone.
-#[allow(clippy::large_enum_variant)]
-#[derive(Debug)]
-pub enum Msg {
-    Key(KeyEvent),
-    Paste(String),
-    Mouse(MouseEvent),
-    Resize(u16, u16),
-    /// An event of the host or of one of its Pods.
-    Host(Outgoing),
-    /// The connection to the host ended.
-    HostEnded,
-    /// The connection is there again.
-    Connected,
-    ConnectFailed(String),
-    /// No host runs, or there is one that cannot be talked to, and why.
-    NotFound(Option<String>),
-    /// The reply to a call.
-    Answered(Asked, Result<Event, Refusal>),
-    /// The parts of an entry's long text, or why they cannot be had.
-    Table(PodName, EntryId, Result<PartTable, String>),
-    /// A text that was read from the log, or why it could not be.
-    Copied(Result<Copied, String>),
-    ThemeLoaded(Box<Theme>, Vec<String>),
-    /// What the external editor left behind.
-    Edited(Result<String, String>),
-    /// Something went well or wrong outside of the host.
-    Said(Kind, String),
-    /// The time that [`App::wakes_at`] named has come.
-    Wake,
-}
-
-/// Why the dashboard ended. The terminal is as it was before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExitReason {
-    /// The person left. The sentences say how to come back, and how to end what still runs; they
-    /// are for standard error.
-    Quit { farewell: Vec<String> },
-    /// The host ended and the person did not want it back.
-    HostEnded,
-    /// A signal; the exit code is 128 + its number.
-    Signal(i32),
-}
-
-/// What follows from a message.
-#[derive(Debug, Default)]
-#[must_use]
-pub struct Update {
-    /// To be done, in this order.
-    pub effects: Vec<Effect>,
-    pub redraw: Redraw,
-}
-
-/// What must be painted anew; of several updates, the greatest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Redraw {
-    #[default]
-    Nothing,
-    /// A frame.
-    Frame,
-}
-
-/// Something to be done, once.
-#[allow(clippy::large_enum_variant)]
-#[derive(Debug)]
-pub enum Effect {
-    /// Calls the host; the reply comes back as [`Msg::Answered`].
-    Call {
-        pod: Option<PodName>,
-        method: Method,
-        asked: Asked,
-    },
-    /// Finds the parts of a long text; the reply comes back as [`Msg::Table`].
-    ReadTable(PodName, LongText),
-    /// Puts a text into the clipboard of the terminal.
-    Copy(String),
-    /// Reads a text from the log to copy it; it comes back as [`Msg::Copied`].
-    CopyFromLog(PodName, LogCopy),
-    /// Opens the text in the person's editor.
-    Edit(String),
-    LoadTheme(String),
-    /// Makes a temporary directory and in it the Pod of the tour.
-    Tour(RequestToken),
-    Mouse(Capture),
-    /// Paints everything anew.
-    Redraw,
-    /// Gives the terminal back to the shell until the person returns.
-    Suspend,
-    /// Starts or finds the host again.
-    Reconnect,
-    /// Looks whether a host runs again; starts none.
-    FindHost,
-    Quit(ExitReason),
-}
-
-impl Effect {
-    /// The Pod whose turn this asks to halt.
-    fn interrupts(&self) -> Option<&PodName> {
-        match self {
-            Self::Call { pod, method: Method::Pause | Method::Cancel, .. } => pod.as_ref(),
-            _ => None,
-        }
-    }
-}
-
-/// Who gets the mouse.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Capture {
-    #[default]
-    Ours,
-    Terminals,
-}
-
-/// What a call was for, so that its reply can be dealt with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
-    /// One of the requests of a verb.
-    Verb(VerbId, usize),
-    /// The subscription.
-    Watch,
-    Page(PodName),
-    /// An entry that came cut.
-    Whole(PodName),
-    /// Parts of a long text.
-    Parts(PodName, PartRange),
-    /// A message to a Pod; it is given back when it is refused.
-    Send(PodName, Message),
-    /// The Pod for the first message.
-    NewFor(Message, RequestToken),
-    /// The Pod of the tour.
-    NewTour(RequestToken),
-    /// The model is chosen; then the message can be sent.
-    ChosenFor(PodName, Message),
-    /// The Pod is back; then the message can be sent.
-    ReadyFor(PodName, Message),
-    /// Files whose names begin so.
-    Files(String),
-    /// A queued message is taken out to be edited.
-    Unqueue(PodName, Message),
-    /// A verdict on this question.
-    Answer(String),
-    /// Nobody waits for the reply; a refusal is said.
-    Quietly,
-    /// Nobody waits for the reply, and a refusal means nothing.
-    Silently,
-}
 
 /// Which pane gets the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -277,11 +130,11 @@ pub struct App {
     lines: Vec<String>,
     guard: Guard,
     /// What the line that is being written is about: the reason of a refusal, or a rule.
-    answered_by_line: Option<inbox::Questions>,
+    decided_by_line: Option<inbox::ChosenRequests>,
     /// Pods whose turns were asked to halt from here, until they have.
     interrupted: HashSet<PodName>,
-    /// Questions whose answer is under way from here.
-    answering: HashSet<String>,
+    /// ChosenRequests whose answer is under way from here.
+    deciding: HashSet<String>,
     /// Since when a Pod's last state is known to have been seen.
     seen: HashMap<PodName, u64>,
     /// Pods that were offered this environment.
@@ -340,22 +193,6 @@ impl App {
         Update { effects, redraw: redraw.max(notices) }
     }
 
-    /// Whether a message changes the screen, but for its notices: an event about a Pod that is not in
-    /// view does not, and neither does the pointer when it only moves.
-    fn redraw_after(&self, msg: &Msg) -> Redraw {
-        let changes = match msg {
-            Msg::Host(Outgoing { pod, event, .. }) => {
-                let in_view = [self.shown(), self.beside(), self.current.as_ref()];
-                is_of_the_family(event)
-                    || pod.as_ref().is_some_and(|pod| in_view.contains(&Some(pod)))
-            }
-            Msg::NotFound(None) => false,
-            Msg::Mouse(event) => mouse::does_something(event.kind),
-            _ => true,
-        };
-        if changes { Redraw::Frame } else { Redraw::Nothing }
-    }
-
     fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
         match msg {
             Msg::Key(key) => self.key(key),
@@ -385,73 +222,6 @@ impl App {
             Msg::Said(kind, text) => self.say(kind, text),
             Msg::Wake => Vec::new(),
         }
-    }
-
-    /// Prepares the state for a frame: lays the transcripts out for the size of their panes,
-    /// and asks for what is missing in them.
-    pub fn prepare_frame(&mut self) -> Vec<Effect> {
-        let areas = Areas::of(self);
-        self.composer_follows();
-        let first = self.shown().cloned().map(|name| (name, areas.transcript));
-        let second = self.beside().cloned().zip(areas.beside);
-        let second = second.map(|(name, area)| (name, Some(area)));
-        let panes = first.into_iter().chain(second);
-        panes.flat_map(|(name, area)| self.prepare_transcript(name, area)).collect()
-    }
-
-    fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
-        let mut effects = self.look_at(&name);
-        // What nobody tells of any more does not grow older.
-        let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
-        let transcript = self.transcript_of(&name);
-        if let Some(area) = area {
-            transcript.layout(area.width, area.height, now.min(until));
-        }
-        let pod = Some(name.clone());
-        if let Some(entry) = transcript.wants_whole() {
-            let asked = Asked::Whole(name.clone());
-            effects.push(Effect::Call {
-                pod: pod.clone(),
-                method: Method::Fetch { entry, range: None },
-                asked,
-            });
-        }
-        while let Some(text) = transcript.wants_table() {
-            effects.push(Effect::ReadTable(name.clone(), text));
-        }
-        if let Some(wanted) = transcript.wants() {
-            transcript.asked();
-            let (method, asked) = match wanted {
-                Wanted::Page(before) => {
-                    (Method::Page { before, max_bytes: PAGE }, Asked::Page(name))
-                }
-                Wanted::Parts(range) => (fetch(range), Asked::Parts(name, range)),
-            };
-            effects.push(Effect::Call { pod, method, asked });
-        }
-        effects
-    }
-
-    /// When something on the screen changes by itself, if nothing else happens.
-    pub fn wakes_at(&self) -> Option<u64> {
-        let (notice, arms) = (self.notices.ends(), self.arms_at());
-        let areas = Areas::of(self);
-        let shown = self.shown();
-        let beside = self.beside().filter(|_| areas.beside.is_some());
-        let connected = self.link == Link::Up;
-        let transcripts = [shown, beside].into_iter().flatten().filter(|_| connected);
-        let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
-        let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
-        let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
-        let in_view = |info: &&PodInfo| {
-            [shown, beside].contains(&Some(&info.name))
-                || lists && self.tree.may_show(info, &self.family, self.current.as_ref())
-        };
-        let age = |info: &PodInfo| age::changes_at(info, self.now);
-        let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
-        let ages = self.family.all().iter().filter(in_view);
-        let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
-        [notice, arms, transcript, ages, self.looks_at()].into_iter().flatten().min()
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the
@@ -544,30 +314,8 @@ impl App {
     }
 }
 
-/// Whether an event is about what the lists show of all Pods.
-fn is_of_the_family(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Family { .. }
-            | Event::PodChanged { .. }
-            | Event::PodRemoved { .. }
-            | Event::Peered { .. }
-            | Event::Unpeered { .. }
-            | Event::ApprovalRequested { .. }
-            | Event::ApprovalDecided { .. }
-    )
-}
-
-/// The request for some parts of a long text.
-fn fetch(range: PartRange) -> Method {
-    let PartRange { place, start, end, .. } = range;
-    Method::Fetch { entry: place, range: Some(ByteRange { start, bytes: end - start }) }
-}
-
 /// How many transcripts are kept; those beyond are read again when they are shown.
 const TRANSCRIPTS: usize = 8;
-/// Bytes of log asked for at once.
-const PAGE: u64 = 256 * 1024;
 
 #[cfg(test)]
 pub mod tests;

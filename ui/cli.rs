@@ -4,7 +4,7 @@ use crate::console;
 use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
 use crate::start::{self, Opening};
 use crate::verb::{self, Dialogue, Verb};
-use args::{Args, Ask, Command, HostOrder};
+use args::{Args, Ask, Command, HostCommand};
 use clap::{ArgMatches, FromArgMatches as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,10 +12,10 @@ use yoi::config::Dirs;
 
 mod args;
 mod auth;
+mod commands;
 mod doctor;
 mod log;
 mod man;
-mod orders;
 mod prompt;
 mod screen;
 
@@ -104,7 +104,7 @@ async fn dialogue(verb: &Verb, matches: &ArgMatches) -> Result<Option<Box<dyn Di
     let input = prompt::joined(&send.text)?;
     match matches.get_one::<PathBuf>(args::SOCKET) {
         None => Ok(Some(Box::new(send.with(input)))),
-        Some(socket) => orders::send_to_socket(socket, &send.pod, input).await.map(|()| None),
+        Some(socket) => commands::send_to_socket(socket, &send.pod, input).await.map(|()| None),
     }
 }
 
@@ -125,7 +125,7 @@ async fn program(args: Args) -> Exit {
         Err(failure) => return headless::say_last(&failure),
     };
     let result = match args.command {
-        Some(command) => obey(&opening, command).await,
+        Some(command) => carry_out(&opening, command).await,
         None if args.serve => headless::serve(&opening).await,
         None if args.without_a_screen() => return without_a_screen(&opening, args).await,
         None if !args.allow.is_empty() => {
@@ -194,12 +194,12 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
     headless::run(opening, work).await
 }
 
-async fn obey(opening: &Opening, command: Command) -> Result<(), Failure> {
+async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Ls { json } => orders::list(opening, json).await,
+        Command::Ls { json } => commands::list(opening, json).await,
         Command::Log { pod, json, raw } => log::log(opening, &pod, form(json, raw)?).await,
-        Command::Host { order: None } => orders::host(opening).await,
-        Command::Host { order: Some(HostOrder::Stop) } => orders::stop_host(opening).await,
+        Command::Host { command: None } => commands::host(opening).await,
+        Command::Host { command: Some(HostCommand::Stop) } => commands::stop_host(opening).await,
         Command::Doctor(wanted) => doctor::doctor(wanted).await,
         Command::Auth { provider: None, .. } => auth::list(opening),
         Command::Auth { provider: Some(provider), remove: true } => {

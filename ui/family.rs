@@ -190,7 +190,7 @@ impl Family {
     }
 
     /// A Pod asks; saying it again changes nothing.
-    pub fn asked(&mut self, approval: ApprovalRequest) {
+    pub fn requested(&mut self, approval: ApprovalRequest) {
         if self.approvals.iter().any(|known| known.id == approval.id) {
             return;
         }
@@ -199,7 +199,7 @@ impl Family {
     }
 
     /// A question is none any more; it is given back if it was here.
-    pub fn answered(&mut self, id: &str) -> Option<ApprovalRequest> {
+    pub fn decided(&mut self, id: &str) -> Option<ApprovalRequest> {
         let at = self.approvals.iter().position(|approval| approval.id == id)?;
         Some(self.approvals.remove(at))
     }

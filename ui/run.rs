@@ -1,34 +1,30 @@
 //! The loop of the dashboard: what arrives goes to the app, what the app wishes is done, and a
 //! frame is painted when something on it changed.
 
-use crate::app::{App, Asked, Effect, ExitReason, Msg, Redraw, Setup};
-use crate::keys;
+use crate::app::{App, Asked, Effect, ExitReason, Msg, Redraw};
 use crate::notice::Kind;
-use crate::pane::glyph::Glyphs;
-use crate::theme::Theme;
 use crate::view;
 use anyhow::Context as _;
 use crossterm::event::Event as Terminal;
-use futures_util::FutureExt as _;
 use input::Input;
-use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
 use terminal::{Painted, Screen};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use yoi::client::{Client, Events};
-use yoi::config::Workspace;
 use yoi::protocol::{Method, PodName, now_ms};
 
+pub mod call;
 mod copy;
 mod editor;
 mod effects;
 mod input;
 mod long;
+mod open;
 mod terminal;
+
+pub use open::{Find, Offers, Options, Reconnect};
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
 /// reply to a request comes. Text that streams is read, not played: 30 frames a second are enough.
@@ -40,54 +36,6 @@ const BURST: usize = 1024;
 /// Answers and finished jobs that wait for the loop; their tasks wait when it is full.
 const ANSWERS: usize = 256;
 
-/// Finds the host again after it ended; `None` when none runs and none was to be started.
-pub type Reconnect = Box<
-    dyn Fn(Find) -> Pin<Box<dyn Future<Output = anyhow::Result<Option<(Client, Events)>>> + Send>>
-        + Send
-        + Sync,
->;
-
-/// Which host is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Find {
-    /// One that runs already.
-    Running,
-    /// That one, or else a new one.
-    OrStart,
-}
-
-/// Sentences that may be said once the first frame stands, such as which models answer nearby.
-pub type Offers = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
-
-/// What the dashboard is opened with.
-#[derive(Default)]
-pub struct Options {
-    /// Absolute; the working directory of new Pods.
-    pub cwd: PathBuf,
-    /// The model of new Pods, when a person chose one.
-    pub model: Option<String>,
-    /// The environment offered to Pods; also says what the terminal can show.
-    pub env: BTreeMap<String, String>,
-    /// The theme to begin with; `None` = the default.
-    pub theme: Option<String>,
-    /// The key map that the settings name; `None` = `keymap.toml`, if there is one.
-    pub keymap: Option<PathBuf>,
-    /// Where `keymap.toml` and `themes/` are looked for.
-    pub config_dir: Option<PathBuf>,
-    /// Where a copy goes that is too long for the clipboard.
-    pub copies: Option<PathBuf>,
-    /// The Pod to begin with.
-    pub pod: Option<PodName>,
-    /// Models that complete after `:model`.
-    pub models: Vec<String>,
-    /// A sentence to begin with, such as that the host runs inside this process.
-    pub notice: Option<String>,
-    /// Called when the host ended and the person wants it back; without it the dashboard ends.
-    pub reconnect: Option<Reconnect>,
-    /// Looked for after the first frame.
-    pub offers: Option<Offers>,
-}
-
 /// Shows the dashboard over a host until the person leaves.
 ///
 /// # Errors
@@ -97,7 +45,7 @@ pub async fn dashboard(
     events: Events,
     options: Options,
 ) -> anyhow::Result<ExitReason> {
-    let mut app = open(&options);
+    let mut app = open::open(&options);
     let signals = input::signals().context("cannot listen for signals")?;
     let screen = Screen::take().context("cannot take the terminal")?;
     app.size = screen.size().context("cannot measure the terminal")?;
@@ -125,49 +73,6 @@ pub async fn dashboard(
         input.stop().await;
     }
     reason
-}
-
-/// The app as it is before the first event, with what its files complain about.
-fn open(options: &Options) -> App {
-    let env = |name: &str| options.env.get(name).cloned();
-    let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));
-    let wanted = options.theme.as_deref().unwrap_or("night");
-    let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
-    let mut keymap = keys::default_keymap();
-    let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
-    if let Some(file) = options.keymap.clone().or_else(own) {
-        let name = file.display().to_string();
-        match std::fs::read_to_string(&file) {
-            Ok(text) => {
-                let problems = keys::read(&mut keymap, &name, &text);
-                diagnostics.extend(problems.iter().map(ToString::to_string));
-            }
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound && options.keymap.is_none() => {}
-            Err(error) => diagnostics.push(format!("{name}: {error}")),
-        }
-    }
-    let setup = Setup {
-        cwd: options.cwd.clone(),
-        workspace: Workspace::of(&options.cwd, &options.env)
-            .map_or_else(|_| options.cwd.clone(), |workspace| workspace.root),
-        env: options.env.clone(),
-        models: options.models.clone(),
-        themes: Theme::names(themes.as_deref()),
-        zone: Some(jiff::tz::TimeZone::system()),
-        glyphs: Glyphs::detect(env),
-        reconnects: options.reconnect.is_some(),
-    };
-    let mut app = App::new(setup, keymap, theme, options.pod.clone());
-    app.model.clone_from(&options.model);
-    let now = now_ms();
-    for diagnostic in diagnostics {
-        app.notices.say(Kind::Warned, diagnostic, now);
-    }
-    if let Some(notice) = &options.notice {
-        app.notices.say(Kind::Info, notice.clone(), now);
-    }
-    app
 }
 
 /// What reached the loop; it is moved into the app and gone.
@@ -350,20 +255,10 @@ impl Loop {
         Ok(painted)
     }
 
-    /// Calls the host in a task of its own; the reply comes back as a message.
+    /// Calls the host; the reply comes back as a message.
     fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
-        let (client, sender) = (self.client.clone(), self.sender.clone());
-        let mut call = Box::pin(async move { client.call(pod.as_ref(), method).await });
-        // Begun here, so that orders reach the host in the order in which they were wished for.
-        let early = (&mut call).now_or_never();
-        tokio::spawn(async move {
-            let reply = match early {
-                Some(reply) => reply,
-                None => call.await,
-            };
-            // The loop is gone when the dashboard is: nobody waits for the reply.
-            let _ = sender.send(Arrived::Msg(Msg::Answered(asked, reply))).await;
-        });
+        let message = |reply| Arrived::Msg(Msg::Answered(asked, reply));
+        call::begin(&self.client, (pod, method), &self.sender, message);
     }
 }
 

@@ -226,11 +226,12 @@ impl Verb {
         let command = self.line();
         let (named, options): (Vec<_>, Vec<_>) =
             shown(&command).partition(|argument| argument.is_positional());
-        let orders = command.get_subcommands().map(|order| {
-            let arguments: String = shown(order).map(|a| format!(" {}", usage_of(a))).collect();
-            format!("[{}{arguments}]", order.get_name())
+        let subcommands = command.get_subcommands().map(|subcommand| {
+            let arguments: String =
+                shown(subcommand).map(|a| format!(" {}", usage_of(a))).collect();
+            format!("[{}{arguments}]", subcommand.get_name())
         });
-        let all = named.into_iter().chain(options).map(usage_of).chain(orders);
+        let all = named.into_iter().chain(options).map(usage_of).chain(subcommands);
         all.collect::<Vec<_>>().join(" ")
     }
 

@@ -1,7 +1,7 @@
 //! Confirmations: small windows that want yes or no before something is carried out. Enter says yes,
 //! but only once the window has been on the screen for a while; Esc says no.
 
-use crate::app::inbox::{NO_ROOM, Questions, RuleScope};
+use crate::app::inbox::{ChosenRequests, NO_ROOM, RuleScope};
 use crate::app::key::typed;
 use crate::app::{App, Areas, Asked, Effect};
 use crate::keys::{Action, Binding, Context, Keymap, pressed};
@@ -29,7 +29,7 @@ pub enum Confirm {
     /// What a verb asks before it is carried out.
     Verb { id: VerbId, confirm: verb::Confirm },
     /// A rule is about to be written.
-    Rule { questions: Questions, rule_scope: RuleScope },
+    Rule { requests: ChosenRequests, rule_scope: RuleScope },
 }
 
 /// How far a text that is longer than the screen has been read.
@@ -84,7 +84,7 @@ impl Confirm {
                 more => format!("{} Pods are working", more.len()),
             },
             Self::Verb { confirm, .. } => confirm.question.clone(),
-            Self::Rule { questions, rule_scope, .. } => questions.sentence(*rule_scope),
+            Self::Rule { requests, rule_scope, .. } => requests.sentence(*rule_scope),
         }
     }
 
@@ -94,7 +94,7 @@ impl Confirm {
             Self::Offered { .. } | Self::Leave { .. } => false,
             Self::FirstMessage { pod, .. } => pod == name,
             Self::Verb { confirm, .. } => confirm.about.contains(name),
-            Self::Rule { questions, .. } => questions.pods.iter().all(|pod| pod == name),
+            Self::Rule { requests, .. } => requests.pods.iter().all(|pod| pod == name),
         }
     }
 
@@ -199,7 +199,7 @@ impl App {
             }
             Confirm::Leave { .. } => self.leave_now(),
             Confirm::Verb { id, .. } => self.verb_replied(id, Reply::Confirmed),
-            Confirm::Rule { questions, rule_scope } => self.write_rule(&questions, rule_scope),
+            Confirm::Rule { requests, rule_scope } => self.write_rule(&requests, rule_scope),
         }
     }
 

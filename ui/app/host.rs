@@ -60,9 +60,9 @@ impl App {
                 self.family.unpeered(source, peer);
                 Vec::new()
             }
-            Event::ApprovalRequested { approval } => self.was_asked(*approval),
+            Event::ApprovalRequested { approval } => self.request_came(*approval),
             Event::ApprovalDecided { approval, verdict, .. } => {
-                self.was_answered(&approval, &verdict)
+                self.request_decided(&approval, &verdict)
             }
             Event::Entry { entry, .. } => self.taken_back(pod.as_ref(), &entry),
             Event::RunEnd { .. } => {
@@ -170,7 +170,7 @@ impl App {
     pub(super) fn host_ended(&mut self) -> Vec<Effect> {
         self.link = Link::Ended;
         self.opened.clear();
-        self.answering.clear();
+        self.deciding.clear();
         self.family.lose();
         let next = self.now.saturating_add(FIND_HOST_EVERY);
         self.search = Search { lost: Some(self.now), next, ..Search::default() };
@@ -275,7 +275,7 @@ impl App {
             }
             Asked::Send(..)
             | Asked::Watch
-            | Asked::Answer(_)
+            | Asked::Decision(_)
             | Asked::Quietly
             | Asked::Silently => Vec::new(),
         }
@@ -302,8 +302,8 @@ impl App {
             }
             Asked::NewFor(message, _) => self.composer.give_back(None, &message),
             Asked::Files(_) => self.composer.files = None,
-            Asked::Answer(id) => {
-                self.answering.remove(&id);
+            Asked::Decision(id) => {
+                self.deciding.remove(&id);
             }
             Asked::Watch
             | Asked::Whole(_)

@@ -23,7 +23,7 @@ pub(super) const NO_ROOM: &str = "there is no room to show what it wants: make t
 
 /// What an answer is about, as it was when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Questions {
+pub struct ChosenRequests {
     /// Their ids; one answer for all of them.
     pub ids: Vec<String>,
     pub pods: Vec<PodName>,
@@ -89,7 +89,7 @@ impl App {
     pub(super) fn inbox_key(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::AllowOnce | Action::AllowPod | Action::AllowTree | Action::Deny => {
-                return self.answer_key(action);
+                return self.decision_key(action);
             }
             _ => self.inbox.distracted(self.now),
         }
@@ -102,7 +102,7 @@ impl App {
             Action::Fold => (self.inbox.extent, self.inbox.scrolled) = (Extent::Brief, 0),
             Action::Copy => return self.copy_action(),
             Action::EditRule => return self.edit_rule(),
-            Action::OpenPod => return self.open_asking(),
+            Action::OpenPod => return self.open_requesting_pod(),
             other => return self.everywhere(other),
         }
         Vec::new()
@@ -128,7 +128,7 @@ impl App {
         self.inbox.chosen(&items).and_then(read)
     }
 
-    fn chosen_questions(&self) -> Option<Questions> {
+    fn chosen_requests(&self) -> Option<ChosenRequests> {
         self.chosen_item(|item| {
             let (rule, author) = self.inbox.rule(item.approvals())?;
             let mut pods: Vec<PodName> = Vec::new();
@@ -138,44 +138,44 @@ impl App {
                 }
             }
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
-            Some(Questions { ids, pods, rule: rule.clone(), author })
+            Some(ChosenRequests { ids, pods, rule: rule.clone(), author })
         })
     }
 
     /// Opens the rule of the chosen question to be changed; nothing is answered by that.
     fn edit_rule(&mut self) -> Vec<Effect> {
-        let Some(questions) = self.chosen_questions() else {
+        let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is no rule here");
         };
-        let text = questions.rule.to_string();
-        self.answered_by_line = Some(questions);
+        let text = requests.rule.to_string();
+        self.decided_by_line = Some(requests);
         let prompt = Prompt::new(Purpose::Rule, &text, &self.sources());
         self.open_layer(Layer::Prompt(prompt))
     }
 
     /// Takes the rule that was written, if it allows what is requested; allow-pod and allow-tree then write it.
     pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
-        let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
+        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
         let allows = |rule: &Pattern| {
             let approval = self
                 .family
                 .approvals()
                 .iter()
-                .find(|approval| questions.ids.contains(&approval.id))?;
+                .find(|approval| requests.ids.contains(&approval.id))?;
             Some(matches(rule, protocol::Action::Allow, &subject_of(approval)))
         };
         let wrong = match prompt.input.text().trim().parse::<Pattern>() {
             Err(error) => error.to_string(),
             Ok(rule) if allows(&rule) == Some(false) => WRONG_RULE.into(),
             Ok(rule) => {
-                let Some(id) = questions.ids.first() else { return Vec::new() };
+                let Some(id) = requests.ids.first() else { return Vec::new() };
                 self.inbox.edit(id, rule);
                 let said = "not written yet: {inbox allow-pod} writes it for this Pod, \
                             {inbox allow-tree} for the subtree";
                 return self.say(Kind::Info, self.keymap.with_keys(said));
             }
         };
-        self.answered_by_line = Some(questions);
+        self.decided_by_line = Some(requests);
         prompt.wrong = Some(wrong);
         self.layers.put_back(Layer::Prompt(prompt));
         Vec::new()
@@ -190,14 +190,14 @@ impl App {
         }
     }
 
-    fn open_asking(&mut self) -> Vec<Effect> {
+    fn open_requesting_pod(&mut self) -> Vec<Effect> {
         match self.chosen_item(|item| item.pod().cloned()) {
             Some(pod) => self.make_current(&pod),
             None => Vec::new(),
         }
     }
 
-    fn answer_key(&mut self, action: Action) -> Vec<Effect> {
+    fn decision_key(&mut self, action: Action) -> Vec<Effect> {
         let armed = self.inbox.is_armed(self.now);
         // A key that is held down never comes to count: each press begins the look anew.
         self.inbox.distracted(self.now);
@@ -205,10 +205,10 @@ impl App {
             return self
                 .say(Kind::Info, "Ignored: the request had only just appeared. Press again.");
         }
-        let Some(questions) = self.chosen_questions() else {
+        let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is nothing to answer here");
         };
-        if questions.ids.iter().any(|id| self.answering.contains(id)) {
+        if requests.ids.iter().any(|id| self.deciding.contains(id)) {
             return self.say(Kind::Info, "it is being answered");
         }
         if action != Action::Deny
@@ -217,13 +217,13 @@ impl App {
             return self.say(Kind::Info, unread);
         }
         match action {
-            Action::AllowPod => self.confirm_rule_first(questions, RuleScope::Pod),
-            Action::AllowTree => self.confirm_rule_first(questions, RuleScope::Tree),
+            Action::AllowPod => self.confirm_rule_first(requests, RuleScope::Pod),
+            Action::AllowTree => self.confirm_rule_first(requests, RuleScope::Tree),
             Action::Deny => {
-                self.answered_by_line = Some(questions);
+                self.decided_by_line = Some(requests);
                 self.open_prompt(Purpose::Deny)
             }
-            _ => self.answer_with(&questions, &Verdict::Once),
+            _ => self.decide(&requests, &Verdict::Once),
         }
     }
 
@@ -250,53 +250,57 @@ impl App {
         }
     }
 
-    fn confirm_rule_first(&mut self, questions: Questions, rule_scope: RuleScope) -> Vec<Effect> {
-        self.open_layer(Layer::Confirm(Confirm::Rule { questions, rule_scope }))
+    fn confirm_rule_first(
+        &mut self,
+        requests: ChosenRequests,
+        rule_scope: RuleScope,
+    ) -> Vec<Effect> {
+        self.open_layer(Layer::Confirm(Confirm::Rule { requests, rule_scope }))
     }
 
     /// Writes the rule that was confirmed, with the answer.
     pub(super) fn write_rule(
         &mut self,
-        questions: &Questions,
+        requests: &ChosenRequests,
         rule_scope: RuleScope,
     ) -> Vec<Effect> {
-        let rule = Some(&questions.rule).filter(|_| questions.author == Author::Person).cloned();
+        let rule = Some(&requests.rule).filter(|_| requests.author == Author::Person).cloned();
         let verdict = match rule_scope {
             RuleScope::Pod => Verdict::Pod { rule },
             RuleScope::Tree => Verdict::Tree { rule },
         };
-        self.answer_with(questions, &verdict)
+        self.decide(requests, &verdict)
     }
 
     /// Sends one verdict for every question.
-    pub(super) fn answer_with(&mut self, questions: &Questions, verdict: &Verdict) -> Vec<Effect> {
+    pub(super) fn decide(&mut self, requests: &ChosenRequests, verdict: &Verdict) -> Vec<Effect> {
         let call = |id: &String| Effect::Call {
             pod: None,
             method: Method::Decide { approval: id.clone(), verdict: verdict.clone() },
-            asked: Asked::Answer(id.clone()),
+            asked: Asked::Decision(id.clone()),
         };
-        self.answering.extend(questions.ids.iter().cloned());
-        questions.ids.iter().map(call).collect()
+        self.deciding.extend(requests.ids.iter().cloned());
+        requests.ids.iter().map(call).collect()
     }
 
     /// Sends what was written as the reason of a refusal.
     pub(super) fn deny(&mut self, reason: &str) -> Vec<Effect> {
-        let Some(questions) = self.answered_by_line.take() else { return Vec::new() };
-        self.answer_with(&questions, &Verdict::Deny { reason: reason.trim().to_owned() })
+        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
+        self.decide(&requests, &Verdict::Deny { reason: reason.trim().to_owned() })
     }
 
-    pub(super) fn was_asked(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
-        self.family.asked(approval);
+    pub(super) fn request_came(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
+        self.family.requested(approval);
         Vec::new()
     }
 
     /// A question is none any more: what was about to answer it goes, and it is said who was faster.
-    pub(super) fn was_answered(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
-        let Some(approval) = self.family.answered(id) else { return Vec::new() };
-        let ours = self.answering.remove(id);
+    pub(super) fn request_decided(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
+        let Some(approval) = self.family.decided(id) else { return Vec::new() };
+        let ours = self.deciding.remove(id);
         let looking = self.is_about(id);
         if !ours && looking {
-            let line = self.answered_by_line.take();
+            let line = self.decided_by_line.take();
             self.layers.close_if(|layer| is_about(layer, line.as_ref(), id));
         }
         let what = SafeText::spelled(approval.line());
@@ -317,16 +321,16 @@ impl App {
 
     /// Whether what lies on top is about this question.
     fn is_about(&self, id: &str) -> bool {
-        let line = self.answered_by_line.as_ref();
+        let line = self.decided_by_line.as_ref();
         self.layers.top().is_some_and(|layer| is_about(layer, line, id))
     }
 }
 
 /// Whether a layer is about this question; `line` is what a line for a reason or a rule is about.
-fn is_about(layer: &Layer, line: Option<&Questions>, id: &str) -> bool {
-    let has = |questions: &Questions| questions.ids.iter().any(|known| known == id);
+fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
+    let has = |requests: &ChosenRequests| requests.ids.iter().any(|known| known == id);
     match layer {
-        Layer::Confirm(Confirm::Rule { questions, .. }) => has(questions),
+        Layer::Confirm(Confirm::Rule { requests, .. }) => has(requests),
         Layer::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. }) => {
             line.is_some_and(has)
         }
@@ -334,7 +338,7 @@ fn is_about(layer: &Layer, line: Option<&Questions>, id: &str) -> bool {
     }
 }
 
-impl Questions {
+impl ChosenRequests {
     /// What a rule for them would say.
     pub fn sentence(&self, rule_scope: RuleScope) -> String {
         let pods = self.pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -3,7 +3,7 @@
 use crate::app::Areas;
 use crate::app::{App, Effect, Focus, Layer};
 use crate::pane::transcript::Scroll;
-use crate::pane::tree::{Place, Resting};
+use crate::pane::tree::{Place, StoppedPods};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
@@ -74,7 +74,7 @@ impl App {
         match crate::app::panes::tree(self).place_at(y, height) {
             Some(Place::Pod(name)) => self.make_current(&name),
             Some(Place::Stopped) => {
-                self.tree.resting = Resting::Listed;
+                self.tree.stopped_pods = StoppedPods::Listed;
                 Vec::new()
             }
             None => self.focus(Focus::Tree),

@@ -5,7 +5,7 @@ use crate::app::{App, Asked, Effect, Focus, Zoom};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::inbox;
-use crate::pane::tree::{Children, Place, Resting, Row, Workspaces};
+use crate::pane::tree::{Children, Place, StoppedPods, TreeRow, Workspaces};
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.
@@ -76,7 +76,7 @@ impl App {
             let rows = self.tree.rows(&self.family, self.current.as_ref());
             let current = self.current.clone().map(Place::Pod);
             let there = rows.iter().any(|row| Some(row.place()) == current);
-            self.tree.cursor = if there { current } else { rows.first().map(Row::place) };
+            self.tree.cursor = if there { current } else { rows.first().map(TreeRow::place) };
         }
         self.focus = focus;
         Vec::new()
@@ -131,9 +131,9 @@ impl App {
     }
 
     fn toggle_stopped(&mut self) {
-        self.tree.resting = match self.tree.resting {
-            Resting::Folded => Resting::Listed,
-            Resting::Listed => Resting::Folded,
+        self.tree.stopped_pods = match self.tree.stopped_pods {
+            StoppedPods::Folded => StoppedPods::Listed,
+            StoppedPods::Listed => StoppedPods::Folded,
         };
     }
 
@@ -141,7 +141,7 @@ impl App {
         let rows = self.tree.rows(&self.family, self.current.as_ref());
         let last = rows.len().saturating_sub(1);
         let at = self.tree.position(&rows).unwrap_or(0);
-        let place = rows.get(at.saturating_add_signed(by).min(last)).map(Row::place);
+        let place = rows.get(at.saturating_add_signed(by).min(last)).map(TreeRow::place);
         self.tree.cursor = place;
     }
 
@@ -159,7 +159,7 @@ impl App {
     fn unfold_row(&mut self) {
         match self.tree.cursor.clone() {
             Some(Place::Pod(name)) => self.tree.unfold(&name),
-            Some(Place::Stopped) => self.tree.resting = Resting::Listed,
+            Some(Place::Stopped) => self.tree.stopped_pods = StoppedPods::Listed,
             None => {}
         }
     }
@@ -169,7 +169,7 @@ impl App {
         let Some(name) = self.tree.chosen().cloned() else { return };
         let rows = self.tree.rows(&self.family, self.current.as_ref());
         let shows = rows.iter().any(|row| {
-            matches!(row, Row::Pod { info, children: Children::Shown, .. } if info.name == name)
+            matches!(row, TreeRow::Pod { info, children: Children::Shown, .. } if info.name == name)
         });
         if shows {
             self.tree.fold(name);

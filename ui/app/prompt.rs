@@ -95,7 +95,7 @@ impl App {
         self.closed();
         match purpose {
             Purpose::Verb => {}
-            Purpose::Deny | Purpose::Rule => self.answered_by_line = None,
+            Purpose::Deny | Purpose::Rule => self.decided_by_line = None,
             Purpose::Filter => self.tree.filter = Input::default(),
             Purpose::Find => {
                 if let Some(transcript) = self.transcript_mut() {

@@ -1,5 +1,6 @@
 use super::*;
-use yoi::protocol::State;
+use crossterm::event::{KeyEvent, MouseEvent};
+use yoi::protocol::{Event, Method, Outgoing, Refusal, State};
 
 /// A Pod of the workspace `/repo`, in this state since 12:00.
 pub fn pod(name: &str, state: State) -> PodInfo {

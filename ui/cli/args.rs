@@ -110,7 +110,7 @@ pub enum Command {
     /// Show the host that runs, or end it; its pods are live again at the next start
     Host {
         #[command(subcommand)]
-        order: Option<HostOrder>,
+        command: Option<HostCommand>,
     },
     /// Say what this machine offers, what is broken, and what to do about it
     Doctor(Doctor),
@@ -149,7 +149,7 @@ fn socket() -> Arg {
 
 /// What can be asked of the host.
 #[derive(Debug, Subcommand)]
-pub enum HostOrder {
+pub enum HostCommand {
     /// End the host; nobody is stopped by it
     Stop,
 }

@@ -175,14 +175,14 @@ impl CatchUp {
         let entry = Box::new(entry.clone());
         let event = Event::Entry { entry, cut_bytes: None };
         let outgoing = Outgoing { re: None, pod: Some(self.pod.clone()), seq: None, event };
-        let _turn = self.output.turn().await;
+        let _exclusive = self.output.exclusive().await;
         self.write(Piece::Safe(encode(&outgoing))).await
     }
 
     /// The same line as for an entry that is here as a whole, from its line in the log.
     async fn json_in_pieces(&self, id: EntryId) -> Result<(), Failure> {
         let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
-        let _turn = self.output.turn().await;
+        let _exclusive = self.output.exclusive().await;
         let safe = |text: String| Piece::Safe(SafeText::json(text));
         let head = format!(r#"{{"pod":"{}","event":"entry","data":{{"entry":"#, self.pod);
         self.write(safe(head)).await?;
@@ -194,7 +194,7 @@ impl CatchUp {
     }
 
     async fn block(&mut self, text: &str) -> Result<(), Failure> {
-        let _turn = self.output.turn().await;
+        let _exclusive = self.output.exclusive().await;
         for piece in std::mem::take(&mut self.block).finish(self.form, text) {
             write(&self.output, piece).await?;
         }
@@ -205,7 +205,7 @@ impl CatchUp {
         let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
         let block = std::mem::take(&mut self.block);
         let inside_a_line = block.inside_a_line();
-        let _turn = self.output.turn().await;
+        let _exclusive = self.output.exclusive().await;
         if self.complete(&whole, block).await? {
             return Ok(());
         }

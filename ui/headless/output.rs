@@ -29,7 +29,7 @@ pub enum Piece {
     Note(SafeText<'static>),
 }
 
-enum Order {
+enum WriteRequest {
     Write(Piece),
     /// Answered when everything before it is written.
     Flush(oneshot::Sender<()>),
@@ -38,11 +38,11 @@ enum Order {
 /// A handle to both streams; clones share them.
 #[derive(Clone)]
 pub struct Output {
-    out: mpsc::Sender<Order>,
+    out: mpsc::Sender<WriteRequest>,
     notes: Notes,
     waiting: Arc<Waiting>,
     /// Held while several pieces are written that belong together.
-    turn: Arc<Mutex<()>>,
+    exclusive: Arc<Mutex<()>>,
     /// Why the text could not be written.
     failed: Arc<OnceLock<io::Error>>,
 }
@@ -66,7 +66,7 @@ impl Waiting {
 enum Notes {
     /// Among the text: both streams are one terminal.
     Among,
-    Apart(mpsc::Sender<Order>),
+    Apart(mpsc::Sender<WriteRequest>),
 }
 
 /// The output takes no piece now.
@@ -86,7 +86,7 @@ impl Output {
 
     /// `shared`: both go to one terminal, so that a note must not land inside a line of the text.
     pub fn over(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, shared: bool) -> Self {
-        let (turn, failed) = (Arc::new(Mutex::new(())), Arc::new(OnceLock::new()));
+        let (exclusive, failed) = (Arc::new(Mutex::new(())), Arc::new(OnceLock::new()));
         let (notes, among) = if shared {
             (Notes::Among, Some(err))
         } else {
@@ -96,18 +96,18 @@ impl Output {
         let writer = Writer { err: among, ..Writer::new(out) };
         let writer =
             Writer { failed: Arc::clone(&failed), waiting: Arc::clone(&waiting), ..writer };
-        Self { out: writer.start(WAITING), notes, waiting, turn, failed }
+        Self { out: writer.start(WAITING), notes, waiting, exclusive, failed }
     }
 
     /// The right to write pieces that nothing may come between.
-    pub async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().await
+    pub async fn exclusive(&self) -> MutexGuard<'_, ()> {
+        self.exclusive.lock().await
     }
 
     /// Writes a piece if that needs no waiting, and nothing else is being written. The piece is made
     /// only when there is room for it.
     pub fn try_write(&self, piece: impl FnOnce() -> Piece) -> Result<(), Full> {
-        let _turn = self.turn.try_lock().map_err(|_| Full)?;
+        let _exclusive = self.exclusive.try_lock().map_err(|_| Full)?;
         if self.waiting.is_full() {
             return Err(Full);
         }
@@ -121,15 +121,15 @@ impl Output {
     }
 
     /// Writes a piece when the reader has taken enough of what came before. To be called with
-    /// [`Output::turn`].
+    /// [`Output::exclusive`].
     pub async fn write(&self, piece: Piece) -> Result<(), Closed> {
         self.less_waits().await?;
         self.out.send(self.counted(piece)).await.map_err(|_| Closed)
     }
 
-    fn counted(&self, piece: Piece) -> Order {
+    fn counted(&self, piece: Piece) -> WriteRequest {
         self.waiting.bytes.fetch_add(piece.len(), Ordering::Relaxed);
-        Order::Write(piece)
+        WriteRequest::Write(piece)
     }
 
     async fn less_waits(&self) -> Result<(), Closed> {
@@ -144,7 +144,7 @@ impl Output {
 
     /// Room for one piece, once there is some. Cancel-safe.
     pub async fn room(&self) -> Result<(), Closed> {
-        let _turn = self.turn.lock().await;
+        let _exclusive = self.exclusive.lock().await;
         self.less_waits().await?;
         self.out.reserve().await.map(drop).map_err(|_| Closed)
     }
@@ -158,7 +158,7 @@ impl Output {
     /// Writes a note if there is room for it. A stream that was closed takes every note.
     pub fn try_note(&self, note: SafeText<'static>) -> Result<(), Full> {
         // Among the text a note is small and not counted.
-        match self.notes().try_send(Order::Write(Piece::Note(note))) {
+        match self.notes().try_send(WriteRequest::Write(Piece::Note(note))) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(Full),
         }
@@ -170,7 +170,7 @@ impl Output {
         let _ = self.notes().reserve().await;
     }
 
-    fn notes(&self) -> &mpsc::Sender<Order> {
+    fn notes(&self) -> &mpsc::Sender<WriteRequest> {
         match &self.notes {
             Notes::Among => &self.out,
             Notes::Apart(notes) => notes,
@@ -208,9 +208,9 @@ impl Output {
     }
 }
 
-async fn flush(orders: &mpsc::Sender<Order>) {
+async fn flush(requests: &mpsc::Sender<WriteRequest>) {
     let (done, flushed) = oneshot::channel();
-    if orders.send(Order::Flush(done)).await.is_ok() {
+    if requests.send(WriteRequest::Flush(done)).await.is_ok() {
         // An output that closed meanwhile drops it.
         let _ = flushed.await;
     }
@@ -240,24 +240,24 @@ impl Writer {
     }
 
     /// Starts the thread; it ends with the last handle, or when the stream was closed.
-    fn start(mut self, waiting: usize) -> mpsc::Sender<Order> {
-        let (orders, mut taken) = mpsc::channel(waiting);
+    fn start(mut self, waiting: usize) -> mpsc::Sender<WriteRequest> {
+        let (requests, mut taken) = mpsc::channel(waiting);
         std::thread::spawn(move || {
-            while let Some(order) = taken.blocking_recv() {
-                if let Err(error) = self.obey(order) {
+            while let Some(request) = taken.blocking_recv() {
+                if let Err(error) = self.carry_out(request) {
                     // The first error is the reason.
                     let _ = self.failed.set(error);
                     return;
                 }
             }
         });
-        orders
+        requests
     }
 
-    fn obey(&mut self, order: Order) -> io::Result<()> {
-        let piece = match order {
-            Order::Write(piece) => piece,
-            Order::Flush(done) => {
+    fn carry_out(&mut self, request: WriteRequest) -> io::Result<()> {
+        let piece = match request {
+            WriteRequest::Write(piece) => piece,
+            WriteRequest::Flush(done) => {
                 // A caller that was cancelled does not wait any more.
                 let _ = done.send(());
                 return Ok(());

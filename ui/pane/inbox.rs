@@ -15,7 +15,7 @@ pub const LOOK: u64 = 300;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     /// A question, or several that are the same one, the oldest first.
-    Question(Vec<&'a ApprovalRequest>),
+    Approval(Vec<&'a ApprovalRequest>),
     /// A Pod that needs a person for something that is no question, such as a missing key.
     Other(&'a PodInfo),
 }
@@ -66,7 +66,7 @@ impl Item<'_> {
     /// The questions in it, or the Pod: what it is recognised by.
     fn parts(&self) -> Vec<String> {
         match self {
-            Self::Question(approvals) => {
+            Self::Approval(approvals) => {
                 approvals.iter().map(|approval| approval.id.clone()).collect()
             }
             Self::Other(info) => vec![format!("pod {}", info.name)],
@@ -76,7 +76,7 @@ impl Item<'_> {
     /// When it began to wait, in milliseconds since the Unix epoch.
     pub fn since(&self) -> u64 {
         match self {
-            Self::Question(approvals) => approvals.first().map_or(0, |approval| approval.since),
+            Self::Approval(approvals) => approvals.first().map_or(0, |approval| approval.since),
             Self::Other(info) => info.since,
         }
     }
@@ -84,7 +84,7 @@ impl Item<'_> {
     /// The Pod that has waited longest for it.
     pub fn pod(&self) -> Option<&PodName> {
         match self {
-            Self::Question(approvals) => approvals.first().map(|approval| &approval.pod),
+            Self::Approval(approvals) => approvals.first().map(|approval| &approval.pod),
             Self::Other(info) => Some(&info.name),
         }
     }
@@ -92,7 +92,7 @@ impl Item<'_> {
     /// The questions in it.
     pub fn approvals(&self) -> &[&ApprovalRequest] {
         match self {
-            Self::Question(approvals) => approvals,
+            Self::Approval(approvals) => approvals,
             Self::Other(_) => &[],
         }
     }
@@ -103,12 +103,12 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::new();
     for approval in family.approvals() {
         let same = items.iter_mut().find_map(|item| match item {
-            Item::Question(approvals) if is_same(approvals[0], approval) => Some(approvals),
+            Item::Approval(approvals) if is_same(approvals[0], approval) => Some(approvals),
             _ => None,
         });
         match same {
             Some(approvals) => approvals.push(approval),
-            None => items.push(Item::Question(vec![approval])),
+            None => items.push(Item::Approval(vec![approval])),
         }
     }
     let approvals =

@@ -2,6 +2,7 @@
 //! loaded page by page from the tail, and live at its end.
 
 mod ahead;
+mod approval;
 mod block;
 mod clean;
 mod code;
@@ -17,7 +18,6 @@ mod pages;
 mod parts;
 mod rest;
 mod notification;
-mod question;
 mod rows;
 mod scroll;
 mod stream;
@@ -51,7 +51,7 @@ pub struct Transcript {
     /// Whether everything that folds is open.
     unfolded: bool,
     /// Changes that concern every block's rows.
-    turn: u32,
+    generation: u32,
     /// The rows in view, top down.
     seen: Vec<Seen>,
     /// Blocks whose rows are kept.
@@ -114,7 +114,7 @@ impl Transcript {
             zone,
             detail: Detail::Normal,
             unfolded: false,
-            turn: 0,
+            generation: 0,
             seen: Vec::new(),
             cached: Vec::new(),
             unstamped: false,
@@ -180,7 +180,7 @@ impl Transcript {
     }
 
     fn redraw_all(&mut self) {
-        self.turn = self.turn.wrapping_add(1);
+        self.generation = self.generation.wrapping_add(1);
         self.find_visible_rows();
     }
 

@@ -26,7 +26,7 @@ pub enum Workspaces {
 
 /// Whether stopped Pods have rows of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resting {
+pub enum StoppedPods {
     #[default]
     Folded,
     Listed,
@@ -39,7 +39,7 @@ pub struct Tree {
     pub workspace: PathBuf,
     pub glyphs: Glyphs,
     pub workspaces: Workspaces,
-    pub resting: Resting,
+    pub stopped_pods: StoppedPods,
     pub filter: Input,
     /// The row the cursor is on.
     pub cursor: Option<Place>,
@@ -58,7 +58,7 @@ pub enum Place {
 
 /// One row of the tree.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Row<'a> {
+pub enum TreeRow<'a> {
     Pod {
         info: &'a PodInfo,
         /// The lines that lead to its parent.
@@ -77,7 +77,7 @@ pub enum Children {
     Folded,
 }
 
-impl Row<'_> {
+impl TreeRow<'_> {
     /// What the row stands for.
     pub fn place(&self) -> Place {
         match self {
@@ -102,7 +102,7 @@ impl Tree {
     }
 
     /// The rows of the tree. `current` has a row even when it is stopped.
-    pub fn rows<'a>(&self, family: &'a Family, current: Option<&PodName>) -> Vec<Row<'a>> {
+    pub fn rows<'a>(&self, family: &'a Family, current: Option<&PodName>) -> Vec<TreeRow<'a>> {
         let mut walk = Walk { tree: self, family, current, rows: Vec::new(), stopped: 0 };
         if self.filter.is_empty() {
             walk.roots();
@@ -111,13 +111,13 @@ impl Tree {
         }
         let Walk { mut rows, stopped, .. } = walk;
         if stopped > 0 {
-            rows.push(Row::Stopped(stopped));
+            rows.push(TreeRow::Stopped(stopped));
         }
         rows
     }
 
     /// Where `name` is among the rows, from 0.
-    pub fn position(&self, rows: &[Row<'_>]) -> Option<usize> {
+    pub fn position(&self, rows: &[TreeRow<'_>]) -> Option<usize> {
         let cursor = self.cursor.as_ref()?;
         rows.iter().position(|row| row.place() == *cursor)
     }
@@ -156,7 +156,7 @@ struct Walk<'a, 'b> {
     tree: &'b Tree,
     family: &'a Family,
     current: Option<&'b PodName>,
-    rows: Vec<Row<'a>>,
+    rows: Vec<TreeRow<'a>>,
     /// Stopped Pods that got no row.
     stopped: usize,
 }
@@ -182,7 +182,11 @@ impl<'a> Walk<'a, '_> {
         let wanted = self.tree.filter.text().to_lowercase();
         for info in self.family.all() {
             if self.listed(info) && info.name.key().contains(&wanted) {
-                self.rows.push(Row::Pod { info, lines: String::new(), children: Children::None });
+                self.rows.push(TreeRow::Pod {
+                    info,
+                    lines: String::new(),
+                    children: Children::None,
+                });
             }
         }
     }
@@ -205,7 +209,7 @@ impl<'a> Walk<'a, '_> {
             (false, true) => Children::Folded,
             (false, false) => Children::Shown,
         };
-        self.rows.push(Row::Pod { info, lines: own.to_owned(), children });
+        self.rows.push(TreeRow::Pod { info, lines: own.to_owned(), children });
         if children == Children::Shown {
             self.children(&shown, below);
         }
@@ -225,13 +229,13 @@ impl<'a> Walk<'a, '_> {
 
     /// A stopped Pod without anything live below it, unless it is the current one.
     fn folds_away(&self, info: &PodInfo) -> bool {
-        self.tree.resting == Resting::Folded && self.rests(info)
+        self.tree.stopped_pods == StoppedPods::Folded && self.folds_as_stopped(info)
     }
 
-    fn rests(&self, info: &PodInfo) -> bool {
+    fn folds_as_stopped(&self, info: &PodInfo) -> bool {
         info.state == State::Stopped
             && self.current != Some(&info.name)
-            && self.family.children(&info.name).all(|child| self.rests(child))
+            && self.family.children(&info.name).all(|child| self.folds_as_stopped(child))
     }
 
     fn count(&self, info: &PodInfo) -> usize {

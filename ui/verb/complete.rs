@@ -99,14 +99,14 @@ fn of_command(
     if current.text.starts_with('-') {
         return options(command);
     }
-    let orders =
+    let subcommands =
         command.get_subcommands().map(|order| candidate(order.get_name(), order.get_about()));
     let positional = command.get_positionals().nth(named.len());
     let last = command.get_positionals().last().filter(|last| crate::verb::repeats(last));
     let mut found = positional.or(last).map(|one| values(one, sources)).unwrap_or_default();
     found.retain(|one| !named.contains(&one.text.as_str()));
     if named.is_empty() {
-        found.extend(orders);
+        found.extend(subcommands);
     }
     found
 }

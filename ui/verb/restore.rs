@@ -46,8 +46,8 @@ struct Restore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
-    Plan,
-    Do,
+    Planning,
+    CarryingOut,
 }
 
 impl Dialogue for Restore {
@@ -60,9 +60,11 @@ impl Dialogue for Restore {
                 }
                 Err(end) => Next::End(end),
             },
-            (Some(Reply::Results(results)), Stage::Plan) => self.planned(known, results),
+            (Some(Reply::Results(results)), Stage::Planning) => self.planned(known, results),
             (Some(Reply::Confirmed), _) => self.carry_out(),
-            (Some(Reply::Results(results)), Stage::Do) => Next::End(self.done(known, results)),
+            (Some(Reply::Results(results)), Stage::CarryingOut) => {
+                Next::End(self.done(known, results))
+            }
             (Some(Reply::Picked(_)), _) => Next::End(End::default()),
         }
     }
@@ -76,7 +78,7 @@ impl Restore {
     }
 
     fn carry_out(&mut self) -> Next {
-        self.stage = Stage::Do;
+        self.stage = Stage::CarryingOut;
         self.call(false)
     }
 

@@ -131,20 +131,20 @@ impl View<'_> {
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
         let age = right(&elapsed(self.now.saturating_sub(item.since())), AGE);
         let shape = self.glyphs.pick("▲ ", "! ");
-        let (who, what) = match item {
-            Item::Question(approvals) => (who(approvals), brief(approvals)),
+        let (from, what) = match item {
+            Item::Approval(approvals) => (requesters(approvals), brief(approvals)),
             Item::Other(info) => (
                 info.name.to_string(),
                 info.why.clone().unwrap_or_else(|| state::of_pod(info).into()),
             ),
         };
         let room = columns.saturating_sub(width(shape) + AGE + 1);
-        let who = self.glyphs.plain(&cut(&who, room / 2));
-        let rest = room.saturating_sub(width(&who) + 2);
+        let from = self.glyphs.plain(&cut(&from, room / 2));
+        let rest = room.saturating_sub(width(&from) + 2);
         let what = self.glyphs.plain(&pad(&SafeText::spelled(what), rest));
         Line::from(vec![
             Span::styled(shape, self.theme.needs),
-            Span::styled(who, self.theme.agent),
+            Span::styled(from, self.theme.agent),
             Span::raw(format!("  {what}")),
             Span::styled(format!(" {age}"), self.theme.dim),
         ])
@@ -184,7 +184,7 @@ impl View<'_> {
         facts.extend(approval.lease.iter().map(|lease| ("adds", scope::rule(lease))));
         facts.extend(approval.reason.iter().map(|reason| ("for", spelled(reason))));
         if whole || item.approvals().len() > 1 {
-            facts.push(("asked by", askers(item.approvals())));
+            facts.push(("asked by", lineages(item.approvals())));
         }
         if whole {
             facts.push(("scope", scope::rules(&approval.scope)));
@@ -237,7 +237,7 @@ pub fn more_below(rows: usize, keymap: &Keymap) -> String {
 }
 
 /// Who asks: the Pod, and how many others ask the same.
-fn who(approvals: &[&ApprovalRequest]) -> String {
+fn requesters(approvals: &[&ApprovalRequest]) -> String {
     let Some(first) = approvals.first() else { return String::new() };
     let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
     match approvals.len() {
@@ -262,7 +262,7 @@ fn spelled(text: &str) -> String {
 }
 
 /// Every Pod that asks, with its ancestors.
-fn askers(approvals: &[&ApprovalRequest]) -> String {
+fn lineages(approvals: &[&ApprovalRequest]) -> String {
     let path = |approval: &&ApprovalRequest| {
         let names = approval.lineage.iter().chain([&approval.pod]);
         names.map(ToString::to_string).collect::<Vec<_>>().join(" › ")

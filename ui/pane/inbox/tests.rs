@@ -39,7 +39,7 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
     inbox.frame_drawn(10_000);
     assert!(!inbox.is_armed(10_299));
     assert!(inbox.is_armed(10_300));
-    family.asked(ApprovalRequest { since: NOON + 50, ..approval("9", "bob", "cargo fetch") });
+    family.requested(ApprovalRequest { since: NOON + 50, ..approval("9", "bob", "cargo fetch") });
     inbox.follow(&items(&family), Attention::Here);
     inbox.frame_drawn(10_400);
     assert!(!inbox.is_armed(10_500), "one more asks the same: it is another question now");
@@ -52,14 +52,14 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
 fn the_choice_stays_with_what_was_chosen() {
     let mut family = family(vec![]);
     for (id, since) in [("1", 10), ("2", 20), ("3", 30)] {
-        family.asked(ApprovalRequest { since, ..approval(id, "alice", &format!("make {id}")) });
+        family.requested(ApprovalRequest { since, ..approval(id, "alice", &format!("make {id}")) });
     }
     let mut inbox = Inbox::default();
     inbox.choose(&items(&family), 1);
-    family.answered("1");
+    family.decided("1");
     inbox.follow(&items(&family), Attention::Here);
     assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["2".to_owned()]));
-    family.answered("2");
+    family.decided("2");
     inbox.follow(&items(&family), Attention::Here);
     assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["3".to_owned()]));
 }

@@ -1,9 +1,9 @@
 //! What the transcript is made of: one block for what one log entry, or one streaming reply, says.
 
 use crate::pane::inbox::verdict_words;
+use crate::pane::transcript::approval::{self, Approval};
 use crate::pane::transcript::clean;
 use crate::pane::transcript::parts::LongText;
-use crate::pane::transcript::question::{self, Question};
 use crate::pane::transcript::rest::{PartText, Rest, shortened};
 use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::rows::Row;
@@ -41,7 +41,7 @@ pub struct Block {
 pub struct Cache {
     pub cells: u16,
     /// The transcript's count of changes that concern every block.
-    pub turn: u32,
+    pub generation: u32,
     /// The text has grown since.
     pub stale: bool,
     pub rows: Vec<Row>,
@@ -86,9 +86,9 @@ pub enum Kind {
         text: String,
     },
     /// A call waits, or waited, for a person.
-    Question(Box<Question>),
+    Approval(Box<Approval>),
     /// The answer to a question; shown there, and by itself only while that is not loaded.
-    Answer {
+    Decision {
         approval: String,
         verdict: Verdict,
     },
@@ -202,8 +202,8 @@ impl Block {
             Kind::Result { outcome, .. } => outcome.bytes(),
             Kind::System(item) => item.body().len() * 2,
             Kind::Retry { text, .. } => text.len(),
-            Kind::Question(question) => question.bytes(),
-            Kind::Answer { approval, .. } => approval.len(),
+            Kind::Approval(approval) => approval.bytes(),
+            Kind::Decision { approval, .. } => approval.len(),
             Kind::Part(part) => part.text.len(),
             Kind::CutOff { .. } | Kind::Border(_) => 0,
         };
@@ -220,8 +220,8 @@ impl Block {
             Kind::Result { outcome, .. } => outcome.plain(),
             Kind::System(item) => item.body().to_owned(),
             Kind::Retry { text, .. } => text.clone(),
-            Kind::Question(question) => question.sentence().1,
-            Kind::Answer { verdict, .. } => verdict_words(verdict),
+            Kind::Approval(approval) => approval.sentence().1,
+            Kind::Decision { verdict, .. } => verdict_words(verdict),
             Kind::Part(part) => part.text.clone(),
             Kind::CutOff { .. } | Kind::Border(_) => String::new(),
         }
@@ -305,12 +305,12 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             let from = payload.get("from").and_then(Value::as_str).and_then(|id| id.parse().ok());
             from.map_or(Reading::Nothing, Reading::TakenBack)
         }
-        domain::ASKED => match Question::asked(payload) {
-            Some(question) => shown(Kind::Question(Box::new(question))),
+        domain::ASKED => match Approval::requested(payload) {
+            Some(approval) => shown(Kind::Approval(Box::new(approval))),
             None => Reading::Nothing,
         },
-        domain::ANSWERED => match question::answered(payload) {
-            Some((approval, verdict)) => shown(Kind::Answer { approval, verdict }),
+        domain::ANSWERED => match approval::decided(payload) {
+            Some((approval, verdict)) => shown(Kind::Decision { approval, verdict }),
             None => Reading::Nothing,
         },
         _ => Reading::Nothing,

@@ -94,8 +94,8 @@ impl Transcript {
                 let answered = self.answer(&call_id.clone(), Rc::clone(outcome));
                 self.add(Block { gone: answered, ..block });
             }
-            Kind::Answer { approval, verdict } => {
-                let answered = self.pages.answer_question(approval, verdict);
+            Kind::Decision { approval, verdict } => {
+                let answered = self.pages.decide(approval, verdict);
                 self.add(Block { gone: answered, ..block });
             }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),

@@ -6,7 +6,7 @@ use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
 use crate::pane::transcript::parts::Begin;
 use crate::pane::transcript::rest::{Form, PartText, Reading};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
-use crate::pane::transcript::{clean, code, diff, markdown, notification, question};
+use crate::pane::transcript::{approval, clean, code, diff, markdown, notification};
 use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, shorten};
 use crate::theme::Role;
 use crate::wording::duration::took;
@@ -56,8 +56,8 @@ impl Block {
             Kind::Part(_) => None,
             Kind::System(item) => system_speaker(item),
             Kind::Note { .. }
-            | Kind::Question(_)
-            | Kind::Answer { .. }
+            | Kind::Approval(_)
+            | Kind::Decision { .. }
             | Kind::CutOff { .. }
             | Kind::Border(_) => None,
         }
@@ -102,10 +102,10 @@ impl Block {
     }
 
     /// Brings its rows up to date; the head is not among them.
-    pub fn draw(&mut self, cells: u16, turn: u32, shape: Shape, detail: Detail) {
+    pub fn draw(&mut self, cells: u16, generation: u32, shape: Shape, detail: Detail) {
         let cells_at_most = usize::from(cells);
         let growing = match self.cache.take() {
-            Some(cache) if cache.cells == cells && cache.turn == turn => {
+            Some(cache) if cache.cells == cells && cache.generation == generation => {
                 if !cache.stale {
                     self.cache = Some(cache);
                     return;
@@ -115,7 +115,7 @@ impl Block {
             _ => {
                 let rows = self.first_rows();
                 let finished = self.begun(rows.len());
-                Box::new(Cache { cells, turn, finished, rows, ..Cache::default() })
+                Box::new(Cache { cells, generation, finished, rows, ..Cache::default() })
             }
         };
         let mut cache = Box::new(Cache { stale: false, ..*growing });
@@ -206,13 +206,13 @@ impl Block {
             Kind::Result { outcome, .. } => answer(outcome, cells, out),
             Kind::System(item) => system(item, cells, out),
             Kind::Note { role, text: note } => text(note, *role, cells, out),
-            Kind::Question(question) => {
-                let (role, sentence) = question.sentence();
+            Kind::Approval(approval) => {
+                let (role, sentence) = approval.sentence();
                 text(&sentence, role, cells, out);
             }
-            Kind::Answer { verdict, .. } => {
+            Kind::Decision { verdict, .. } => {
                 let sentence = format!("answered: {}", verdict_words(verdict));
-                text(&sentence, question::role(verdict), cells, out);
+                text(&sentence, approval::role(verdict), cells, out);
             }
             Kind::Usage(usage) => text(usage, Role::Dim, cells, out),
             // Their only row has a time or a width of its own.
@@ -253,13 +253,13 @@ impl Block {
             Kind::Said { text, .. } => left.push(Piece::new(preview(text), Role::Text)),
             Kind::User { .. } => left.push(Piece::new(preview(&self.plain()), Role::Text)),
             Kind::Note { role, text } => left = vec![Piece::new(clean::one_line(text), *role)],
-            Kind::Question(question) => {
-                let (role, sentence) = question.sentence();
+            Kind::Approval(approval) => {
+                let (role, sentence) = approval.sentence();
                 left = vec![Piece::new(clean::one_line(&sentence), role)];
             }
-            Kind::Answer { verdict, .. } => {
+            Kind::Decision { verdict, .. } => {
                 let sentence = verdict_words(verdict);
-                left = vec![Piece::new(clean::one_line(&sentence), question::role(verdict))];
+                left = vec![Piece::new(clean::one_line(&sentence), approval::role(verdict))];
             }
             Kind::Retry { text, .. } => left = vec![Piece::new(clean::one_line(text), Role::Warn)],
             Kind::Usage(text) => left = vec![Piece::new(text.as_str(), Role::Dim)],

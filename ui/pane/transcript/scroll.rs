@@ -275,12 +275,12 @@ impl Transcript {
     pub(super) fn body(&mut self, pos: Pos) -> usize {
         let Some(shape) = self.shape(pos) else { return 0 };
         let cells = self.size.0.saturating_sub(margins(self.size.0).1);
-        let (turn, detail) = (self.turn, self.detail);
+        let (generation, detail) = (self.generation, self.detail);
         let Some(block) = self.pages.get_mut(pos) else { return 0 };
         if block.cache.is_none() {
             self.cached.push(pos);
         }
-        block.draw(cells, turn, shape, detail);
+        block.draw(cells, generation, shape, detail);
         let rows = block.cache.as_ref().map_or(0, |cache| cache.rows.len());
         (rows + usize::from(shape.head)).max(1)
     }

@@ -1,7 +1,7 @@
 //! The tree on screen: a strip of what needs a person, the rows, and a line about other workspaces.
 
 use crate::family::Family;
-use crate::pane::tree::{Children, Place, Row, Tree, Workspaces};
+use crate::pane::tree::{Children, Place, Tree, TreeRow, Workspaces};
 use crate::rows::{cut, pad, right, width};
 use crate::theme::Theme;
 use crate::wording::age::age;
@@ -37,25 +37,25 @@ pub struct View<'a> {
 impl View<'_> {
     /// The Pod, or the fold of stopped ones, at row `y` of the pane, from 0.
     pub fn place_at(&self, y: u16, height: u16) -> Option<Place> {
-        let plan = self.plan(height);
+        let pane = self.pane_rows(height);
         let y = usize::from(y);
-        if let Some(info) = plan.strip.get(y) {
+        if let Some(info) = pane.strip.get(y) {
             return Some(Place::Pod(info.name.clone()));
         }
-        let at = y.checked_sub(plan.strip_rows())? + plan.first;
-        (y < plan.strip_rows() + plan.shown).then(|| plan.rows.get(at).map(Row::place))?
+        let at = y.checked_sub(pane.strip_rows())? + pane.first;
+        (y < pane.strip_rows() + pane.shown).then(|| pane.rows.get(at).map(TreeRow::place))?
     }
 
-    fn plan(&self, height: u16) -> Plan<'_> {
+    fn pane_rows(&self, height: u16) -> PaneRows<'_> {
         let (strip, more) = self.tree.strip(self.family);
         let rows = self.tree.rows(self.family, self.current);
         let foot = self.foot();
         let height = usize::from(height);
-        let mut plan = Plan { strip, more, rows, foot, first: 0, shown: 0 };
-        plan.shown = height.saturating_sub(plan.strip_rows() + usize::from(plan.foot.is_some()));
-        let cursor = self.tree.position(&plan.rows).unwrap_or(0);
-        plan.first = (cursor + 1).saturating_sub(plan.shown);
-        plan
+        let mut pane = PaneRows { strip, more, rows, foot, first: 0, shown: 0 };
+        pane.shown = height.saturating_sub(pane.strip_rows() + usize::from(pane.foot.is_some()));
+        let cursor = self.tree.position(&pane.rows).unwrap_or(0);
+        pane.first = (cursor + 1).saturating_sub(pane.shown);
+        pane
     }
 
     fn foot(&self) -> Option<String> {
@@ -71,10 +71,10 @@ impl View<'_> {
         (pods > 0).then(|| format!("{pods} more in {places} · {}", self.workspaces_key))
     }
 
-    fn line(&self, row: &Row<'_>, room: &Room) -> Line<'static> {
+    fn line(&self, row: &TreeRow<'_>, room: &Room) -> Line<'static> {
         match row {
-            Row::Pod { info, lines, children } => self.pod(info, lines, *children, room),
-            Row::Stopped(count) => {
+            TreeRow::Pod { info, lines, children } => self.pod(info, lines, *children, room),
+            TreeRow::Stopped(count) => {
                 let text = format!("{} {count} stopped", self.tree.glyphs.pick("◌", "."));
                 Line::styled(pad(&text, room.columns), self.theme.dim)
             }
@@ -142,17 +142,17 @@ impl View<'_> {
     }
 }
 
-struct Plan<'a> {
+struct PaneRows<'a> {
     strip: Vec<&'a PodInfo>,
     more: usize,
-    rows: Vec<Row<'a>>,
+    rows: Vec<TreeRow<'a>>,
     foot: Option<String>,
     /// The first row in view, and how many there is room for.
     first: usize,
     shown: usize,
 }
 
-impl Plan<'_> {
+impl PaneRows<'_> {
     fn strip_rows(&self) -> usize {
         let rule = usize::from(!self.strip.is_empty());
         self.strip.len() + usize::from(self.more > 0) + rule
@@ -196,26 +196,26 @@ impl Ends {
 
 impl Widget for View<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
-        let plan = self.plan(area.height);
+        let pane = self.pane_rows(area.height);
         let columns = usize::from(area.width);
-        let pods = plan.rows.iter().filter_map(|row| match row {
-            Row::Pod { info, .. } => Some(*info),
-            Row::Stopped(_) => None,
+        let pods = pane.rows.iter().filter_map(|row| match row {
+            TreeRow::Pod { info, .. } => Some(*info),
+            TreeRow::Stopped(_) => None,
         });
-        let room = self.room(columns, pods.chain(plan.strip.iter().copied()));
+        let room = self.room(columns, pods.chain(pane.strip.iter().copied()));
         let mut lines: Vec<Line<'_>> = Vec::new();
-        for info in &plan.strip {
+        for info in &pane.strip {
             lines.push(self.pod(info, "", Children::None, &room));
         }
-        if plan.more > 0 {
-            lines.push(Line::styled(format!("  +{} more", plan.more), self.theme.needs));
+        if pane.more > 0 {
+            lines.push(Line::styled(format!("  +{} more", pane.more), self.theme.needs));
         }
-        if !plan.strip.is_empty() {
+        if !pane.strip.is_empty() {
             let rule = self.tree.glyphs.pick("─", "-").repeat(columns);
             lines.push(Line::styled(rule, self.theme.border));
         }
         let mut chosen = None;
-        for row in plan.rows.iter().skip(plan.first).take(plan.shown) {
+        for row in pane.rows.iter().skip(pane.first).take(pane.shown) {
             if self.focused && self.tree.cursor == Some(row.place()) {
                 chosen = Some(lines.len());
             }
@@ -228,16 +228,16 @@ impl Widget for View<'_> {
                 buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);
             }
         }
-        if let Some(foot) = plan.foot.filter(|_| area.height > 0) {
+        if let Some(foot) = pane.foot.filter(|_| area.height > 0) {
             let foot = self.tree.glyphs.plain(&pad(&foot, columns));
             buf.set_stringn(area.x, area.bottom() - 1, foot, columns, self.theme.dim);
         }
-        self.empty(&plan.rows, area, buf);
+        self.empty(&pane.rows, area, buf);
     }
 }
 
 impl View<'_> {
-    fn empty(&self, rows: &[Row<'_>], area: Rect, buf: &mut Buffer) {
+    fn empty(&self, rows: &[TreeRow<'_>], area: Rect, buf: &mut Buffer) {
         if rows.is_empty() && area.height > 0 {
             let text = if self.tree.filter.is_empty() { "no Pod yet" } else { "no Pod matches" };
             buf.set_stringn(area.x, area.y, text, usize::from(area.width), self.theme.dim);

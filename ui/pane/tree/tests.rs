@@ -23,7 +23,7 @@ fn shown(tree: &Tree, family: &Family, current: Option<&str>) -> Vec<String> {
     let rows = tree.rows(family, current.as_ref());
     rows.iter()
         .map(|row| match row {
-            Row::Pod { info, lines, children } => {
+            TreeRow::Pod { info, lines, children } => {
                 let fold = match children {
                     Children::None => "",
                     Children::Shown => "▾ ",
@@ -31,7 +31,7 @@ fn shown(tree: &Tree, family: &Family, current: Option<&str>) -> Vec<String> {
                 };
                 format!("{lines}{fold}{}", info.name)
             }
-            Row::Stopped(count) => format!("{count} stopped"),
+            TreeRow::Stopped(count) => format!("{count} stopped"),
         })
         .collect()
 }
@@ -68,7 +68,7 @@ fn stopped_pods_fold_into_one_row_but_the_current_one_stays() {
     let names = shown(&tree(), &lineage(), Some("docs"));
     assert_eq!(names[4..], ["bob", "docs", "1 stopped"]);
     let mut tree = tree();
-    tree.resting = Resting::Listed;
+    tree.stopped_pods = StoppedPods::Listed;
     assert!(shown(&tree, &lineage(), None).contains(&"docs".to_owned()));
 }
 

@@ -2,15 +2,17 @@
 
 use super::*;
 use crate::app::verb::is_written;
-use futures_util::FutureExt as _;
+
+/// Replies that wait for the screen; the tasks that send more wait.
+const ANSWERS: usize = 64;
 
 /// A dashboard over a recorded connection.
 struct Screen {
     app: App,
     client: Client,
     events: Events,
-    sender: mpsc::UnboundedSender<Msg>,
-    answers: mpsc::UnboundedReceiver<Msg>,
+    sender: mpsc::Sender<Msg>,
+    answers: mpsc::Receiver<Msg>,
     now: u64,
     acted: Vec<&'static str>,
 }
@@ -30,7 +32,7 @@ impl Screen {
         let theme = crate::theme::Theme::default();
         let mut app = App::new(setup, keymap, theme, Some(name("alice")));
         app.size = (200, 60);
-        let (sender, answers) = mpsc::unbounded_channel();
+        let (sender, answers) = mpsc::channel(ANSWERS);
         let now = yoi::protocol::now_ms();
         let acted = Vec::new();
         let mut screen = Self { app, client, events, sender, answers, now, acted };
@@ -43,18 +45,8 @@ impl Screen {
     }
 
     fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
-        let (client, sender) = (self.client.clone(), self.sender.clone());
-        let mut call = Box::pin(async move { client.call(pod.as_ref(), method).await });
-        // Begun here, as the loop of the dashboard does: requests leave in their order.
-        let early = (&mut call).now_or_never();
-        tokio::spawn(async move {
-            let reply = match early {
-                Some(reply) => reply,
-                None => call.await,
-            };
-            // A test that is over waits for no reply.
-            let _ = sender.send(Msg::Answered(asked, reply));
-        });
+        let message = |reply| Msg::Answered(asked, reply);
+        crate::run::call::begin(&self.client, (pod, method), &self.sender, message);
     }
 
     fn msg(&mut self, msg: Msg) {

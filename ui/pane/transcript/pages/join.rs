@@ -12,7 +12,7 @@ impl Pages {
     pub(super) fn join(&mut self, index: usize) {
         let from = index.saturating_sub(REACH);
         let until = (index + REACH).min(self.list.len());
-        self.join_questions(from, until);
+        self.join_decisions(from, until);
         let mut answers = HashMap::new();
         for page in self.list.range(index..until) {
             for block in &page.blocks {
@@ -42,43 +42,43 @@ impl Pages {
     }
 
     /// Gives an answer to its question; `false` when that is not here.
-    pub fn answer_question(&mut self, approval: &str, verdict: &Verdict) -> bool {
+    pub fn decide(&mut self, approval: &str, verdict: &Verdict) -> bool {
         let old = self.list.len().saturating_sub(REACH);
         let recent = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
-        give_answer(recent, approval, verdict)
+        give_decision(recent, approval, verdict)
     }
 
     /// Gives the answers to questions on and around a page that has just come to their questions.
-    fn join_questions(&mut self, from: usize, until: usize) {
+    fn join_decisions(&mut self, from: usize, until: usize) {
         let mut answers = Vec::new();
         for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {
-            if let Kind::Answer { approval, verdict } = &block.kind {
+            if let Kind::Decision { approval, verdict } = &block.kind {
                 answers.push((approval.clone(), verdict.clone()));
             }
         }
         for (asked, verdict) in answers {
             let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
-            if !give_answer(blocks, &asked, &verdict) {
+            if !give_decision(blocks, &asked, &verdict) {
                 continue;
             }
             let blocks = self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut());
             for block in blocks {
                 block.gone |=
-                    matches!(&block.kind, Kind::Answer { approval, .. } if *approval == asked);
+                    matches!(&block.kind, Kind::Decision { approval, .. } if *approval == asked);
             }
         }
     }
 }
 
-fn give_answer<'a>(
+fn give_decision<'a>(
     blocks: impl Iterator<Item = &'a mut Block>,
     approval: &str,
     verdict: &Verdict,
 ) -> bool {
     for block in blocks {
-        let Kind::Question(question) = &mut block.kind else { continue };
-        if question.id == approval {
-            question.verdict = Some(verdict.clone());
+        let Kind::Approval(request) = &mut block.kind else { continue };
+        if request.id == approval {
+            request.verdict = Some(verdict.clone());
             block.cache = None;
             return true;
         }

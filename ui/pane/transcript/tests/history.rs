@@ -148,7 +148,7 @@ fn a_question_and_its_answer_are_one_line_wherever_the_page_ends() {
     let mut live = Pages::default();
     live.renew(line(&asked), None, false);
     assert_eq!(shown(&live), ["▲ waits for you: Bash cargo fetch"]);
-    assert!(live.answer_question("q", &Verdict::Deny { reason: "not now".into() }));
+    assert!(live.decide("q", &Verdict::Deny { reason: "not now".into() }));
     assert_eq!(shown(&live), ["waited for you: Bash cargo fetch · denied: not now"]);
 }
 

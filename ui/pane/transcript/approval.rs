@@ -8,16 +8,16 @@ use yoi::protocol::{ApprovalRequest, Verdict};
 use yoi::text::SafeText;
 
 /// What was asked, and the answer once there is one.
-pub struct Question {
+pub struct Approval {
     pub id: String,
     /// What is asked, in one line.
     line: String,
     pub verdict: Option<Verdict>,
 }
 
-impl Question {
+impl Approval {
     /// Reads what was asked; `None` when it is not a question as known here.
-    pub fn asked(payload: &Value) -> Option<Self> {
+    pub fn requested(payload: &Value) -> Option<Self> {
         let approval = ApprovalRequest::deserialize(payload).ok()?;
         Some(Self {
             line: SafeText::spelled(approval.line()).into_string(),
@@ -43,7 +43,7 @@ impl Question {
 }
 
 /// Reads which question was answered, and how.
-pub fn answered(payload: &Value) -> Option<(String, Verdict)> {
+pub fn decided(payload: &Value) -> Option<(String, Verdict)> {
     let approval = payload.get("ask")?.as_str()?.to_owned();
     Some((approval, Verdict::deserialize(payload.get("verdict")?).ok()?))
 }

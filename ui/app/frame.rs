@@ -1,0 +1,115 @@
+//! Frames: when the next one is due, and what it needs before it can be painted.
+
+use crate::app::{App, Areas, Asked, Effect, Link, Msg, Redraw, mouse};
+use crate::pane::transcript::{PartRange, Wanted};
+use crate::wording::{age, wait};
+use ratatui::layout::Rect;
+use yoi::protocol::{ByteRange, Event, Method, Outgoing, PodInfo, PodName};
+
+/// Bytes of log asked for at once.
+const PAGE: u64 = 256 * 1024;
+
+impl App {
+    /// Whether a message changes the screen, but for its notices: an event about a Pod that is not in
+    /// view does not, and neither does the pointer when it only moves.
+    pub(super) fn redraw_after(&self, msg: &Msg) -> Redraw {
+        let changes = match msg {
+            Msg::Host(Outgoing { pod, event, .. }) => {
+                let in_view = [self.shown(), self.beside(), self.current.as_ref()];
+                is_of_the_family(event)
+                    || pod.as_ref().is_some_and(|pod| in_view.contains(&Some(pod)))
+            }
+            Msg::NotFound(None) => false,
+            Msg::Mouse(event) => mouse::does_something(event.kind),
+            _ => true,
+        };
+        if changes { Redraw::Frame } else { Redraw::Nothing }
+    }
+
+    /// Prepares the state for a frame: lays the transcripts out for the size of their panes,
+    /// and asks for what is missing in them.
+    pub fn prepare_frame(&mut self) -> Vec<Effect> {
+        let areas = Areas::of(self);
+        self.composer_follows();
+        let first = self.shown().cloned().map(|name| (name, areas.transcript));
+        let second = self.beside().cloned().zip(areas.beside);
+        let second = second.map(|(name, area)| (name, Some(area)));
+        let panes = first.into_iter().chain(second);
+        panes.flat_map(|(name, area)| self.prepare_transcript(name, area)).collect()
+    }
+
+    fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
+        let mut effects = self.look_at(&name);
+        // What nobody tells of any more does not grow older.
+        let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
+        let transcript = self.transcript_of(&name);
+        if let Some(area) = area {
+            transcript.layout(area.width, area.height, now.min(until));
+        }
+        let pod = Some(name.clone());
+        if let Some(entry) = transcript.wants_whole() {
+            let asked = Asked::Whole(name.clone());
+            effects.push(Effect::Call {
+                pod: pod.clone(),
+                method: Method::Fetch { entry, range: None },
+                asked,
+            });
+        }
+        while let Some(text) = transcript.wants_table() {
+            effects.push(Effect::ReadTable(name.clone(), text));
+        }
+        if let Some(wanted) = transcript.wants() {
+            transcript.asked();
+            let (method, asked) = match wanted {
+                Wanted::Page(before) => {
+                    (Method::Page { before, max_bytes: PAGE }, Asked::Page(name))
+                }
+                Wanted::Parts(range) => (fetch(range), Asked::Parts(name, range)),
+            };
+            effects.push(Effect::Call { pod, method, asked });
+        }
+        effects
+    }
+
+    /// When something on the screen changes by itself, if nothing else happens.
+    pub fn wakes_at(&self) -> Option<u64> {
+        let (notice, arms) = (self.notices.ends(), self.arms_at());
+        let areas = Areas::of(self);
+        let shown = self.shown();
+        let beside = self.beside().filter(|_| areas.beside.is_some());
+        let connected = self.link == Link::Up;
+        let transcripts = [shown, beside].into_iter().flatten().filter(|_| connected);
+        let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
+        let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
+        let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
+        let in_view = |info: &&PodInfo| {
+            [shown, beside].contains(&Some(&info.name))
+                || lists && self.tree.may_show(info, &self.family, self.current.as_ref())
+        };
+        let age = |info: &PodInfo| age::changes_at(info, self.now);
+        let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
+        let ages = self.family.all().iter().filter(in_view);
+        let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
+        [notice, arms, transcript, ages, self.looks_at()].into_iter().flatten().min()
+    }
+}
+
+/// Whether an event is about what the lists show of all Pods.
+fn is_of_the_family(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Family { .. }
+            | Event::PodChanged { .. }
+            | Event::PodRemoved { .. }
+            | Event::Peered { .. }
+            | Event::Unpeered { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalDecided { .. }
+    )
+}
+
+/// The request for some parts of a long text.
+fn fetch(range: PartRange) -> Method {
+    let PartRange { place, start, end, .. } = range;
+    Method::Fetch { entry: place, range: Some(ByteRange { start, bytes: end - start }) }
+}
