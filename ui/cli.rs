@@ -3,6 +3,7 @@
 use crate::console;
 use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
 use crate::start::{self, Opening};
+use crate::theme;
 use crate::verb::{self, Dialogue, Verb};
 use args::{Args, Ask, Command, HostCommand};
 use clap::{ArgMatches, FromArgMatches as _};
@@ -33,7 +34,10 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     yoi::llm::install_crypto();
-    let request = Wanted::read(&args::command().get_matches());
+    let request = match args::command().try_get_matches() {
+        Ok(matches) => Wanted::read(&matches),
+        Err(error) => return args::refused(&error),
+    };
     let runtime =
         if request.is_dashboard() { start::dashboard_runtime() } else { start::runtime() };
     let runtime = match runtime {
@@ -124,6 +128,11 @@ async fn program(args: Args) -> Exit {
         Ok(opening) => opening,
         Err(failure) => return headless::say_last(&failure),
     };
+    if let Some(theme) = &args.theme
+        && let Err(unknown) = theme::must_exist(theme, Some(&opening.dirs.config.join("themes")))
+    {
+        return headless::say_last(&Failure::usage(unknown));
+    }
     let result = match args.command {
         Some(command) => carry_out(&opening, command).await,
         None if args.serve => headless::serve(&opening).await,

@@ -12,7 +12,6 @@ mod approvals;
 pub mod exit;
 mod follow;
 mod lines;
-mod numbers;
 mod output;
 pub mod pages;
 mod run_tracker;

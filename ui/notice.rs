@@ -1,6 +1,7 @@
 //! Short news for the action bar: each is shown for a while, and the past ones can be listed.
 
 use std::collections::VecDeque;
+use yoi::protocol::{PodName, State};
 use yoi::text::SafeText;
 
 /// How many past notices are kept.
@@ -49,6 +50,8 @@ pub struct Notice {
     pub text: SafeText<'static>,
     /// When it was said; milliseconds since the Unix epoch.
     pub at: u64,
+    /// It holds while this Pod is in this state, and is of use while the Pod in front stays.
+    while_in: Option<(PodName, State)>,
 }
 
 impl Notice {
@@ -72,11 +75,35 @@ impl Notices {
     /// Shows `text` from `now` on. Names, paths and reasons in it come from others, so it passes the
     /// door of safe text here, on one line.
     pub fn say(&mut self, kind: Kind, text: impl Into<String>, now: u64) {
-        let notice = Notice { kind, text: SafeText::line(text.into()), at: now };
+        let notice = Notice { kind, text: SafeText::line(text.into()), at: now, while_in: None };
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
         self.shown = Some(notice);
         self.version += 1;
+    }
+
+    /// The notice on screen holds while this Pod is in this state.
+    pub fn holds_while(&mut self, while_in: Option<(PodName, State)>) {
+        if let Some(shown) = &mut self.shown {
+            shown.while_in = while_in;
+        }
+    }
+
+    /// Takes the notice off the screen if it holds only while this Pod is in another state.
+    pub fn state_changed(&mut self, pod: &PodName, state: State) {
+        self.end_if(|(of, holds)| of == pod && *holds != state);
+    }
+
+    /// Another Pod is in front: takes the notice off the screen if it is about a Pod's state.
+    pub fn pod_opened(&mut self) {
+        self.end_if(|_| true);
+    }
+
+    fn end_if(&mut self, ends: impl Fn(&(PodName, State)) -> bool) {
+        if self.shown.as_ref().and_then(|shown| shown.while_in.as_ref()).is_some_and(ends) {
+            self.shown = None;
+            self.version += 1;
+        }
     }
 
     /// What is on screen.

@@ -3,13 +3,14 @@
 use crate::keys::Action;
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
-use crate::rows::{cut, pad, width};
+use crate::rows::{cut, pad, width, wrap_text};
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::rank;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
+use std::ops::Range;
 use yoi::protocol::PodName;
 
 /// What choosing a row does.
@@ -92,8 +93,6 @@ impl Palette {
         match action {
             Action::Up | Action::CompleteBack => self.step(-1),
             Action::Down | Action::Complete => self.step(1),
-            Action::PageUp => self.step(-8),
-            Action::PageDown => self.step(8),
             Action::Choose => return self.choose(),
             other => {
                 self.query.edit(other);
@@ -101,6 +100,13 @@ impl Palette {
             }
         }
         Outcome::Stays
+    }
+
+    /// Turns pages, up for a negative number, in a list of this size.
+    pub fn turn(&mut self, pages: isize, area: Rect) {
+        let height = usize::from(area.height.saturating_sub(1));
+        let rows = self.in_view(usize::from(area.width), height).len().max(1);
+        self.step(pages.saturating_mul(isize::try_from(rows).unwrap_or(1)));
     }
 
     fn choose(&self) -> Outcome {
@@ -123,21 +129,59 @@ impl Palette {
         self.selected = 0;
     }
 
-    /// Selects the row at line `y` of the list.
-    pub fn click(&mut self, y: usize, height: usize) {
-        let at = self.first(height) + y;
-        if at < self.shown.len() {
-            self.selected = at;
+    /// Selects the row at line `y` of a list of this size.
+    pub fn click(&mut self, y: usize, area: Rect) {
+        let columns = usize::from(area.width);
+        let names = self.names(columns);
+        let mut below = 0;
+        for at in self.in_view(columns, usize::from(area.height.saturating_sub(1))) {
+            below += self.lines_of(at, names, columns).len();
+            if y < below {
+                self.selected = at;
+                return;
+            }
         }
     }
 
-    fn first(&self, height: usize) -> usize {
-        (self.selected + 1).saturating_sub(height)
+    /// The matches that are in view: as many as there is room for, with the selected one.
+    fn in_view(&self, columns: usize, height: usize) -> Range<usize> {
+        let names = self.names(columns);
+        let tall = |at: &usize| self.lines_of(*at, names, columns).len();
+        let fits = |left: &mut usize, at: usize| {
+            *left = left.checked_sub(tall(&at))?;
+            Some(at)
+        };
+        let until_selected = (0..self.shown.len().min(self.selected + 1)).rev();
+        let first = until_selected.scan(height, fits).last().unwrap_or(self.selected);
+        let last = (first..self.shown.len()).scan(height, fits).last();
+        first..last.map_or(self.shown.len().min(first + 1), |last| last + 1)
     }
 
-    /// Rows it would fill: the search line and all matches.
-    pub fn height(&self) -> usize {
-        self.rows.len() + 1
+    /// Columns of the texts, before what is said of each.
+    fn names(&self, columns: usize) -> usize {
+        let widest = self.rows.iter().map(|row| width(&row.text)).max().unwrap_or(0);
+        widest.min(columns / 2)
+    }
+
+    /// The lines of a match: its text, and beside it what is said of it. A text alone is one line.
+    fn lines_of(&self, at: usize, names: usize, columns: usize) -> Vec<(String, String)> {
+        let Some(row) = self.shown.get(at).map(|&row| &self.rows[row]) else { return Vec::new() };
+        if row.help.is_empty() {
+            return vec![(cut(&row.text, columns), String::new())];
+        }
+        let text = wrap_text(&row.text, names.max(1));
+        let help = wrap_text(&row.help, columns.saturating_sub(names + 2).max(1));
+        let line = |lines: &[String], i: usize| lines.get(i).cloned().unwrap_or_default();
+        let both = |i| (pad(&line(&text, i), names), line(&help, i));
+        (0..text.len().max(help.len())).map(both).collect()
+    }
+
+    /// Rows it would fill in so many columns: the search line, and all its rows while nothing is searched.
+    pub fn height(&self, columns: u16) -> usize {
+        let columns = usize::from(columns);
+        let names = self.names(columns);
+        let lines = (0..self.shown.len()).map(|at| self.lines_of(at, names, columns).len());
+        lines.sum::<usize>().max(self.rows.len()) + 1
     }
 
     /// Paints the search line and the rows into `area`, and tells where the caret stands.
@@ -149,45 +193,35 @@ impl Palette {
         let prompt = glyphs.pick("› ", "> ");
         let (text, at) = self.query.window(columns.saturating_sub(2));
         buf.set_stringn(area.x, area.y, format!("{prompt}{text}"), columns, theme.accent);
-        let height = usize::from(area.height.saturating_sub(1));
-        let from = self.first(height);
-        let shown = self.shown.iter().enumerate().skip(from).take(height);
-        let names = self.rows.iter().map(|row| width(&row.text)).max().unwrap_or(0);
-        let names = names.min(columns.saturating_mul(3) / 5);
-        for ((i, &row), y) in shown.zip(area.y + 1..) {
-            buf.set_line(
-                area.x,
-                y,
-                &line(&self.rows[row], names, columns, theme, glyphs),
-                area.width,
-            );
-            if i == self.selected {
-                buf.set_style(Rect { y, height: 1, ..area }, theme.selection);
-            }
-        }
-        if self.shown.is_empty() && area.height > 1 {
-            buf.set_stringn(area.x, area.y + 1, "nothing matches", columns, theme.dim);
-        }
+        self.render_rows(
+            Rect { y: area.y + 1, height: area.height - 1, ..area },
+            buf,
+            theme,
+            glyphs,
+        );
         let column = u16::try_from(at).unwrap_or(0).saturating_add(2);
         Position::new(area.x + column.min(area.width.saturating_sub(1)), area.y)
     }
-}
 
-fn line(
-    row: &ListRow,
-    names: usize,
-    columns: usize,
-    theme: &Theme,
-    glyphs: Glyphs,
-) -> Line<'static> {
-    if row.help.is_empty() {
-        return Line::raw(glyphs.plain(&cut(&row.text, columns)));
+    fn render_rows(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: Glyphs) {
+        let columns = usize::from(area.width);
+        if self.shown.is_empty() && area.height > 0 {
+            buf.set_stringn(area.x, area.y, "nothing matches", columns, theme.dim);
+        }
+        let names = self.names(columns);
+        let matches = self.in_view(columns, usize::from(area.height));
+        let lines = matches.flat_map(|at| {
+            self.lines_of(at, names, columns).into_iter().map(move |line| (at, line))
+        });
+        for ((at, (text, help)), y) in lines.zip(area.y..area.bottom()) {
+            let help = Span::styled(format!("  {}", glyphs.plain(&help)), theme.dim);
+            let line = Line::from(vec![Span::raw(glyphs.plain(&text)), help]);
+            buf.set_line(area.x, y, &line, area.width);
+            if at == self.selected {
+                buf.set_style(Rect { y, height: 1, ..area }, theme.selection);
+            }
+        }
     }
-    let help = columns.saturating_sub(names + 2);
-    Line::from(vec![
-        Span::raw(glyphs.plain(&pad(&row.text, names))),
-        Span::styled(format!("  {}", glyphs.plain(&cut(&row.help, help))), theme.dim),
-    ])
 }
 
 #[cfg(test)]
@@ -219,7 +253,44 @@ mod tests {
         let mut palette = palette();
         palette.act(Action::Up);
         assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
-        palette.act(Action::PageDown);
+        palette.turn(1, Rect::new(0, 0, 40, 3));
+        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("stop")));
+        palette.turn(7, Rect::new(0, 0, 40, 3));
         assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("restore")));
+        palette.turn(-9, Rect::new(0, 0, 40, 3));
+        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
+    }
+
+    #[test]
+    fn what_is_said_of_a_row_is_wrapped_and_the_selected_row_is_in_view_whole() {
+        let row = |text: &str, help: &str| ListRow {
+            text: text.into(),
+            help: help.into(),
+            choice: Choice::Nothing,
+        };
+        let rows = vec![
+            row(":stop [pod ...]", "stop Pods, or everything below them too"),
+            row(":rm", "delete stopped Pods and their transcripts"),
+        ];
+        let mut palette = Palette::new("help", rows);
+        let screen = |palette: &Palette, height| {
+            let area = Rect::new(0, 0, 30, height);
+            let mut buf = Buffer::empty(area);
+            palette.render(area, &mut buf, &Theme::default(), Glyphs::Ascii);
+            let text: String = buf.content.iter().map(|cell| cell.symbol()).collect();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(palette.height(30), 9);
+        let whole = screen(&palette, 9);
+        for words in ["stop Pods, or", "everything", "below them", "delete", "transcripts"] {
+            assert!(whole.contains(words), "{words}: {whole}");
+        }
+        palette.act(Action::Down);
+        let second = screen(&palette, 5);
+        assert!(second.contains("transcripts") && !second.contains("below them"), "{second}");
+        palette.click(0, Rect::new(0, 0, 30, 9));
+        assert_eq!(palette.selected, 0);
+        palette.click(7, Rect::new(0, 0, 30, 9));
+        assert_eq!(palette.selected, 1);
     }
 }

@@ -16,7 +16,7 @@ const BUILT_IN: [(&str, &str); 3] = [
     (MONO, include_str!("../themes/mono.toml")),
 ];
 /// The theme without a single colour, which `NO_COLOR` chooses.
-const MONO: &str = "mono";
+pub const MONO: &str = "mono";
 
 macro_rules! roles {
     ($($(#[$doc:meta])* $field:ident $variant:ident),* $(,)?) => {
@@ -152,6 +152,17 @@ impl Theme {
         }
         (theme, diagnostics)
     }
+}
+
+/// Refuses a name that no theme has; the sentence lists those there are.
+pub fn must_exist(name: &str, user_dir: Option<&Path>) -> Result<(), String> {
+    let known = Theme::names(user_dir).iter().any(|known| known == name);
+    if known { Ok(()) } else { Err(unknown(name, user_dir)) }
+}
+
+/// Why this terminal shows no colours, whatever the theme.
+pub fn why_mono() -> Option<&'static str> {
+    colour::why_mono(|key| std::env::var(key).ok())
 }
 
 fn unknown(name: &str, user_dir: Option<&Path>) -> String {

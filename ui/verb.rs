@@ -9,9 +9,14 @@ pub mod dialogue;
 pub mod several;
 pub mod line;
 pub mod complete;
+pub mod decision;
+pub mod numbers;
+pub mod spell;
 
+mod allow;
 mod cancel;
 mod compact;
+mod deny;
 mod explain;
 mod fork;
 mod help;
@@ -66,6 +71,8 @@ pub static LIST: &[&Verb] = &[
     &rewind::VERB,
     &fork::VERB,
     &inbox::VERB,
+    &allow::VERB,
+    &deny::VERB,
     &explain::VERB,
     &lend::VERB,
     &reclaim::VERB,
@@ -108,6 +115,8 @@ pub const EVERYWHERE: &[Way] =
     &[Way::Line, Way::Palette, Way::Key, Way::Command, Way::Shell, Way::Input];
 /// The ways of a verb that is about a conversation, on the screen or in lines.
 pub const CONVERSATION: &[Way] = &[Way::Line, Way::Palette, Way::Key, Way::Command, Way::Input];
+/// The ways of a verb for which the screen has keys of its own.
+pub const WITHOUT_SCREEN: &[Way] = &[Way::Command, Way::Shell, Way::Input];
 /// The ways of a verb about the screen itself.
 pub const SCREEN: &[Way] = &[Way::Line, Way::Palette, Way::Key];
 

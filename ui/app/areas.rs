@@ -1,6 +1,7 @@
 //! Where the panes stand, from 40x12 to a wall.
 
 use crate::app::{App, Focus, Zoom, panes};
+use crate::palette::Palette;
 use crate::pane::composer::queue_rows;
 use crate::wording::wait;
 use ratatui::layout::Rect;
@@ -100,6 +101,11 @@ impl Areas {
             width,
             height,
         }
+    }
+
+    /// Where a list stands, without its frame.
+    pub fn list(&self, list: &Palette) -> Rect {
+        self.popup(list.height(self.popup(1).width))
     }
 
     /// A strip of so many rows right above the action bar, without its frame.

@@ -95,6 +95,7 @@ impl App {
     }
 
     fn pod_changed(&mut self, info: PodInfo) -> Vec<Effect> {
+        self.notices.state_changed(&info.name, info.state);
         let was = self.family.get(&info.name).map(|before| before.state);
         let (name, state) = (info.name.clone(), info.state);
         self.family.set(info);

@@ -241,7 +241,10 @@ impl App {
         self.inbox.saw(sight, area.width);
         self.inbox.back_to_unseen(sight);
         match (self.inbox.unseen(sight), was) {
-            (0, Cut::Brief) => Some("this is all of it: press the key again".into()),
+            (0, Cut::Brief) if sight.shown == sight.all => {
+                Some("this is all of it: press the key again".into())
+            }
+            (0, Cut::Brief) => Some("this is the whole call: press the key again".into()),
             (0, Cut::Whole) => None,
             _ if sight.shown == 0 => Some(NO_ROOM.into()),
             (rows, _) => {
@@ -341,12 +344,7 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
 impl ChosenRequests {
     /// What a rule for them would say.
     pub fn sentence(&self, rule_scope: RuleScope) -> String {
-        let pods = self.pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let whom = match (rule_scope, self.pods.len()) {
-            (RuleScope::Pod, _) => pods,
-            (RuleScope::Tree, 1) => format!("{pods} and everything below it"),
-            (RuleScope::Tree, _) => format!("{pods} and everything below them"),
-        };
-        format!("from now on allow {} for {whom}?", crate::wording::rule::pattern(&self.rule))
+        let tree = rule_scope == RuleScope::Tree;
+        crate::wording::rule::from_now_on(&self.rule, &self.pods, tree)
     }
 }

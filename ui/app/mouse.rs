@@ -30,11 +30,11 @@ impl App {
     fn click(&mut self, at: Position) -> Vec<Effect> {
         let areas = Areas::of(self);
         if let Some(Layer::List(palette)) = self.layers.top_mut() {
-            if let Some((_, y)) = inside(areas.popup(palette.height()), at) {
-                let height = usize::from(areas.popup(palette.height()).height);
-                if let Some(row) = usize::from(y).checked_sub(1) {
-                    palette.click(row, height.saturating_sub(1));
-                }
+            let area = areas.list(palette);
+            if let Some((_, y)) = inside(area, at)
+                && let Some(row) = usize::from(y).checked_sub(1)
+            {
+                palette.click(row, area);
             }
             return Vec::new();
         }

@@ -21,6 +21,7 @@ impl App {
         if self.current.as_ref() != Some(&name) {
             self.forget_requests();
             self.previous = self.current.replace(name.clone());
+            self.notices.pod_opened();
             if self.beside.as_ref() == Some(&name) {
                 // Whoever stood beside the current Pod changes places with it.
                 self.beside.clone_from(&self.previous);

@@ -1,7 +1,7 @@
 //! Keys in the lines and lists that lie on top: the command line, a search, a filter, the palette.
 
 use crate::app::key::typed;
-use crate::app::{App, Effect, Focus, Layer};
+use crate::app::{App, Areas, Effect, Focus, Layer};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::palette::{Outcome, Palette};
 use crate::pane::actionbar::{Prompt, Purpose};
@@ -118,6 +118,14 @@ impl App {
                 return Vec::new();
             }
             (Some(Binding::Do(Action::Choose)), _) if key.kind == KeyEventKind::Repeat => {
+                Outcome::Stays
+            }
+            (Some(Binding::Do(Action::PageUp)), _) => {
+                palette.turn(-1, Areas::of(self).list(&palette));
+                Outcome::Stays
+            }
+            (Some(Binding::Do(Action::PageDown)), _) => {
+                palette.turn(1, Areas::of(self).list(&palette));
                 Outcome::Stays
             }
             (Some(Binding::Do(action)), _) => palette.act(action),

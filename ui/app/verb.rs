@@ -128,6 +128,7 @@ impl App {
             family: &self.family,
             selected: self.selected(),
             pods_are_marked: carried.pods_are_marked,
+            numbers: None,
             cwd: &self.setup.cwd,
             model: self.model.as_deref(),
             env: &self.setup.env,
@@ -185,7 +186,11 @@ impl App {
         }
         match end.said {
             Said::Nothing => Vec::new(),
-            Said::Done(text) => self.say(Kind::Done, text),
+            Said::Done(text) => {
+                self.say(Kind::Done, text);
+                self.notices.holds_while(end.while_in);
+                Vec::new()
+            }
             Said::Info(text) | Said::Answer(text) => self.say(Kind::Info, text),
             // Without a connection the screen says so already.
             Said::Refused(..) if self.link == Link::Ended => Vec::new(),
@@ -203,7 +208,6 @@ impl App {
         match action {
             Action::GoTo(pod) => self.make_current(&pod),
             Action::Created(info) => self.go_to_new(*info, &carried.token),
-            Action::Verb(name) => self.chose(Choice::Verb(name)),
             Action::Prefill(line) => self.open_line(&line),
             Action::ModelOfNewPods(model) => {
                 self.model = Some(model);

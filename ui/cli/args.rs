@@ -1,10 +1,14 @@
 //! What can stand on the command line.
 
 use crate::cli::doctor::Doctor;
+use crate::console;
+use crate::headless::Exit;
 use crate::keys::with_default_keys;
-use crate::verb::{self, Way};
+use crate::verb::{self, Verb, Way};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use yoi::protocol::{Pattern, PodName};
 
 /// How the exit codes are told in `--help`.
@@ -136,6 +140,24 @@ pub fn command() -> clap::Command {
     Args::command().subcommands(verbs)
 }
 
+/// Ends a program whose command line is wrong. A verb that no shell takes is named with where it works.
+pub fn refused(error: &clap::Error) -> ExitCode {
+    match verb_elsewhere(error) {
+        Some(verb) => {
+            console::err(&format!("yoi: {}", verb::line::not_here(verb, Way::Shell)));
+            Exit::Usage.into()
+        }
+        None => error.exit(),
+    }
+}
+
+fn verb_elsewhere(error: &clap::Error) -> Option<&'static Verb> {
+    match error.get(ContextKind::InvalidSubcommand)? {
+        ContextValue::String(name) => verb::find(name),
+        _ => None,
+    }
+}
+
 /// The option of `yoi send` for Pods of other programs.
 pub const SOCKET: &str = "socket";
 
@@ -185,6 +207,26 @@ mod tests {
         assert_eq!(matches("stop alice --all").err(), Some(ErrorKind::ArgumentConflict));
         assert!(matches("peer bob --pod alice").is_ok() && matches("restore a --plan").is_ok());
         assert_eq!(matches("theme day").err(), Some(ErrorKind::InvalidSubcommand));
+    }
+
+    #[test]
+    fn a_verb_that_no_shell_takes_says_where_it_works() {
+        let said = |words: &[&str]| {
+            let error = command().try_get_matches_from(words).expect_err("no subcommand");
+            verb_elsewhere(&error).map(|verb| verb::line::not_here(verb, Way::Shell))
+        };
+        let screen =
+            "`yoi theme` works only on the screen: start `yoi` and type it there, behind a colon";
+        assert_eq!(said(&["yoi", "theme", "day"]).as_deref(), Some(screen));
+        let open = "`yoi open` works on the screen, with -c, with --no-ui";
+        assert_eq!(said(&["yoi", "open", "kid"]).as_deref(), Some(open));
+        assert_eq!(said(&["yoi", "nosuch"]), None);
+        for verb in verb::LIST.iter().filter(|verb| !verb.ways.contains(&Way::Shell)) {
+            // clap has a subcommand of this name.
+            if verb.name != "help" {
+                assert!(said(&["yoi", verb.name]).is_some(), "{}", verb.name);
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Single orders from the shell: list, send, stop, restore, remove, and the host itself.
 
 use crate::console;
+use crate::family::Family;
 use crate::headless::{Attach, Exit, Failure, Form, LineClient, Printer, close};
 use crate::start::{self, Opening};
+use crate::verb::spell;
 use crate::wording::duration::in_words;
 use crate::wording::state;
 use std::path::Path;
@@ -44,7 +46,10 @@ fn table(pods: &[PodInfo], now: u64) -> String {
     let rows = pods.iter().map(|info| {
         let state = info.why.as_ref().map_or_else(
             || state::of(info.state).to_owned(),
-            |why| format!("{} ({why})", state::of(info.state)),
+            |why| {
+                let why = spell::for_shell(why, &Family::default(), Some(&info.name));
+                format!("{} ({why})", state::of(info.state))
+            },
         );
         let model = if info.model.is_empty() { "no model" } else { &info.model };
         [

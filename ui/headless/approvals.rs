@@ -3,10 +3,12 @@
 
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::numbers::Numbers;
+use crate::verb::Way;
+use crate::verb::decision::name_of;
+use crate::verb::numbers::Numbers;
+use crate::verb::spell::spell;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
-use yoi::protocol::approval::NotAPattern;
 use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
@@ -138,7 +140,7 @@ impl Inbox {
             return Handling::Decide { verdict: Verdict::Once, note };
         }
         if unanswered == Unanswered::Wait {
-            return Handling::Show { note: shown(&mut self.numbers, approval) };
+            return Handling::Show { note: numbered(&mut self.numbers, approval) };
         }
         let way = format!("--allow {} lets it pass", quoted(&approval.rule));
         let reason = format!("nobody is here to answer; {way}");
@@ -171,79 +173,55 @@ impl Inbox {
         &self.open
     }
 
-    /// All undecided requests, as a person reads them.
-    pub fn listed(&mut self) -> Vec<String> {
-        self.numbers.list_begins();
-        self.open.iter().map(|request| shown(&mut self.numbers, request)).collect()
+    /// All undecided requests, as a person reads them and decides them in this way: only lines of one
+    /// conversation share numbers.
+    pub fn listed(&mut self, way: Way) -> Vec<String> {
+        if way == Way::Input {
+            self.numbers.list_begins();
+            return self.open.iter().map(|request| numbered(&mut self.numbers, request)).collect();
+        }
+        let named = |request| shown(name_of(request, &self.open), request, way);
+        self.open.iter().map(named).collect()
     }
 
-    /// The decision that a typed line gives, `None` when it gives none: `:allow [n] [pod|tree [rule]]`
-    /// or `:deny [n] [why]`; without a number it is the one request that was shown.
-    pub fn typed(&mut self, line: &str) -> Option<Result<(ApprovalRequest, Verdict), Failure>> {
-        let (verb, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        let verb = [":allow", ":deny"].into_iter().find(|known| *known == verb)?;
-        let (first, behind) =
-            rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
-        let (number, words) = match first.parse::<usize>() {
-            Ok(number) => (Some(number), behind.trim()),
-            Err(_) => (None, rest.trim()),
-        };
-        Some(self.decision(verb, number, words))
+    /// The numbers under which requests were shown.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
-    fn decision(
-        &mut self,
-        verb: &'static str,
-        number: Option<usize>,
-        words: &str,
-    ) -> Result<(ApprovalRequest, Verdict), Failure> {
-        let verdict = match (verb, words) {
-            (":deny", why) => Verdict::Deny { reason: why.into() },
-            (_, "" | "once") => Verdict::Once,
-            (_, words) => for_good(words)?,
-        };
-        let is_open = |id: &str| self.open.iter().any(|open| open.id == id);
-        let id = self.numbers.find(number, verb, is_open);
-        let id = id.map_err(|error| Failure::usage(error.to_string()))?.to_owned();
-        let request = self.open.iter().find(|open| open.id == id).cloned();
-        let gone = || Failure::usage("that request does not wait any more");
-        let request = request.ok_or_else(gone)?;
-        self.numbers.decided(&id);
-        Ok((request, verdict))
+    /// The person decided this request.
+    pub fn decided(&mut self, id: &str) {
+        self.numbers.decided(id);
     }
+}
+
+fn numbered(numbers: &mut Numbers, request: &ApprovalRequest) -> String {
+    let number = numbers.show(&request.id);
+    shown(&number.to_string(), request, Way::Input)
 }
 
 /// A request as a person judges it: what a Pod wrote is on one line, and every character that a
 /// terminal would not show is spelled.
-fn shown(numbers: &mut Numbers, request: &ApprovalRequest) -> String {
-    let number = numbers.show(&request.id);
+fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     let reason = request.reason.as_ref().map(|text| format!(" (it says: {})", spelled(text)));
+    let typed = |line: &str| spell(line, way);
     format!(
-        "[{number}] {} asks: {} {}\n    {}{}; :allow {number}, :allow {number} pod, :allow {number} tree (writes {}), :deny {number} <why>",
+        "[{name}] {} asks: {} {}\n    {}{}; {}, {}, {} (writes {}), {}",
         request.pod,
         spelled(&request.tool),
         spelled(&request.action),
         spelled(&request.because),
         reason.unwrap_or_default(),
+        typed(&format!("allow {name}")),
+        typed(&format!("allow {name} pod")),
+        typed(&format!("allow {name} tree")),
         quoted(&request.rule),
+        typed(&format!("deny {name} <why>")),
     )
 }
 
 fn spelled(text: &str) -> SafeText<'_> {
     SafeText::spelled(text)
-}
-
-/// An answer that writes a rule: `pod` or `tree`, and behind it a rule of one's own.
-fn for_good(words: &str) -> Result<Verdict, Failure> {
-    let (reach, own) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    let own = Some(own.trim()).filter(|own| !own.is_empty());
-    let rule = own.map(str::parse).transpose();
-    let rule = rule.map_err(|error: NotAPattern| Failure::usage(error.to_string()))?;
-    match reach {
-        "pod" => Ok(Verdict::Pod { rule }),
-        "tree" => Ok(Verdict::Tree { rule }),
-        other => Err(Failure::usage(format!(":allow takes pod or tree, not {other}"))),
-    }
 }
 
 /// A rule as a shell takes it.
@@ -254,6 +232,11 @@ fn quoted(rule: &Pattern) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::Family;
+    use crate::verb::{self, End, Known, Next, Said, Why};
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use yoi::protocol::Method;
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).unwrap()
@@ -280,6 +263,39 @@ mod tests {
         let mut inbox = Inbox::default();
         inbox.begin(allow, unanswered);
         inbox
+    }
+
+    /// What a line decides in this way; the sentence of a refusal or of a confirmation otherwise.
+    fn given(inbox: &mut Inbox, line: &str, way: Way) -> Result<(String, Verdict), String> {
+        let mut family = Family::default();
+        family.replace(Vec::new(), Vec::new(), inbox.open().to_vec());
+        let known = Known {
+            family: &family,
+            selected: None,
+            pods_are_marked: false,
+            numbers: Some(inbox.numbers()).filter(|_| way == Way::Input),
+            cwd: Path::new("/"),
+            model: None,
+            env: &BTreeMap::new(),
+            now: 0,
+            zone: &jiff::tz::TimeZone::UTC,
+            way,
+            with_keys: &crate::keys::with_default_keys,
+        };
+        let mut dialogue = verb::line::read(line, way)?.dialogue;
+        let decided = match dialogue.next(&known, None) {
+            Next::Call(mut requests) => requests.pop().map(|request| request.method),
+            Next::Confirm(confirm) => return Err(confirm.question),
+            Next::End(End { said: Said::Refused(Why::Usage, why), .. }) => return Err(why),
+            other => panic!("{line}: {other:?}"),
+        };
+        let Some(Method::Decide { approval, verdict }) = decided else { panic!("{line}") };
+        inbox.decided(&approval);
+        Ok((approval, verdict))
+    }
+
+    fn typed(inbox: &mut Inbox, line: &str) -> Result<(String, Verdict), String> {
+        given(inbox, line, Way::Input)
     }
 
     fn requested(inbox: &mut Inbox, approval: ApprovalRequest) {
@@ -344,13 +360,10 @@ mod tests {
         let mut inbox = inbox(vec![], Unanswered::Wait);
         inbox.take_charge_of(&name("alice"), &[]);
         inbox.take_charge_of(&name("bob"), &[]);
-        let typed = |inbox: &mut Inbox, line: &str| {
-            inbox.typed(line).map(|read| read.map(|(a, v)| (a.id, v)).map_err(|e| e.message))
-        };
-        let once = |id: &str| Some(Ok((id.to_owned(), Verdict::Once)));
+        let once = |id: &str| Ok((id.to_owned(), Verdict::Once));
         requested(&mut inbox, approval("1", "alice"));
         let none = "no request was shown that waits; :inbox lists them".to_owned();
-        assert_eq!(typed(&mut inbox, ":allow"), Some(Err(none)));
+        assert_eq!(typed(&mut inbox, ":allow"), Err(none));
         while inbox.next().is_some() {}
         assert_eq!(typed(&mut inbox, ":allow"), once("1"));
         requested(&mut inbox, approval("2", "bob"));
@@ -358,15 +371,14 @@ mod tests {
         while inbox.next().is_some() {}
         let several = "2 requests were shown; say the number of the one you mean, as in `:allow 3`"
             .to_owned();
-        assert_eq!(typed(&mut inbox, ":allow"), Some(Err(several)));
+        assert_eq!(typed(&mut inbox, ":allow"), Err(several));
         let pod =
             Verdict::Pod { rule: Some(Pattern { tool: "Bash".into(), pattern: "cargo *".into() }) };
-        assert_eq!(typed(&mut inbox, ":allow 2 pod Bash:cargo *"), Some(Ok(("2".into(), pod))));
-        assert!(matches!(typed(&mut inbox, ":allow 2 pod cargo"), Some(Err(_))), "no tool");
+        assert_eq!(typed(&mut inbox, ":allow 2 pod Bash:cargo *"), Ok(("2".into(), pod)));
+        assert!(matches!(typed(&mut inbox, ":allow 2 pod cargo"), Err(_)), "no tool");
         let deny = Verdict::Deny { reason: "not now".into() };
-        assert_eq!(typed(&mut inbox, ":deny 3 not now"), Some(Ok(("3".into(), deny))));
-        assert!(matches!(typed(&mut inbox, ":allow 2 for ever"), Some(Err(_))));
-        assert_eq!(typed(&mut inbox, ":allowed"), None);
+        assert_eq!(typed(&mut inbox, ":deny 3 not now"), Ok(("3".into(), deny)));
+        assert!(matches!(typed(&mut inbox, ":allow 2 for ever"), Err(_)));
     }
 
     #[test]
@@ -378,11 +390,37 @@ mod tests {
         let verdict = Verdict::Withdrawn { why };
         let pod = name("alice");
         inbox.note(&Event::ApprovalDecided { pod, approval: "1".into(), verdict });
-        let refused = inbox.typed(":allow 1").expect("a decision").expect_err("it is over");
+        let refused = typed(&mut inbox, ":allow 1");
         let over = "request 1 does not wait any more: it was withdrawn, or decided elsewhere";
-        assert_eq!((refused.message.as_str(), refused.exit), (over, Exit::Usage));
-        let (request, _) = inbox.typed(":allow 2").expect("a decision").expect("it waits");
-        assert_eq!(request.id, "2");
+        assert_eq!(refused, Err(over.to_owned()));
+        assert_eq!(typed(&mut inbox, ":allow 2"), Ok(("2".into(), Verdict::Once)));
+    }
+
+    #[test]
+    fn outside_of_a_conversation_a_request_is_named_by_the_end_of_its_id() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        let (one, two) =
+            ("0199a1b2-0000-7000-8000-00000aaaaaa1", "0199a1b2-0000-7000-8000-0000baaaaaa1");
+        requested(&mut inbox, approval(one, "alice"));
+        let listed = inbox.listed(Way::Shell).remove(0);
+        assert!(listed.starts_with("[aaaaa1] alice asks: Bash cargo fetch"), "{listed}");
+        assert!(listed.contains("`yoi allow aaaaa1`, `yoi allow aaaaa1 pod`"), "{listed}");
+        let once = |id: &str| Ok((id.to_owned(), Verdict::Once));
+        assert_eq!(given(&mut inbox, "allow aaaaa1", Way::Shell), once(one));
+        requested(&mut inbox, approval(two, "bob"));
+        let listed = inbox.listed(Way::Command);
+        assert!(listed[1].starts_with("[baaaaaa1] bob") && listed[1].contains(":deny baaaaaa1"));
+        let several = "more than one id ends with `aaaaa1`: give more of it".to_owned();
+        assert_eq!(given(&mut inbox, "allow aaaaa1", Way::Command), Err(several));
+        assert_eq!(given(&mut inbox, "allow baaaaaa1", Way::Command), once(two));
+        assert_eq!(given(&mut inbox, &format!("allow {one}"), Way::Shell), once(one));
+        let none = "no request `1` waits: `yoi inbox` shows those that do".to_owned();
+        assert_eq!(given(&mut inbox, "allow 1", Way::Shell), Err(none));
+        let unnamed = "say which request: :inbox shows those that wait".to_owned();
+        assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
+        let question =
+            "from now on allow Bash+network: cargo fetch for bob and everything below it?";
+        assert_eq!(given(&mut inbox, "allow baaaaaa1 tree", Way::Shell), Err(question.to_owned()));
     }
 
     #[test]
@@ -390,7 +428,7 @@ mod tests {
         let mut inbox = inbox(vec![], Unanswered::Wait);
         let action = "ls\u{1b}[2K\r\n[2] bob asks: Bash true".to_owned();
         requested(&mut inbox, ApprovalRequest { action, ..approval("1", "alice") });
-        let shown = inbox.listed().remove(0);
+        let shown = inbox.listed(Way::Input).remove(0);
         let expected = "[1] alice asks: Bash ls\\x1b[2K\\r\\n[2] bob asks: Bash true";
         assert_eq!(shown.lines().next(), Some(expected), "{shown}");
         assert_eq!(shown.lines().count(), 2);

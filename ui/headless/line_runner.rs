@@ -72,11 +72,6 @@ impl<'a> LineRunner<'a> {
         if line.trim().is_empty() {
             return Ok(Next::GoOn);
         }
-        if let Some(typed) = client.inbox.typed(line) {
-            let (approval, verdict) = typed?;
-            client.decide(&approval, verdict).await?;
-            return Ok(Next::GoOn);
-        }
         if line.starts_with(':') {
             return self.carry_out(client, line, Way::Input).await;
         }
@@ -178,12 +173,14 @@ impl<'a> LineRunner<'a> {
     ) -> Result<Next, Failure> {
         let zone = jiff::tz::TimeZone::system();
         let mut last = None;
+        let mut about = self.current.clone();
         loop {
             let family = client.known_family();
             let known = Known {
                 family: &family,
                 selected: self.current.as_ref(),
                 pods_are_marked: false,
+                numbers: Some(client.inbox.numbers()).filter(|_| way == Way::Input),
                 cwd: &self.work.cwd,
                 model: self.model.as_deref(),
                 env: &self.opening.env,
@@ -194,6 +191,7 @@ impl<'a> LineRunner<'a> {
             };
             match dialogue.next(&known, last.take()) {
                 verb::Next::Call(requests) => {
+                    about = requests.first().and_then(|request| request.pod.clone()).or(about);
                     last = Some(Reply::Results(self.send_all(client, requests).await?));
                 }
                 verb::Next::Confirm(confirm) => {
@@ -204,7 +202,15 @@ impl<'a> LineRunner<'a> {
                     client.printer.data(&table(&pick.rows));
                     return Ok(Next::GoOn);
                 }
-                verb::Next::End(end) => return self.end(client, end, way).await,
+                verb::Next::End(end) => {
+                    let end = End {
+                        said: end.said.map(|text| {
+                            known.worded(text, about.as_ref().filter(|_| way == Way::Shell))
+                        }),
+                        ..end
+                    };
+                    return self.end(client, end, way).await;
+                }
             }
         }
     }
@@ -221,6 +227,9 @@ impl<'a> LineRunner<'a> {
             if let Some(pod) = &begins {
                 self.offer_environment(client, pod).await?;
                 client.take_charge_of(pod);
+            }
+            if let Method::Decide { approval, .. } = &request.method {
+                client.inbox.decided(approval);
             }
             let result = client.try_call(request.pod.as_ref(), request.method).await?;
             self.busy.extend(begins.filter(|_| result.is_ok()));
@@ -272,13 +281,13 @@ impl<'a> LineRunner<'a> {
             Said::Refused(why, text) => return Err(Failure::new(Exit::from(why), text)),
         }
         match end.action {
-            None | Some(Action::Verb(_) | Action::Prefill(_)) => {}
+            None | Some(Action::Prefill(_)) => {}
             // A shell has no current Pod.
             Some(Action::GoTo(_) | Action::Created(_)) if way == Way::Shell => {}
             Some(Action::GoTo(pod)) => self.go_to(client, &pod).await?,
             Some(Action::Created(info)) => self.go_to(client, &info.name).await?,
             Some(Action::ModelOfNewPods(model)) => self.model = Some(model),
-            Some(Action::Inbox) => list_inbox(client),
+            Some(Action::Inbox) => list_inbox(client, way),
             Some(Action::Quit) => return Ok(Next::Leave),
             Some(
                 Action::Theme(_)
@@ -318,8 +327,8 @@ impl<'a> LineRunner<'a> {
     }
 }
 
-fn list_inbox(client: &mut LineClient) {
-    let questions = client.inbox.listed();
+fn list_inbox(client: &mut LineClient, way: Way) {
+    let questions = client.inbox.listed(way);
     if questions.is_empty() {
         client.printer.note("nothing needs you");
     }

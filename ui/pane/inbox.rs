@@ -2,10 +2,11 @@
 //! and only once what they answer has been looked at.
 
 use crate::family::Family;
-use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, Verdict};
+use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName};
 
 mod draw;
 
+pub use crate::wording::rule::verdict as verdict_words;
 pub use draw::{Cut, Sight, View, in_view, more_below};
 
 /// How long a request must have had the focus, unchanged, before an answer counts, in milliseconds.
@@ -239,18 +240,6 @@ impl Inbox {
     /// Whether an answer counts by now.
     pub fn is_armed(&self, now: u64) -> bool {
         self.arms_at().is_some_and(|at| at <= now)
-    }
-}
-
-/// A verdict as the past tense of what was done.
-pub fn verdict_words(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Once => "allowed once".into(),
-        Verdict::Pod { .. } => "allowed from now on".into(),
-        Verdict::Tree { .. } => "allowed from now on, for all below".into(),
-        Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
-        Verdict::Deny { reason } => format!("denied: {reason}"),
-        Verdict::Withdrawn { why } => format!("withdrawn: {why}"),
     }
 }
 

@@ -55,6 +55,9 @@ impl Loop {
             let names = self.app.setup.themes.join(", ");
             return Msg::Said(Kind::Refused, format!("no theme {name}; there are {names}"));
         }
+        if let Some(why) = crate::theme::why_mono().filter(|_| name != crate::theme::MONO) {
+            return Msg::Said(Kind::Refused, format!("no colours: {why}"));
+        }
         let (theme, diagnostics) = Theme::load(name, self.themes.as_deref());
         Msg::ThemeLoaded(Box::new(theme), diagnostics)
     }

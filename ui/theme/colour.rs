@@ -18,16 +18,25 @@ pub enum Depth {
 impl Depth {
     /// Reads `NO_COLOR`, `COLORTERM` and `TERM` through `env`.
     pub fn detect(env: impl Fn(&str) -> Option<String>) -> Self {
-        let of = |key: &str| env(key).unwrap_or_default();
-        let term = of("TERM");
-        if !of("NO_COLOR").is_empty() || term == "dumb" {
+        if why_mono(&env).is_some() {
             return Self::Mono;
         }
+        let of = |key: &str| env(key).unwrap_or_default();
+        let term = of("TERM");
         if matches!(of("COLORTERM").as_str(), "truecolor" | "24bit") || term.ends_with("-direct") {
             return Self::True;
         }
         if term.contains("256color") { Self::Palette } else { Self::Ansi }
     }
+}
+
+/// Why a terminal with this environment gets no colours, if it gets none.
+pub fn why_mono(env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let of = |key: &str| env(key).unwrap_or_default();
+    if !of("NO_COLOR").is_empty() {
+        return Some("NO_COLOR is set; start yoi without it");
+    }
+    (of("TERM") == "dumb").then_some("TERM is `dumb`; start yoi with the type of your terminal")
 }
 
 /// The levels of one channel in the 6x6x6 cube of the 256 colours.

@@ -2,7 +2,7 @@
 
 use crate::verb::line::{free_text, option, takes_next};
 use crate::verb::words::{self, Word, quoted, split_unfinished};
-use crate::verb::{LIST, find, source};
+use crate::verb::{Way, find, reached, source};
 use clap::{Arg, Command};
 use nucleo::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
@@ -49,13 +49,13 @@ pub fn complete(line: &str, sources: &Sources) -> Completion {
 }
 
 fn verbs() -> Vec<Candidate> {
-    let candidate = |verb: &&crate::verb::Verb| {
+    let candidate = |verb: &crate::verb::Verb| {
         let usage = verb.usage();
         let help =
             if usage.is_empty() { verb.help.into() } else { format!("{usage}  {}", verb.help) };
         Candidate { text: verb.name.into(), help }
     };
-    LIST.iter().map(candidate).collect()
+    reached(Way::Line).map(candidate).collect()
 }
 
 fn arguments(

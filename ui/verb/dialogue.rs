@@ -2,11 +2,12 @@
 //! the reply back, until the dialogue ends.
 
 use crate::family::Family;
-use crate::verb::{Way, WithKeys};
+use crate::verb::numbers::Numbers;
+use crate::verb::{Way, WithKeys, find, spell};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
-use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, State};
 
 /// A verb that is being carried out.
 pub trait Dialogue {
@@ -91,6 +92,8 @@ pub struct Pick {
 pub struct End {
     pub said: Said,
     pub action: Option<Action>,
+    /// The state of a Pod without which what is said is not true any more.
+    pub while_in: Option<(PodName, State)>,
 }
 
 /// What is said in the end.
@@ -128,8 +131,6 @@ pub enum Action {
     GoTo(PodName),
     /// The same with a Pod that was just created.
     Created(Box<PodInfo>),
-    /// Runs this line, or writes it into the command line where its verb is only typed.
-    Verb(&'static str),
     /// Writes this line into the command line.
     Prefill(String),
     /// The model of Pods that are created from now on.
@@ -156,6 +157,8 @@ pub struct Known<'a> {
     pub selected: Option<&'a PodName>,
     /// Whether the Pods of the line are those that are marked: then all are named before anything is done.
     pub pods_are_marked: bool,
+    /// The numbers of the approval requests, in a conversation of lines.
+    pub numbers: Option<&'a Numbers>,
     /// Absolute; paths are relative to it, and new Pods work there.
     pub cwd: &'a Path,
     /// The model of new Pods, when a person chose one.
@@ -175,18 +178,23 @@ impl Known<'_> {
         match (named, self.selected) {
             (Some(name), _) => self.find(name).map(|info| info.name.clone()),
             (None, Some(selected)) => Ok(selected.clone()),
-            (None, None) => Err(End::refused(Why::Usage, self.no_pod())),
+            (None, None) => Err(self.no_pod("name one, as `yoi ls` lists them")),
         }
     }
 
-    fn no_pod(&self) -> String {
+    /// The selected Pod, for a verb that names none.
+    pub fn current(&self) -> Result<PodName, End> {
+        self.selected.cloned().ok_or_else(|| self.no_pod("give --pod <name>"))
+    }
+
+    fn no_pod(&self, in_shell: &str) -> End {
         let way_out = match self.way {
-            Way::Shell => "give --pod <name>",
+            Way::Shell => in_shell,
             Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => {
                 "name one, or :open it first"
             }
         };
-        format!("no Pod is selected: {way_out}")
+        End::refused(Why::Usage, format!("no Pod is selected: {way_out}"))
     }
 
     /// A Pod by its name, whatever its case.
@@ -209,16 +217,35 @@ impl Known<'_> {
             (Way::Line | Way::Palette | Way::Key, [pod]) if self.selected == Some(pod) => {
                 (self.with_keys)("{composer send}")
             }
-            _ => self.spell("resume"),
+            _ => self.spell_for("resume", pods),
         }
     }
 
     /// A verb as a person types it here: `:restore bob`, or `yoi restore bob`.
     pub fn spell(&self, line: &str) -> String {
-        match self.way {
-            Way::Shell => format!("`yoi {line}`"),
-            Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => format!(":{line}"),
+        spell::spell(line, self.way)
+    }
+
+    /// A verb for these Pods as a person types it here: a selected Pod need not be named, but a shell has
+    /// none.
+    pub fn spell_for(&self, verb: &str, pods: &[PodName]) -> String {
+        let Some(known) = find(verb) else { return self.spell(verb) };
+        match (self.way, pods) {
+            (Way::Shell, [pod]) => spell::in_shell(known, &[], Some(pod)),
+            (Way::Shell, _) => spell::in_shell(known, pods, None),
+            (_, [pod]) if self.selected == Some(pod) => self.spell(verb),
+            _ if known.takes_several() => self.spell(&format!(
+                "{verb} {}",
+                pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(" ")
+            )),
+            _ => self.spell(verb),
         }
+    }
+
+    /// A sentence of the host, or about the state of a Pod, with its verbs as they are typed here.
+    pub fn worded(&self, text: &str, about: Option<&PodName>) -> String {
+        let about = about.filter(|pod| self.way == Way::Shell || self.selected != Some(pod));
+        spell::worded(text, self.way, self.family, about)
     }
 }
 
@@ -237,6 +264,23 @@ impl Request {
     }
 }
 
+impl Said {
+    /// The same with every sentence changed.
+    pub fn map(self, change: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Done(text) => Self::Done(change(&text)),
+            Self::Info(text) => Self::Info(change(&text)),
+            Self::Answer(text) => Self::Answer(change(&text)),
+            Self::Sheet { title, lines } => {
+                let line = |(label, text): (_, String)| (label, change(&text));
+                Self::Sheet { title, lines: lines.into_iter().map(line).collect() }
+            }
+            Self::Refused(why, text) => Self::Refused(why, change(&text)),
+        }
+    }
+}
+
 impl Reply {
     /// The result of the only request.
     pub fn single(self) -> Result<Event, End> {
@@ -252,23 +296,28 @@ impl Reply {
 
 impl End {
     pub fn done(text: impl Into<String>) -> Self {
-        Self { said: Said::Done(text.into()), action: None }
+        Self { said: Said::Done(text.into()), ..Self::default() }
     }
 
     pub fn shown(text: impl Into<String>) -> Self {
-        Self { said: Said::Info(text.into()), action: None }
+        Self { said: Said::Info(text.into()), ..Self::default() }
     }
 
     pub fn answer(text: impl Into<String>) -> Self {
-        Self { said: Said::Answer(text.into()), action: None }
+        Self { said: Said::Answer(text.into()), ..Self::default() }
     }
 
     pub fn refused(why: Why, text: impl Into<String>) -> Self {
-        Self { said: Said::Refused(why, text.into()), action: None }
+        Self { said: Said::Refused(why, text.into()), ..Self::default() }
     }
 
     pub fn act(action: Action) -> Self {
-        Self { said: Said::Nothing, action: Some(action) }
+        Self { action: Some(action), ..Self::default() }
+    }
+
+    /// What is said holds while this Pod is in this state.
+    pub fn while_in(self, pod: PodName, state: State) -> Self {
+        Self { while_in: Some((pod, state)), ..self }
     }
 
     pub fn and(self, action: Action) -> Self {

@@ -22,9 +22,12 @@ impl Dialogue for Explain {
         or_end(known.target(self.pod.as_ref()).and_then(|pod| {
             let info = known.find(&pod)?;
             let words = why::Known { family: known.family, now: known.now, zone: known.zone };
+            let lines = words.explain(info).into_iter();
+            let lines =
+                lines.map(|(label, text)| (label, known.worded(&text, Some(&pod)))).collect();
             let title = format!("{}: {}", info.name, crate::wording::state::of_pod(info));
-            let said = Said::Sheet { title, lines: words.explain(info) };
-            Ok(Next::End(End { said, action: None }))
+            let said = Said::Sheet { title, lines };
+            Ok(Next::End(End { said, ..End::default() }))
         }))
     }
 }

@@ -33,7 +33,7 @@ fn entry(text: &str) -> Result<EntryId, String> {
 impl Dialogue for Fork {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
-            return or_end(known.target(None).map(|from| {
+            return or_end(known.current().map(|from| {
                 self.from = Some(from.clone());
                 let method = Method::Fork { name: self.name.clone(), at: self.at };
                 Next::call(Request::to(from, method))

@@ -1,8 +1,8 @@
 //! `:help`: explains the verbs, or one of them.
 
 use crate::verb::{
-    Action, CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Said, Verb, Way, Why, WithKeys,
-    find, of, reached, verb,
+    CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Said, Verb, Way, Why, WithKeys, find,
+    of, reached, verb,
 };
 use clap::Args;
 
@@ -32,8 +32,8 @@ impl Dialogue for Help {
         }
         let listed = listed(known.way);
         if let Some(Reply::Picked(at)) = last {
-            let action = listed.get(at).map(|verb| Action::Verb(verb.name));
-            return Next::End(End { action, ..End::default() });
+            let chosen = listed.get(at).map(|verb| page(verb, known.with_keys));
+            return Next::End(chosen.unwrap_or_default());
         }
         let rows = listed.iter().map(|verb| (verb.heading(), verb.help.to_owned())).collect();
         Next::Pick(Pick { title: "help".into(), about: None, rows })
@@ -52,5 +52,5 @@ fn listed(way: Way) -> Vec<&'static Verb> {
 /// Everything about one verb.
 pub fn page(verb: &Verb, with_keys: WithKeys<'_>) -> End {
     let lines = verb.about(with_keys).into_iter().map(|text| ("", text)).collect();
-    End { said: Said::Sheet { title: format!("help: {}", verb.name), lines }, action: None }
+    End { said: Said::Sheet { title: format!("help: {}", verb.name), lines }, ..End::default() }
 }

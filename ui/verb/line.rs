@@ -1,7 +1,8 @@
 //! From a typed line to the dialogue of a verb, or to the sentence that says what is wrong with it.
 
+use crate::verb::spell::spell;
 use crate::verb::words::{self, OpenQuote};
-use crate::verb::{Dialogue, LIST, Verb, Way, find, help, source};
+use crate::verb::{Dialogue, LIST, SCREEN, Verb, Way, find, help, reached, source};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use std::error::Error as _;
@@ -20,7 +21,7 @@ pub fn read(line: &str, way: Way) -> Result<Line, String> {
     }
     let verb = find(word).ok_or_else(|| unknown(word))?;
     if !verb.ways.contains(&way) {
-        return Err(format!(":{word} needs the screen: start yoi without --no-ui, -p and -c"));
+        return Err(not_here(verb, way));
     }
     let command = verb.line();
     let arguments = arguments(&command, rest).map_err(|error| format!(":{word}: {error}"))?;
@@ -73,6 +74,26 @@ pub fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
 /// Whether the value of an option is the word behind it.
 pub fn takes_next(option: &Arg, word: &str) -> bool {
     option.get_action().takes_values() && !word.contains('=')
+}
+
+/// The sentence for a verb that does not work where it was given: it says where it does.
+pub fn not_here(verb: &Verb, way: Way) -> String {
+    let places = [
+        (Way::Line, "on the screen"),
+        (Way::Command, "with -c"),
+        (Way::Input, "with --no-ui"),
+        (Way::Shell, "from a shell"),
+    ];
+    let places = places.iter().filter(|(place, _)| verb.ways.contains(place));
+    let places = places.map(|(_, words)| *words).collect::<Vec<_>>().join(", ");
+    let on_screen = matches!(way, Way::Line | Way::Palette | Way::Key);
+    let instead = match verb.name {
+        "allow" | "deny" if on_screen => "; here :inbox goes to the requests, and keys decide them",
+        _ if verb.ways == SCREEN => ": start `yoi` and type it there, behind a colon",
+        _ => "",
+    };
+    let name = spell(verb.name, way);
+    format!("{name} works {}{places}{instead}", if verb.ways == SCREEN { "only " } else { "" })
 }
 
 fn unknown(word: &str) -> String {
@@ -138,7 +159,7 @@ pub fn complete_verb(line: &str) -> Option<String> {
     if word.is_empty() || find(word).is_some() {
         return None;
     }
-    let mut meant = LIST.iter().filter(|verb| verb.name.starts_with(word));
+    let mut meant = reached(Way::Line).filter(|verb| verb.name.starts_with(word));
     let (one, more) = (meant.next()?, meant.next());
     more.is_none().then(|| format!("{}{rest}", one.name))
 }
@@ -155,7 +176,7 @@ pub fn offered(message: &str) -> Option<String> {
     if !line.starts_with(word) || text.contains('\n') {
         return None;
     }
-    find(word).map(|_| line.to_owned())
+    find(word).filter(|verb| verb.ways.contains(&Way::Line)).map(|_| line.to_owned())
 }
 
 /// The verb of a line, when it takes several Pods and names none: it then means those that are marked.

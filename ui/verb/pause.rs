@@ -3,7 +3,7 @@
 use crate::verb::several::{Each, Several, list};
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{Event, Method, PodName, State};
 
 pub static VERB: Verb = of::<Pause>(Verb {
     safety: Safety::Confirms,
@@ -18,15 +18,26 @@ struct Pause {
     pods: Vec<PodName>,
     #[arg(skip)]
     several: Several,
+    #[arg(skip)]
+    each: EachPod,
 }
 
 impl Dialogue for Pause {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        self.several.next(known, last, &self.pods, &EachPod)
+        if last.is_none() {
+            let paused = known.family.all().iter().filter(|info| info.state == State::Paused);
+            self.each.paused_before = paused.map(|info| info.name.clone()).collect();
+        }
+        let next = self.several.next(known, last, &self.pods, &self.each);
+        self.several.holds_while(next, State::Paused)
     }
 }
 
-struct EachPod;
+#[derive(Clone, Debug, Default)]
+struct EachPod {
+    /// The Pods that needed no pause.
+    paused_before: Vec<PodName>,
+}
 
 impl Each for EachPod {
     fn method(&self) -> Method {
@@ -43,7 +54,17 @@ impl Each for EachPod {
 
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
         let pods: Vec<PodName> = done.iter().map(|(pod, _)| pod.clone()).collect();
-        let (go_on, drop) = (known.go_on(&pods), known.spell("cancel"));
-        format!("paused {} · {go_on} goes on · {drop} drops the turn", list(&pods))
+        let (before, now): (Vec<_>, Vec<_>) =
+            pods.iter().cloned().partition(|pod| self.paused_before.contains(pod));
+        let mut said = Vec::new();
+        if !now.is_empty() {
+            said.push(format!("paused {}", list(&now)));
+        }
+        if !before.is_empty() {
+            let are = if before.len() > 1 { "are" } else { "is" };
+            said.push(format!("{} {are} paused already", list(&before)));
+        }
+        let (go_on, drop) = (known.go_on(&pods), known.spell_for("cancel", &pods));
+        format!("{} · {go_on} goes on · {drop} drops the turn", said.join(" · "))
     }
 }

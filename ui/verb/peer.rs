@@ -27,7 +27,7 @@ struct Peer {
 impl Dialogue for Peer {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
-            return or_end(known.target(None).and_then(|source| {
+            return or_end(known.current().and_then(|source| {
                 let name = known.find(&self.pod)?.name.to_string();
                 self.source = Some(source.clone());
                 Ok(Next::call(Request::to(source, Method::Peer { name })))

@@ -36,7 +36,7 @@ fn lender(known: &Known<'_>, path: &Path) -> Result<PodName, End> {
     };
     let selected = known.selected.and_then(|name| known.family.get(name));
     let lender = selected.filter(lent_there).or_else(|| known.family.all().iter().find(lent_there));
-    lender.map_or_else(|| known.target(None), |info| Ok(info.name.clone()))
+    lender.map_or_else(|| known.current(), |info| Ok(info.name.clone()))
 }
 
 fn sentence(reply: &Event) -> String {

@@ -6,6 +6,7 @@ use crate::verb::{
     of, verb,
 };
 use clap::Args;
+use std::slice::from_ref;
 use yoi::protocol::{Event, Method, PlanStep, PodName, Refusal, Restoring};
 
 pub static VERB: Verb = of::<Restore>(Verb {
@@ -91,7 +92,7 @@ impl Restore {
         if self.plan {
             let lines = steps.iter().map(|step| ("", line(step))).collect();
             let title = format!("plan for {}: nothing is done yet", list(&self.targets));
-            return Next::End(End { said: Said::Sheet { title, lines }, action: None });
+            return Next::End(End { said: Said::Sheet { title, lines }, ..End::default() });
         }
         let alone = self.targets.len() == 1 && !known.pods_are_marked;
         // The host itself says why a Pod cannot come back.
@@ -161,15 +162,18 @@ fn sentence(known: &Known<'_>, steps: &[PlanStep]) -> String {
         let those = steps.iter().filter(|step| step.what == what);
         those.map(|step| step.name.as_str()).collect::<Vec<_>>()
     };
-    let (idle, paused) = (names(Restoring::Idle), names(Restoring::Paused));
+    let idle = names(Restoring::Idle);
     let mut said = Vec::new();
     match idle.as_slice() {
         [] => {}
         [one] => said.push(format!("{one} is back; nothing was run or sent again")),
         more => said.push(format!("{} are back; nothing was run or sent again", more.join(", "))),
     }
-    let resume = known.spell("resume");
-    said.extend(paused.iter().map(|name| format!("{name} is back, paused; {resume} goes on")));
+    let cut_off = steps.iter().filter(|step| step.what == Restoring::Paused);
+    said.extend(cut_off.map(|PlanStep { name, .. }| {
+        let resume = known.spell_for("resume", from_ref(name));
+        format!("{name} is back, paused; {resume} goes on")
+    }));
     if said.is_empty() {
         said.extend(names(Restoring::AlreadyLive).first().map(|n| format!("{n} is live already")));
     }

@@ -10,8 +10,8 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Rewind>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "Without a number it lists your messages, the last one first. A rewind that drops calls of tools \
-         asks first: what they did to files stays done.",
+        "Without a number it lists your messages, the last one first. What came after the message leaves the \
+         history, after a confirmation; what tools did to files stays done.",
     ],
     ..verb("rewind", "go back to before one of your messages")
 });
@@ -37,7 +37,7 @@ fn number(text: &str) -> Result<usize, String> {
 impl Dialogue for Rewind {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match last {
-            None => or_end(known.target(None).map(|pod| {
+            None => or_end(known.current().map(|pod| {
                 self.pod = Some(pod.clone());
                 Next::call(Request::to(pod, Method::ListRewindTargets))
             })),
@@ -49,7 +49,7 @@ impl Dialogue for Rewind {
             Some(reply) if self.chosen.is_some() => {
                 or_end(reply.single().map(|_| Next::End(End::done(self.sentence()))))
             }
-            Some(reply) => or_end(reply.single().map(|event| self.listed(event))),
+            Some(reply) => or_end(reply.single().map(|event| self.listed(known, event))),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Rewind {
     }
 
     /// The messages are known: one of them was named, or one is to be chosen.
-    fn listed(&mut self, event: Event) -> Next {
+    fn listed(&mut self, known: &Known<'_>, event: Event) -> Next {
         let Event::RewindTargets { head_entries, targets } = event else {
             return Next::End(End::refused(Why::Failed, "the host did not list the messages"));
         };
@@ -69,7 +69,10 @@ impl Rewind {
         match self.targets.iter().find(|target| target.turn_index == turn).cloned() {
             Some(target) => self.choose(target),
             None => {
-                let text = format!("{} has no turn {turn}; :rewind lists them", self.name());
+                let text = {
+                    let list = known.spell_for("rewind", self.pod.as_slice());
+                    format!("{} has no turn {turn}; {list} lists them", self.name())
+                };
                 Next::End(End::refused(Why::Usage, text))
             }
         }
@@ -96,21 +99,18 @@ impl Rewind {
         })
     }
 
-    /// Goes back, after a question when a rewind does not undo everything.
+    /// Goes back, after a confirmation.
     fn choose(&mut self, target: RewindTarget) -> Next {
         if !target.eligible {
             let why = target.disabled_reason;
             let why = why.unwrap_or_else(|| "the Pod cannot go back there".into());
             return Next::End(End::refused(Why::Failed, why));
         }
-        let question = target.warning.as_ref().map(|warning| {
-            format!("go back to before “{}”? {warning}", SafeText::line(target.preview.as_str()))
-        });
+        let loses = target.warning.as_deref().unwrap_or("what came after it leaves the history");
+        let question =
+            format!("go back to before “{}”? {loses}", SafeText::line(target.preview.as_str()));
         self.chosen = Some(target);
-        match question {
-            Some(question) => confirm(self.pod.as_slice(), question, "rewind"),
-            None => self.go(),
-        }
+        confirm(self.pod.as_slice(), question, "rewind")
     }
 
     fn go(&self) -> Next {

@@ -43,9 +43,14 @@ impl Dialogue for Remove {
 
 impl Remove {
     /// Only a stopped Pod can be deleted. A Pod whose records cannot be read is in no list, and the host
-    /// deletes it all the same.
+    /// deletes it all the same when it is named alone. Of several, all are known or none is deleted.
     fn begin(&mut self, known: &Known<'_>) -> Next {
         for pod in &self.pods {
+            if self.pods.len() > 1
+                && let Err(unknown) = known.find(pod)
+            {
+                return Next::End(unknown);
+            }
             let info = known.family.get(pod);
             if info.is_some_and(|info| info.state != State::Stopped) {
                 let stop = known.spell(&format!("stop {pod}"));

@@ -2,7 +2,7 @@
 //! and one sentence says what came of them.
 
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
-use yoi::protocol::{Event, Method, PodName, Refusal};
+use yoi::protocol::{Event, Method, PodName, Refusal, State};
 
 /// What is different from verb to verb.
 pub trait Each {
@@ -46,6 +46,14 @@ impl Several {
             Some(Reply::Confirmed) => self.call(each.method()),
             Some(Reply::Results(results)) => Next::End(ended(known, &self.pods, results, each)),
             Some(Reply::Picked(_)) => Next::End(End::default()),
+        }
+    }
+
+    /// The same step; what it says of the only Pod holds while that Pod is in this state.
+    pub fn holds_while(&self, next: Next, state: State) -> Next {
+        match (next, self.pods.as_slice()) {
+            (Next::End(end), [pod]) => Next::End(end.while_in(pod.clone(), state)),
+            (next, _) => next,
         }
     }
 

@@ -27,6 +27,7 @@ fn first(line: &str) -> Next {
         family: &family,
         selected: Some(&selected),
         pods_are_marked: false,
+        numbers: None,
         cwd: Path::new("/repo"),
         model: None,
         env: &env,
@@ -118,7 +119,10 @@ fn the_flag_help_opens_the_page_of_the_verb() {
 #[test]
 fn a_verb_of_the_screen_says_so_elsewhere() {
     let why = read(":theme day", Way::Command).err().expect("no screen");
-    assert_eq!(why, ":theme needs the screen: start yoi without --no-ui, -p and -c");
+    assert_eq!(
+        why,
+        ":theme works only on the screen: start `yoi` and type it there, behind a colon"
+    );
 }
 
 #[test]
@@ -233,7 +237,7 @@ fn words_complete_by_what_they_can_be() {
         found.candidates.into_iter().map(|c| c.text).collect::<Vec<_>>()
     };
     let none = Vec::<String>::new();
-    assert_eq!(texts("").len(), LIST.len());
+    assert_eq!(texts("").len(), reached(Way::Line).count());
     assert_eq!(texts("res")[..2], ["restore", "resume"]);
     assert_eq!(texts("stop "), ["alice", "bob"]);
     assert_eq!(texts("stop bo"), ["bob"]);
@@ -260,6 +264,7 @@ fn table() -> String {
     let way = |verb: &Verb| match verb.ways {
         ways if ways == EVERYWHERE => "everywhere",
         ways if ways == CONVERSATION => "`:` `-c` `--no-ui`",
+        ways if ways == WITHOUT_SCREEN => "`-c` `--no-ui` shell",
         ways if ways == SCREEN => "screen",
         ways => panic!(":{}: say in the README where {ways:?} is", verb.name),
     };
@@ -276,4 +281,100 @@ fn the_table_of_verbs_in_the_readme_is_the_list() {
     let readme = include_str!("../../README.md");
     let table = table();
     assert!(readme.contains(&table), "README.md has another table of verbs; it is to be:\n{table}");
+}
+
+/// Every step of a verb in a way with nothing selected, until it ends.
+fn driven(line: &str, way: Way, states: &[(&str, State)], replies: Vec<Reply>) -> End {
+    let family = family(states);
+    let known = Known {
+        family: &family,
+        selected: None,
+        pods_are_marked: false,
+        numbers: None,
+        cwd: Path::new("/repo"),
+        model: None,
+        env: &BTreeMap::new(),
+        now: 0,
+        zone: &TimeZone::UTC,
+        way,
+        with_keys: &crate::keys::with_default_keys,
+    };
+    let verb = find(line.split(' ').next().unwrap_or_default()).expect("a verb");
+    let words = line.split(' ').skip(1);
+    let matches = verb.line().try_get_matches_from(words).expect("arguments");
+    let mut dialogue = verb.begin(&matches).expect("a dialogue");
+    let mut last = None;
+    for reply in replies.into_iter().map(Some).chain([None]) {
+        match dialogue.next(&known, std::mem::replace(&mut last, reply)) {
+            Next::End(end) => return end,
+            Next::Call(_) | Next::Confirm(_) | Next::Pick(_) => {}
+        }
+    }
+    panic!("{line} has not ended")
+}
+
+fn refusal(end: End) -> String {
+    match end.said {
+        Said::Refused(_, text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn done_with(event: yoi::protocol::Event) -> Reply {
+    Reply::Results(vec![Ok(event)])
+}
+
+#[test]
+fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
+    use yoi::protocol::{Event, PlanStep, Restoring};
+    let plan = || {
+        let step = PlanStep { name: pod("shop"), what: Restoring::Paused, notes: Vec::new() };
+        done_with(Event::Plan { steps: vec![step], done: true })
+    };
+    let replies = || vec![plan(), Reply::Confirmed, plan()];
+    for (way, said) in [
+        (Way::Shell, "shop is back, paused; `yoi resume shop` goes on"),
+        (Way::Command, "shop is back, paused; :resume shop goes on"),
+        (Way::Line, "shop is back, paused; :resume shop goes on"),
+    ] {
+        let end = driven("restore shop", way, &[("shop", State::Stopped)], replies());
+        assert_eq!(end.said, Said::Done(said.into()), "{way:?}");
+    }
+    let end = driven(
+        "pause shop",
+        Way::Shell,
+        &[("shop", State::Running)],
+        vec![done_with(Event::Lagged)],
+    );
+    let said = "paused shop · `yoi resume shop` goes on · `yoi cancel shop` drops the turn";
+    assert_eq!(end.said, Said::Done(said.into()));
+    let none = "no Pod is selected: name one, as `yoi ls` lists them";
+    for line in ["stop", "restore", "pause", "explain"] {
+        assert_eq!(refusal(driven(line, Way::Shell, &[], Vec::new())), none, "{line}");
+    }
+    let none = "no Pod is selected: give --pod <name>";
+    assert_eq!(refusal(driven("rewind", Way::Shell, &[], Vec::new())), none);
+}
+
+#[test]
+fn pausing_a_paused_pod_says_that_it_is_paused_already() {
+    use yoi::protocol::Event;
+    let states = [("a", State::Paused), ("b", State::Running)];
+    let both = Reply::Results(vec![Ok(Event::Lagged), Ok(Event::Lagged)]);
+    let Said::Done(said) =
+        driven("pause a b", Way::Line, &states, vec![Reply::Confirmed, both]).said
+    else {
+        panic!("not done")
+    };
+    assert!(said.starts_with("paused b · a is paused already · :resume a b goes on"), "{said}");
+    let end = driven("pause a", Way::Line, &states, vec![done_with(Event::Lagged)]);
+    let Said::Done(said) = end.said else { panic!("not done") };
+    assert!(said.starts_with("a is paused already"), "{said}");
+}
+
+#[test]
+fn of_several_pods_none_is_deleted_when_one_does_not_exist() {
+    let states = [("a", State::Stopped), ("b", State::Stopped)];
+    let said = refusal(driven("rm a b nobody", Way::Shell, &states, Vec::new()));
+    assert_eq!(said, "there is no pod `nobody`: `yoi ls` shows those there are");
 }

@@ -43,5 +43,5 @@ fn shown(event: Event, filter: &str) -> End {
         });
     }
     let lines = lines.into_iter().map(|line| ("", line)).collect();
-    End { said: Said::Sheet { title: "trace".into(), lines }, action: None }
+    End { said: Said::Sheet { title: "trace".into(), lines }, ..End::default() }
 }

@@ -19,7 +19,7 @@ struct Unpeer {
 impl Dialogue for Unpeer {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
-            return or_end(known.target(None).and_then(|source| {
+            return or_end(known.current().and_then(|source| {
                 let name = known.find(&self.pod)?.name.to_string();
                 self.source = Some(source.clone());
                 Ok(Next::call(Request::to(source, Method::Unpeer { name })))

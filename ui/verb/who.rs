@@ -31,7 +31,9 @@ impl Dialogue for Who {
 
 fn sentence(holders: &[PathHolder]) -> String {
     if holders.is_empty() {
-        return "no Pod may read or write it".into();
+        return "it is in no live Pod's scope: file tools need an approval for it, and commands can still read what \
+                the sandbox leaves readable"
+            .into();
     }
     let one = |holder: &PathHolder| {
         let may = match holder.permission {

@@ -77,7 +77,7 @@ fn clear(app: &App, area: Rect, buf: &mut Buffer) {
 }
 
 fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
-    let inner = open(app, areas.popup(list.height()), &list.title, areas, frame);
+    let inner = open(app, areas.list(list), &list.title, areas, frame);
     if areas.outer.is_none() {
         let top = open(app, Rect { y: 0, height: 1, ..inner }, "", areas, frame);
         let text = cut(&list.title, usize::from(top.width).saturating_sub(1));

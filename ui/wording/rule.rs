@@ -1,9 +1,32 @@
 //! The rules of what Pods may do, as people read them.
 
-use yoi::protocol::Pattern;
+use yoi::protocol::{Pattern, PodName, Verdict};
 use yoi::text::SafeText;
 
 /// A rule: the tool, and what it may be called with.
 pub fn pattern(rule: &Pattern) -> String {
     SafeText::spelled(format!("{}: {}", rule.tool, rule.pattern)).into_string()
+}
+
+/// What a rule would say for these Pods, and with `tree` for everything below them.
+pub fn from_now_on(rule: &Pattern, pods: &[PodName], tree: bool) -> String {
+    let names = pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
+    let below = match (tree, pods.len()) {
+        (false, _) => "",
+        (true, 1) => " and everything below it",
+        (true, _) => " and everything below them",
+    };
+    format!("from now on allow {} for {names}{below}?", pattern(rule))
+}
+
+/// A decision, in a few words.
+pub fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Once => "allowed once".into(),
+        Verdict::Pod { .. } => "allowed from now on".into(),
+        Verdict::Tree { .. } => "allowed from now on, for all below".into(),
+        Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
+        Verdict::Deny { reason } => format!("denied: {reason}"),
+        Verdict::Withdrawn { why } => format!("withdrawn: {why}"),
+    }
 }

@@ -193,3 +193,25 @@ fn nothing_is_confirmed_where_there_is_no_room_to_read_it() {
         assert!(bench.notice().contains("make the screen larger"), "{name}: {}", bench.notice());
     });
 }
+
+#[test]
+fn a_message_that_is_chosen_from_the_list_is_rewound_to_after_the_same_confirmation() {
+    let asked_by = |line: &str, warning: Option<&str>| {
+        let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+        bench.type_in(line);
+        let asked = bench.press("enter");
+        let warning = warning.map(str::to_owned);
+        let target = yoi::protocol::RewindTarget { warning, ..rewind_target(1, "fix it") };
+        answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets: vec![target] });
+        if matches!(bench.app.layers.top(), Some(Layer::List(_))) {
+            assert!(calls(&bench.press("enter")).is_empty(), "nothing is rewound yet");
+        }
+        match bench.app.layers.top() {
+            Some(Layer::Confirm(Confirm::Verb { confirm, .. })) => confirm.question.clone(),
+            other => panic!("{line}: {other:?}"),
+        }
+    };
+    for warning in [None, Some("files stay as they are")] {
+        assert_eq!(asked_by(":rewind", warning), asked_by(":rewind 1", warning));
+    }
+}

@@ -197,9 +197,26 @@ fn a_long_command_is_read_to_its_end_before_it_is_allowed() {
     bench.press("ctrl-n");
     bench.wait(400);
     assert!(answers(&bench.press("a")).is_empty());
-    assert_eq!(bench.notice(), "this is all of it: press the key again");
+    assert_eq!(bench.notice(), "this is the whole call: press the key again");
     bench.wait(400);
     assert_eq!(answers(&bench.press("a")), once("q"));
+}
+
+#[test]
+fn a_request_is_said_to_be_all_in_view_only_when_no_row_of_it_is_left() {
+    for (columns, rows) in [(120, 60), (80, 24), (40, 12), (60, 16)] {
+        let mut bench = bench();
+        bench.size(columns, rows);
+        approvals(&mut bench, "q", "tester", &"echo one\n".repeat(5));
+        bench.press("ctrl-n");
+        bench.wait(400);
+        let allowed = answers(&bench.press("a"));
+        let is_all = bench.notice() == "this is all of it: press the key again";
+        let has_more = bench.screen().contains(" more lines: ");
+        assert!(allowed.is_empty() || !has_more, "{columns}x{rows}");
+        assert!(!(is_all && has_more), "{columns}x{rows}: {}", bench.screen());
+        assert!(rows < 60 || is_all, "{}", bench.screen());
+    }
 }
 
 /// A command whose lines are numbered.

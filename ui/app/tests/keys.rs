@@ -352,7 +352,8 @@ fn a_rewind_lists_where_one_can_go_back_to() {
     answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets });
     let screen = bench.screen();
     assert!(screen.contains("2  now the docs") && screen.contains("drops 9 entries"), "{screen}");
-    let rewound = bench.press("enter");
+    assert_eq!(calls(&bench.press("enter")), []);
+    let rewound = bench.confirm("enter");
     let rewind = Method::Rewind { target: id, expected_head_entries: 12 };
     assert_eq!(calls(&rewound), [(Some("alice"), &rewind)]);
 }

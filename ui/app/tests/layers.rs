@@ -109,7 +109,8 @@ fn a_list_of_messages_rewinds_the_pod_that_it_was_made_for() {
     answer(&mut bench, asked, targets());
     // A late reply to something else makes another Pod the current one.
     bench.app.current = PodName::parse("bob").ok();
-    let rewound = bench.press("enter");
+    bench.press("enter");
+    let rewound = bench.confirm("enter");
     assert!(matches!(calls(&rewound)[..], [(Some("alice"), Method::Rewind { .. })]), "{rewound:?}");
 }
 
@@ -156,4 +157,53 @@ fn consent_for_a_first_message_is_not_asked_while_the_next_one_is_written() {
         "{}",
         bench.notice()
     );
+}
+
+#[test]
+fn the_help_is_paged_and_enter_opens_the_page_of_the_chosen_verb() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.press("f1");
+    bench.screen();
+    for _ in 0..9 {
+        bench.press("pagedown");
+    }
+    bench.press("enter");
+    let title = |bench: &Bench| match bench.app.layers.top() {
+        Some(Layer::List(list)) => list.title.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(title(&bench), "help: quit", "the last verb");
+    bench.press("enter");
+    assert_eq!(title(&bench), "help: quit", "a page stays");
+    bench.press("esc");
+    bench.wait(1_000);
+    bench.press("f1");
+    bench.press("pagedown");
+    bench.press("pageup");
+    bench.press("enter");
+    assert_eq!(title(&bench), "help: new", "the first verb");
+}
+
+#[test]
+fn a_notice_about_a_paused_pod_ends_with_the_pause_and_when_another_pod_is_opened() {
+    let paused = || {
+        let mut bench = Bench::new(vec![pod("alice", State::Running), pod("bob", State::Idle)]);
+        bench.type_in(":open alice");
+        bench.press("enter");
+        bench.type_in(":pause");
+        let asked = bench.press("enter");
+        answer(&mut bench, asked, Event::Accepted { entry: None, queued: None });
+        bench.shown(pod("alice", State::Paused));
+        assert!(bench.notice().starts_with("paused alice · "), "{}", bench.notice());
+        bench
+    };
+    let mut bench = paused();
+    bench.shown(pod("bob", State::Running));
+    assert!(bench.app.notices.shown().is_some(), "it is not about bob");
+    bench.shown(pod("alice", State::Running));
+    assert_eq!(bench.app.notices.shown(), None);
+    let mut bench = paused();
+    bench.type_in(":open bob");
+    bench.press("enter");
+    assert_eq!(bench.app.notices.shown(), None);
 }

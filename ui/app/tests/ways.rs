@@ -37,6 +37,8 @@ enum Before {
     Paused,
     /// alice has changed a file.
     Changed,
+    /// A command of alice waits for an approval.
+    Asked,
 }
 
 /// One verb with arguments, and what it does in every way.
@@ -93,6 +95,9 @@ const CASES: &[Case] = &[
     case("rewind 99", &[("list_rewind_targets", "alice")], "alice has no turn 99; :rewind lists them"),
     case("fork carol", &[("fork", "alice")], "carol goes on from the history of alice"),
     case("inbox", &[], "nothing needs you"),
+    after(Before::Asked, case("allow {request}", &[("answer", "")], "alice: allowed once · Bash true (network)")),
+    confirms(after(Before::Asked, case("allow {request} tree", &[("answer", "")], "alice: allowed from now on, for all below")), "from now on allow Bash+network: true for alice and everything below it?"),
+    after(Before::Asked, case("deny {request} not now", &[("answer", "")], "alice: denied: not now · Bash true")),
     case("explain", &[], "state idle since"),
     case("explain docs", &[], "because it was stopped"),
     case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
@@ -169,6 +174,7 @@ async fn each_verb_is_the_same_in_every_way_that_it_declares() {
         let mut first: Option<(Way, Outcome)> = None;
         for way in verb.ways.iter().copied().filter(|way| fits(verb, &line, *way)) {
             world.prepare(case.before).await;
+            let line = world.filled(case.line);
             let outcome = outcome(&world, verb, &line, way).await;
             covered.push((verb.name, way));
             if let Some(why) = unexpected(&world, case, &outcome) {

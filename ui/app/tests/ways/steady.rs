@@ -15,6 +15,7 @@ pub fn steady_requests(lines: &[String]) -> Vec<String> {
         }
         if let Some(params) = line["params"].as_object_mut() {
             params.remove("target");
+            params.remove("ask");
             params.remove("expected_head_entries");
         }
         let pod = line["pod"].as_str().unwrap_or("").to_owned();
@@ -29,6 +30,9 @@ pub fn steady_words(text: &str) -> String {
     while let Some(at) = words.find("`yoi ") {
         let end = words[at + 1..].find('`').map_or(words.len(), |end| at + 1 + end);
         let line = words[at + "`yoi ".len()..end].to_owned();
+        // A shell has no selected Pod, so it names alice.
+        let line = line.strip_suffix(" --pod alice").unwrap_or(&line);
+        let line = line.strip_suffix(" alice").filter(|verb| !verb.contains(' ')).unwrap_or(line);
         let spelt = if line == "ls" { "the tree".to_owned() } else { format!(":{line}") };
         words.replace_range(at..(end + 1).min(words.len()), &spelt);
     }
@@ -54,7 +58,9 @@ fn without_numbers(text: &str) -> String {
 pub fn without_verbs_of_the_screen(text: &str) -> String {
     let of_the_screen = |line: &&str| {
         let name = line.trim_start_matches(':').split(' ').next().unwrap_or("");
-        verb::find(name).is_some_and(|verb| !verb.ways.contains(&Way::Command))
+        verb::find(name).is_some_and(|verb| {
+            [Way::Line, Way::Command].iter().any(|way| !verb.ways.contains(way))
+        })
     };
     text.lines().filter(|line| !of_the_screen(line)).collect::<Vec<_>>().join("\n")
 }

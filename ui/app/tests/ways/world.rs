@@ -17,6 +17,13 @@ call = [{ name = "Write", args = { file_path = "{cwd}/note.txt", content = "new 
 text = "Done."
 
 [[when]]
+says = "use the network*"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "true", needs = ["network"], reason = "it must" } }]
+[[when.step]]
+text = "Done."
+
+[[when]]
 says = "take your time*"
 [[when.step]]
 text = "{slow}"
@@ -35,6 +42,8 @@ pub struct World {
     client: Client,
     events: Events,
     states: BTreeMap<PodName, State>,
+    /// The id of the last approval request.
+    request: Option<String>,
     /// The Pods of which a part of an answer came.
     streamed: BTreeSet<PodName>,
 }
@@ -65,7 +74,8 @@ impl World {
         let (host, _) = Host::start(options).await.expect("a host");
         let (client, events) = host.client().await.expect("a client");
         client.call(None, Method::Watch).await.expect("a subscription");
-        Self { host, dir, env, client, events, states: BTreeMap::new(), streamed: BTreeSet::new() }
+        let (states, streamed) = (BTreeMap::new(), BTreeSet::new());
+        Self { host, dir, env, client, events, states, request: None, streamed }
     }
 
     pub fn cwd(&self) -> PathBuf {
@@ -73,7 +83,8 @@ impl World {
     }
 
     pub fn filled(&self, text: &str) -> String {
-        text.replace("{dir}", &self.dir.path().display().to_string())
+        let request = self.request.as_deref().unwrap_or("{request}");
+        text.replace("{dir}", &self.dir.path().display().to_string()).replace("{request}", request)
     }
 
     fn note(&mut self, outgoing: Outgoing) {
@@ -82,6 +93,7 @@ impl World {
             Event::Family { pods, .. } => {
                 self.states = pods.into_iter().map(|info| (info.name, info.state)).collect();
             }
+            Event::ApprovalRequested { approval } => self.request = Some(approval.id),
             Event::PodChanged { info } => drop(self.states.insert(info.name, info.state)),
             Event::PodRemoved { name } => drop(self.states.remove(&name)),
             _ => {}
@@ -169,6 +181,10 @@ impl World {
                 self.try_call(Some("alice"), Method::say("change the file")).await;
                 self.until("alice", State::Running).await;
                 self.until("alice", State::Idle).await;
+            }
+            Before::Asked => {
+                self.try_call(Some("alice"), Method::say("use the network")).await;
+                self.until("alice", State::NeedsYou).await;
             }
             Before::Running | Before::Paused => {
                 self.try_call(Some("alice"), Method::say("take your time")).await;

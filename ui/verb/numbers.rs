@@ -19,7 +19,7 @@ pub enum NoRequest {
     Over(usize),
     #[error("no request was shown that waits; :inbox lists them")]
     NoneShown,
-    #[error("{0} requests were shown; say the number of the one you mean, as in `{1} {2}`")]
+    #[error("{0} requests were shown; say the number of the one you mean, as in `:{1} {2}`")]
     Several(usize, &'static str, usize),
 }
 
@@ -43,6 +43,11 @@ impl Numbers {
         self.of(id)
     }
 
+    /// Whether the person was shown a request since the last decision or list.
+    pub fn was_shown(&self, id: &str) -> bool {
+        self.shown.iter().any(|shown| shown == id)
+    }
+
     /// The person asked for the list: what was shown before does not count.
     pub fn list_begins(&mut self) {
         self.shown.clear();
@@ -53,7 +58,7 @@ impl Numbers {
         self.shown.retain(|shown| shown != id);
     }
 
-    /// The request that a typed number means, or its absence in a line that begins with `verb`.
+    /// The request that a typed number means, or its absence for this verb.
     pub fn find(
         &self,
         number: Option<usize>,
@@ -90,27 +95,27 @@ mod tests {
         let mut numbers = Numbers::default();
         assert_eq!((numbers.show("a"), numbers.show("b"), numbers.of("a")), (1, 2, 1));
         let without_a = |id: &str| id != "a";
-        assert_eq!(numbers.find(Some(1), ":allow", without_a), Err(NoRequest::Over(1)));
-        assert_eq!(numbers.find(Some(2), ":allow", without_a), Ok("b"));
+        assert_eq!(numbers.find(Some(1), "allow", without_a), Err(NoRequest::Over(1)));
+        assert_eq!(numbers.find(Some(2), "allow", without_a), Ok("b"));
         assert_eq!(numbers.of("c"), 3, "the number of a withdrawn request is not given again");
-        assert_eq!(numbers.find(Some(9), ":allow", |_| true), Err(NoRequest::Unknown(9)));
-        assert_eq!(numbers.find(Some(0), ":allow", |_| true), Err(NoRequest::Unknown(0)));
+        assert_eq!(numbers.find(Some(9), "allow", |_| true), Err(NoRequest::Unknown(9)));
+        assert_eq!(numbers.find(Some(0), "allow", |_| true), Err(NoRequest::Unknown(0)));
     }
 
     #[test]
     fn without_a_number_a_request_is_meant_only_when_it_alone_was_shown() {
         let mut numbers = Numbers::default();
         numbers.of("unseen");
-        assert_eq!(numbers.find(None, ":allow", |_| true), Err(NoRequest::NoneShown));
+        assert_eq!(numbers.find(None, "allow", |_| true), Err(NoRequest::NoneShown));
         numbers.show("a");
-        assert_eq!(numbers.find(None, ":allow", |_| true), Ok("a"));
+        assert_eq!(numbers.find(None, "allow", |_| true), Ok("a"));
         numbers.show("b");
-        let several = Err(NoRequest::Several(2, ":deny", 3));
-        assert_eq!(numbers.find(None, ":deny", |id| id == "b"), several, "a was withdrawn unseen");
+        let several = Err(NoRequest::Several(2, "deny", 3));
+        assert_eq!(numbers.find(None, "deny", |id| id == "b"), several, "a was withdrawn unseen");
         numbers.decided("b");
-        assert_eq!(numbers.find(None, ":deny", |id| id != "a"), Err(NoRequest::Over(2)));
+        assert_eq!(numbers.find(None, "deny", |id| id != "a"), Err(NoRequest::Over(2)));
         numbers.list_begins();
         numbers.show("c");
-        assert_eq!(numbers.find(None, ":deny", |_| true), Ok("c"));
+        assert_eq!(numbers.find(None, "deny", |_| true), Ok("c"));
     }
 }

@@ -1,0 +1,55 @@
+//! `:allow`: allows what an approval request wants, once or by a rule.
+
+use crate::verb::decision::Decision;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Safety, Verb, WITHOUT_SCREEN, Why, of, verb};
+use clap::Args;
+use yoi::protocol::approval::NotAPattern;
+use yoi::protocol::{Pattern, Verdict};
+
+pub static VERB: Verb = of::<Allow>(Verb {
+    ways: WITHOUT_SCREEN,
+    safety: Safety::Confirms,
+    more: &[
+        "Once, or with pod behind the request from now on for its Pod, with tree for everything below it, \
+         too. Both write the rule that :inbox shows with the request, or the rule behind them, as in \
+         Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
+        "With --no-ui a request is named by its number, or not at all when it alone was shown. Elsewhere it \
+         is named as `yoi inbox` prints it: by the end of its id.",
+        "On the screen {everywhere inbox} goes to the requests, and keys decide them.",
+    ],
+    ..verb("allow", "allow what an approval request wants")
+});
+
+#[derive(Args)]
+struct Allow {
+    /// The request, then pod or tree to write a rule, then a rule of your own
+    #[arg(
+        value_name = "REQUEST [pod|tree [RULE]]",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    words: Vec<String>,
+    #[arg(skip)]
+    decision: Decision,
+}
+
+impl Dialogue for Allow {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        self.decision.next(known, last, "allow", &self.words.join(" "), allowed)
+    }
+}
+
+/// What the words behind a request allow.
+fn allowed(words: &str) -> Result<Verdict, End> {
+    let usage = |text: String| End::refused(Why::Usage, text);
+    let (reach, own) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let own = Some(own.trim()).filter(|own| !own.is_empty());
+    let rule = own.map(str::parse::<Pattern>).transpose();
+    let rule = rule.map_err(|error: NotAPattern| usage(error.to_string()))?;
+    match reach {
+        "" | "once" if rule.is_none() => Ok(Verdict::Once),
+        "pod" => Ok(Verdict::Pod { rule }),
+        "tree" => Ok(Verdict::Tree { rule }),
+        other => Err(usage(format!(":allow takes pod or tree, not {other}"))),
+    }
+}

@@ -1,0 +1,123 @@
+//! How a sentence names a verb: as it is typed in the way in which the sentence is read.
+
+use crate::family::Family;
+use crate::verb::words::first;
+use crate::verb::{Verb, Way, find};
+use yoi::protocol::PodName;
+
+/// Verbs of one Pod that take none: in a shell, `--pod` names it.
+const OF_SELECTED: [&str; 5] = ["fork", "model", "peer", "rewind", "unpeer"];
+
+/// A verb with its arguments as a person types it: `:restore bob`, or `yoi restore bob`.
+pub fn spell(line: &str, way: Way) -> String {
+    match way {
+        Way::Shell => format!("`yoi {line}`"),
+        Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => format!(":{line}"),
+    }
+}
+
+/// A sentence of the host for the shell.
+pub fn for_shell(text: &str, family: &Family, about: Option<&PodName>) -> String {
+    worded(text, Way::Shell, family, about)
+}
+
+/// A sentence of the host for one of the ways. The host writes verbs as `:resume bob`, and leaves the Pod
+/// out where the sentence is about it; where that Pod is not the selected one, `about` names it.
+pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) -> String {
+    let mut said = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(':') {
+        let (before, line) = rest.split_at(at);
+        said.push_str(before);
+        let begins = said.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        match verb_at(&line[1..]).filter(|_| begins) {
+            Some((verb, behind)) => {
+                let (pods, behind) = pods_at(behind, family);
+                said.push_str(&typed(verb, &pods, about, way));
+                rest = behind;
+            }
+            None => {
+                said.push(':');
+                rest = &line[1..];
+            }
+        }
+    }
+    said + rest
+}
+
+/// The verb that a text begins with, if it can be typed in a shell or has a verb there in its place.
+fn verb_at(text: &str) -> Option<(&'static Verb, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(text.len());
+    let (word, behind) = text.split_at(end);
+    let verb = find(word)?;
+    (verb.ways.contains(&Way::Shell) || verb.name == "open").then_some((verb, behind))
+}
+
+/// The Pods that are named at the beginning of a text.
+fn pods_at<'a>(text: &'a str, family: &Family) -> (Vec<PodName>, &'a str) {
+    let (mut pods, mut rest) = (Vec::new(), text);
+    loop {
+        let word = first(rest).0.trim_end_matches([',', ';', '.', ')']);
+        let known = PodName::parse(word).ok().and_then(|name| family.get(&name));
+        let Some(info) = known else { return (pods, rest) };
+        pods.push(info.name.clone());
+        let end = rest.len() - rest.trim_start().len() + word.len();
+        rest = &rest[end..];
+    }
+}
+
+/// A verb for these Pods, or for the one that the sentence is about.
+fn typed(verb: &Verb, pods: &[PodName], about: Option<&PodName>, way: Way) -> String {
+    if way == Way::Shell {
+        return in_shell(verb, pods, about);
+    }
+    let about = about.filter(|_| pods.is_empty() && verb.takes_several());
+    let names = pods.iter().chain(about).map(|pod| format!(" {pod}")).collect::<String>();
+    format!(":{}{names}", verb.name)
+}
+
+/// The same in a shell, which has no selected Pod.
+pub fn in_shell(verb: &Verb, pods: &[PodName], about: Option<&PodName>) -> String {
+    let named = pods.iter().chain(about.filter(|_| pods.is_empty()));
+    let names = named.map(|pod| format!(" {pod}")).collect::<String>();
+    match (verb.name, about) {
+        // A shell shows no Pod: it sends to one.
+        ("open", _) => format!("`yoi send{names} \"…\"`"),
+        (name, _) if !pods.is_empty() || verb.takes_several() => format!("`yoi {name}{names}`"),
+        (name, Some(pod)) if OF_SELECTED.contains(&name) => format!("`yoi {name} --pod {pod}`"),
+        (name, _) => format!("`yoi {name}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yoi::protocol::State;
+
+    #[test]
+    fn a_sentence_of_the_host_names_verbs_as_a_shell_takes_them() {
+        let mut family = Family::default();
+        let info = |name: &str| crate::app::tests::pod(name, State::Idle);
+        family.replace(vec![info("kid"), info("shop-4")], Vec::new(), Vec::new());
+        let about = PodName::parse("shop-4").expect("a name");
+        for (said, shell) in [
+            ("paused; :resume goes on", "paused; `yoi resume shop-4` goes on"),
+            (
+                "pod `kid` is live; :stop kid comes first",
+                "pod `kid` is live; `yoi stop kid` comes first",
+            ),
+            (
+                "pod name `kid` is already taken; :open kid goes there",
+                "pod name `kid` is already taken; `yoi send kid \"…\"` goes there",
+            ),
+            ("no turn 9; :rewind lists them", "no turn 9; `yoi rewind --pod shop-4` lists them"),
+            (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),
+            ("12:30 a:stop :nosuch :", "12:30 a:stop :nosuch :"),
+        ] {
+            assert_eq!(for_shell(said, &family, Some(&about)), shell);
+        }
+        assert_eq!(for_shell(":resume goes on", &family, None), "`yoi resume` goes on");
+        let said = worded(":restore brings it back; :open kid", Way::Line, &family, Some(&about));
+        assert_eq!(said, ":restore shop-4 brings it back; :open kid");
+    }
+}
