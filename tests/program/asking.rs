@@ -72,3 +72,33 @@ fn a_question_is_answered_by_whoever_types_lines() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.out.contains("fetched"), "{done:?}");
 }
+
+#[test]
+fn a_request_is_decided_from_the_shell_by_the_name_that_the_inbox_prints() {
+    let bench = bench();
+    let _host = bench.serve();
+    let mut child = bench.command(&["--ask", "wait", "--model", &bench.model(), "-p", "fetch"]);
+    let mut child = child.stdin(Stdio::null()).spawn().expect("the program starts");
+    let errors = BufReader::new(child.stderr.take().expect("its errors"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("[1] ws asks: ")).expect("the request");
+    std::thread::spawn(move || lines.for_each(drop));
+    let listed = bench.yoi(&["inbox"]).out;
+    let named = listed.strip_prefix('[').and_then(|rest| rest.split_once("] ws asks: Bash echo"));
+    let name = named.unwrap_or_else(|| panic!("{listed}")).0;
+    assert!(listed.contains(&format!("`yoi allow {name} pod`")), "{listed}");
+    let other = bench.yoi(&["allow", "1"]);
+    assert_eq!(other.code, Some(2), "a number of another conversation: {other:?}");
+    let rule = bench.yoi(&["allow", name, "pod"]);
+    assert_eq!(rule.code, Some(3), "{rule:?}");
+    let question = "from now on allow Bash+network: echo fetched for ws?";
+    assert!(rule.err.contains(question) && rule.err.contains("--yes"), "{rule:?}");
+    let allowed = bench.yoi(&["allow", name]);
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    assert!(allowed.err.contains("ws: allowed once · Bash echo fetched"), "{allowed:?}");
+    let done = bench.finish(child);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("fetched"), "{done:?}");
+    let over = bench.yoi(&["deny", name, "too late"]);
+    assert_eq!(over.code, Some(2), "{over:?}");
+}

@@ -230,7 +230,7 @@ fn a_verb_that_wants_a_confirmation_needs_a_terminal_or_yes() {
     assert!(bench.pod("a").is_some(), "a pod is not deleted unasked");
     bench.yoi(&["restore", "a"]);
     let rewound = bench.yoi(&["--pod", "a", "-c", ":rewind 1"]);
-    assert_eq!(rewound.code, Some(3), "the run changed a file: {rewound:?}");
+    assert_eq!(rewound.code, Some(3), "{rewound:?}");
     assert_eq!(bench.yoi(&["--pod", "a", "--yes", "-c", ":rewind 1"]).code, Some(0));
     assert_eq!(bench.yoi(&["stop", "a"]).code, Some(0));
     assert_eq!(bench.yoi(&["--yes", "-c", ":rm a"]).code, Some(0));
@@ -261,4 +261,24 @@ fn help_of_one_verb_is_as_long_in_every_way() {
     let shell = bench.yoi(&["peer", "--help"]);
     let joined = shell.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined.contains("A peer edge gives nothing else"), "{shell:?}");
+}
+
+#[test]
+fn a_shell_says_where_a_verb_works_and_which_command_goes_on() {
+    let bench = bench();
+    let screen = bench.yoi(&["theme", "day"]);
+    let said =
+        "yoi: `yoi theme` works only on the screen: start `yoi` and type it there, behind a colon";
+    assert_eq!((screen.code, screen.last_words()), (Some(2), said), "{screen:?}");
+    let theme = bench.yoi(&["--theme", "nosuch", "--no-ui"]);
+    assert_eq!(theme.code, Some(2), "{theme:?}");
+    assert!(theme.err.contains("no theme named nosuch; there are night, day, mono"), "{theme:?}");
+    assert_eq!(bench.yoi(&["new", "kid", "--model", &bench.model()]).code, Some(0));
+    let taken = bench.yoi(&["new", "kid", "--model", &bench.model()]);
+    assert!(taken.err.contains("`yoi send kid \"…\"` goes there"), "{taken:?}");
+    assert_eq!(bench.yoi(&["stop", "kid"]).code, Some(0));
+    assert_eq!(bench.yoi(&["rm", "kid", "nobody", "--yes"]).code, Some(5));
+    assert!(bench.pod("kid").is_some(), "nothing is deleted when one is not there");
+    let unnamed = bench.yoi(&["stop"]);
+    assert!(unnamed.err.contains("name one, as `yoi ls` lists them"), "{unnamed:?}");
 }
