@@ -182,7 +182,7 @@ fn explain_says_the_state_and_why_in_text() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "new b", "-c", "stop b"]);
     let peered = bench.yoi(&["--pod", "a", "-c", "peer b"]);
-    let said = "peers registered: a ↔ b · b is stopped; messages to it need :restore\n";
+    let said = "peers registered: a ↔ b · b is stopped; messages to it need :restore b\n";
     assert!(peered.err.ends_with(said), "{peered:?}");
     let done = bench.yoi(&["--pod", "a", "-c", "explain", "-c", "explain b"]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -192,7 +192,7 @@ fn explain_says_the_state_and_why_in_text() {
         "peers       b (stopped)",
         "works in    ",
         "state       stopped since ",
-        "because     it was stopped; :restore brings it back",
+        "because     it was stopped; :restore b brings it back",
     ];
     let places: Vec<_> = parts.iter().map(|part| done.out.find(part)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", done.out);
@@ -265,7 +265,7 @@ fn help_of_one_verb_is_as_long_in_every_way() {
 
 #[test]
 fn a_shell_says_where_a_verb_works_and_which_command_goes_on() {
-    let bench = bench();
+    let bench = Bench::new();
     let screen = bench.yoi(&["theme", "day"]);
     let said =
         "yoi: `yoi theme` works only on the screen: start `yoi` and type it there, behind a colon";

@@ -38,7 +38,8 @@ impl Dialogue for Peer {
             let stopped = known.family.get(&peer).is_some_and(|info| info.state == State::Stopped);
             let needs = match stopped {
                 true => {
-                    format!(" · {peer} is stopped; messages to it need {}", known.spell("restore"))
+                    let restore = known.spell_for("restore", std::slice::from_ref(&peer));
+                    format!(" · {peer} is stopped; messages to it need {restore}")
                 }
                 false => String::new(),
             };

@@ -33,7 +33,7 @@ enum Change {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no rule; :policy lists them"))
+    text.parse().map_err(|_| format!("`{text}` is no rule: rules have numbers"))
 }
 
 impl Dialogue for Policy {

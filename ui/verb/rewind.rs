@@ -31,7 +31,7 @@ struct Rewind {
 }
 
 fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("`{text}` is no turn; :rewind lists them"))
+    text.parse().map_err(|_| format!("`{text}` is no turn: turns have numbers"))
 }
 
 impl Dialogue for Rewind {

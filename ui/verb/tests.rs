@@ -94,10 +94,10 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":stop --fast", ":stop has no option --fast"),
         (":stop --all --tree", ":stop: --all and --tree exclude each other"),
         (":lend a b", "usage: :lend <from> <to> <path> [--read]"),
-        (":policy revoke x", "`x` is no rule; :policy lists them"),
+        (":policy revoke x", "`x` is no rule: rules have numbers"),
         (":fork --at x", "`x` is no entry"),
         (":pin 10", "`10` is no slot: they are 1 to 9"),
-        (":rewind x", "`x` is no turn; :rewind lists them"),
+        (":rewind x", "`x` is no turn: turns have numbers"),
         (":send bob", "usage: :send <pod> <text>"),
     ] {
         let error = read(line, Way::Line).err().unwrap_or_else(|| panic!("{line} was read"));

@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
     case("restore docs", &[("restore", "docs"), ("restore", "docs")], "docs is back; nothing was run or sent again"),
     case("restore docs --plan", &[("restore", "docs")], "docs comes back idle"),
     case("peer bob", &[("register_peer", "alice")], "peers registered: alice ↔ bob"),
-    case("peer docs", &[("register_peer", "alice")], "docs is stopped; messages to it need :restore"),
+    case("peer docs", &[("register_peer", "alice")], "docs is stopped; messages to it need :restore docs"),
     after(Before::Peers, case("unpeer bob", &[("unpeer", "alice")], "peers no more: alice and bob")),
     after(Before::Running, case("pause", &[("pause", "alice")], "paused alice · :resume goes on · :cancel drops the turn")),
     after(Before::Paused, case("resume", &[("resume", "alice")], "alice goes on")),
