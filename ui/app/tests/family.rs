@@ -287,7 +287,7 @@ fn peers_come_and_go_with_their_events_and_the_notice_with_the_reply() {
     answer(&mut bench, asked, Event::PeerRegistered { result });
     assert_eq!(
         bench.notice(),
-        "peers registered: alice ↔ bob · bob is stopped; messages to it need :restore"
+        "peers registered: alice ↔ bob · bob is stopped; messages to it need :restore bob"
     );
     assert!(!bench.screen().contains("⇄ ◌ bob"), "panes change by events only");
     bench.host(None, Event::Peered { source: source.clone(), peer: peer.clone() });
