@@ -102,11 +102,18 @@ impl Palette {
         Outcome::Stays
     }
 
-    /// Turns pages, up for a negative number, in a list of this size.
-    pub fn turn(&mut self, pages: isize, area: Rect) {
-        let height = usize::from(area.height.saturating_sub(1));
-        let rows = self.in_view(usize::from(area.width), height).len().max(1);
-        self.step(pages.saturating_mul(isize::try_from(rows).unwrap_or(1)));
+    /// Selects the last row of the next page, in a list of this size: then that page is in view.
+    pub fn page_down(&mut self, area: Rect) {
+        let (columns, height) = (usize::from(area.width), rows_below_search(area));
+        let next = self.in_view(columns, height).end;
+        let last = self.filled_from(next, columns, height).end.max(next + 1) - 1;
+        self.selected = last.min(self.shown.len().saturating_sub(1));
+    }
+
+    /// Selects the last row of the page before.
+    pub fn page_up(&mut self, area: Rect) {
+        let first = self.in_view(usize::from(area.width), rows_below_search(area)).start;
+        self.selected = first.saturating_sub(1);
     }
 
     fn choose(&self) -> Outcome {
@@ -134,7 +141,7 @@ impl Palette {
         let columns = usize::from(area.width);
         let names = self.names(columns);
         let mut below = 0;
-        for at in self.in_view(columns, usize::from(area.height.saturating_sub(1))) {
+        for at in self.in_view(columns, rows_below_search(area)) {
             below += self.lines_of(at, names, columns).len();
             if y < below {
                 self.selected = at;
@@ -153,8 +160,19 @@ impl Palette {
         };
         let until_selected = (0..self.shown.len().min(self.selected + 1)).rev();
         let first = until_selected.scan(height, fits).last().unwrap_or(self.selected);
-        let last = (first..self.shown.len()).scan(height, fits).last();
-        first..last.map_or(self.shown.len().min(first + 1), |last| last + 1)
+        self.filled_from(first, columns, height)
+    }
+
+    /// The matches from this one on that there is room for: at least one.
+    fn filled_from(&self, first: usize, columns: usize, height: usize) -> Range<usize> {
+        let names = self.names(columns);
+        let mut left = height;
+        let fits = |at: &usize| {
+            let rest = left.checked_sub(self.lines_of(*at, names, columns).len());
+            rest.map(|rest| left = rest).is_some()
+        };
+        let count = (first..self.shown.len()).take_while(fits).count();
+        first..self.shown.len().min(first + count.max(1)).max(first)
     }
 
     /// Columns of the texts, before what is said of each.
@@ -224,6 +242,11 @@ impl Palette {
     }
 }
 
+/// Rows of a list, without the line that searches it.
+fn rows_below_search(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,11 +276,15 @@ mod tests {
         let mut palette = palette();
         palette.act(Action::Up);
         assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
-        palette.turn(1, Rect::new(0, 0, 40, 3));
-        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("stop")));
-        palette.turn(7, Rect::new(0, 0, 40, 3));
+        let area = Rect::new(0, 0, 40, 3);
+        palette.page_down(area);
+        assert_eq!(palette.in_view(40, 2), 2..4, "the next page is in view");
         assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("restore")));
-        palette.turn(-9, Rect::new(0, 0, 40, 3));
+        palette.page_down(area);
+        assert_eq!(palette.in_view(40, 2), 2..4);
+        palette.page_up(area);
+        assert_eq!(palette.in_view(40, 2), 0..2);
+        palette.page_up(area);
         assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
     }
 

@@ -121,11 +121,11 @@ impl App {
                 Outcome::Stays
             }
             (Some(Binding::Do(Action::PageUp)), _) => {
-                palette.turn(-1, Areas::of(self).list(&palette));
+                palette.page_up(Areas::of(self).list(&palette));
                 Outcome::Stays
             }
             (Some(Binding::Do(Action::PageDown)), _) => {
-                palette.turn(1, Areas::of(self).list(&palette));
+                palette.page_down(Areas::of(self).list(&palette));
                 Outcome::Stays
             }
             (Some(Binding::Do(action)), _) => palette.act(action),

@@ -109,3 +109,14 @@ fn a_theme_of_the_users_own_is_listed_and_an_unknown_one_is_refused() {
     assert_eq!(theme.name, "night");
     assert_eq!(diagnostics, ["no theme named lake; there are night, day, mono, sea"]);
 }
+
+#[test]
+fn a_terminal_without_colours_says_why() {
+    let why = |name: &'static str, value: &'static str| {
+        colour::why_mono(|key| (key == name).then(|| value.to_owned()))
+    };
+    assert_eq!(why("NO_COLOR", "1"), Some("NO_COLOR is set; start yoi without it"));
+    assert!(why("TERM", "dumb").is_some_and(|why| why.starts_with("TERM is `dumb`")));
+    assert_eq!(why("TERM", "xterm-256color"), None);
+    assert_eq!(why("NO_COLOR", ""), None);
+}

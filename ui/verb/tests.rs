@@ -126,6 +126,14 @@ fn a_verb_of_the_screen_says_so_elsewhere() {
 }
 
 #[test]
+fn a_verb_without_a_screen_names_what_the_screen_has_instead() {
+    let why = read(":allow 1", Way::Line).err().expect("a screen");
+    let said = ":allow works with -c, with --no-ui, from a shell; here :inbox goes to the requests, and \
+                keys decide them";
+    assert_eq!(why, said);
+}
+
+#[test]
 fn a_verb_means_the_selected_pod_unless_it_names_one() {
     let stop = |tree| Method::StopPods { tree };
     assert_eq!(requests("stop"), to("alice", stop(false)));
@@ -377,4 +385,15 @@ fn of_several_pods_none_is_deleted_when_one_does_not_exist() {
     let states = [("a", State::Stopped), ("b", State::Stopped)];
     let said = refusal(driven("rm a b nobody", Way::Shell, &states, Vec::new()));
     assert_eq!(said, "there is no pod `nobody`: `yoi ls` shows those there are");
+}
+
+#[test]
+fn a_path_in_no_scope_is_not_called_unreadable() {
+    let holders = yoi::protocol::Event::Holders { holders: Vec::new() };
+    let Said::Answer(said) =
+        driven("who /etc/passwd", Way::Shell, &[], vec![done_with(holders)]).said
+    else {
+        panic!("no answer")
+    };
+    assert!(said.contains("commands can still read what the sandbox leaves readable"), "{said}");
 }

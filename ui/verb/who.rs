@@ -31,8 +31,8 @@ impl Dialogue for Who {
 
 fn sentence(holders: &[PathHolder]) -> String {
     if holders.is_empty() {
-        return "it is in no live Pod's scope: file tools need an approval for it, and commands can still read what \
-                the sandbox leaves readable"
+        return "it is in no live Pod's scope: file tools need an approval or refuse, and commands can still \
+                read what the sandbox leaves readable"
             .into();
     }
     let one = |holder: &PathHolder| {

@@ -178,7 +178,10 @@ fn the_help_is_paged_and_enter_opens_the_page_of_the_chosen_verb() {
     bench.press("esc");
     bench.wait(1_000);
     bench.press("f1");
+    let first_page = bench.screen();
     bench.press("pagedown");
+    assert!(first_page.contains(":new ") && !bench.screen().contains(":new "), "the page turned");
+    bench.press("pageup");
     bench.press("pageup");
     bench.press("enter");
     assert_eq!(title(&bench), "help: new", "the first verb");
