@@ -154,7 +154,7 @@ pub enum End {
     RolledBack,
     Cancelled,
     Compacted,
-    /// It did not end by itself and was ended; its log says so when it is opened next.
+    /// It did not end by itself and was aborted.
     CutOff,
     /// The provider, a tool or the log failed; the text says which.
     Failed(Refusal),

@@ -36,17 +36,33 @@ pub use snapshot::{records, spans};
 
 use crate::protocol::{SegmentId, SessionId};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::watch;
 
-/// Where the files of one session lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where the files of one session lie. All clones know of the writers of each other.
+#[derive(Clone, Debug)]
 pub struct Files {
     dir: PathBuf,
+    /// Each writer of a segment holds a receiver until its last write is done.
+    writers: Arc<watch::Sender<()>>,
 }
 
 impl Files {
     /// The files of a session below a data directory.
     pub fn new(data: &Path, session: SessionId) -> Self {
-        Self { dir: data.join("sessions").join(session.to_string()) }
+        let writers = Arc::new(watch::Sender::new(()));
+        Self { dir: data.join("sessions").join(session.to_string()), writers }
+    }
+
+    /// Counts as a writer of a segment until it is dropped.
+    fn writer(&self) -> watch::Receiver<()> {
+        self.writers.subscribe()
+    }
+
+    /// Waits until no writer is left. The writer of a run that was aborted ends a moment after the
+    /// run: a commit that is under way is finished first.
+    pub async fn no_writer(&self) {
+        self.writers.closed().await;
     }
 
     /// The directory that holds them all.

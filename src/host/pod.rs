@@ -49,6 +49,8 @@ mod child_events;
 mod rewind;
 /// Becoming live.
 mod live;
+/// The log between runs.
+mod log;
 /// Stopping, and the end of the host.
 mod stop;
 /// A panic in a Pod.
@@ -210,6 +212,7 @@ impl Pod {
             }
             PodRequest::GoLive { notes, answer } => self.go_live(notes, answer).await,
             PodRequest::PrepareStop { answer } => self.prepare_stop(answer).await,
+            PodRequest::StopRefused => self.stop_refused(),
             PodRequest::HostEnds { answer } => self.host_ends(answer).await,
             PodRequest::Fact { fact, answer } => {
                 self.take_note(fact).await;
@@ -241,11 +244,5 @@ impl Pod {
 
     fn is_live(&self) -> bool {
         self.row.wanted == Wanted::Live && self.listener.is_some() && self.admission.is_open()
-    }
-
-    async fn close_log(&mut self) {
-        if let Some(log) = self.phase.take_log() {
-            log.close().await;
-        }
     }
 }

@@ -16,6 +16,7 @@ mod family;
 mod histories;
 mod kept;
 mod late;
+mod one_writer;
 mod records;
 mod settings;
 mod tools;

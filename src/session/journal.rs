@@ -57,13 +57,14 @@ impl Journal {
     }
 
     /// Opens a segment for writing: removes a torn tail, keeps what was streaming when its host
-    /// ended as a partial item, and closes a run that was cut off as interrupted.
+    /// ended as a partial item, and closes a run that was cut off as interrupted. Waits until no
+    /// other writer of these files is left.
     pub async fn open(files: &Files, segment: SegmentId) -> Result<(Self, Opened), LogError> {
         Self::open_with(files, segment, Vec::new()).await
     }
 
     /// As [`Journal::open`], with entries that stand in the log as soon as the repair does: nothing
-    /// comes between them.
+    /// comes between them. Where they end the run, the repair does not.
     pub async fn open_with(
         files: &Files,
         segment: SegmentId,
@@ -71,6 +72,7 @@ impl Journal {
     ) -> Result<(Self, Opened), LogError> {
         let (path, open_block) = (files.segment(segment), files.open_block(segment));
         let at = path.clone();
+        files.no_writer().await;
         let (appender, opened) =
             committed(&path, move || open::open(&at, &open_block, more)).await?;
         Ok((Self::start(files, segment, appender), opened))
@@ -81,8 +83,13 @@ impl Journal {
         let path: Arc<Path> = files.segment(segment).into();
         let end = Arc::new(AtomicU64::new(appender.length()));
         let (requests, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(committer(appender, waiting, Arc::clone(&end), Arc::clone(&path)));
-        let partial = partial::Block::start(files.open_block(segment));
+        let committing = committer(appender, waiting, Arc::clone(&end), Arc::clone(&path));
+        let writer = files.writer();
+        tokio::spawn(async move {
+            committing.await;
+            drop(writer);
+        });
+        let partial = partial::Block::start(files.open_block(segment), files.writer());
         Self { requests, partial, end, path }
     }
 

@@ -41,7 +41,8 @@ pub fn open(
     let left = unsaved(path, open_block, appender.length()).map_err(LogError::reading(path))?;
     let recovered = left.is_some();
     let cut_run = recovered || tail.run_is_open;
-    let mut entries = if cut_run { closing(left, tail.last_ts) } else { Vec::new() };
+    let mut entries =
+        if cut_run { closing(left, tail.last_ts, ends_run(&more)) } else { Vec::new() };
     entries.extend(more);
     if !entries.is_empty() {
         appender.append(&journal::encode(&entries, path)?)?;
@@ -53,13 +54,19 @@ pub fn open(
     Ok((appender, opened))
 }
 
-/// The entries that close a run.
-fn closing(left: Option<Left>, last_ts: u64) -> Vec<Entry> {
+fn ends_run(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| RunOutcome::of(&entry.fact).is_some())
+}
+
+/// The entries that close a run, unless entries that follow end it.
+fn closing(left: Option<Left>, last_ts: u64, ends: bool) -> Vec<Entry> {
     let (sections, written) = left.map_or((Vec::new(), 0), |left| (left.sections, left.at));
     let at = written.max(last_ts);
     let mut entries: Vec<Entry> = sections.into_iter().map(partial_item).collect();
-    entries.push(Entry::extension(domain::CUT, json!({ "at": at })));
-    entries.push(RunOutcome::CutOff(CUT_OFF).entry());
+    if !ends {
+        entries.push(Entry::extension(domain::CUT, json!({ "at": at })));
+        entries.push(RunOutcome::CutOff(CUT_OFF).entry());
+    }
     entries
 }
 

@@ -56,10 +56,13 @@ struct Piece {
 }
 
 impl Block {
-    /// A block whose writing task ends with its last handle.
-    pub fn start(path: PathBuf) -> Self {
+    /// A block whose writing task ends with its last handle, and drops `held` then.
+    pub fn start(path: PathBuf, held: watch::Receiver<()>) -> Self {
         let (slot, changes) = watch::channel(Slot::default());
-        tokio::spawn(writer(Kept::new(path), changes));
+        tokio::spawn(async move {
+            writer(Kept::new(path), changes).await;
+            drop(held);
+        });
         Self { slot }
     }
 

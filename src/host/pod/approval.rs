@@ -5,10 +5,9 @@ use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::start::accepted;
 use crate::host::{Answer, notify_parent};
-use crate::protocol::{ApprovalRequest, Entry, ErrorCode, Event, Refusal, State, Verdict};
+use crate::protocol::{ApprovalRequest, ErrorCode, Event, Refusal, State, Verdict};
 use crate::run::approval::answer_entry;
 use crate::run::{ApprovalDecided, Interrupt, Start};
-use crate::session::Journal;
 use crate::trace::OrLog as _;
 
 /// An approval request that the log does not close yet.
@@ -131,20 +130,13 @@ impl Pod {
     /// Withdraws the request while no run is under way. The log says so first: that the request is
     /// withdrawn, or what a person decided before.
     pub(super) async fn withdraw(&mut self, why: &str) -> Result<(), Refusal> {
-        let (Some(pending), Some(segment)) = (&self.pending, self.row.segment) else {
-            return Ok(());
-        };
+        let Some(pending) = &self.pending else { return Ok(()) };
         let withdrawn = Verdict::Withdrawn { why: why.into() };
         let id = pending.approval.id.clone();
         // The log says what a person decided meanwhile; the call does not run either way.
         let verdict = self.shared.store.withdraw_approval(&id, withdrawn).await?;
-        self.close_log().await;
         // In one write with the end of the run: a run that has ended waits for no approval.
-        let entries: Vec<Entry> = vec![answer_entry(&id, &verdict)];
-        let (journal, opened) = Journal::open_with(&self.files, segment, entries.clone()).await?;
-        journal.close().await;
-        self.end = Some(opened.end);
-        self.publisher.committed(&entries);
+        self.write_log(vec![answer_entry(&id, &verdict)]).await?;
         self.end_rows(vec![id.clone()]).await;
         self.approval_closed(&ApprovalDecided { approval: id, verdict });
         Ok(())

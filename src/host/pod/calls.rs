@@ -128,7 +128,7 @@ impl Pod {
         if !self.phase.is_running() {
             return self.must_be_decided();
         }
-        Err(Refusal::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn"))
+        Err(already_running())
     }
 
     pub(super) fn must_be_live(&self) -> Result<(), Refusal> {
@@ -157,16 +157,22 @@ impl Pod {
     }
 
     /// A verb that concerns more than this Pod, from the Pod's own socket. It runs in a task of its
-    /// own, because it may have to wait for this very Pod.
+    /// own, because it may have to wait for this very Pod. Other Pods are restored in the name of
+    /// this one, as by its tool: the ones that it sees.
     fn pass_on(&self, method: Method, answer: Answer) {
         let Some(supervisor) = self.supervisor.upgrade() else {
             return reply(answer, Err(Refusal::internal("the host is ending")));
         };
         let (shared, pod) = (self.shared.clone(), Some(self.row.name.clone()));
+        let by = pod.clone().filter(|_| matches!(method, Method::Restore { .. }));
         tokio::spawn(async move {
-            reply(answer, verb::carry_out(&shared, &supervisor, None, pod, method).await);
+            reply(answer, verb::carry_out(&shared, &supervisor, by, pod, method).await);
         });
     }
+}
+
+pub(super) fn already_running() -> Refusal {
+    Refusal::new(ErrorCode::AlreadyRunning, "Pod is already executing a turn")
 }
 
 /// Answers; a caller that is gone wants no answer.

@@ -5,7 +5,6 @@ use crate::host::errors::panic_text;
 use crate::host::pod::{Pod, PodRequest};
 use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
 use crate::run::End;
-use crate::session::Journal;
 use futures_util::FutureExt as _;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -55,15 +54,10 @@ impl Pod {
     }
 
     async fn record_failure(&mut self, refusal: &Refusal) -> Option<Entry> {
-        let segment = self.row.segment?;
+        self.row.segment?;
         let entry = RunOutcome::Failed(&refusal.message).entry();
-        let entries = vec![entry.clone()];
         // Where the log cannot say it, the next opening closes the run as cut off.
-        let opened = Journal::open_with(&self.files, segment, entries.clone()).await;
-        let (journal, opened) = opened.ok()?;
-        journal.close().await;
-        self.end = Some(opened.end);
-        self.publisher.committed(&entries);
+        self.write_log(vec![entry.clone()]).await.ok()?;
         Some(entry)
     }
 

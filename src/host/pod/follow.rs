@@ -4,12 +4,14 @@ use crate::host::Answer;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::phase::{Phase, Running};
 use crate::host::pod::{Pod, child_events};
-use crate::protocol::{Entry, Fact, Item, Role, State};
+use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State};
 use crate::run::{End, Interrupt, RunEvent, SessionState};
 use crate::trace::OrLog as _;
 
 /// How much of a model's last line is shown in lists, in characters.
 const LAST_LINE: usize = 160;
+/// The log's words for a run that was aborted.
+const ABORTED: &str = "cut off: the run did not end in time when its pod was stopped";
 
 impl Pod {
     /// Follows the run; `None` is its end.
@@ -113,7 +115,12 @@ impl Pod {
                 run.ended = entry;
                 (None, end)
             }
-            Err(_) => (None, End::CutOff),
+            Err(_) => {
+                let cut = RunOutcome::CutOff(ABORTED).entry();
+                // Where the log cannot say it, the next opening closes the run as cut off.
+                self.write_log(vec![cut]).await.or_log("write the end of an aborted run");
+                (None, End::CutOff)
+            }
         }
     }
 

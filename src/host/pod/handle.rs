@@ -64,6 +64,8 @@ pub(crate) enum PodRequest {
     GoLive { notes: Vec<String>, answer: Answer },
     /// Take no more requests and end the run, within 5 s.
     PrepareStop { answer: oneshot::Sender<()> },
+    /// The stop that was prepared is refused: take requests again.
+    StopRefused,
     /// What a child takes over from the Pod.
     Parental { answer: oneshot::Sender<Parental> },
     /// A fact that the actor has to know; answer when it is shown.
@@ -167,6 +169,11 @@ impl Handle {
     /// follows ends it.
     pub(crate) async fn prepare_stop(&self) {
         let _ = self.request(SHORT, |answer| PodRequest::PrepareStop { answer }).await;
+    }
+
+    /// The stop that was prepared is refused. A Pod that is gone needs no word of it.
+    pub(crate) async fn stop_refused(&self) {
+        let _ = self.requests.send(PodRequest::StopRefused).await;
     }
 
     /// Resolves when the Pod has closed everything, or is too busy to. Then the end of the process

@@ -1,11 +1,9 @@
 //! How a Pod becomes live: its socket, and what the end of its log says.
 
 use crate::host::pod::calls::reply;
-use crate::host::pod::tail::{self, Tail};
 use crate::host::pod::{Handle, Pod, child_events};
 use crate::host::{Answer, ListenError, listener};
 use crate::protocol::{Event, Refusal, State};
-use crate::session::Journal;
 use crate::store::Wanted;
 use crate::trace::OrLog as _;
 use serde_json::json;
@@ -16,6 +14,10 @@ impl Pod {
     pub(super) async fn go_live(&mut self, notes: Vec<String>, answer: Answer) {
         if self.admission.host_ends() {
             return reply(answer, Err(Refusal::internal("the host is ending")));
+        }
+        if self.phase.is_running() {
+            // A message woke the Pod first; its run owns the log and says how it ends.
+            return reply(answer, Ok(self.restored()));
         }
         self.notes = notes;
         let result = self.become_live().await;
@@ -33,9 +35,6 @@ impl Pod {
             self.listener = Some(self.open_listener()?);
         }
         self.admission.reopen();
-        if let Some(run) = self.phase.run_mut() {
-            run.abort_at = None;
-        }
         let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
         self.show_confinement().await;
         self.show_granted();
@@ -119,18 +118,5 @@ impl Pod {
             listener.abort();
             listener::close_pod(&self.shared, &self.row.name);
         }
-    }
-
-    /// How the last run ended. The log of a run that was cut off is closed first, so that what
-    /// arrived of the run is seen.
-    async fn look_back(&mut self) -> Result<Tail, Refusal> {
-        let Some(segment) = self.row.segment else { return Ok(Tail::default()) };
-        let files = self.files.clone();
-        let tail = tokio::task::spawn_blocking(move || tail::read(&files, segment)).await??;
-        if tail.open {
-            let (journal, _) = Journal::open(&self.files, segment).await?;
-            journal.close().await;
-        }
-        Ok(tail)
     }
 }

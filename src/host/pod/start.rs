@@ -6,6 +6,7 @@ use crate::config::keys::MissingKey;
 use crate::config::settings::Settings;
 use crate::host::Answer;
 use crate::host::pod::Pod;
+use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
 use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Ports, Setup, Start};
@@ -32,8 +33,11 @@ enum NotStarted {
 }
 
 impl Pod {
-    /// Starts a run. The Pod must be live and idle.
+    /// Starts a run of a live Pod; beside a run that is under way it is refused.
     pub(super) async fn start(&mut self, start: Start) {
+        if self.phase.is_running() {
+            return start.refused(&already_running());
+        }
         let setup = match self.setup().await {
             Ok(setup) => setup,
             Err(why) => return self.not_started(start, why),

@@ -4,7 +4,6 @@ use crate::host::pod::Pod;
 use crate::host::pod::calls::done;
 use crate::protocol::{Event, Refusal, RunOutcome, State};
 use crate::run::Interrupt;
-use crate::session::Journal;
 use crate::store::Wanted;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -18,16 +17,8 @@ impl Pod {
     /// run did not take yet is in the log before that, because the person knows it as accepted.
     pub(super) async fn drop_run(&mut self) -> Result<Event, Refusal> {
         self.withdraw("the run was cancelled").await?;
-        if let Some(segment) = self.row.segment {
-            self.close_log().await;
-            let (journal, _) = Journal::open(&self.files, segment).await?;
-            let entries = vec![RunOutcome::Cancelled.entry()];
-            let end = journal.commit(entries.clone()).await?;
-            crate::crash_point!("drop-committed");
-            journal.close().await;
-            self.end = Some(end);
-            self.publisher.committed(&entries);
-        }
+        self.write_log(vec![RunOutcome::Cancelled.entry()]).await?;
+        crate::crash_point!("drop-committed");
         self.enter(State::Idle, None);
         Ok(done())
     }
@@ -42,6 +33,14 @@ impl Pod {
             }
             None => self.finish_closing().await,
         }
+    }
+
+    /// The store refused the stop: the Pod goes on as it is, and takes requests again.
+    pub(super) fn stop_refused(&mut self) {
+        if let Some(run) = self.phase.run_mut() {
+            run.abort_at = None;
+        }
+        self.admission.reopen();
     }
 
     /// Aborts a run that did not end by itself in time. Its commands end with it, because their

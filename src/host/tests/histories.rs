@@ -8,11 +8,13 @@ use crate::client::pod_api::PodApi;
 use crate::host::tests::family::{name, two_writers, write};
 use crate::host::tests::start;
 use crate::host::{Host, Shared};
+use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, Refusal, Segment, SpawnPod, State, Verdict};
 use crate::scope::lease::Lease;
 use crate::scope::{Permission, Rule, Scope};
 use crate::store::{PodRow, Wanted};
+use futures_util::future::join_all;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,6 +182,24 @@ impl Life<'_> {
         format!("{what} {one} {two} {place}{outcome}")
     }
 
+    /// Stops, restores and messages of one Pod that arrive together.
+    async fn all_at_once(&self, dice: &mut Dice) -> String {
+        let one = self.some_pod(dice, Who::Anybody);
+        let mut methods = Vec::new();
+        for _ in 0..6 + dice.below(6) {
+            methods.push(match dice.below(4) {
+                0 => Method::StopPods { tree: false },
+                1 => Method::RestorePods { tree: false, plan: false },
+                2 => Method::Notify { message: "wake up".into() },
+                _ => say(dice),
+            });
+        }
+        let names: Vec<_> = methods.iter().map(Method::name).collect();
+        let names = names.join(" | ");
+        join_all(methods.into_iter().map(|method| self.person(Some(one), method))).await;
+        format!("{one}: {names}")
+    }
+
     /// A name: mostly of the kind that makes sense, sometimes any.
     fn some_pod(&self, dice: &mut Dice, who: Who) -> &'static str {
         let family = self.shared().family();
@@ -239,6 +259,9 @@ impl Life<'_> {
             let info = info.ok_or_else(|| format!("{} is in the store only", row.name))?;
             if (row.wanted == Wanted::Live) != (info.state != State::Stopped) {
                 return Err(format!("{} is {:?}, wanted {:?}", row.name, info.state, row.wanted));
+            }
+            if info.why.as_ref().is_some_and(|why| why.contains("another program writes")) {
+                return Err(format!("{}: {:?}", row.name, info.why));
             }
             if info.parent != row.parent {
                 return Err(format!("{}: parent {:?}, {:?}", row.name, info.parent, row.parent));
@@ -379,7 +402,9 @@ fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
                     shown.push("crash".into());
                     return Ok(false);
                 }
-                if dice.below(4) == 0 && left > 0 {
+                if dice.below(8) == 0 {
+                    shown.push(life.all_at_once(&mut dice).await);
+                } else if dice.below(4) == 0 && left > 0 {
                     left -= 1;
                     let mut other = Dice(dice.next());
                     let two = tokio::join!(life.step(&mut dice), life.step(&mut other));
@@ -412,7 +437,21 @@ fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
     runtime.block_on(async { start(root).await.end().await });
     runtime.shutdown_timeout(Duration::from_secs(5));
     child_event(root)?;
+    cut_by_a_host(root, shown.iter().filter(|step| *step == "crash").count())?;
     no_process(root)
+}
+
+/// Only the end of a host cuts a run off, at most one of each Pod.
+fn cut_by_a_host(root: &Path, crashes: usize) -> Result<(), String> {
+    let Ok(sessions) = std::fs::read_dir(root.join("home/data/sessions")) else { return Ok(()) };
+    for session in sessions.flatten() {
+        let entries = entries(&session.path());
+        let cut = entries.iter().filter(|entry| entry["domain"] == domain::CUT).count();
+        if cut > crashes {
+            return Err(format!("{cut} runs were cut off by {crashes} crashes: {session:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// Every end of a child's run is a child event for its parent exactly once.

@@ -10,7 +10,7 @@ use crate::session::LogError;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// How many logs are looked at side by side.
@@ -135,7 +135,7 @@ fn find(family: &mut Family, first: &PodName, tree: bool) -> Vec<Step> {
         let busy = family.must_not_be_stopping(&pod.name);
         let busy = busy.and_then(|()| family.must_not_be_starting(&pod.name)).err();
         let live = family.table.is_live(key);
-        let failed = live && pod.info.borrow().state == State::Failed;
+        let failed = live && has_failed(&pod);
         let (what, note) = match busy {
             _ if n > 0 && !tree && !live => (Restoring::StaysStopped, None),
             Some(refusal) => (Restoring::Impossible, Some(refusal.message)),
@@ -145,6 +145,11 @@ fn find(family: &mut Family, first: &PodName, tree: bool) -> Vec<Step> {
         steps.push(Step::new(pod, what, note));
     }
     steps
+}
+
+/// A live Pod that failed is restored as if it were stopped.
+fn has_failed(pod: &Handle) -> bool {
+    pod.info.borrow().state == State::Failed
 }
 
 /// Looks at the directory and at the log of each Pod that is to come back.
@@ -265,13 +270,22 @@ impl Step {
 
 /// Makes these live in the store, with what they hold; the notes say where they read only.
 async fn enter(cx: &Cx, steps: &mut [Step], which: &[usize]) -> Result<Vec<Mark>, Refusal> {
-    let names: Vec<PodName> = which.iter().map(|n| steps[*n].pod.name.clone()).collect();
+    let pods: Vec<Handle> = which.iter().map(|n| steps[*n].pod.clone()).collect();
     let entered = cx.family(move |family| {
+        let names: Vec<PodName> = pods.iter().map(|pod| pod.name.clone()).collect();
         let mut refused: BTreeMap<usize, String> = BTreeMap::new();
+        let mut came_back = BTreeSet::new();
         let mut enter = Vec::new();
         let mut room: BTreeMap<String, usize> = BTreeMap::new();
-        for (n, name) in names.iter().enumerate() {
+        for (n, pod) in pods.iter().enumerate() {
+            let name = &pod.name;
+            // Another request may have been faster since this one looked.
             family.must_not_be_stopping(name)?;
+            family.must_not_be_starting(name)?;
+            if family.is_live(name) && !has_failed(pod) {
+                came_back.insert(n);
+                continue;
+            }
             match has_room(family, name, &mut room) {
                 Ok(()) => enter.push(name.clone()),
                 Err(refusal) => drop(refused.insert(n, refusal.message)),
@@ -282,12 +296,13 @@ async fn enter(cx: &Cx, steps: &mut [Step], which: &[usize]) -> Result<Vec<Mark>
             names.iter().map(|name| family.scope_notes(&name.key())).collect();
         let marks: Vec<Mark> =
             enter.iter().map(|name| family.mark(&name.key(), Doing::Starting)).collect();
-        Ok((marks, notes, refused))
+        Ok((marks, notes, refused, came_back))
     });
-    let (marks, notes, refused) = entered.await?;
+    let (marks, notes, refused, came_back) = entered.await?;
     for (at, n) in which.iter().enumerate() {
         let step = &mut steps[*n];
         match refused.get(&at) {
+            _ if came_back.contains(&at) => step.plan.what = Restoring::AlreadyLive,
             Some(why) => step.fails(why.clone()),
             None => drop(step.plan.notes.splice(0..0, notes[at].clone())),
         }

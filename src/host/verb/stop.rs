@@ -141,7 +141,7 @@ impl Drop for Leaving {
         // Without a runtime the host has ended, and the next one brings them back.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         for pod in std::mem::take(&mut self.pods) {
-            runtime.spawn(async move { pod.live(Vec::new()).await });
+            runtime.spawn(async move { pod.stop_refused().await });
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A session in a directory of its own.
 pub struct Bench {
-    _temp: tempfile::TempDir,
+    temp: tempfile::TempDir,
     pub files: Files,
     pub session: SessionId,
     pub segment: SegmentId,
@@ -24,7 +24,12 @@ impl Bench {
         let session = SessionId::new();
         let files = Files::new(temp.path(), session);
         std::fs::create_dir_all(files.dir()).unwrap();
-        Self { _temp: temp, files, session, segment: SegmentId::new() }
+        Self { temp, files, session, segment: SegmentId::new() }
+    }
+
+    /// The same files, as a program that knows of no writer of this one has them.
+    pub fn files_of_another_program(&self) -> Files {
+        Files::new(self.temp.path(), self.session)
     }
 
     /// Writes the current segment as it is, without the journal.

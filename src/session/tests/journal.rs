@@ -74,12 +74,34 @@ async fn a_second_writer_is_noticed_at_the_next_commit() {
     let bench = Bench::new();
     bench.write(&[bench.start()]);
     let (ours, _) = Journal::open(&bench.files, bench.segment).await.unwrap();
-    let (theirs, _) = Journal::open(&bench.files, bench.segment).await.unwrap();
+    let of_another_program = bench.files_of_another_program();
+    let (theirs, _) = Journal::open(&of_another_program, bench.segment).await.unwrap();
     theirs.commit(vec![notified("theirs")]).await.unwrap();
     let with_theirs = bench.content();
     let error = ours.commit(vec![notified("ours")]).await.unwrap_err();
     assert!(matches!(error, LogError::SecondWriter(_)), "{error}");
     assert_eq!(bench.content(), with_theirs);
+}
+
+#[tokio::test]
+async fn a_log_is_opened_when_its_last_writer_has_ended() {
+    let bench = Bench::new();
+    bench.write(&[bench.start()]);
+    let (last, _) = Journal::open(&bench.files, bench.segment).await.unwrap();
+    let mut next = std::pin::pin!(Journal::open(&bench.files, bench.segment));
+    for n in 0..20 {
+        assert!(futures_util::poll!(&mut next).is_pending(), "the last writer is there");
+        last.commit(vec![notified(&n.to_string())]).await.unwrap();
+    }
+    // As a run that is aborted: its commit is under way, and its handle is dropped unclosed.
+    let mut under_way = Box::pin(last.commit(vec![notified("the last one")]));
+    assert!(futures_util::poll!(&mut under_way).is_pending());
+    drop(under_way);
+    drop(last);
+    let (next, opened) = next.await.unwrap();
+    assert_eq!(opened.end, bench.content().len() as u64);
+    assert!(String::from_utf8(bench.content()).unwrap().contains("the last one"));
+    next.commit(vec![notified("goes on")]).await.unwrap();
 }
 
 #[tokio::test]
