@@ -84,6 +84,14 @@ async fn begin(line: &[u8], requests: &Requests<Outcome>, handle: &Handle, exten
             let text = "invalid method: this request exists on the host socket only";
             return requests.refuse(id, Refusal::invalid(text)).await;
         }
+        Ok(Incoming { id, pod: Some(other), .. }) if other.key() != handle.name.key() => {
+            let text = format!(
+                "this is the socket of pod `{}`: send requests for pod `{other}` to its own socket \
+                 or to the host's",
+                handle.name
+            );
+            return requests.refuse(id, Refusal::invalid(text)).await;
+        }
         Ok(Incoming { id, method, .. }) => (id, method),
         Err(error) => {
             let refusal = Refusal::invalid(error.to_string());

@@ -127,7 +127,7 @@ pub fn sql(root: &Path, statement: &str) {
 }
 
 /// A host with these Pods, each with its parent, and these peers; all of them play the script.
-async fn family(pods: &[(&str, Option<&str>, Wanted)], peers: &[(&str, &str)]) -> Bench {
+pub(super) async fn family(pods: &[(&str, Option<&str>, Wanted)], peers: &[(&str, &str)]) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let (store, _) = Store::open(&database(&root)).await.unwrap();

@@ -1,7 +1,9 @@
 //! Several clients at the socket of one Pod: what each is told, and what is nobody else's business.
 
 use crate::host::tests::Bench;
+use crate::host::tests::pods::family;
 use crate::protocol::{Event, Method, PodName, State};
+use crate::store::Wanted;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -130,4 +132,43 @@ async fn a_client_that_connects_and_leaves_changes_nothing() {
     let first = stays.line().await;
     assert_ne!(first["event"], "error", "{first}");
     stays.until("run_end").await;
+}
+
+#[tokio::test]
+async fn the_socket_of_a_pod_restores_only_pods_that_its_pod_sees() {
+    let pods = [
+        ("alice", None, Wanted::Live),
+        ("kid", Some("alice"), Wanted::Stopped),
+        ("stranger", None, Wanted::Stopped),
+    ];
+    let bench = family(&pods, &[]).await;
+    let [alice, kid, stranger] =
+        ["alice", "kid", "stranger"].map(|pod| PodName::parse(pod).unwrap());
+    let mut plain = Plain::at(&bench, &alice).await;
+    let restore =
+        |pod: &PodName| json!({"id": pod, "method": "restore_pod", "params": {"name": pod}});
+    plain.say(&restore(&stranger)).await;
+    let refused = plain.until("error").await;
+    let text = "pod `stranger` is not visible to `alice`; ListPods shows what is";
+    assert_eq!(refused["message"], text);
+    assert_eq!(bench.info(&stranger).await.state, State::Stopped);
+    plain.say(&restore(&kid)).await;
+    assert_eq!(plain.until("pod_restored").await["result"]["action"], "restored");
+    assert_eq!(bench.info(&kid).await.state, State::Idle);
+}
+
+#[tokio::test]
+async fn a_request_for_another_pod_is_refused_on_the_socket_of_a_pod() {
+    let pods = [("alice", None, Wanted::Live), ("bob", None, Wanted::Live)];
+    let bench = family(&pods, &[]).await;
+    let alice = PodName::parse("alice").unwrap();
+    let mut plain = Plain::at(&bench, &alice).await;
+    plain.say(&json!({"id": "1", "pod": "bob", "method": "shutdown"})).await;
+    let refused = plain.until("error").await;
+    assert!(refused["message"].as_str().unwrap().contains("socket of pod `alice`"), "{refused}");
+    for pod in [alice, PodName::parse("bob").unwrap()] {
+        assert_eq!(bench.info(&pod).await.state, State::Idle);
+    }
+    plain.say(&json!({"id": "2", "pod": "Alice", "method": "list_pods"})).await;
+    plain.until("pods_listed").await;
 }
