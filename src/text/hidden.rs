@@ -71,9 +71,15 @@ fn is_invisible(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Blanks that look like a space and are another character, to a shell too.
+fn is_other_blank(c: char) -> bool {
+    c == '\u{2800}' || (c != ' ' && c.is_whitespace())
+}
+
 /// Whether the spelled form writes a character as an escape.
 pub fn is_spelled(c: char) -> bool {
-    !matches!(c, ' '..='~') && (c.is_control() || is_separator(c) || is_invisible(c))
+    !matches!(c, ' '..='~')
+        && (c.is_control() || is_separator(c) || is_invisible(c) || is_other_blank(c))
 }
 
 /// Appends a character as the spelled form shows it.

@@ -108,6 +108,8 @@ fn the_spelled_form_is_one_line_that_shows_every_character() {
     let spelled = r"rm\x1b[2K\r a\u{202e}b\n\tc\u{9b}\u{200b}\x7f";
     assert_eq!(SafeText::spelled(text), spelled);
     assert_eq!(SafeText::spelled("echo 日本 e\u{301}"), "echo 日本 e\u{301}");
+    let blanks = "rm\u{a0}-rf\u{3000}a\u{2800}b\u{2003}c";
+    assert_eq!(SafeText::spelled(blanks), r"rm\u{a0}-rf\u{3000}a\u{2800}b\u{2003}c");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::{Attach, Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
 use crate::start::Opening;
+use std::borrow::Cow;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
@@ -70,8 +71,8 @@ impl Log {
             let line = serde_json::to_string(entry).unwrap_or_default();
             return self.write(Piece::Safe(SafeText::json(line + "\n"))).await;
         }
-        let Some((speaker, text)) = said(entry, &self.pod) else { return Ok(()) };
-        let mut indented = Indented::new(self.form);
+        let Some(Said { speaker, text, judged }) = said(entry, &self.pod) else { return Ok(()) };
+        let mut indented = Indented::new(self.form, judged);
         self.write(Piece::Safe(speaker)).await?;
         self.write(indented.push(&text)).await?;
         self.end(indented).await
@@ -92,9 +93,9 @@ impl Log {
             // Its text is made from segments of several kinds; it came in one line.
             return self.whole(&self.fetched(id).await?).await;
         }
-        let Some((speaker, _)) = said(beginning, &self.pod) else { return Ok(()) };
+        let Some(Said { speaker, judged, .. }) = said(beginning, &self.pod) else { return Ok(()) };
         let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
-        let mut indented = Indented::new(self.form);
+        let mut indented = Indented::new(self.form, judged);
         self.write(Piece::Safe(speaker)).await?;
         for (index, span) in whole.texts().iter().enumerate() {
             if index > 0 && span.field == "content" {
@@ -117,10 +118,10 @@ impl Log {
     }
 
     async fn end(&self, mut indented: Indented) -> Result<(), Failure> {
-        if !indented.line_begins {
-            self.write(indented.push("\n")).await?;
+        match indented.end() {
+            Some(end) => self.write(end).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn write(&self, piece: Piece) -> Result<(), Failure> {
@@ -131,16 +132,22 @@ impl Log {
 /// Text that comes in pieces, each line of it indented.
 struct Indented {
     form: Form,
+    /// Every character is shown, on one line.
+    judged: bool,
     safe: SafeStream,
     line_begins: bool,
 }
 
 impl Indented {
-    fn new(form: Form) -> Self {
-        Self { form, safe: SafeStream::default(), line_begins: true }
+    fn new(form: Form, judged: bool) -> Self {
+        Self { form, judged, safe: SafeStream::default(), line_begins: true }
     }
 
     fn push(&mut self, text: &str) -> Piece {
+        let text = match self.form {
+            Form::Plain if self.judged => SafeText::spelled(text).into(),
+            Form::Plain | Form::Raw | Form::Json => Cow::from(text),
+        };
         let mut out = String::with_capacity(text.len() + text.len() / 16);
         for line in text.split_inclusive('\n') {
             if self.line_begins {
@@ -154,10 +161,24 @@ impl Indented {
             Form::Plain | Form::Json => Piece::Safe(self.safe.push(&out)),
         }
     }
+
+    /// The end of the last line, if it has none.
+    fn end(&mut self) -> Option<Piece> {
+        let missing = !std::mem::replace(&mut self.line_begins, true);
+        missing.then(|| Piece::Safe(self.safe.push("\n")))
+    }
 }
 
-/// Who said what, for the entries that a person reads.
-fn said(entry: &Entry, pod: &PodName) -> Option<(SafeText<'static>, String)> {
+/// An entry that a person reads.
+#[derive(Debug, PartialEq)]
+struct Said {
+    speaker: SafeText<'static>,
+    text: String,
+    /// What a tool was called with: a person judges it, so none of its characters is hidden.
+    judged: bool,
+}
+
+fn said(entry: &Entry, pod: &PodName) -> Option<Said> {
     let (speaker, text) = match &entry.fact {
         Fact::UserInput { segments, .. } => ("you".into(), flatten(segments)),
         Fact::SystemItem { item, .. } => ("system".into(), item.body().to_owned()),
@@ -179,7 +200,8 @@ fn said(entry: &Entry, pod: &PodName) -> Option<(SafeText<'static>, String)> {
         Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
         _ => return None,
     };
-    Some((SafeText::lines(speaker + "\n"), text))
+    let judged = matches!(entry.fact, Fact::AssistantItem { item: Item::ToolCall { .. }, .. });
+    Some(Said { speaker: SafeText::lines(speaker + "\n"), text, judged })
 }
 
 #[cfg(test)]
@@ -199,9 +221,38 @@ mod tests {
         let item = Item::message(Role::Assistant, "one\ntwo");
         let entry =
             Entry::new(Fact::AssistantItem { item, origin: None, native: None, partial: false });
-        let (speaker, words) = said(&entry, &pod).expect("a text");
-        assert_eq!((speaker.as_str(), words.as_str()), ("alice\n", "one\ntwo"));
+        let Said { speaker, text, judged } = said(&entry, &pod).expect("a text");
+        assert_eq!((speaker.as_str(), text.as_str(), judged), ("alice\n", "one\ntwo", false));
         assert_eq!(said(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod), None);
+    }
+
+    #[test]
+    fn the_arguments_of_a_call_hide_no_character_wherever_the_pieces_end() {
+        let pod = PodName::parse("alice").expect("a name");
+        let call = Item::ToolCall {
+            call_id: "c".into(),
+            name: "Bash".into(),
+            arguments: "{\"command\":\"echo safe \u{202e}; rm\u{200b}\u{ad}\u{2028}-rf\u{a0}~\"}"
+                .into(),
+        };
+        let entry = Entry::new(Fact::AssistantItem {
+            item: call,
+            origin: None,
+            native: None,
+            partial: false,
+        });
+        let said = said(&entry, &pod).expect("a call");
+        let expected = r#"  {"command":"echo safe \u{202e}; rm\u{200b}\u{ad}\u{2028}-rf\u{a0}~"}"#;
+        for size in [1, 7, 1000] {
+            let mut indented = Indented::new(Form::Plain, said.judged);
+            let chars: Vec<char> = said.text.chars().collect();
+            let pieces = chars.chunks(size).map(|piece| piece.iter().collect::<String>());
+            let out: String = pieces.map(|piece| text(indented.push(&piece))).collect();
+            let end = text(indented.end().expect("the line has no end"));
+            assert_eq!(out + &end, format!("{expected}\n"));
+        }
+        let mut raw = Indented::new(Form::Raw, said.judged);
+        assert_eq!(text(raw.push(&said.text)), format!("  {}", said.text), "--raw is raw");
     }
 
     #[test]
@@ -209,7 +260,7 @@ mod tests {
         for (form, expected) in
             [(Form::Plain, "  one\n  \n  two"), (Form::Raw, "  o\u{1b}[mne\n  \n  two")]
         {
-            let mut indented = Indented::new(form);
+            let mut indented = Indented::new(form, false);
             let pieces = ["o\u{1b}[m", "ne", "\n", "\ntw", "o"];
             let out: String = pieces.into_iter().map(|piece| text(indented.push(piece))).collect();
             assert_eq!(out, expected);
