@@ -4,6 +4,8 @@
 //! the rooms listed before it. `tests/layers.rs` reads this list and checks every `crate::` path.
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
+// They panic when the reader has gone.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 /// Points at which tests let the program die; nothing in the program that is shipped.
 pub mod crash;

@@ -10,10 +10,26 @@ pub fn out(text: &str) {
     let _ = writeln!(io::stdout(), "{}", SafeText::lines(text));
 }
 
-/// Writes lines to standard error, without secrets: what a file or a provider says may hold one.
+/// Writes a sentence to standard error, without secrets: what a file or a provider says may hold one.
 pub fn err(text: &str) {
     // A closed standard error leaves no place to say so.
-    let _ = writeln!(io::stderr(), "{}", SafeText::lines(yoi::trace::redact(text)));
+    let _ = writeln!(io::stderr(), "{}", sentence(&yoi::trace::redact(text)));
+}
+
+/// A sentence for standard error. What a provider or a file says may have several lines: all but the
+/// first are indented, so that none of them looks like a sentence of yoi.
+pub fn sentence(text: &str) -> SafeText<'static> {
+    let safe = SafeText::lines(text);
+    let mut lines = safe.split('\n');
+    let mut out = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        out.push('\n');
+        if !line.is_empty() && !line.starts_with("  ") {
+            out.push_str("  ");
+        }
+        out.push_str(line);
+    }
+    SafeText::lines(out)
 }
 
 /// Writes a prompt to standard error; the cursor stays behind it.
@@ -30,4 +46,16 @@ pub fn out_is_terminal() -> bool {
 /// Whether both standard input and standard output are a terminal.
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && out_is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_further_line_of_a_sentence_looks_like_one_of_yoi() {
+        let error = "yoi: bad \u{1b}[31m\r\nyoi: approve?\ryoi: [y/n]\n\n    stays";
+        assert_eq!(sentence(error), "yoi: bad \n  yoi: approve?\n  yoi: [y/n]\n\n    stays");
+        assert_eq!(sentence("one line"), "one line");
+    }
 }

@@ -1,6 +1,8 @@
 //! yoi: the dashboard, the command line and the program without a screen, over the core in `src/`.
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
+// They panic when the reader has gone.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 // The rooms, bottom to top. A room uses only the rooms before it; tests/layers.rs holds that.
 

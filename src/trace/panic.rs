@@ -1,5 +1,6 @@
 //! A panic anywhere in the process becomes an event and a redacted sentence on standard error.
 
+use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
 /// Takes the place of the hook that prints a panic's text as it is.
@@ -10,9 +11,11 @@ pub(super) fn install() {
         let text = info.payload_as_str().unwrap_or("no message");
         tracing::error!(thread, at, "panic: {text}");
         if !crate::trace::has_own_output() {
-            eprintln!(
-                "yoi: internal error at {at} (thread {thread}): {}",
-                crate::trace::safe(text)
+            let text = crate::trace::safe(text);
+            // A closed standard error is no reason for a second panic.
+            let _ = writeln!(
+                std::io::stderr(),
+                "yoi: internal error at {at} (thread {thread}): {text}"
             );
         }
     }));

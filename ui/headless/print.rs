@@ -79,7 +79,7 @@ impl Printer {
             self.inside_a_line = false;
             self.later(SafeText::lines("\n"));
         }
-        self.output.try_note(SafeText::lines(text).into_owned())
+        self.output.try_note(crate::console::sentence(text))
     }
 
     /// Data asked for by a verb: lists, help.
