@@ -3,6 +3,7 @@
 
 use crate::protocol::frame::{Hello, Lines};
 use crate::protocol::{Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
@@ -27,7 +28,11 @@ const HELLO: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Client {
     calls: mpsc::Sender<Call>,
+    fault: Fault,
 }
+
+/// Set before a connection ends because its host fell silent.
+type Fault = Arc<OnceLock<Refusal>>;
 
 /// How a call ended.
 type Reply = Result<Event, Refusal>;
@@ -101,18 +106,25 @@ impl Client {
         hello.map_err(|_| ConnectError::Silent(pid))??;
         let (calls, called) = mpsc::channel(CALLS);
         let (events, received) = mpsc::channel(EVENTS);
-        tokio::spawn(connection::converse(lines, writer, called, events, pid));
-        Ok((Self { calls }, received))
+        let fault = Fault::default();
+        tokio::spawn(connection::converse(lines, writer, called, events, pid, fault.clone()));
+        Ok((Self { calls, fault }, received))
     }
 
     /// Sends a request and waits for its one reply. A refusal is the host's own; when the
     /// connection ends first, or the host falls silent, the refusal says that.
     pub async fn call(&self, pod: Option<&PodName>, method: Method) -> Result<Event, Refusal> {
-        let gone = || Refusal::internal("the connection to the host ended");
+        let gone = || self.why_ended();
         let (answer, reply) = oneshot::channel();
         let call = Call { pod: pod.cloned(), method, answer };
         self.calls.send(call).await.map_err(|_| gone())?;
         reply.await.map_err(|_| gone())?
+    }
+
+    /// Why there is no connection any more.
+    pub fn why_ended(&self) -> Refusal {
+        let fault = self.fault.get().cloned();
+        fault.unwrap_or_else(|| Refusal::internal("the connection to the host ended"))
     }
 }
 

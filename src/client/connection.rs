@@ -6,13 +6,15 @@
 //! stop takes seconds, a rewind of a large log longer. So the limit is on silence. While a reply
 //! is due and nothing at all arrives for [`SILENCE`], the client asks `host_status`, which any
 //! host that lives answers at once. When [`SIGN_OF_LIFE`] passes in silence too, every call is
-//! refused with a sentence that names the process, and the connection ends. A connection without a
-//! reply due is left alone.
+//! refused with a sentence that names the process, and the connection ends. A Pod that runs counts as
+//! a reply that is due: a person waits for its answer. Every other connection is left alone.
 
-use crate::client::{Call, Reply, silent};
+use crate::client::{Call, Fault, Reply, silent};
 use crate::protocol::frame::Lines;
-use crate::protocol::{Event, Frame, IN_FLIGHT, Incoming, Method, Outgoing, Refusal};
-use std::collections::HashMap;
+use crate::protocol::{
+    Event, Frame, IN_FLIGHT, Incoming, Method, Outgoing, PodInfo, PodName, Refusal, State,
+};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,20 +39,22 @@ struct Due {
 }
 
 /// Serves until the host closes the stream, falls silent, or every handle is gone. `pid` is the
-/// host's process, where it is another one.
+/// host's process, where it is another one. `fault` says afterwards that the host fell silent.
 pub(super) async fn converse<R, W>(
     lines: Lines<R>,
     writer: W,
     calls: mpsc::Receiver<Call>,
     events: mpsc::Sender<Outgoing>,
     pid: Option<u32>,
+    fault: Fault,
 ) where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin,
 {
     let (sent, due) = mpsc::channel(IN_FLIGHT);
     let (probe, probes) = mpsc::channel(1);
-    let reader = Reader { waiting: HashMap::new(), events, probe, pid };
+    let (waiting, running) = (HashMap::new(), BTreeSet::new());
+    let reader = Reader { waiting, running, events, probe, pid, fault };
     let mut reading = tokio::spawn(reader.read_on(lines, due));
     let written = tokio::select! {
         // It has refused what was due.
@@ -108,9 +112,12 @@ async fn next_call(
 /// The reading half of a connection.
 struct Reader {
     waiting: HashMap<String, Due>,
+    /// The Pods that run, as far as the events of this connection say.
+    running: BTreeSet<PodName>,
     events: mpsc::Sender<Outgoing>,
     probe: mpsc::Sender<()>,
     pid: Option<u32>,
+    fault: Fault,
 }
 
 impl Reader {
@@ -126,7 +133,7 @@ impl Reader {
             tokio::select! {
                 biased;
                 Some(due) = due.recv() => {
-                    if self.waiting.is_empty() {
+                    if !self.expects() {
                         (asked, limit) = (false, Instant::now() + SILENCE);
                     }
                     self.waiting.insert(due.id.clone(), due);
@@ -143,7 +150,7 @@ impl Reader {
                     }
                     (asked, limit) = (false, Instant::now() + SILENCE);
                 }
-                () = sleep_until(limit), if !self.waiting.is_empty() => {
+                () = sleep_until(limit), if self.expects() => {
                     if std::mem::replace(&mut asked, true) {
                         return self.give_up();
                     }
@@ -158,6 +165,7 @@ impl Reader {
     async fn line(&mut self, line: &[u8]) {
         let Ok(Outgoing { re, pod, seq, event }) = Outgoing::decode(line) else { return };
         let Some(re) = re else {
+            self.note(&event);
             // A client that dropped its events still wants its replies.
             let _ = self.events.send(Outgoing { re, pod, seq, event }).await;
             return;
@@ -171,10 +179,37 @@ impl Reader {
         }
     }
 
+    /// Whether the host owes something.
+    fn expects(&self) -> bool {
+        !self.waiting.is_empty() || !self.running.is_empty()
+    }
+
+    /// Keeps the Pods that run.
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Family { pods, .. } => {
+                self.running.clear();
+                pods.iter().for_each(|info| self.note_state(info));
+            }
+            Event::PodChanged { info } => self.note_state(info),
+            Event::PodRemoved { name } => drop(self.running.remove(name)),
+            _ => {}
+        }
+    }
+
+    fn note_state(&mut self, info: &PodInfo) {
+        if info.state != State::Running {
+            self.running.remove(&info.name);
+        } else if !self.running.contains(&info.name) {
+            self.running.insert(info.name.clone());
+        }
+    }
+
     /// Refuses what is due: the host does not answer.
     fn give_up(self) {
+        let refusal = self.fault.get_or_init(|| Refusal::internal(silent(self.pid)));
         for (_, due) in self.waiting {
-            let _ = due.answer.send(Err(Refusal::internal(silent(self.pid))));
+            let _ = due.answer.send(Err(refusal.clone()));
         }
     }
 }

@@ -47,6 +47,16 @@ fn accepted() -> Event {
     Event::Accepted { entry: None, queued: None }
 }
 
+/// A Pod that is in this state now.
+fn changed(state: &str) -> Event {
+    let info = serde_json::json!({
+        "name": "w", "state": state, "since": 0, "seq": 0, "cwd": "/w", "workspace": "/w",
+        "model": "", "model_why": "", "model_chosen": false, "context_tokens": 0,
+        "context_window": 0, "scope": [],
+    });
+    Event::PodChanged { info: serde_json::from_value(info).expect("a pod") }
+}
+
 fn call(client: &Client, method: Method) -> tokio::task::JoinHandle<Result<Event, Refusal>> {
     let client = client.clone();
     tokio::spawn(async move { client.call(None, method).await })
@@ -80,7 +90,38 @@ async fn calls_to_a_host_that_falls_silent_are_refused_and_its_process_named() {
     assert_eq!(begun.elapsed(), SILENCE + SIGN_OF_LIFE);
     assert!(events.recv().await.is_none(), "the connection is over");
     let later = client.call(None, Method::ListPods).await.expect_err("no connection");
-    assert_eq!(later.message, "the connection to the host ended");
+    assert!(later.message.contains("process 4711"), "{later}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_falls_silent_while_a_pod_runs_is_given_up_without_a_call() {
+    let (mut host, client, mut events) = Scripted::greeted(4096).await;
+    host.reply(None, changed("running")).await;
+    events.recv().await.expect("the event");
+    let begun = Instant::now();
+    // A long call of a tool: the host lives, and says nothing by itself.
+    for n in 1..=20 {
+        let probe = host.request().await;
+        assert_eq!((probe.method, begun.elapsed()), (Method::HostStatus, n * SILENCE));
+        host.reply(probe.id, accepted()).await;
+    }
+    let silent_since = Instant::now();
+    assert!(events.recv().await.is_none(), "the connection is over");
+    assert_eq!(silent_since.elapsed(), SILENCE + SIGN_OF_LIFE);
+    let why = client.why_ended().message;
+    assert!(why.contains("process 4711") && why.contains("kill -CONT"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_a_run_and_without_a_call_is_left_alone() {
+    let (mut host, client, mut events) = Scripted::greeted(4096).await;
+    for state in ["running", "idle"] {
+        host.reply(None, changed(state)).await;
+        events.recv().await.expect("the event");
+    }
+    let quiet = tokio::time::timeout(100 * SILENCE, host.request()).await;
+    assert!(quiet.is_err(), "{quiet:?}");
+    drop(client);
 }
 
 #[tokio::test(start_paused = true)]

@@ -204,7 +204,7 @@ impl LineClient {
             Happened::CaughtUp(name, caught) => self.caught_up(name, *caught)?,
             Happened::Wrote => {}
             Happened::HostEnded => {
-                return Err(Failure::new(Exit::Failed, "the connection to the host ended"));
+                return Err(self.client.why_ended().into());
             }
         }
         Ok(())
