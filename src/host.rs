@@ -325,9 +325,9 @@ impl Host {
         self.shared.ended().await
     }
 
-    /// Other open connections than this process's own `own` ones.
-    pub fn others(&self, own: usize) -> usize {
-        self.shared.connections.borrow().saturating_sub(own)
+    /// The number of open connections, those of this process among them.
+    pub fn connections(&self) -> watch::Receiver<usize> {
+        self.shared.connections.subscribe()
     }
 
     /// Pauses what runs, takes the sockets away and lets go of the data directory. No Pod is

@@ -153,8 +153,18 @@ fn opening(cwd: Option<&Path>) -> Result<Opening, Failure> {
     let env = start::environment();
     let dirs = Dirs::find(&env).map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
     yoi::trace::start(&env, Some(&dirs.state));
-    let cwd = absolute(cwd.unwrap_or(Path::new(".")))?;
+    let cwd = match cwd {
+        Some(dir) => absolute(dir)?,
+        None => working_directory()?,
+    };
     Ok(Opening { dirs, env, cwd })
+}
+
+/// The working directory. One that was deleted has a name that says so: most commands need none,
+/// and those that do are refused with that name.
+fn working_directory() -> Result<PathBuf, Failure> {
+    let found = absolute(Path::new("."));
+    found.or_else(|failure| std::fs::read_link("/proc/self/cwd").map_err(|_| failure))
 }
 
 fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
@@ -177,6 +187,11 @@ fn resolved_model(model: Option<String>) -> Option<String> {
 }
 
 async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
+    if args.prompt.is_some() && args.pod.is_none() && !opening.cwd.is_dir() {
+        let text =
+            "the working directory was deleted: change to another one, or name one with --cwd";
+        return headless::say_last(&Failure::usage(text));
+    }
     let form = match form(args.json, args.raw) {
         Ok(form) => form,
         Err(failure) => return headless::say_last(&failure),

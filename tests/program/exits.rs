@@ -1,9 +1,10 @@
 //! Every exit code of the program without a screen, brought about.
 
-use crate::bench::{Bench, SCRIPT};
+use crate::bench::{Bench, Done, SCRIPT};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
+use std::process::Stdio;
 
 #[test]
 fn finished_is_0() {
@@ -139,4 +140,46 @@ fn a_dead_provider_ends_the_run_with_a_sentence_that_names_it() {
     let words = done.last_words();
     assert!(words.contains("anthropic") && words.contains("127.0.0.1"), "{words}");
     assert!(words.to_lowercase().contains("refused") || words.contains("connect"), "{words}");
+}
+
+/// The command in a directory that is deleted before the program starts.
+fn in_a_deleted_directory(bench: &Bench, args: &[&str]) -> Done {
+    let own = bench.command(&[]);
+    let program = own.get_program();
+    let mut shell = std::process::Command::new("sh");
+    let script = r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@""#;
+    shell.arg("-c").arg(script).arg(program).args(args).current_dir(bench.ws()).env_clear();
+    shell.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    bench.finish(shell.spawn().expect("a shell"))
+}
+
+#[test]
+fn in_a_deleted_directory_only_what_needs_one_is_refused() {
+    let bench = Bench::new();
+    assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new a"]).code, Some(0));
+    let commands: [&[&str]; 6] =
+        [&["ls"], &["restore", "a"], &["host"], &["log", "a"], &["stop", "a"], &["host", "stop"]];
+    for command in commands {
+        let done = in_a_deleted_directory(&bench, command);
+        assert_eq!(done.code, Some(0), "{command:?}: {done:?}");
+    }
+    let done = in_a_deleted_directory(&bench, &["--model", &bench.model(), "-p", "hello"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.err.contains("the working directory was deleted"), "{done:?}");
+    let done = in_a_deleted_directory(&bench, &["--model", &bench.model(), "-c", "new b"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("gone (deleted)"), "{done:?}");
+}
+
+#[test]
+fn a_closed_standard_error_is_no_fault() {
+    let bench = Bench::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = bench.command(&["host", "stop"]);
+    let done = bench.finish(command.stderr(writer).spawn().expect("the program starts"));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let log = std::fs::read_to_string(bench.path("home/state/yoi.log")).unwrap_or_default();
+    assert!(!log.contains("panic"), "{log}");
 }

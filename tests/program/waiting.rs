@@ -1,8 +1,9 @@
 //! Without a screen the program is there until its work is done: with what children have still to
 //! do, to tell and to ask.
 
-use crate::bench::{Bench, Done};
+use crate::bench::{Bench, Done, eventually};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 const SCRIPT: &str = r#"
@@ -33,6 +34,13 @@ wait_ms = 300
 call = [{ name = "Bash", args = { command = "echo fetched", needs = ["network"], reason = "crates" } }]
 [[when.step]]
 text = "It said: {result}"
+
+[[when]]
+says = "held"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "until [ -e go ]; do sleep 0.05; done" } }]
+[[when.step]]
+text = "let go"
 
 [[when]]
 says = "long"
@@ -152,4 +160,25 @@ fn work_that_other_clients_gave_a_child_is_not_waited_for() {
     let done = bench.yoi(&["--pod", "ws", "-p", "status"]);
     assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: status\n"), "{done:?}");
     assert_eq!(bench.pod("kid").expect("the child")["state"], "running");
+}
+
+#[test]
+fn a_host_in_the_program_that_another_client_uses_is_named_when_the_answer_is_complete() {
+    let bench = bench();
+    let mut command = bench.command(&["--model", &bench.model(), "-p", "held"]);
+    let mut child = command.spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("its errors")).lines();
+    let mut lines = lines.by_ref().map_while(Result::ok);
+    let connect = || UnixStream::connect(bench.socket()?).ok();
+    eventually("the program is the host", || connect().is_some());
+    let mut other = BufReader::new(connect().expect("a connection"));
+    other.read_line(&mut String::new()).expect("the hello of the host");
+    std::fs::write(bench.ws().join("go"), "").expect("a writable directory");
+    let sentence = lines.find(|line| line.contains("another client uses the host in this process"));
+    assert!(sentence.expect("the sentence").contains("an interrupt ends it"), "a way out");
+    assert!(child.try_wait().expect("a child").is_none(), "it is the host of the other client");
+    drop(other);
+    assert_eq!(lines.count(), 0, "said once");
+    let done = bench.finish(child);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "let go\n"), "{done:?}");
 }

@@ -3,11 +3,15 @@
 use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::line_client::{Awaited, LineClient};
 use std::time::Duration;
+use tokio::sync::watch;
 use yoi::host::Host;
 use yoi::protocol::{Method, PodName};
 
-/// How often the other clients of the host in this process are counted.
-const CHECK: Duration = Duration::from_millis(200);
+/// The connections of this process to its own host.
+const OWN: usize = 1;
+/// Printed when all is done here and another client is attached to the host in this process.
+const IN_USE: &str = "done; another client uses the host in this process, which ends when \
+     that client leaves · an interrupt ends it now, and running Pods are paused";
 /// How long a run may take to be paused when a signal ends the program.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -39,28 +43,35 @@ impl LineClient {
 
     /// Waits as long as a Pod is at work or another client is attached to the host in this process.
     pub(super) async fn while_others_work(&mut self, host: &Host) -> Result<(), Failure> {
+        let connections = host.connections();
+        if *connections.borrow() > OWN {
+            self.printer.note(IN_USE);
+        }
         loop {
-            self.while_others_are_attached(host).await?;
+            self.while_others_are_attached(host, connections.clone()).await?;
             tokio::select! {
                 done = self.until_idle(Awaited::AllPods) => done?,
                 ending = host.ended() => return after_host(ending),
             }
-            if host.others(1) == 0 {
+            if *connections.borrow() <= OWN {
                 return Ok(());
             }
         }
     }
 
-    pub(super) async fn while_others_are_attached(&mut self, host: &Host) -> Result<(), Failure> {
-        let mut check = tokio::time::interval(CHECK);
-        while host.others(1) > 0 {
+    async fn while_others_are_attached(
+        &mut self,
+        host: &Host,
+        mut connections: watch::Receiver<usize>,
+    ) -> Result<(), Failure> {
+        let mut left = std::pin::pin!(connections.wait_for(|open| *open <= OWN));
+        loop {
             tokio::select! {
-                _ = check.tick() => {}
+                _ = &mut left => return Ok(()),
                 happened = self.listen() => happened?,
                 ending = host.ended() => return after_host(ending),
             }
             self.refresh().await?;
         }
-        Ok(())
     }
 }
