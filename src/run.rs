@@ -15,19 +15,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
+/// Approval requests of calls.
 pub mod approval;
+/// `@file` references of inputs.
 mod attach;
+/// The tool calls of one reply.
 mod batch;
+/// The commands that run now.
 mod commands;
+/// Compaction of the history.
 mod compact;
+/// The part of the history that a model request carries.
 pub mod context;
+/// Interrupting a run.
 mod interrupt;
+/// Mailbox messages on their way into the history.
 mod mailbox;
+/// Messages as rows of the mailbox hold them.
 mod message;
+/// The open log of a Pod and its state.
 mod session_state;
+/// The decision of policy on each call.
 pub mod policy;
+/// The system prompt and the notes of the runtime.
 mod prompt;
+/// One model request and its stream.
 mod stream;
+/// What model requests used and cost.
 mod usage;
 
 pub use approval::ApprovalDecided;

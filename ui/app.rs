@@ -1,5 +1,5 @@
-//! The state of the dashboard and its one writer: `update` takes what happened and returns what is to
-//! be done and painted. It does no I/O and gets the time as an argument.
+//! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
+//! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
 
 use crate::family::Family;
 use crate::keys::Keymap;
@@ -18,29 +18,53 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{PodInfo, PodName};
 
+/// Where each pane stands on the screen.
 mod areas;
+/// Confirmations: small windows that ask yes or no.
 mod confirm;
+/// Copying to the clipboard or to a file.
 mod copy;
+/// Keys and pastes in the composer.
 mod compose;
+/// What the app wants to be done.
 mod effect;
+/// `:explain` and the menu of a Pod.
 mod explain;
+/// When the next frame is due, and what it needs.
 mod frame;
+/// The hints and counts of the action bar.
 mod hint;
+/// Events and replies of the host.
 mod host;
+/// Decisions on approval requests.
 pub mod inbox;
+/// From a key to its action.
 mod key;
+/// The stack of layers over the panes.
 mod layer;
+/// The command line, and leaving the screen.
 mod line;
+/// The lists that open over the panes.
 mod list;
+/// What reaches the app.
 mod message;
+/// Clicks and the wheel.
 mod mouse;
+/// Keys in the pane of peers.
 mod peers;
+/// The panes as they are painted from the state.
 pub mod panes;
+/// Marked and pinned Pods.
 mod picked;
+/// Going from Pod to Pod and from pane to pane.
 mod pods;
+/// Keys in the lines and lists on top.
 mod prompt;
+/// Sending messages.
 mod send;
+/// Two transcripts, or the whole width for one.
 mod split;
+/// The dialogues of verbs.
 mod verb;
 
 pub use areas::Areas;
@@ -73,7 +97,7 @@ pub enum Link {
     Connecting,
 }
 
-/// What does not change while the dashboard is open.
+/// The settings of a dashboard that do not change while it is open.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub cwd: PathBuf,
@@ -84,7 +108,7 @@ pub struct Setup {
     pub themes: Vec<String>,
     pub zone: Option<TimeZone>,
     pub glyphs: Glyphs,
-    /// Whether somebody can bring the host back.
+    /// Whether the dashboard can start the host again after it ended.
     pub reconnects: bool,
 }
 
@@ -95,19 +119,19 @@ pub struct App {
     pub keymap: Keymap,
     pub theme: Theme,
     pub size: (u16, u16),
-    /// When the last message came; what is painted is as of then.
+    /// The time of the last message; a frame shows the state at this time.
     pub now: u64,
     pub link: Link,
-    /// Looking for a host that somebody else started.
+    /// The search for a host that another program started.
     search: host::Search,
     pub family: Family,
-    /// Shown, written to, meant by verbs. It never changes by itself.
+    /// The Pod that is shown, that messages go to and that verbs mean. Only the person changes it.
     pub current: Option<PodName>,
     pub focus: Focus,
     pub layers: Layers,
     /// The leader key was pressed, and the next key is its second.
     pub leader: bool,
-    /// The Pod that the digit to come is for.
+    /// The Pod to pin: the next key is its digit.
     pub pinning: Option<PodName>,
     pub tree: Tree,
     pub peers: Peers,
@@ -116,7 +140,7 @@ pub struct App {
     pub notices: Notices,
     pub detail: Detail,
     pub zoom: Zoom,
-    /// The model of new Pods, when a person chose one.
+    /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
     pub capture: Capture,
     transcripts: HashMap<PodName, Transcript>,
@@ -129,54 +153,54 @@ pub struct App {
     /// Lines that were run, newest first.
     lines: Vec<String>,
     guard: Guard,
-    /// What the line that is being written is about: the reason of a refusal, or a rule.
+    /// The requests that the line being typed is for: the reason of a denial, or a rule.
     decided_by_line: Option<inbox::ChosenRequests>,
-    /// Pods whose turns were asked to halt from here, until they have.
+    /// Pods whose runs this screen has interrupted and that still run.
     interrupted: HashSet<PodName>,
-    /// ChosenRequests whose answer is under way from here.
+    /// Approval requests whose decision this screen has sent and the host has not published yet.
     deciding: HashSet<String>,
-    /// Since when a Pod's last state is known to have been seen.
+    /// For each Pod, the time of its last state that the person has seen.
     seen: HashMap<PodName, u64>,
-    /// Pods that were offered this environment.
+    /// Pods that this environment was offered to.
     opened: HashSet<PodName>,
     tour: Option<Tour>,
-    /// Verbs that wait for results, or for the person's answer.
+    /// Verbs that wait for results or for the person.
     verbs: BTreeMap<VerbId, verb::Carried>,
-    /// A Pod is being made for a message.
+    /// A Pod is being created for a message.
     creating: bool,
     /// Counts what the person does; a [`RequestToken`] holds the count of its request.
     moment: u64,
 }
 
-/// Times before which a key means less than it says.
+/// Times until which a key does less than it is bound to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Guard {
-    /// Esc does nothing until then: it has just closed something.
+    /// Esc does nothing before this time: it has just closed a layer.
     escape: u64,
-    /// A second Ctrl+C leaves until then.
+    /// Before this time a second Ctrl+C leaves the dashboard.
     armed: u64,
-    /// Ctrl+C does not arm leaving until then: it has just paused.
+    /// Before this time Ctrl+C does not prepare leaving: it has just paused a run.
     paused: u64,
 }
 
-/// The Pod of the tour and the lines it still waits for.
+/// The Pod of the tour, and which of its lines comes next.
 #[derive(Clone, Debug)]
 struct Tour {
     pod: PodName,
     next: usize,
-    /// The next line is due, and waits for the Pod to be looked at.
+    /// The next line is due; it is written when the Pod is the current one.
     due: bool,
 }
 
 impl App {
-    /// A dashboard before its first event. `wanted` is the Pod to begin with.
+    /// A dashboard before its first event. `initial_pod` is the Pod to show first.
     pub fn new(setup: Setup, keymap: Keymap, theme: Theme, initial_pod: Option<PodName>) -> Self {
         let tree = Tree::new(setup.workspace.clone(), setup.glyphs);
         Self { setup, keymap, theme, tree, initial_pod, ..Self::default() }
     }
 
-    /// Takes in what happened at `now` (milliseconds since the Unix epoch), and answers with what
-    /// is to be done.
+    /// Handles a message that came at `now` (milliseconds since the Unix epoch) and returns the effects
+    /// that follow.
     pub fn update(&mut self, msg: Msg, now: u64) -> Update {
         self.now = now;
         let notices = self.notices.version();
@@ -232,12 +256,12 @@ impl App {
         chosen.or(self.current.as_ref())
     }
 
-    /// What the host said last about the current Pod.
+    /// The current Pod, as the host last described it.
     pub fn info(&self) -> Option<&PodInfo> {
         self.family.get(self.current.as_ref()?)
     }
 
-    /// The transcript that keys are about: of the two, the one in focus.
+    /// The transcript that keys act on: the one of the two that has the focus.
     pub fn transcript(&self) -> Option<&Transcript> {
         self.transcript_at(self.selected()?)
     }
@@ -252,7 +276,7 @@ impl App {
         self.transcripts.get_mut(&name)
     }
 
-    /// The transcript of a Pod, begun when there is none.
+    /// The transcript of a Pod, created if it is not kept.
     fn transcript_of(&mut self, name: &PodName) -> &mut Transcript {
         if !self.transcripts.contains_key(name) && self.transcripts.len() >= TRANSCRIPTS {
             let keep = [&self.current, &self.previous, &self.beside, &self.shown().cloned()]
@@ -267,7 +291,7 @@ impl App {
         })
     }
 
-    /// What arguments can be.
+    /// The values that arguments of verbs complete to.
     fn sources(&self) -> Sources {
         let word = |info: &PodInfo| self.setup.glyphs.state_sign(info).word.to_owned();
         let pods = self.family.all().iter();
@@ -279,7 +303,7 @@ impl App {
         }
     }
 
-    /// The paths that scopes speak of, and this directory.
+    /// The paths in the scopes of all Pods, and the directory of this screen.
     fn known_paths(&self) -> Vec<String> {
         let pods = self.family.all().iter();
         let rules =
@@ -295,7 +319,7 @@ impl App {
         self.setup.zone.as_ref().unwrap_or(&UTC)
     }
 
-    /// Shows a notice; there is nothing else to be done.
+    /// Shows a notice; no effect follows.
     fn say(&mut self, kind: Kind, text: impl Into<String>) -> Vec<Effect> {
         self.notices.say(kind, text, self.now);
         Vec::new()
@@ -314,7 +338,7 @@ impl App {
     }
 }
 
-/// How many transcripts are kept; those beyond are read again when they are shown.
+/// How many transcripts are kept; any other is read again when it is shown.
 const TRANSCRIPTS: usize = 8;
 
 #[cfg(test)]

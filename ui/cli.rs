@@ -1,4 +1,4 @@
-//! The command line: arguments, and which way in.
+//! The command line: its arguments, and which part of the program each of them starts.
 
 use crate::console;
 use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
@@ -53,14 +53,14 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// What the command line asks for.
+/// What the command line starts.
 enum Wanted {
     Program(Box<Args>),
     Verb(&'static Verb, ArgMatches),
 }
 
 impl Wanted {
-    /// Ends the program with the usage where the command line is wrong.
+    /// Reads the arguments; a wrong command line ends the program with the usage.
     fn read(matches: &ArgMatches) -> Self {
         match matches.subcommand().and_then(|(name, own)| Some((verb::find(name)?, own))) {
             Some((verb, own)) => Self::Verb(verb, own.clone()),
@@ -98,7 +98,7 @@ async fn one_verb(verb: &Verb, matches: &ArgMatches) -> Result<(), Failure> {
     headless::one_verb(&opening, work, verb, dialogue).await
 }
 
-/// The dialogue of a verb of the shell; none when it is done already.
+/// The dialogue of a verb of the shell; `None` if it has been carried out already.
 async fn dialogue(verb: &Verb, matches: &ArgMatches) -> Result<Option<Box<dyn Dialogue>>, Failure> {
     let wrong = |error: clap::Error| Failure::usage(error.to_string());
     if verb.name != "send" {
@@ -120,7 +120,7 @@ fn exit_of(result: Result<(), Failure>) -> Exit {
 }
 
 async fn program(args: Args) -> Exit {
-    // The directories may be what is broken.
+    // The doctor also works where the directories are broken.
     if let Some(Command::Doctor(wanted)) = args.command {
         return exit_of(doctor::doctor(wanted).await);
     }
@@ -176,7 +176,7 @@ fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
-/// A script given by a relative path is meant from here, not from where the host runs.
+/// A script given by a relative path is resolved in this directory, not in that of the host.
 fn resolved_model(model: Option<String>) -> Option<String> {
     let model = model?;
     let script = model.strip_prefix("rehearsal:").map(Path::new);
@@ -244,7 +244,7 @@ async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
     }
 }
 
-/// How text is printed. Committed bytes could drive a terminal, so they never reach one.
+/// How text is printed. Committed bytes may hold escape sequences, so a terminal never gets them.
 fn form(json: bool, raw: bool) -> Result<Form, Failure> {
     match (json, raw) {
         (true, _) => Ok(Form::Json),

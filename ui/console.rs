@@ -1,5 +1,5 @@
 //! Standard output and standard error while no screen is drawn and no answer streams. Names, paths and
-//! reasons come from others, so every line becomes safe text here.
+//! reasons may hold escape sequences, so every line becomes safe text here.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use yoi::text::SafeText;
@@ -12,7 +12,7 @@ pub fn out(text: &str) {
 
 /// Writes a sentence to standard error, without secrets: what a file or a provider says may hold one.
 pub fn err(text: &str) {
-    // A closed standard error leaves no place to say so.
+    // If standard error is closed, the error cannot be reported either.
     let _ = writeln!(io::stderr(), "{}", sentence(&yoi::trace::redact(text)));
 }
 

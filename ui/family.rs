@@ -1,5 +1,5 @@
-//! What the host last told of all Pods, in an order that stays: the Pods, who is whose peer, and
-//! what waits for a person.
+//! The family as the host last described it, in an order that stays: the Pods, which of them are peers,
+//! and the approval requests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, PodName, State};
 #[derive(Clone, Debug, Default)]
 pub struct Family {
     pods: Vec<PodInfo>,
-    /// Where each Pod is, and where its children are.
+    /// The index of each Pod in `pods`; `below` holds the indices of its children.
     places: HashMap<PodName, usize>,
     below: HashMap<PodName, Vec<usize>>,
     peers: Vec<PeerEdge>,
     approvals: Vec<ApprovalRequest>,
-    /// When each Pod was last heard of; milliseconds since the Unix epoch.
+    /// When the last event of each Pod came; milliseconds since the Unix epoch.
     received: HashMap<PodName, u64>,
     known: bool,
 }
 
 impl Family {
-    /// Takes over what the host says about everything.
+    /// Replaces the whole family by the one that the host sent.
     pub fn replace(
         &mut self,
         pods: Vec<PodInfo>,
@@ -33,7 +33,7 @@ impl Family {
         self.find_places();
     }
 
-    /// Nobody tells any more how the Pods are; what is stopped stays so, and nothing can be answered.
+    /// The connection ended: every state but *stopped* is unknown, and no request can be decided.
     pub fn lose(&mut self) {
         self.approvals.clear();
         for pod in self.pods.iter_mut().filter(|pod| pod.state != State::Stopped) {
@@ -42,7 +42,7 @@ impl Family {
         }
     }
 
-    /// An event of this Pod came at `now`.
+    /// Notes that an event of this Pod came at `now`.
     pub fn received(&mut self, name: &PodName, now: u64) {
         match self.received.get_mut(name) {
             Some(at) => *at = now,
@@ -50,18 +50,18 @@ impl Family {
         }
     }
 
-    /// Since when a Pod has been silent.
+    /// The time of the last sign of life of a Pod: an event, an activity or a change of state.
     pub fn silent_since(&self, info: &PodInfo) -> u64 {
         let received = self.received.get(&info.name).copied().unwrap_or(0);
         received.max(info.last_activity).max(info.since)
     }
 
-    /// Whether the host has told its Pods at all.
+    /// Whether the host has sent the family.
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Takes over what the host says about one Pod; a new one comes last.
+    /// Replaces one Pod by what the host sent; a new Pod is added at the end.
     pub fn set(&mut self, info: PodInfo) {
         match self.places.get(&info.name) {
             Some(&at) => {
@@ -78,7 +78,7 @@ impl Family {
         }
     }
 
-    /// Forgets a Pod with its peers and its questions.
+    /// Removes a Pod with its peers and its approval requests.
     pub fn remove(&mut self, name: &PodName) {
         self.pods.retain(|pod| pod.name != *name);
         self.peers.retain(|edge| edge.other(name).is_none());
@@ -138,7 +138,7 @@ impl Family {
         names
     }
 
-    /// What waits for a person, the longest waiting first.
+    /// The Pods that need a person, the longest waiting first.
     pub fn needs_you(&self) -> Vec<&PodInfo> {
         let mut waiting: Vec<_> =
             self.pods.iter().filter(|pod| pod.state == State::NeedsYou).collect();
@@ -150,7 +150,7 @@ impl Family {
         self.pods.iter().filter(|pod| pod.state == State::Running)
     }
 
-    /// Two Pods are peers; saying it again changes nothing.
+    /// Makes two Pods peers; they may be peers already.
     pub fn peered(&mut self, one: PodName, two: PodName) {
         let edge = PeerEdge::new(one, two);
         if !self.peers.contains(&edge) {
@@ -184,12 +184,12 @@ impl Family {
         counts.into_values().max().unwrap_or(0)
     }
 
-    /// The questions that nobody has answered, oldest first.
+    /// The undecided approval requests, oldest first.
     pub fn approvals(&self) -> &[ApprovalRequest] {
         &self.approvals
     }
 
-    /// A Pod asks; saying it again changes nothing.
+    /// Adds an approval request, unless it is known already.
     pub fn requested(&mut self, approval: ApprovalRequest) {
         if self.approvals.iter().any(|known| known.id == approval.id) {
             return;
@@ -198,7 +198,7 @@ impl Family {
         self.approvals.insert(at, approval);
     }
 
-    /// A question is none any more; it is given back if it was here.
+    /// Removes an approval request that was decided or withdrawn, and returns it if it was known.
     pub fn decided(&mut self, id: &str) -> Option<ApprovalRequest> {
         let at = self.approvals.iter().position(|approval| approval.id == id)?;
         Some(self.approvals.remove(at))
@@ -209,8 +209,8 @@ impl Family {
         self.lineage(info).first().and_then(|name| self.get(name)).unwrap_or(info)
     }
 
-    /// Whether a Pod belongs to what is done in `workspace`: it works there, or the Pod at the top of
-    /// its tree does, or the current Pod is in the same tree.
+    /// Whether a Pod is listed in `workspace`: it works there, or the Pod at the top of its tree does, or the
+    /// current Pod is in the same tree.
     pub fn belongs(&self, info: &PodInfo, workspace: &Path, current: Option<&PodName>) -> bool {
         if info.workspace == workspace || current == Some(&info.name) {
             return true;
@@ -220,7 +220,7 @@ impl Family {
         root.workspace == workspace || current.is_some_and(|current| current.name == root.name)
     }
 
-    /// How many Pods other workspaces have, and in how many they are.
+    /// The number of Pods in other workspaces, and of those workspaces.
     pub fn elsewhere(&self, workspace: &Path, current: Option<&PodName>) -> (usize, usize) {
         let others = self.pods.iter().filter(|pod| !self.belongs(pod, workspace, current));
         let (count, places) = others.fold((0, BTreeSet::<&PathBuf>::new()), |(n, mut set), pod| {
@@ -230,7 +230,7 @@ impl Family {
         (count, places.len())
     }
 
-    /// The Pod that a fresh screen in `workspace` shows: the live one that did something last.
+    /// The Pod that a new screen in `workspace` shows: the live one with the latest activity.
     pub fn likely(&self, workspace: &Path) -> Option<&PodInfo> {
         let here = self.pods.iter().filter(|pod| pod.workspace == workspace);
         here.filter(|pod| pod.state != State::Stopped).max_by_key(|pod| pod.since)

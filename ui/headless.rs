@@ -44,14 +44,14 @@ pub struct Work {
     pub cwd: PathBuf,
     pub form: Form,
     pub unanswered: Unanswered,
-    /// What is let pass that would otherwise be asked about.
+    /// Rules that allow calls which would otherwise need an approval.
     pub allow: Vec<Pattern>,
-    /// Every confirmation of a verb is given.
+    /// Whether every confirmation of a verb is given.
     pub yes: bool,
 }
 
 impl Work {
-    /// Nothing yet, here.
+    /// No work yet, in this directory.
     pub fn in_directory(cwd: PathBuf) -> Self {
         Self {
             verbs: Vec::new(),
@@ -67,17 +67,17 @@ impl Work {
     }
 }
 
-/// What happens to a question that nobody is there to answer.
+/// What happens to an approval request that no person can decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// It is denied at once, and the way to let it pass is said; what cannot be denied ends the
-    /// run.
+    /// It is denied at once, with the rule that would allow it. A Pod that needs a person for another
+    /// reason ends the program.
     End,
-    /// The question waits for another screen.
+    /// It waits until another screen decides.
     Wait,
 }
 
-/// Does the work to its end and says on standard error why it did not succeed, if it did not.
+/// Does the work to its end; a failure is printed on standard error.
 pub async fn run(opening: &Opening, work: Work) -> Exit {
     let printer = Printer::new(work.form);
     let mut client = match LineClient::open(opening, printer, Attach::OrBeTheHost).await {
@@ -89,7 +89,7 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
     close(client, result).await
 }
 
-/// `yoi <verb>`: carries out one verb for the Pod of `work`. Work that it begins goes on in the host.
+/// `yoi <verb>`: carries out one verb for the Pod of `work`. A run that it starts continues in the host.
 pub async fn one_verb(
     opening: &Opening,
     work: Work,
@@ -109,12 +109,13 @@ pub async fn one_verb(
     };
     match close(client, result).await {
         Exit::Finished => Ok(()),
-        // The sentence was said.
+        // Its sentence has been printed.
         exit => Err(Failure::new(exit, String::new())),
     }
 }
 
-/// Whoever types lines into a terminal is there to answer.
+/// How requests are handled while standard input is read: a person who types into a terminal decides
+/// them.
 fn a_person_types(work: &Work) -> Unanswered {
     let lines = work.prompt.is_none() && work.verbs.is_empty();
     if lines && std::io::stdin().is_terminal() { Unanswered::Wait } else { work.unanswered }
@@ -132,7 +133,7 @@ async fn perform(client: &mut LineClient, opening: &Opening, work: &Work) -> Res
     }
 }
 
-/// Leaves the host, or ends it when it was this process; then the last sentence.
+/// Leaves the host, or ends it if it is this process; then prints the last sentence.
 pub async fn close(client: LineClient, result: Result<(), Failure>) -> Exit {
     let left = client.leave(&result).await;
     match result.and(left) {
@@ -141,7 +142,7 @@ pub async fn close(client: LineClient, result: Result<(), Failure>) -> Exit {
     }
 }
 
-/// The last line on standard error, and the code it ends with.
+/// Prints the last line on standard error and returns the exit code.
 pub fn say_last(failure: &Failure) -> Exit {
     if !failure.message.is_empty() {
         crate::console::err(&format!("yoi: {}", failure.message));

@@ -1,4 +1,4 @@
-//! The keymap: which key does what in which place, read from TOML so that every key is data.
+//! The keymap: which key does what in which context, read from TOML files.
 
 use crokey::KeyCombination;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -22,7 +22,7 @@ pub enum Context {
     Tree,
     Peers,
     Transcript,
-    /// What waits for a person: the only place whose keys answer.
+    /// The inbox: the only context whose keys decide approval requests.
     Inbox,
     /// After the leader key.
     Leader,

@@ -12,9 +12,9 @@ mod console;
 mod theme;
 /// Text brought to a width: measured, cut, filled and wrapped.
 mod rows;
-/// Short messages on the action bar, and the list of past ones.
+/// Notices: short messages on the action bar, and the list of past ones.
 mod notice;
-/// What the host last told of all Pods.
+/// The family as the host last described it.
 mod family;
 /// Words for people: durations, states, reasons, scopes.
 mod wording;
@@ -26,13 +26,13 @@ mod keys;
 mod pane;
 /// A list to choose from by fuzzy search.
 mod palette;
-/// The state of the dashboard and its one writer.
+/// The state of the dashboard, and how messages change it.
 mod app;
-/// The one reader of the state: paints a frame.
+/// Paints a frame from the state.
 mod view;
-/// The loop: terminal, host, effects, frames.
+/// The loop of the dashboard: input of the terminal, events of the host, effects, frames.
 mod run;
-/// How a host is found or started for whatever talks to it.
+/// Finds the host of the data directory, or starts one.
 mod start;
 /// The program without a screen: lines, JSON, exit codes.
 mod headless;

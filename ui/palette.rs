@@ -21,11 +21,11 @@ pub enum Choice {
     Open(PodName),
     /// Puts this message of the history into the composer: 0 is the newest.
     History(usize),
-    /// Answers what a verb lets the person choose.
+    /// Tells a verb which of its rows was chosen.
     Picked {
         verb: VerbId,
         at: usize,
-        /// The Pod without which the row means nothing.
+        /// The Pod without which the row is void.
         about: Option<PodName>,
     },
     /// Takes this message out of the queue of a Pod to edit it.
@@ -58,10 +58,10 @@ pub struct Palette {
     selected: usize,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing outside the list.
+    /// The list stays open.
     Stays,
     Chose(Choice),
 }
@@ -194,7 +194,7 @@ impl Palette {
         (0..text.len().max(help.len())).map(both).collect()
     }
 
-    /// Rows it would fill in so many columns: the search line, and all its rows while nothing is searched.
+    /// The rows that it needs at this width: the search line, and all rows of an empty search.
     pub fn height(&self, columns: u16) -> usize {
         let columns = usize::from(columns);
         let names = self.names(columns);

@@ -1,4 +1,4 @@
-//! The panes of the dashboard: plain structs with `apply` and a way to draw themselves.
+//! The panes of the dashboard: their state, and the widgets that paint it.
 
 pub mod glyph;
 pub mod input;

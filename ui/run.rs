@@ -1,5 +1,5 @@
-//! The loop of the dashboard: what arrives goes to the app, what the app wishes is done, and a
-//! frame is painted when something on it changed.
+//! The loop of the dashboard: hands input and events to the app, performs its effects, and paints a frame
+//! when the screen has changed.
 
 use crate::app::{App, Asked, Effect, ExitReason, Msg, Redraw};
 use crate::notice::Kind;
@@ -15,13 +15,21 @@ use tokio::time::Instant;
 use yoi::client::{Client, Events};
 use yoi::protocol::{Method, PodName, now_ms};
 
+/// Calls to the host.
 pub mod call;
+/// Copies texts from the log.
 mod copy;
+/// The person's editor.
 mod editor;
+/// Performs the effects of the app.
 mod effects;
+/// Reads the terminal and the signals.
 mod input;
+/// Reads long texts of the log.
 mod long;
+/// The options of the dashboard, and its app before the first event.
 mod open;
+/// The terminal, taken and given back.
 mod terminal;
 
 pub use open::{Find, Offers, Options, Reconnect};
@@ -29,11 +37,11 @@ pub use open::{Find, Offers, Options, Reconnect};
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
 /// reply to a request comes. Text that streams is read, not played: 30 frames a second are enough.
 const FRAME: Duration = Duration::from_millis(33);
-/// How often a frame is begun anew because the terminal has another size by now.
+/// How often a frame is begun again because the terminal has changed its size meanwhile.
 const RESIZES: usize = 4;
-/// How many messages are taken in between two frames.
+/// How many messages are handled between two frames.
 const BURST: usize = 1024;
-/// Answers and finished jobs that wait for the loop; their tasks wait when it is full.
+/// How many replies and results of tasks wait for the loop; further tasks wait for room.
 const ANSWERS: usize = 256;
 
 /// Shows the dashboard over a host until the person leaves.
@@ -75,17 +83,17 @@ pub async fn dashboard(
     reason
 }
 
-/// What reached the loop; it is moved into the app and gone.
+/// An input of the loop.
 #[allow(clippy::large_enum_variant)]
 enum Arrived {
     Terminal(Terminal),
     Msg(Msg),
-    /// The connection is there again.
+    /// The new connection to a host.
     Host(Client, Events),
     Signal(i32),
-    /// The terminal cannot be read any more.
+    /// The terminal has been closed.
     Deaf,
-    /// It is time for a frame.
+    /// A frame is due.
     Frame,
 }
 
@@ -98,7 +106,7 @@ struct Loop {
     /// `None` while another program reads the terminal.
     input: Option<Input>,
     signals: mpsc::Receiver<i32>,
-    /// For tasks that were started here.
+    /// The sender for tasks of the loop.
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
     reconnect: Option<std::sync::Arc<Reconnect>>,
@@ -106,7 +114,7 @@ struct Loop {
     themes: Option<PathBuf>,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
-    /// What the messages since the last frame want to be painted.
+    /// What has to be painted because of the messages since the last frame.
     redraw: Redraw,
     over: Option<ExitReason>,
 }
@@ -143,7 +151,7 @@ impl Loop {
         });
     }
 
-    /// Waits for the next thing to happen; sleeps when nothing will by itself.
+    /// Waits for the next input, or until a frame is due.
     async fn next(&mut self) -> Arrived {
         let wake = self.wake();
         tokio::select! {
@@ -158,7 +166,7 @@ impl Loop {
         }
     }
 
-    /// When something is to be painted although nothing happens.
+    /// When the next frame is due without further input.
     fn wake(&self) -> Option<Instant> {
         if self.redraw == Redraw::Frame {
             return self.painted.map(|at| at + FRAME);
@@ -171,7 +179,7 @@ impl Loop {
         self.painted.is_none_or(|at| at.elapsed() >= FRAME)
     }
 
-    /// What has arrived besides.
+    /// The next input that has arrived already.
     fn waiting(&mut self) -> Option<Arrived> {
         if let Ok(signal) = self.signals.try_recv() {
             return Some(Arrived::Signal(signal));
@@ -186,7 +194,7 @@ impl Loop {
         Some(Arrived::Msg(Msg::Host(event)))
     }
 
-    /// Takes in what arrived; tells whether a person waits for the frame.
+    /// Handles an input, and tells whether a person waits for the frame.
     async fn take_in(&mut self, arrived: Arrived) -> anyhow::Result<bool> {
         let (msg, urgent) = match arrived {
             Arrived::Terminal(event) => match of_terminal(event) {
@@ -220,16 +228,16 @@ impl Loop {
         Ok(urgent)
     }
 
-    /// Gives a message to the app: what it wants to be painted is collected until the next frame, and
-    /// what it wants to be done is to be performed.
+    /// Hands a message to the app. What has to be painted is collected until the next frame; the effects
+    /// are returned.
     fn update(&mut self, msg: Msg) -> Vec<Effect> {
         let update = self.app.update(msg, now_ms());
         self.redraw = self.redraw.max(update.redraw);
         update.effects
     }
 
-    /// Paints a frame; again when the terminal turns out to have another size. While it changes with
-    /// every frame the next one has to wait, because something has changed.
+    /// Paints a frame, and again if the terminal has another size by then. If its size changes with every
+    /// frame, the next input paints again.
     async fn paint(&mut self) -> anyhow::Result<()> {
         for _ in 0..RESIZES {
             let Painted::Resized(columns, rows) = self.paint_once().await? else { break };

@@ -20,10 +20,10 @@ pub const HOST_ARG: &str = "__host";
 const TRIES: u32 = 3;
 /// Threads of a host's runtime; the work is waiting, not computing.
 const WORKERS: usize = 2;
-/// How long a thread that did file work waits for more: who rests has no such thread.
+/// How long an idle thread for file work waits before it exits.
 const KEEP: Duration = Duration::from_secs(2);
 
-/// What a way in needs to know.
+/// The context of the command line: directories, environment and the working directory.
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub dirs: Dirs,
@@ -37,7 +37,7 @@ pub struct Opening {
 enum Started {
     /// The host can be reached.
     Ready,
-    /// Another host was faster.
+    /// Another host has the data directory.
     Taken,
     /// The host ended, with the reason.
     Failed(String),
@@ -85,7 +85,7 @@ fn start() -> anyhow::Result<()> {
     }
 }
 
-/// This process is the host.
+/// Starts a host in this process and connects to it.
 pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)> {
     let (host, notices) = Host::start(options(opening, IdleExit::Never)).await?;
     for notice in notices {
@@ -95,7 +95,7 @@ pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)>
     Ok((host, client, events))
 }
 
-/// How a host of this program is started.
+/// The options of a host of this program.
 fn options(opening: &Opening, idle_exit: IdleExit) -> Options {
     Options {
         dirs: opening.dirs.clone(),
@@ -106,7 +106,7 @@ fn options(opening: &Opening, idle_exit: IdleExit) -> Options {
     }
 }
 
-/// Raises the soft limit of open files to the hard one; the limit as it was.
+/// Raises the soft limit of open files to the hard one, and returns the earlier limit.
 fn raise_nofile() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -170,14 +170,14 @@ async fn background() -> ExitCode {
     if matches!(ending, Ok(Ending::Asked)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The environment as text; what is no text cannot be a setting of ours.
+/// The environment as text; variables that are no text are left out, because none of ours is one.
 pub fn environment() -> Env {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// Resolves when the host has reason to end.
+/// Resolves when a signal or the host itself ends the host.
 async fn until_ended(host: &Host) -> std::io::Result<Ending> {
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;

@@ -1,5 +1,5 @@
-//! Every colour and emphasis of the screen, by role: what a thing means, never how it looks, is
-//! what the panes name. The looks are data in `themes/*.toml`.
+//! Every colour and emphasis of the screen, by role. The panes name roles, such as *error*; the looks of
+//! the roles are data in `themes/*.toml`.
 
 mod colour;
 mod file;
@@ -9,7 +9,7 @@ pub use colour::Depth;
 use ratatui::style::Style;
 use std::path::Path;
 
-/// The themes that are built in, and the one that is used when nothing is chosen.
+/// The built-in themes; the first is the default.
 const BUILT_IN: [(&str, &str); 3] = [
     ("night", include_str!("../themes/night.toml")),
     ("day", include_str!("../themes/day.toml")),
@@ -20,14 +20,14 @@ pub const MONO: &str = "mono";
 
 macro_rules! roles {
     ($($(#[$doc:meta])* $field:ident $variant:ident),* $(,)?) => {
-        /// What a piece of the screen means.
+        /// The meaning of a piece of the screen.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        // Some are only ever used as fields of a theme.
+        // Some roles are used only as fields of a theme.
         #[allow(dead_code)]
         pub enum Role { #[default] $($(#[$doc])* $variant),* }
 
-        /// A look for every role. `text` alone says what the ground of the screen is: it is laid
-        /// under everything, and the other roles are patched over it.
+        /// A look for every role. The look of `text` is the background of the whole screen; the other
+        /// roles are patched over it.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Theme {
             /// Under which it is chosen.
@@ -60,9 +60,9 @@ macro_rules! roles {
 roles! {
     /// Ordinary words, and the ground under everything.
     text Text,
-    /// What matters less.
+    /// Less important text.
     dim Dim,
-    /// Headings, keys in hints, what draws the eye.
+    /// Headings, keys in hints, and other emphasis.
     accent Accent,
     /// The person's own name and words.
     you You,
@@ -70,19 +70,19 @@ roles! {
     agent Agent,
     /// The name of a tool.
     tool Tool,
-    /// It went well.
+    /// Success.
     ok Ok,
-    /// Worth a look.
+    /// A warning.
     warn Warn,
-    /// It went wrong.
+    /// An error.
     error Error,
-    /// A turn is under way.
+    /// A run is under way.
     running Running,
-    /// Only a person can get it further.
+    /// The Pod needs a person.
     needs Needs,
-    /// Interrupted, can go on.
+    /// Interrupted, can continue.
     paused Paused,
-    /// At rest.
+    /// Idle.
     idle Idle,
     /// Code, inline and in blocks.
     code Code,
@@ -96,11 +96,11 @@ roles! {
     border_focus BorderFocus,
     /// The chosen row, selected text.
     selection Selection,
-    /// What a search found.
+    /// Matches of a search.
     found Found,
     /// Lines that a change adds.
     added Added,
-    /// Lines that a change takes away.
+    /// Lines that a change removes.
     removed Removed,
 }
 
@@ -115,9 +115,9 @@ impl Theme {
         names
     }
 
-    /// The theme called `name` for this terminal, and what is wrong with it, a sentence each. A file
-    /// `<user_dir>/<name>.toml` goes before the built-in one; whatever it does not say, or says
-    /// wrongly, stays as built in. `NO_COLOR` chooses the theme without colours.
+    /// The theme called `name` for this terminal, and a sentence for each problem in it. A file
+    /// `<user_dir>/<name>.toml` goes before the built-in theme; roles that it leaves out or gets wrong stay
+    /// built in. `NO_COLOR` chooses the theme without colours.
     pub fn load(name: &str, user_dir: Option<&Path>) -> (Self, Vec<String>) {
         Self::load_for(name, user_dir, Depth::detect(|key| std::env::var(key).ok()))
     }

@@ -1,4 +1,4 @@
-//! The one reader of the state: where things stand on the screen, and how they are painted.
+//! Paints a frame from the state of the app.
 
 use crate::app::panes::{composer, inbox, peers, tree};
 use crate::app::{App, Areas, Focus, Layer, Link};
@@ -20,7 +20,7 @@ mod header;
 mod popup;
 mod wide;
 
-/// Paints a frame of the size that the app knows of; one of any other size stays empty.
+/// Paints a frame of the size that the app has been told; a frame of another size stays empty.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {
     let size = frame.area();
     if (size.width, size.height) != app.size {
@@ -186,7 +186,7 @@ fn draw_transcript(
     new_below(app, transcript, area, frame);
 }
 
-/// How much is below what is in view, said on the line below the transcript.
+/// Writes on the line below the transcript how much is new below the view.
 fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: &mut Frame<'_>) {
     if transcript.is_at_tail() || area.bottom() >= frame.area().bottom() {
         return;
@@ -202,7 +202,7 @@ fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: 
     }
 }
 
-/// What stands in the place of a transcript while there is none.
+/// The text in place of a transcript while there is none.
 fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
     let place = app.setup.cwd.display().to_string();
     let send = app.keymap.name(Context::Composer, Action::Send);
@@ -236,7 +236,7 @@ fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
         Some(Layer::Prompt(prompt)) => Some(prompt),
         _ => None,
     };
-    // What the next key does comes before what was said.
+    // The hints for the next key are more important than a notice.
     let waits = app.leader || app.pinning.is_some();
     let hints = app.hints();
     let counts = app.counts();

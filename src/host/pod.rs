@@ -27,7 +27,7 @@ mod phase;
 pub(crate) mod resolved;
 /// The end of a log: how the last run ended.
 pub(crate) mod tail;
-/// What others see of a Pod.
+/// The state of a Pod as screens and other Pods see it.
 mod show;
 /// The methods of the protocol.
 mod calls;
@@ -45,15 +45,15 @@ mod follow;
 mod approval;
 /// How a run ended, for the parent, and the events of children.
 mod child_events;
-/// Going back to before an input.
+/// Rewinds the history to before an input.
 mod rewind;
-/// Becoming live.
+/// How a Pod becomes live.
 mod live;
 /// The log between runs.
 mod log;
-/// Stopping, and the end of the host.
+/// How a Pod stops, also at the end of the host.
 mod stop;
-/// A panic in a Pod.
+/// How a panic in a Pod is handled.
 mod fault;
 
 pub(crate) use handle::{Fact, Handle, Parental, PodRequest, Subscription, View};

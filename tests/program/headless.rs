@@ -188,7 +188,7 @@ fn explain_says_the_state_and_why_in_text() {
     assert_eq!(done.code, Some(0), "{done:?}");
     let parts = [
         "state       idle since ",
-        "because     its turn is over; it waits for a message",
+        "because     its run is over; it waits for a message",
         "peers       b (stopped)",
         "works in    ",
         "state       stopped since ",

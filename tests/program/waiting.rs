@@ -121,7 +121,7 @@ fn a_childs_request_after_its_parent_ended_is_decided_by_the_command_line() {
 }
 
 #[test]
-fn with_a_host_elsewhere_the_questions_of_own_pods_are_met_until_they_are_done() {
+fn with_a_host_elsewhere_the_requests_of_own_pods_are_handled_until_the_pods_are_done() {
     let bench = bench();
     let _host = bench.serve();
     let done = bench.yoi(&["--model", &bench.model(), "-p", "ask"]);

@@ -1,4 +1,4 @@
-//! Where the panes stand, from 40x12 to a wall.
+//! Where each pane stands, on screens from 40x12 up.
 
 use crate::app::{App, Focus, Zoom, panes};
 use crate::palette::Palette;
@@ -9,14 +9,14 @@ use yoi::protocol::PodName;
 
 /// Below this size one pane is shown at a time, without frames.
 const BOXED: (u16, u16) = (64, 14);
-/// From this height on the columns are divided by themselves.
+/// From this height on a column shows an inbox that has no focus.
 const TALL: u16 = 12;
 /// The fewest columns of text that one of two transcripts gets.
 const NARROWEST: u16 = 36;
-/// Rows of the transcript that stay in view over the inbox.
+/// Rows of the transcript that stay in view above the inbox.
 const LEFT: u16 = 3;
 
-/// Where everything stands. The rectangles of panes are without their frames.
+/// The area of every pane, without its frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
     pub tree: Option<Rect>,
@@ -25,7 +25,7 @@ pub struct Areas {
     /// The second transcript.
     pub beside: Option<Rect>,
     pub inbox: Option<Rect>,
-    /// The row above the transcript that holds what one should know about the Pod.
+    /// The row above the transcript with the notes of the Pod.
     pub notes: Option<Rect>,
     /// The same above the second transcript.
     pub beside_notes: Option<Rect>,
@@ -40,7 +40,7 @@ pub struct Areas {
     screen: Rect,
 }
 
-/// Panes with their frames, which share their lines.
+/// The areas of panes with their frames; neighbours share a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outer {
     pub tree: Option<Rect>,
@@ -85,7 +85,7 @@ impl Areas {
         areas
     }
 
-    /// Where a popup of so many rows stands, without its frame.
+    /// The area of a popup with this many rows, without its frame.
     pub fn popup(&self, rows: usize) -> Rect {
         let screen = self.screen;
         let rows = u16::try_from(rows).unwrap_or(u16::MAX);
@@ -103,12 +103,12 @@ impl Areas {
         }
     }
 
-    /// Where a list stands, without its frame.
+    /// The area of a list, without its frame.
     pub fn list(&self, list: &Palette) -> Rect {
         self.popup(list.height(self.popup(1).width))
     }
 
-    /// A strip of so many rows right above the action bar, without its frame.
+    /// A strip of this many rows right above the action bar, without its frame.
     pub fn above_bar(&self, rows: usize) -> Rect {
         let screen = self.screen;
         let rows = u16::try_from(rows).unwrap_or(u16::MAX);
@@ -128,7 +128,7 @@ fn boxed(app: &App, screen: Rect) -> Areas {
     let width = screen.width - 2;
     let text = composer_rows(app, width, screen.height);
     let composer = Rect { y: screen.height - 1 - (text + 2), height: text + 2, ..screen };
-    // The panes' lowest line is the composer's highest.
+    // The lowest line of the panes is the top line of the composer.
     let height = composer.y + 1;
     let left = lists_width(screen.width, app.zoom);
     let (tree, peers) = match app.zoom {
@@ -190,7 +190,7 @@ fn compact(app: &App, screen: Rect) -> Areas {
     areas
 }
 
-/// Cuts a pane of so many rows off the lower end of a column; the two share a line.
+/// Cuts a pane of this many rows off the lower end of a column; the two share a line.
 fn split(column: Rect, rows: u16) -> (Rect, Option<Rect>) {
     if rows == 0 {
         return (column, None);
@@ -201,8 +201,8 @@ fn split(column: Rect, rows: u16) -> (Rect, Option<Rect>) {
     (upper, Some(lower))
 }
 
-/// The rows of the peers pane. It is there, and stays as high as it is, while any two Pods are
-/// peers: nothing jumps when another Pod is looked at.
+/// The rows of the peers pane. While any two Pods are peers it is shown with a fixed height, so that
+/// no pane moves when another Pod is selected.
 fn peers_rows(app: &App, height: u16) -> u16 {
     if !app.family.has_peers() || height < TALL {
         return 0;
@@ -211,11 +211,10 @@ fn peers_rows(app: &App, height: u16) -> u16 {
     most.clamp(1, height / 5)
 }
 
-/// The rows of the inbox: a few while nobody looks, as many as what is chosen needs while somebody
-/// does.
+/// The rows of the inbox: a few without the focus, with it as many as the chosen item needs.
 fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     let focused = app.focus == Focus::Inbox;
-    // What needs a person without asking stands in the strip above the tree already.
+    // A Pod that needs a person for another reason is in the strip above the tree already.
     if !focused && (height < TALL || app.family.approvals().is_empty()) {
         return 0;
     }
@@ -224,8 +223,8 @@ fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     rows.min(most)
 }
 
-/// Cuts the column of the transcripts into two halves that share a line, when two are wanted and
-/// there is room.
+/// Cuts the column of the transcripts into two halves that share a line, if a second transcript is
+/// open and there is room for it.
 fn halves(app: &App, column: Rect) -> (Rect, Option<Rect>) {
     if app.beside().is_none() || !Areas::splits(app) {
         return (column, None);
@@ -252,7 +251,7 @@ fn tree_width(width: u16) -> u16 {
     (width * 3 / 10).clamp(30, 64)
 }
 
-/// The rows of queue and text: at most a third of the screen.
+/// The rows of the queue and the text: at most a third of the screen.
 fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
     let prompt = crate::rows::columns(&panes::composer(app).prompt(width));
     let text = app.composer.draft().rows(width.saturating_sub(prompt).max(1));
@@ -260,7 +259,7 @@ fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
     text.saturating_add(queue).clamp(1, (height / 3).max(1))
 }
 
-/// Takes the top row for notes when there are any and the pane can spare it.
+/// Takes the top row for the notes of a Pod, if it has any and the pane is high enough.
 fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, Rect) {
     let noted = name.is_some_and(|name| has_notes(app, name));
     if !noted || area.height < 4 {

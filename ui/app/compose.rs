@@ -43,7 +43,8 @@ impl App {
         self.follow_files()
     }
 
-    /// Up in an empty composer takes the last queued message back; else it is a line or history.
+    /// Up in an empty composer takes the last queued message back; otherwise it goes up a line or to an
+    /// older message.
     fn composer_up(&mut self) -> Vec<Effect> {
         let last =
             self.info().and_then(|info| Some((info.name.clone(), info.queue.last()?.id.clone())));
@@ -56,7 +57,7 @@ impl App {
         }
     }
 
-    /// Pasted text is text: it is never a command, and its newlines never run one.
+    /// Inserts pasted text. It is never read as a verb, and its newlines never send or run anything.
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
         self.forget_requests();
         if let Some(Layer::Confirm(_)) = self.layers.top() {
@@ -95,13 +96,13 @@ impl App {
         }
     }
 
-    /// Opens the popup with names of files, when the word before the cursor is to be one.
+    /// Opens the popup with names of files if the word before the cursor is an `@word`.
     fn open_files(&mut self) -> Vec<Effect> {
         self.composer.files = Files::at(self.composer.draft());
         self.request_files()
     }
 
-    /// Keeps the popup with what is typed; closes it when the word is no `@word` any more.
+    /// Updates the popup after the text changed; closes it when the word is no `@word` any more.
     pub(super) fn follow_files(&mut self) -> Vec<Effect> {
         let Some(open) = self.composer.files.take() else { return Vec::new() };
         let Some(now) = Files::at(self.composer.draft()) else { return Vec::new() };
@@ -124,7 +125,7 @@ impl App {
         vec![Effect::Call { pod: Some(pod), method, asked: Asked::Files(prefix) }]
     }
 
-    /// A key while the popup is open; `None` when it is the composer's.
+    /// Handles a key while the popup is open; `None` if the composer gets the key.
     pub(super) fn files_key(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
         let Some(Binding::Do(action)) = binding else { return None };

@@ -1,5 +1,5 @@
-//! Confirmations: small windows that want yes or no before something is carried out. Enter says yes,
-//! but only once the window has been on the screen for a while; Esc says no.
+//! Confirmations: small windows that ask yes or no before something is done. Enter confirms, but only
+//! after the window has been on the screen for a while; Esc does not.
 
 use crate::app::inbox::{ChosenRequests, NO_ROOM, RuleScope};
 use crate::app::key::typed;
@@ -14,40 +14,40 @@ use crate::verb::{self, Reply, VerbId, Way};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Method, PodName};
 
-/// What a key gets that came before the person could read what it would answer.
+/// The notice for a key that came before the person could read the confirmation.
 const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
 
-/// What is to be confirmed.
+/// What the person is to confirm.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Confirm {
     /// A message looks like a verb.
     Offered { line: String },
-    /// The first message on a model nobody chose.
+    /// The first message to a model that the person did not choose.
     FirstMessage { pod: PodName, model: String, sends: String, message: Message },
-    /// Pods work while the screen is left.
+    /// Leaving the screen while these Pods work.
     Leave { working: Vec<PodName> },
-    /// What a verb asks before it is carried out.
+    /// The confirmation of a verb.
     Verb { id: VerbId, confirm: verb::Confirm },
-    /// A rule is about to be written.
+    /// Writing a rule with the decision on these requests.
     Rule { requests: ChosenRequests, rule_scope: RuleScope },
 }
 
-/// How far a text that is longer than the screen has been read.
+/// Which rows of a text longer than the screen have been in view.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
     rows: Vec<String>,
     top: usize,
-    /// Rows that were in view without a gap from the first.
+    /// The number of rows, from the first on and without a gap, that were in view.
     seen: usize,
 }
 
 impl Read {
-    /// The first row in view of these.
+    /// The index of the first row in view.
     pub fn top(&self, rows: &[String]) -> usize {
         if self.rows == rows { self.top } else { 0 }
     }
 
-    /// How many rows were never in view where there is room for so many.
+    /// How many rows were never in view on a screen with room for `room` rows.
     pub fn unread(&self, rows: &[String], room: usize) -> usize {
         let seen = if self.rows == rows { self.seen } else { 0 };
         rows.len() - seen.max(inbox::in_view(rows.len(), room + 1))
@@ -66,7 +66,7 @@ impl Read {
     }
 }
 
-/// Which way a page is turned.
+/// The direction in which a page is turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pages {
     Back,
@@ -74,7 +74,7 @@ enum Pages {
 }
 
 impl Confirm {
-    /// What it says.
+    /// The text of the confirmation.
     pub fn text(&self) -> String {
         match self {
             Self::Offered { line } => format!("`:{line}` is a verb"),
@@ -88,7 +88,7 @@ impl Confirm {
         }
     }
 
-    /// Whether it means nothing without this Pod.
+    /// Whether it becomes void when this Pod is gone.
     pub fn is_about(&self, name: &PodName) -> bool {
         match self {
             Self::Offered { .. } | Self::Leave { .. } => false,
@@ -98,7 +98,7 @@ impl Confirm {
         }
     }
 
-    /// The keys that do something with it now; before it is armed only the one that leaves does.
+    /// The keys that work now; before the confirmation is armed, only the key that leaves it.
     pub fn answers(&self, armed: bool, keymap: &Keymap) -> Vec<Hint> {
         let back = if matches!(self, Self::Leave { .. }) { "stay" } else { "back" };
         let back = Hint::new(keymap.name(Context::Line, Action::Back), back);
@@ -124,7 +124,8 @@ impl Confirm {
 }
 
 impl App {
-    /// A key while a confirmation is on top. It answers only what has been on the screen for a while.
+    /// Handles a key while a confirmation is on top. It counts only after the confirmation has been on
+    /// the screen for a while.
     pub(super) fn confirm_key(&mut self, confirm: Confirm, key: KeyEvent) -> Vec<Effect> {
         if key.kind == KeyEventKind::Repeat {
             return Vec::new();
@@ -168,7 +169,7 @@ impl App {
         Vec::new()
     }
 
-    /// Why a confirmation cannot be accepted yet: a part of it was never in view.
+    /// The reason why a confirmation cannot be accepted yet, if a part of it was never in view.
     fn unread(&self, confirm: &Confirm) -> Option<String> {
         let (rows, room) = confirm_rows(self, &confirm.text());
         if room == 0 {
@@ -192,7 +193,7 @@ impl App {
                 self.run_line(&line, Way::Line)
             }
             Confirm::FirstMessage { pod, model, message, .. } => {
-                // Sending takes the model as chosen.
+                // A message that is sent makes the model a chosen one.
                 let asked = Asked::ChosenFor(pod.clone(), message);
                 let method = Method::SetModel { model };
                 vec![Effect::Call { pod: Some(pod), method, asked }]
@@ -239,7 +240,7 @@ impl App {
     }
 }
 
-/// The rows of a confirmation, and how many there is room for above its answers.
+/// The rows of a confirmation, and for how many there is room above its keys.
 pub fn confirm_rows(app: &App, text: &str) -> (Vec<String>, usize) {
     let most = Areas::of(app).above_bar(usize::MAX);
     let width = usize::from(most.width.saturating_sub(2)).max(1);

@@ -5,7 +5,8 @@ use crate::notice::Kind;
 use crate::pane::transcript::{Copy, LogCopy, Source, Transcript};
 use std::path::PathBuf;
 
-/// A longer text goes to a file, in bytes: a terminal takes no more at once.
+/// The longest text for the clipboard, in bytes: terminals refuse more at once, so a longer text goes
+/// to a file.
 pub const CLIPBOARD: usize = 1024 * 1024;
 
 /// A text that was read from the log to be copied.

@@ -1,19 +1,19 @@
-//! What the app wants to be done: effects for the loop of the dashboard, and the next frame.
+//! The effects of a message: work for the loop of the dashboard, and whether a frame is to be painted.
 
 use crate::app::{Asked, RequestToken};
 use crate::pane::transcript::{LogCopy, LongText};
 use yoi::protocol::{Method, PodName};
 
-/// What follows from a message.
+/// The result of handling a message.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Update {
-    /// To be done, in this order.
+    /// The loop performs them in this order.
     pub effects: Vec<Effect>,
     pub redraw: Redraw,
 }
 
-/// What must be painted anew; of several updates, the greatest.
+/// How much of the screen has to be painted after an update; for several updates, the greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Redraw {
     #[default]
@@ -22,7 +22,7 @@ pub enum Redraw {
     Frame,
 }
 
-/// Something to be done, once.
+/// Something that the loop does once.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Effect {
@@ -38,25 +38,25 @@ pub enum Effect {
     Copy(String),
     /// Reads a text from the log to copy it; it comes back as [`Msg::Copied`].
     CopyFromLog(PodName, LogCopy),
-    /// Opens the text in the person's editor.
+    /// Opens a text in the person's editor.
     Edit(String),
     LoadTheme(String),
-    /// Makes a temporary directory and in it the Pod of the tour.
+    /// Creates a temporary directory and the Pod of the tour in it.
     Tour(RequestToken),
     Mouse(Capture),
-    /// Paints everything anew.
+    /// Paints every cell again.
     Redraw,
-    /// Gives the terminal back to the shell until the person returns.
+    /// Suspends the program; the shell has the terminal until the program is continued.
     Suspend,
-    /// Starts or finds the host again.
+    /// Connects to a running host, or starts one.
     Reconnect,
-    /// Looks whether a host runs again; starts none.
+    /// Connects to a host if one runs; starts none.
     FindHost,
     Quit(ExitReason),
 }
 
 impl Effect {
-    /// The Pod whose turn this asks to halt.
+    /// The Pod whose run this effect interrupts.
     pub(super) fn interrupts(&self) -> Option<&PodName> {
         match self {
             Self::Call { pod, method: Method::Pause | Method::Cancel, .. } => pod.as_ref(),
@@ -65,7 +65,7 @@ impl Effect {
     }
 }
 
-/// Who gets the mouse.
+/// Which program gets the events of the mouse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
     #[default]
@@ -73,11 +73,11 @@ pub enum Capture {
     Terminals,
 }
 
-/// Why the dashboard ended. The terminal is as it was before.
+/// Why the dashboard ended. The terminal has been restored by then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// The person left. The sentences say how to come back, and how to end what still runs; they
-    /// are for standard error.
+    /// The person left. The sentences for standard error say which Pods still run, how to come back,
+    /// and how to stop them.
     Quit { farewell: Vec<String> },
     /// The host ended and the person did not want it back.
     HostEnded,

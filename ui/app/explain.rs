@@ -1,4 +1,4 @@
-//! Why a Pod is in its state, over everything else; and what can be done about it now.
+//! The layer that says why a Pod is in its state, and the menu of verbs that fit it.
 
 use crate::app::{App, Effect, Focus, Layer};
 use crate::notice::Kind;
@@ -6,11 +6,11 @@ use crate::palette::{Choice, ListRow, Palette};
 use crate::verb::{Way, find};
 use yoi::protocol::{PodInfo, PodName, State};
 
-/// The widest text of a popup with nothing but text, in columns.
+/// The widest text of a popup that holds only text, in columns.
 const WIDEST: u16 = 96;
 
 impl App {
-    /// The Pod that a key on a row is about.
+    /// The Pod that a key on a row acts on.
     pub(super) fn row_pod(&self) -> Option<PodName> {
         match self.focus {
             Focus::Peers => self.chosen_peer().cloned(),
@@ -31,8 +31,8 @@ impl App {
         usize::from(self.size.0.saturating_sub(4).min(WIDEST)).max(20)
     }
 
-    /// Every verb that can do something about the row now; choosing one writes it into the command
-    /// line.
+    /// Opens a menu of the verbs that fit the state of the Pod in the row; choosing one writes it into
+    /// the command line.
     pub(super) fn open_menu(&mut self) -> Vec<Effect> {
         if !self.marked().is_empty() {
             return self.open_marks_menu();
@@ -52,7 +52,7 @@ impl App {
         self.open_verbs(&format!("{}: what can be done now", info.name), lines)
     }
 
-    /// Every verb that can do something about some of the marked Pods now, with those in it.
+    /// Opens a menu of the verbs that fit some of the marked Pods, each with the Pods that it fits.
     fn open_marks_menu(&mut self) -> Vec<Effect> {
         let mut lines: Vec<(String, &'static str)> = Vec::new();
         let marked = self.marked().to_vec();
@@ -85,13 +85,13 @@ impl App {
     }
 }
 
-/// A list that can only be read.
+/// A list of text without choices.
 pub(super) fn lines(title: &str, lines: Vec<String>) -> Layer {
     let row = |text| ListRow { text, help: String::new(), choice: Choice::Nothing };
     Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
 }
 
-/// The lines that make sense for a Pod in its state.
+/// The command lines that fit the state of a Pod, each with its help.
 fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
     let name = &info.name;
     let line = |verb: &str| format!("{verb} {name}");
@@ -99,12 +99,12 @@ fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
         vec![(line("open"), "go to it"), (format!("send {name} "), "send it a message")];
     match info.state {
         State::Running | State::NeedsYou => {
-            lines.push((line("pause"), "interrupt the turn so that it can go on"));
-            lines.push((line("cancel"), "drop the turn"));
+            lines.push((line("pause"), "interrupt the run so that it can continue"));
+            lines.push((line("cancel"), "drop the run"));
         }
         State::Paused => {
-            lines.push((line("resume"), "go on with the turn"));
-            lines.push((line("cancel"), "drop the turn"));
+            lines.push((line("resume"), "continue the run"));
+            lines.push((line("cancel"), "drop the run"));
         }
         State::Idle => lines.push((line("compact"), "shorten the history")),
         State::Stopped => {

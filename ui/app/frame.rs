@@ -1,4 +1,4 @@
-//! Frames: when the next one is due, and what it needs before it can be painted.
+//! When the next frame is due, and what has to be laid out and loaded for it.
 
 use crate::app::{App, Areas, Asked, Effect, Link, Msg, Redraw, mouse};
 use crate::pane::transcript::{PartRange, Wanted};
@@ -6,12 +6,12 @@ use crate::wording::{age, wait};
 use ratatui::layout::Rect;
 use yoi::protocol::{ByteRange, Event, Method, Outgoing, PodInfo, PodName};
 
-/// Bytes of log asked for at once.
+/// The size of a page of the log, in bytes.
 const PAGE: u64 = 256 * 1024;
 
 impl App {
-    /// Whether a message changes the screen, but for its notices: an event about a Pod that is not in
-    /// view does not, and neither does the pointer when it only moves.
+    /// Whether a message changes the screen apart from its notices. An event of a Pod that is not in view
+    /// changes nothing, and neither does a movement of the pointer.
     pub(super) fn redraw_after(&self, msg: &Msg) -> Redraw {
         let changes = match msg {
             Msg::Host(Outgoing { pod, event, .. }) => {
@@ -26,8 +26,8 @@ impl App {
         if changes { Redraw::Frame } else { Redraw::Nothing }
     }
 
-    /// Prepares the state for a frame: lays the transcripts out for the size of their panes,
-    /// and asks for what is missing in them.
+    /// Prepares the state for a frame: lays out the transcripts for the size of their panes, and
+    /// requests the pages and parts that are missing in view.
     pub fn prepare_frame(&mut self) -> Vec<Effect> {
         let areas = Areas::of(self);
         self.composer_follows();
@@ -40,7 +40,7 @@ impl App {
 
     fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
         let mut effects = self.look_at(&name);
-        // What nobody tells of any more does not grow older.
+        // Without a connection no time passes in a transcript.
         let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
         let transcript = self.transcript_of(&name);
         if let Some(area) = area {
@@ -71,7 +71,7 @@ impl App {
         effects
     }
 
-    /// When something on the screen changes by itself, if nothing else happens.
+    /// When the screen changes next without a message, for example because an age grows.
     pub fn wakes_at(&self) -> Option<u64> {
         let (notice, arms) = (self.notices.ends(), self.arms_at());
         let areas = Areas::of(self);
@@ -94,7 +94,7 @@ impl App {
     }
 }
 
-/// Whether an event is about what the lists show of all Pods.
+/// Whether an event changes the tree, the peers or the inbox.
 fn is_of_the_family(event: &Event) -> bool {
     matches!(
         event,

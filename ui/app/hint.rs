@@ -1,4 +1,4 @@
-//! What is possible now, for the action bar: computed, never a fixed text.
+//! The hints and counts of the action bar, computed from the state.
 
 use crate::app::{App, Focus, Link};
 use crate::keys::{Action, Binding, Context, label};
@@ -86,7 +86,7 @@ impl App {
         self.keymap.label(Context::Everywhere, Action::Back)
     }
 
-    /// The keys that answer are named once they count.
+    /// The hints of the inbox. The keys that decide are named only while they count.
     fn inbox_hints(&self) -> Vec<Hint> {
         let answers = [
             (Action::AllowOnce, "allow once"),
@@ -130,7 +130,7 @@ impl App {
         hints
     }
 
-    /// What the second key after the leader does.
+    /// The keys that can follow the leader, with what each does.
     pub fn leader_hints(&self) -> Vec<Hint> {
         let short = |binding: &Binding| match binding {
             Binding::Do(Action::Slot(2..) | Action::Back) => None,
@@ -185,13 +185,13 @@ impl App {
         match (info.state, written) {
             (State::Running | State::NeedsYou, true) => vec![Hint::new(send, "queues"), pause()],
             (State::Running | State::NeedsYou, false) if queued => vec![
-                Hint::new(send, "sends the first queued into the turn"),
+                Hint::new(send, "sends the first queued into the run"),
                 Hint::new(self.keymap.label(Context::Composer, Action::Up), "edits the last"),
                 pause(),
             ],
             (State::Running | State::NeedsYou, false) => vec![pause()],
             (State::Paused, false) => {
-                vec![Hint::new(send, "goes on"), Hint::new(":cancel", "drops the turn")]
+                vec![Hint::new(send, "goes on"), Hint::new(":cancel", "drops the run")]
             }
             (State::Stopped, true) => vec![Hint::new(send, "restores and sends")],
             (State::Stopped, false) => vec![Hint::new(":restore", "brings it back")],
@@ -207,7 +207,7 @@ impl App {
         }
     }
 
-    /// The right side of the action bar.
+    /// The counts on the right side of the action bar.
     pub fn counts(&self) -> Vec<Count> {
         let waiting = self.family.needs_you().len();
         let running = self.family.running().count();

@@ -1,4 +1,4 @@
-//! What comes from the host: events change the state, replies only make notices.
+//! Events of the host, which change the state, and its replies, which continue what a call was for.
 
 use crate::app::send::unchosen;
 use crate::app::{App, Asked, Effect, Link, RequestToken};
@@ -10,7 +10,7 @@ use yoi::protocol::{
     Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, State,
 };
 
-/// What the tour is told, one after the other.
+/// The lines that the tour writes into the composer, in this order.
 const TOUR: [&str; 7] = [
     "Make a small shell program that counts the words in a file, and test it.",
     "Show me what an error looks like.",
@@ -24,14 +24,14 @@ const TOUR: [&str; 7] = [
 /// How often the screen looks for a host while there is none, in milliseconds.
 const FIND_HOST_EVERY: u64 = 1_000;
 
-/// Looking for a host while there is none.
+/// The search for a host while there is none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
-    /// Since when there is none.
+    /// When the connection ended.
     pub(super) lost: Option<u64>,
     next: u64,
     under_way: bool,
-    /// What was said last about one that cannot be talked to.
+    /// The last reason why a host refused the connection; it is shown once.
     why: Option<String>,
 }
 
@@ -120,7 +120,8 @@ impl App {
         Vec::new()
     }
 
-    /// A message of which nothing had come is written again where its turn was interrupted.
+    /// Puts the message of an interrupted run back into the composer, if the run was taken back because no
+    /// answer had begun.
     fn taken_back(&mut self, pod: Option<&PodName>, entry: &Entry) -> Vec<Effect> {
         let Fact::Extension { domain, payload } = &entry.fact else { return Vec::new() };
         if domain != domain::ROLLED_BACK || !pod.is_some_and(|pod| self.interrupted.contains(pod)) {
@@ -138,7 +139,7 @@ impl App {
         self.say(kind, text)
     }
 
-    /// After each turn of the tour its next line stands ready.
+    /// Writes the next line of the tour after each run of its Pod.
     fn tour_goes_on(&mut self, pod: &PodName, was: Option<State>, is: State) -> Vec<Effect> {
         let Some(tour) = &mut self.tour else { return Vec::new() };
         let ended = was == Some(State::Running) && is == State::Idle;
@@ -148,7 +149,7 @@ impl App {
         self.tour_step()
     }
 
-    /// Puts the next line of the tour into the composer, once nothing it tells of is still going on.
+    /// Puts the next line of the tour into the composer once no child of its Pod works any more.
     pub(super) fn tour_step(&mut self) -> Vec<Effect> {
         let Some(tour) = &mut self.tour else { return Vec::new() };
         let works = |info: &PodInfo| matches!(info.state, State::Running | State::NeedsYou);
@@ -167,7 +168,7 @@ impl App {
         Vec::new()
     }
 
-    /// Nothing that was told is known any more, but what is stopped stays so.
+    /// The connection ended: the state of every Pod is unknown, except that stopped Pods stay stopped.
     pub(super) fn host_ended(&mut self) -> Vec<Effect> {
         self.link = Link::Ended;
         self.opened.clear();
@@ -183,14 +184,14 @@ impl App {
         self.say(Kind::Refused, why)
     }
 
-    /// When it is time to look for a host again.
+    /// When the next search for a host is due.
     pub(super) fn looks_at(&self) -> Option<u64> {
         let looks = self.link == Link::Ended && self.setup.reconnects && !self.search.under_way;
         looks.then_some(self.search.next)
     }
 
-    /// To be called after every message: while there is no host, one that somebody else starts is
-    /// found within a second.
+    /// Searches for a host once a second while there is none, so that a host started by another program
+    /// is found. To be called after every message.
     pub(super) fn look_for_host(&mut self) -> Option<Effect> {
         self.looks_at().filter(|at| self.now >= *at)?;
         self.search.under_way = true;
@@ -210,7 +211,7 @@ impl App {
         }
     }
 
-    /// The host is there again: everything it says is asked for anew.
+    /// The screen is connected again: it subscribes anew and forgets what it had loaded.
     pub(super) fn connected(&mut self) -> Vec<Effect> {
         self.link = Link::Up;
         self.search = Search::default();
@@ -325,7 +326,7 @@ impl App {
         }
     }
 
-    /// Notes a new Pod, whether or not its event has come yet.
+    /// Adds a new Pod to the family; its event may come before or after.
     pub(super) fn known(&mut self, info: PodInfo) {
         // It was created with this environment.
         self.opened.insert(info.name.clone());
@@ -334,14 +335,15 @@ impl App {
         }
     }
 
-    /// Goes to a new Pod.
+    /// Makes a new Pod the current one.
     pub(super) fn created(&mut self, info: PodInfo) -> Vec<Effect> {
         let name = info.name.clone();
         self.known(info);
         self.make_current(&name)
     }
 
-    /// The Pod for a message is there. The screen goes to it unless the person went elsewhere.
+    /// Sends a message to the Pod that was created for it, and makes that Pod current unless the person
+    /// did something else meanwhile.
     fn created_for(
         &mut self,
         info: PodInfo,

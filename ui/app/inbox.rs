@@ -1,4 +1,5 @@
-//! Answering what waits for a person: only a fresh key on a request that has been looked at does.
+//! Decisions on approval requests. A key decides only after the request has been on the screen,
+//! unchanged and without another key, for a while.
 
 use crate::app::Areas;
 use crate::app::{App, Asked, Confirm, Effect, Focus, Layer};
@@ -12,26 +13,26 @@ use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
-/// Why a rule of one's own is not taken.
+/// Why an edited rule is refused.
 const WRONG_RULE: &str =
     "that rule does not allow what is asked; in a command, * and ? end before ; & | and the like";
 
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
-/// Why nothing is allowed where nothing of it can be seen.
+/// Why a request is not allowed on a screen too small to show it.
 pub(super) const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
 
-/// What an answer is about, as it was when the key was pressed.
+/// The approval requests that one decision is for, as they were when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenRequests {
-    /// Their ids; one answer for all of them.
+    /// Their ids; one decision for all of them.
     pub ids: Vec<String>,
     pub pods: Vec<PodName>,
     pub rule: Pattern,
     pub author: Author,
 }
 
-/// For whom a rule is written.
+/// The Pods that a rule is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
     Pod,
@@ -39,7 +40,7 @@ pub enum RuleScope {
 }
 
 impl App {
-    /// To be called after every message: keeps what is chosen, and notes since when it is looked at.
+    /// Keeps the choice on its item, and notes what of it is in view. To be called after every message.
     pub(super) fn inbox_follows(&mut self) {
         if self.focus != Focus::Inbox && self.family.approvals().is_empty() {
             return;
@@ -61,7 +62,7 @@ impl App {
         }
     }
 
-    /// Goes to the inbox, if anything waits.
+    /// Moves the focus to the inbox, unless it is empty.
     pub(super) fn focus_inbox(&mut self) -> Vec<Effect> {
         if inbox::items(&self.family).is_empty() {
             return self.say(Kind::Info, "nothing needs you");
@@ -69,8 +70,8 @@ impl App {
         self.focus(Focus::Inbox)
     }
 
-    /// Opens the Pod of the oldest thing that waits and puts the focus on its request; when that has
-    /// it already, the next one.
+    /// Makes the Pod of the oldest item current and puts the focus on that item; if the inbox has the
+    /// focus already, goes to the next item.
     pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
         let items = inbox::items(&self.family);
         let at = match self.focus {
@@ -142,7 +143,7 @@ impl App {
         })
     }
 
-    /// Opens the rule of the chosen question to be changed; nothing is answered by that.
+    /// Opens the rule of the chosen request in a line, to be edited. It decides nothing.
     fn edit_rule(&mut self) -> Vec<Effect> {
         let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is no rule here");
@@ -153,7 +154,7 @@ impl App {
         self.open_layer(Layer::Prompt(prompt))
     }
 
-    /// Takes the rule that was written, if it allows what is requested; allow-pod and allow-tree then write it.
+    /// Keeps the edited rule if it allows the request; allow-pod and allow-tree then write it.
     pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
         let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
         let allows = |rule: &Pattern| {
@@ -199,17 +200,17 @@ impl App {
 
     fn decision_key(&mut self, action: Action) -> Vec<Effect> {
         let armed = self.inbox.is_armed(self.now);
-        // A key that is held down never comes to count: each press begins the look anew.
+        // A key that is held down never counts: each press starts the time anew.
         self.inbox.distracted(self.now);
         if !armed {
             return self
                 .say(Kind::Info, "Ignored: the request had only just appeared. Press again.");
         }
         let Some(requests) = self.chosen_requests() else {
-            return self.say(Kind::Info, "there is nothing to answer here");
+            return self.say(Kind::Info, "there is no request here");
         };
         if requests.ids.iter().any(|id| self.deciding.contains(id)) {
-            return self.say(Kind::Info, "it is being answered");
+            return self.say(Kind::Info, "its decision is under way");
         }
         if action != Action::Deny
             && let Some(unread) = self.unread_request()
@@ -227,7 +228,8 @@ impl App {
         }
     }
 
-    /// What is said to who allows what was not all in view yet; it is shown whole from now on.
+    /// The notice for a key that allows a request of which a part was never in view. The request is shown
+    /// whole from then on.
     fn unread_request(&mut self) -> Option<String> {
         let Some(area) = Areas::of(self).inbox else { return Some(NO_ROOM.into()) };
         let sight = crate::app::panes::inbox(self).sight(area);
@@ -235,7 +237,7 @@ impl App {
         if was == Cut::Brief {
             self.inbox.show_whole();
         }
-        // What is shown whole now may take more rows.
+        // Shown whole, the request may take more rows.
         let area = Areas::of(self).inbox.unwrap_or(area);
         let sight = crate::app::panes::inbox(self).sight(area);
         self.inbox.saw(sight, area.width);
@@ -261,7 +263,7 @@ impl App {
         self.open_layer(Layer::Confirm(Confirm::Rule { requests, rule_scope }))
     }
 
-    /// Writes the rule that was confirmed, with the answer.
+    /// Decides the requests with the rule that was confirmed.
     pub(super) fn write_rule(
         &mut self,
         requests: &ChosenRequests,
@@ -275,7 +277,7 @@ impl App {
         self.decide(requests, &verdict)
     }
 
-    /// Sends one verdict for every question.
+    /// Sends one verdict for each of the requests.
     pub(super) fn decide(&mut self, requests: &ChosenRequests, verdict: &Verdict) -> Vec<Effect> {
         let call = |id: &String| Effect::Call {
             pod: None,
@@ -286,7 +288,7 @@ impl App {
         requests.ids.iter().map(call).collect()
     }
 
-    /// Sends what was written as the reason of a refusal.
+    /// Denies the requests with the reason that was typed.
     pub(super) fn deny(&mut self, reason: &str) -> Vec<Effect> {
         let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
         self.decide(&requests, &Verdict::Deny { reason: reason.trim().to_owned() })
@@ -297,7 +299,8 @@ impl App {
         Vec::new()
     }
 
-    /// A question is none any more: what was about to answer it goes, and it is said who was faster.
+    /// Removes a request that was decided or withdrawn. A layer that was about to decide it is closed, and
+    /// a notice says whether this screen or another client decided.
     pub(super) fn request_decided(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
         let Some(approval) = self.family.decided(id) else { return Vec::new() };
         let ours = self.deciding.remove(id);
@@ -308,7 +311,7 @@ impl App {
         }
         let what = SafeText::spelled(approval.line());
         let text = match verdict {
-            Verdict::Withdrawn { why } => format!("{} asks no more: {why}", approval.pod),
+            Verdict::Withdrawn { why } => format!("{} withdrew its request: {why}", approval.pod),
             verdict if ours => {
                 format!("{}: {} · {what}", approval.pod, inbox::verdict_words(verdict))
             }
@@ -322,14 +325,14 @@ impl App {
         Vec::new()
     }
 
-    /// Whether what lies on top is about this question.
+    /// Whether the topmost layer is about this request.
     fn is_about(&self, id: &str) -> bool {
         let line = self.decided_by_line.as_ref();
         self.layers.top().is_some_and(|layer| is_about(layer, line, id))
     }
 }
 
-/// Whether a layer is about this question; `line` is what a line for a reason or a rule is about.
+/// Whether a layer is about this request; `line` holds the requests that a typed reason or rule is for.
 fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
     let has = |requests: &ChosenRequests| requests.ids.iter().any(|known| known == id);
     match layer {
@@ -342,7 +345,7 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
 }
 
 impl ChosenRequests {
-    /// What a rule for them would say.
+    /// The text of the confirmation of a rule.
     pub fn sentence(&self, rule_scope: RuleScope) -> String {
         let tree = rule_scope == RuleScope::Tree;
         crate::wording::rule::from_now_on(&self.rule, &self.pods, tree)

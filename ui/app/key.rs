@@ -1,4 +1,4 @@
-//! From a key to what it does: the leader first, then what lies on top, then the pane in focus.
+//! From a key to its action: the leader first, then the topmost layer, then the pane in focus.
 
 use crate::app::{App, Capture, Effect, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, pressed};
@@ -12,9 +12,9 @@ use yoi::protocol::State;
 
 /// Milliseconds for which Esc does nothing after it closed something.
 const ESCAPE: u64 = 300;
-/// Milliseconds within which a second Ctrl+C leaves.
+/// Milliseconds within which a second Ctrl+C leaves the dashboard.
 const ARMED: u64 = 2_000;
-/// Milliseconds after a pause in which Ctrl+C does not arm leaving.
+/// Milliseconds after a pause in which Ctrl+C does not prepare leaving.
 const PAUSED: u64 = 500;
 
 impl App {
@@ -41,7 +41,7 @@ impl App {
         }
     }
 
-    /// The place the focus is in.
+    /// The context of the keymap for the pane in focus.
     pub fn place(&self) -> Context {
         match self.focus {
             Focus::Composer => Context::Composer,
@@ -155,7 +155,7 @@ impl App {
         Vec::new()
     }
 
-    /// What an action does wherever the focus is.
+    /// Does an action that is the same in every pane.
     pub(super) fn everywhere(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Palette => self.open_palette(),
@@ -208,7 +208,7 @@ impl App {
         }
     }
 
-    /// Something that lay on top is closed: Esc rests for a moment.
+    /// Notes that a layer was closed: Esc does nothing for a moment.
     pub(super) fn closed(&mut self) {
         self.guard.escape = self.now + ESCAPE;
     }
@@ -243,7 +243,7 @@ impl App {
         self.pause()
     }
 
-    /// Pauses the current Pod's turn, if one is under way.
+    /// Pauses the run of the current Pod, if there is one.
     fn pause(&mut self) -> Vec<Effect> {
         let Some(info) = self.info() else { return Vec::new() };
         if !matches!(info.state, State::Running | State::NeedsYou) {
@@ -327,7 +327,7 @@ pub(super) fn typed(key: KeyEvent) -> Option<char> {
     }
 }
 
-/// Whether an action may be done by a key that is held down.
+/// Whether a key that is held down repeats this action.
 fn repeats(action: Action) -> bool {
     !matches!(
         action,

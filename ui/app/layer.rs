@@ -1,5 +1,5 @@
-//! What lies over the panes: layers on a stack, the topmost gets the keys. A key of the person opens
-//! a layer at once; the reply to a request opens one only while the person still waits for it.
+//! The layers over the panes, on a stack: the topmost gets the keys. A key opens a layer at once; the
+//! reply to a request opens one only while the person still waits for it.
 
 use crate::app::{App, Areas, Confirm, Effect, Focus, Read};
 use crate::notice::Kind;
@@ -26,14 +26,14 @@ pub const ARMED_AFTER: u64 = 300;
 #[derive(Debug, Default)]
 pub struct Layers {
     stack: Vec<Layer>,
-    /// Since when the topmost one is on the screen, unchanged and without a key; `None` before its
+    /// Since when the topmost layer has been on the screen, unchanged and without a key; `None` before its
     /// first frame.
     drawn: Option<u64>,
     /// How far a confirmation on top has been read.
     pub read: Read,
 }
 
-/// Made with a request whose reply may open a layer. It is valid until the person does something
+/// Belongs to a request whose reply may open a layer. It is valid until the person does something
 /// else: opens a layer, types, changes the Pod or the pane, or leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestToken {
@@ -42,7 +42,7 @@ pub struct RequestToken {
 }
 
 impl Layer {
-    /// Whether it is about this Pod, and means nothing without it.
+    /// Whether it becomes void when this Pod is gone.
     fn is_about(&self, pod: &PodName) -> bool {
         match self {
             Self::Prompt(_) => false,
@@ -80,7 +80,7 @@ impl Layers {
         self.stack.push(layer);
     }
 
-    /// Whether a verb waits for the person's answer in one of them.
+    /// Whether one of the layers belongs to this verb.
     pub(super) fn request_for(&self, wanted: VerbId) -> bool {
         self.stack.iter().any(|layer| match layer {
             Layer::Prompt(_) => false,
@@ -91,26 +91,26 @@ impl Layers {
         })
     }
 
-    /// Takes the topmost layer off, to be put back or to be gone.
+    /// Takes the topmost layer off the stack.
     pub(super) fn pop(&mut self) -> Option<Layer> {
         self.changed();
         self.stack.pop()
     }
 
-    /// Another layer is on top, or the same one shows something else: it has to be drawn before a
-    /// key can answer it.
+    /// Notes that the topmost layer is another one or shows something else: no key counts before it has
+    /// been drawn.
     pub(super) fn changed(&mut self) {
         self.drawn = None;
         self.read = Read::default();
     }
 
-    /// The topmost layer shows other rows of the same text, or a key was pressed that answers
-    /// nothing: the time until a key counts begins anew.
+    /// Starts the time until a key counts anew: the topmost layer shows other rows, or a key was pressed
+    /// that decides nothing.
     pub(super) fn disturbed(&mut self, now: u64) {
         self.drawn = self.drawn.map(|_| now);
     }
 
-    /// A frame with the topmost layer in it is on the screen.
+    /// Notes that a frame with the topmost layer is on the screen.
     fn frame_drawn(&mut self, now: u64) {
         self.drawn.get_or_insert(now);
     }
@@ -120,17 +120,17 @@ impl Layers {
         self.drawn.is_some()
     }
 
-    /// When a key begins to count.
+    /// From when on a key counts.
     fn arms_at(&self) -> Option<u64> {
         self.drawn.map(|drawn| drawn.saturating_add(ARMED_AFTER))
     }
 
-    /// Puts a layer back that was taken off for a key.
+    /// Puts back a layer that was taken off to handle a key.
     pub(super) fn put_back(&mut self, layer: Layer) {
         self.push(layer);
     }
 
-    /// Closes every layer of which this is true, wherever it lies.
+    /// Closes every layer that `gone` selects.
     pub(super) fn close_if(&mut self, gone: impl Fn(&Layer) -> bool) {
         let before = self.stack.len();
         self.stack.retain(|layer| !gone(layer));
@@ -141,15 +141,15 @@ impl Layers {
 }
 
 impl App {
-    /// Opens a layer on top of the others, because of a key of the person.
+    /// Opens a layer on top because the person pressed a key.
     pub(super) fn open_layer(&mut self, layer: Layer) -> Vec<Effect> {
         self.forget_requests();
         self.layers.push(layer);
         Vec::new()
     }
 
-    /// Opens a layer for a reply. When the person does not wait for it any more, `late` is shown as
-    /// a notice instead: it says what is ready and which verb shows it.
+    /// Opens a layer for a reply. If the person does not wait for it any more, shows the notice `late`
+    /// instead, which names the verb that opens it.
     pub(super) fn open_for_reply(
         &mut self,
         token: &RequestToken,
@@ -162,7 +162,8 @@ impl App {
         self.say(Kind::Info, late)
     }
 
-    /// To be called when a frame is on the screen: only what has been there can be answered.
+    /// To be called when a frame is on the screen: a key counts only for layers and requests that have been
+    /// drawn.
     pub fn frame_drawn(&mut self, now: u64) {
         self.layers.frame_drawn(now);
         if Areas::of(self).inbox.is_some() && self.layers.is_empty() {
@@ -170,12 +171,12 @@ impl App {
         }
     }
 
-    /// Whether a key answers the confirmation on top.
+    /// Whether a key counts for the confirmation on top.
     pub fn is_armed(&self) -> bool {
         self.layers.arms_at().is_some_and(|at| at <= self.now)
     }
 
-    /// When a key begins to answer what is on the screen, if that is still to come.
+    /// From when on a key counts for the layer or request on the screen, if that time is still to come.
     pub(super) fn arms_at(&self) -> Option<u64> {
         let at = match (self.layers.top(), self.focus) {
             (Some(Layer::Confirm(_)), _) => self.layers.arms_at(),
@@ -185,7 +186,7 @@ impl App {
         at.filter(|at| *at > self.now)
     }
 
-    /// A token for a request that is made now.
+    /// A token for a request that is sent now.
     pub(super) fn request_token(&self) -> RequestToken {
         RequestToken { moment: self.moment, selected: self.selected().cloned() }
     }
@@ -195,7 +196,7 @@ impl App {
         token.moment == self.moment && token.selected.as_ref() == self.selected()
     }
 
-    /// The person does something else: no reply to an earlier request opens a layer any more.
+    /// Notes that the person does something else: no reply to an earlier request opens a layer any more.
     pub(super) fn forget_requests(&mut self) {
         self.moment += 1;
     }

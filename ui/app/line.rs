@@ -12,7 +12,7 @@ impl App {
     /// Opens the command line with `text` in it.
     pub(super) fn open_line(&mut self, text: &str) -> Vec<Effect> {
         let row = self.row_pod().map_or(String::new(), |pod| pod.to_string());
-        // A verb that takes several Pods means those that are marked.
+        // A verb that takes several Pods means the marked ones.
         let named = match self.with_marks(&text.replace("{pod}", "")) {
             Some(_) => self.marked().iter().map(PodName::as_str).collect::<Vec<_>>().join(" "),
             None => row,
@@ -43,7 +43,7 @@ impl App {
         self.run_line(&line, Way::Line)
     }
 
-    /// Leaves the screen; asks once while a turn runs.
+    /// Leaves the screen; while a run is under way, only after a confirmation.
     pub(super) fn leave(&mut self) -> Vec<Effect> {
         let working: Vec<PodName> = self.family.running().map(|info| info.name.clone()).collect();
         if working.is_empty() || self.link != crate::app::Link::Up {
@@ -56,7 +56,7 @@ impl App {
         vec![Effect::Quit(ExitReason::Quit { farewell: self.farewell() })]
     }
 
-    /// What the shell shows afterwards: what goes on, how to come back, how to end it.
+    /// The sentences for the shell: which Pods still run, how to come back, and how to stop them.
     fn farewell(&self) -> Vec<String> {
         let live = |info: &&PodInfo| info.state != State::Stopped;
         let pods: Vec<_> = self.family.all().iter().filter(live).collect();
@@ -78,8 +78,8 @@ impl App {
         }
         let working = match self.family.running().count() {
             0 => "nothing is running".to_owned(),
-            1 => "1 turn goes on".to_owned(),
-            n => format!("{n} turns go on"),
+            1 => "1 run goes on".to_owned(),
+            n => format!("{n} runs go on"),
         };
         vec![
             format!("{who} {verb}; {working}"),

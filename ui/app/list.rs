@@ -40,7 +40,7 @@ impl App {
         self.open("palette", rows)
     }
 
-    /// The key that does what a verb does, if one does: first one of the place the focus is in.
+    /// The key of a verb, if it has one; a key of the pane in focus comes first.
     fn key_of(&self, verb: &str) -> Option<String> {
         let places = [self.place(), Context::Everywhere, Context::Leader];
         places.into_iter().find_map(|context| {
@@ -50,7 +50,7 @@ impl App {
         })
     }
 
-    /// The place of a key that does what a verb does.
+    /// The context of the keymap in which a verb has a key.
     fn key_anywhere(&self, verb: &str) -> Option<Context> {
         let mut places = CONTEXTS.iter().map(|(_, context)| *context);
         places.find(|context| {
@@ -58,7 +58,7 @@ impl App {
         })
     }
 
-    /// The keys of the place the focus is in, then those of everywhere.
+    /// Opens the list of keys: those of the pane in focus, then those that work everywhere.
     pub(super) fn list_keys(&mut self) -> Vec<Effect> {
         let here = self.place();
         let others =
@@ -73,7 +73,7 @@ impl App {
                         verb_of(binding).and_then(find).map_or("", |verb| verb.help)
                     }
                 };
-                // The verb stands in the text: that is where the list is searched.
+                // The name of the verb is in the text, because the search looks there.
                 let line = match (binding, verb_of(binding)) {
                     (Binding::Prefill(line) | Binding::Run(line), _) => {
                         format!("  :{}", line.trim_end())
@@ -141,7 +141,7 @@ impl App {
         self.open(&format!("queue: {edit} edits"), rows)
     }
 
-    /// What choosing a row does.
+    /// Does what the chosen row of a list is for.
     pub(super) fn chose(&mut self, choice: Choice) -> Vec<Effect> {
         match choice {
             Choice::Verb(name) => match find(name) {
@@ -164,7 +164,7 @@ impl App {
     }
 }
 
-/// The verb that a key carries out, or writes into the command line.
+/// The verb that a key runs or writes into the command line.
 fn verb_of(binding: &Binding) -> Option<&'static str> {
     let name = match binding {
         Binding::Do(KeyAction::Leave) => "quit",

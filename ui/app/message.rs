@@ -1,4 +1,4 @@
-//! What reaches the app: everything that happened, and what each call to the host was for.
+//! The messages that the app handles, and what each call to the host was for.
 
 use crate::app::{Copied, RequestToken};
 use crate::notice::Kind;
@@ -9,7 +9,9 @@ use crate::verb::VerbId;
 use crossterm::event::{KeyEvent, MouseEvent};
 use yoi::protocol::{EntryId, Event, Outgoing, PodName, Refusal};
 
-/// Something that happened. It is moved into `update` and gone.
+/// Something that happened: [`App::update`] consumes it.
+///
+/// [`App::update`]: crate::app::App::update
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Msg {
@@ -21,27 +23,29 @@ pub enum Msg {
     Host(Outgoing),
     /// The connection to the host ended.
     HostEnded,
-    /// The connection is there again.
+    /// The screen is connected to a host again.
     Connected,
     ConnectFailed(String),
-    /// No host runs, or there is one that cannot be talked to, and why.
+    /// The search found no host, or one that refuses the connection for this reason.
     NotFound(Option<String>),
     /// The reply to a call.
     Answered(Asked, Result<Event, Refusal>),
-    /// The parts of an entry's long text, or why they cannot be had.
+    /// The parts of an entry's long text, or why they cannot be read.
     Table(PodName, EntryId, Result<PartTable, String>),
-    /// A text that was read from the log, or why it could not be.
+    /// A text that was read from the log to be copied, or why it could not be read.
     Copied(Result<Copied, String>),
     ThemeLoaded(Box<Theme>, Vec<String>),
-    /// What the external editor left behind.
+    /// The text that the external editor saved, or why it failed.
     Edited(Result<String, String>),
-    /// Something went well or wrong outside of the host.
+    /// A notice of the loop about work outside of the host.
     Said(Kind, String),
-    /// The time that [`App::wakes_at`] named has come.
+    /// The time of [`App::wakes_at`] has come.
+    ///
+    /// [`App::wakes_at`]: crate::app::App::wakes_at
     Wake,
 }
 
-/// What a call was for, so that its reply can be dealt with.
+/// What a call was for; it decides what the reply does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
     /// One of the requests of a verb.
@@ -49,28 +53,28 @@ pub enum Asked {
     /// The subscription.
     Watch,
     Page(PodName),
-    /// An entry that came cut.
+    /// The whole of an entry of which only the beginning came.
     Whole(PodName),
     /// Parts of a long text.
     Parts(PodName, PartRange),
-    /// A message to a Pod; it is given back when it is refused.
+    /// A message to a Pod; a refusal puts it back into the composer.
     Send(PodName, Message),
-    /// The Pod for the first message.
+    /// Creates the Pod for this first message.
     NewFor(Message, RequestToken),
-    /// The Pod of the tour.
+    /// Creates the Pod of the tour.
     NewTour(RequestToken),
-    /// The model is chosen; then the message can be sent.
+    /// Chooses the model of the Pod; the message is sent after that.
     ChosenFor(PodName, Message),
-    /// The Pod is back; then the message can be sent.
+    /// Restores the Pod; the message is sent after that.
     ReadyFor(PodName, Message),
-    /// Files whose names begin so.
+    /// Files whose names begin with this text.
     Files(String),
-    /// A queued message is taken out to be edited.
+    /// Takes a queued message out so that it can be edited.
     Unqueue(PodName, Message),
-    /// A verdict on this question.
+    /// A decision on the approval request with this id.
     Decision(String),
-    /// Nobody waits for the reply; a refusal is said.
+    /// A call whose reply changes nothing; a refusal becomes a notice.
     Quietly,
-    /// Nobody waits for the reply, and a refusal means nothing.
+    /// A call whose reply and whose refusal change nothing.
     Silently,
 }

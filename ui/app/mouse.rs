@@ -1,4 +1,5 @@
-//! The mouse: a click selects or focuses, the wheel scrolls what is under it. It never answers.
+//! The mouse: a click selects or focuses, the wheel scrolls the pane under the pointer. Neither ever
+//! decides a request or a confirmation.
 
 use crate::app::Areas;
 use crate::app::{App, Effect, Focus, Layer};
@@ -10,7 +11,7 @@ use ratatui::layout::{Position, Rect};
 /// Lines that one step of the wheel scrolls.
 const WHEEL: i32 = 3;
 
-/// Whether an event of the mouse does something; a pointer that moves does not.
+/// Whether the app handles this event of the mouse; movements of the pointer are ignored.
 pub(super) fn does_something(kind: MouseEventKind) -> bool {
     use MouseEventKind::{Down, ScrollDown, ScrollUp};
     matches!(kind, Down(MouseButton::Left) | ScrollUp | ScrollDown)
@@ -81,7 +82,7 @@ impl App {
         }
     }
 
-    /// Chooses what is under the pointer; only keys answer it.
+    /// Chooses the item under the pointer; only keys decide it.
     fn click_inbox(&mut self, y: u16, area: Rect) -> Vec<Effect> {
         if let Some(at) = crate::app::panes::inbox(self).item_at(y, area) {
             let items = crate::pane::inbox::items(&self.family);

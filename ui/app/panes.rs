@@ -1,5 +1,5 @@
-//! The panes with what they need of the state: painted by `view`, and asked by the mouse and the keys
-//! for what stands where.
+//! The panes as widgets, made from the state: `view` paints them, and the mouse and the keys use them to
+//! find the row or item at a place.
 
 use crate::app::{App, Focus, Link};
 use crate::keys::{Action, Context};

@@ -1,4 +1,4 @@
-//! The peers of the selected Pod under the keys.
+//! Keys and clicks in the pane of peers.
 
 use crate::app::{App, Effect, Focus};
 use crate::keys::Action;
@@ -6,8 +6,8 @@ use crate::notice::Kind;
 use yoi::protocol::PodName;
 
 impl App {
-    /// The Pod whose peers are shown and that a verb is about when it names none: that of the second
-    /// transcript while it has the focus, else the one shown in the first.
+    /// The selected Pod: its peers are shown, and a verb without a name means it. It is the Pod of the
+    /// second transcript while that has the focus, otherwise the Pod of the first.
     pub fn selected(&self) -> Option<&PodName> {
         let beside = if self.focus == Focus::Beside { self.beside() } else { None };
         beside.or(self.shown())

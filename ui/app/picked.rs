@@ -1,4 +1,4 @@
-//! Marks and pins of the tree: a key marks a row, another and a slot's key pins it to that slot.
+//! Marks and pins of the tree: one key marks a row; another, followed by a digit, pins it to that slot.
 
 use crate::app::{App, Effect, Focus};
 use crate::keys::{Action, Binding, Context, pressed};
@@ -7,12 +7,12 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::PodName;
 
 impl App {
-    /// The marked Pods, when the tree has the keys: nowhere else does a verb mean them.
+    /// The marked Pods while the tree has the focus; in other panes verbs do not mean them.
     pub fn marked(&self) -> &[PodName] {
         if self.focus == Focus::Tree { self.tree.marks.all() } else { &[] }
     }
 
-    /// Takes back what was picked of Pods that are no more.
+    /// Removes the marks and pins of Pods that are gone.
     pub(super) fn forget_the_gone(&mut self) {
         let Self { family, tree, beside, .. } = self;
         let gone = |name: &PodName| family.get(name).is_none();
@@ -30,7 +30,7 @@ impl App {
         Vec::new()
     }
 
-    /// The next key is the digit of the row.
+    /// Waits for the digit to which the Pod of the row is pinned.
     pub(super) fn begin_pin(&mut self) -> Vec<Effect> {
         self.pinning = self.row_pod();
         if self.pinning.is_none() {
@@ -39,7 +39,7 @@ impl App {
         Vec::new()
     }
 
-    /// The key after the one that pins: one that goes to a slot.
+    /// Handles the key after the one that pins: a digit pins the Pod, any other key does not.
     pub(super) fn pin_key(&mut self, pod: PodName, key: KeyEvent) -> Vec<Effect> {
         if key.kind == KeyEventKind::Repeat {
             self.pinning = Some(pod);
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// Puts a Pod into a slot, or takes it from there.
+    /// Pins a Pod to a slot, or unpins it if it is there already.
     pub(super) fn pin(&mut self, slot: u8, pod: &PodName) -> Vec<Effect> {
         let Some(pod) = self.family.get(pod).map(|info| info.name.clone()) else {
             return self.say(Kind::Refused, format!("no Pod named {pod}"));
@@ -74,7 +74,7 @@ impl App {
         self.say(Kind::Done, format!("{slot} is {pod}, until this screen is left"))
     }
 
-    /// `:pin`: with a digit it pins, without one it says what is pinned.
+    /// `:pin`: pins to a digit; without a digit it lists the pinned Pods.
     pub(super) fn pin_verb(&mut self, slot: Option<u8>, pod: Option<&PodName>) -> Vec<Effect> {
         let Some(slot) = slot else {
             let pins = self.tree.pins.all().map(|(slot, pod)| format!("{slot} {pod}"));

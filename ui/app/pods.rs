@@ -23,7 +23,7 @@ impl App {
             self.previous = self.current.replace(name.clone());
             self.notices.pod_opened();
             if self.beside.as_ref() == Some(&name) {
-                // Whoever stood beside the current Pod changes places with it.
+                // The Pod of the second transcript changes places with the current one.
                 self.beside.clone_from(&self.previous);
             }
         }
@@ -41,7 +41,7 @@ impl App {
         self.composer.switch(current.as_ref());
     }
 
-    /// Offers this environment to the current Pod, once a connection.
+    /// Offers this environment to the current Pod, once per connection.
     pub(super) fn offer_environment(&mut self) -> Option<Effect> {
         let name = self.current.clone()?;
         if self.setup.env.is_empty() || !self.opened.insert(name.clone()) {
@@ -51,7 +51,7 @@ impl App {
         Some(Effect::Call { pod: Some(name), method, asked: Asked::Silently })
     }
 
-    /// RunTracker a Pod as seen when its end had not been.
+    /// Marks the last result of a Pod as seen.
     pub(super) fn look_at(&mut self, name: &PodName) -> Vec<Effect> {
         let Some(info) = self.family.get(name).filter(|info| info.unseen) else {
             return Vec::new();
@@ -165,7 +165,7 @@ impl App {
         }
     }
 
-    /// Folds what is below the row, or goes to the parent when nothing is shown there.
+    /// Folds the children of the row; a row without visible children moves the cursor to its parent.
     fn fold_row(&mut self) {
         let Some(name) = self.tree.chosen().cloned() else { return };
         let rows = self.tree.rows(&self.family, self.current.as_ref());
@@ -190,7 +190,7 @@ impl App {
             .collect()
     }
 
-    /// Goes to the Pod pinned to a digit; where none is, to the one in that row of the tree.
+    /// Goes to the Pod pinned to a digit, or, if none is, to the Pod in that row of the tree.
     pub(super) fn slot(&mut self, number: u8) -> Vec<Effect> {
         let at = usize::from(number).saturating_sub(1);
         let pinned = self.tree.pins.at(number).cloned();

@@ -1,4 +1,4 @@
-//! Keys in the lines and lists that lie on top: the command line, a search, a filter, the palette.
+//! Keys in the layers that are lines or lists: the command line, a search, a filter, the palette.
 
 use crate::app::key::typed;
 use crate::app::{App, Areas, Effect, Focus, Layer};
@@ -66,7 +66,7 @@ impl App {
         Vec::new()
     }
 
-    /// A search and a filter show what they find while they are typed.
+    /// Applies a search or a filter while it is typed.
     pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
         match prompt.purpose {
             Purpose::Verb | Purpose::Deny | Purpose::Rule => {}

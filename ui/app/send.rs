@@ -1,5 +1,5 @@
-//! From a written message to a sent one: the Pod is made, restored or asked about first, and a
-//! message that could not be sent comes back.
+//! Sending a message: its Pod is created, restored or given a model first where that is needed, and a
+//! refused message returns to the composer.
 
 use crate::app::{App, Asked, Confirm, Effect, Layer};
 use crate::notice::Kind;
@@ -28,7 +28,7 @@ impl App {
         let pod = info.name.clone();
         let method = match (info.state, info.queue.first()) {
             (State::Paused, _) => Method::Resume,
-            // Something that came while nobody was there waits.
+            // Child events or notifications came while the Pod was stopped; resuming hands them to it.
             (State::Idle, None) if info.why.is_some() => Method::Resume,
             (State::Stopped, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
@@ -36,7 +36,7 @@ impl App {
         vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
     }
 
-    /// Sends what is written to the current Pod, or to a new one when there is none.
+    /// Sends the draft to the current Pod, or to a new one if there is none.
     pub(super) fn send_draft(&mut self) -> Vec<Effect> {
         if !self.family.is_known() {
             return self.say(Kind::Info, "not connected to the host yet");
@@ -73,7 +73,7 @@ impl App {
         vec![Effect::Call { pod: None, method, asked: Asked::NewFor(message, token) }]
     }
 
-    /// Sends a message after everything that must come before it.
+    /// Sends a message, after a confirmation of the model and a restore where they are needed.
     pub(super) fn send_to(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
         let Some(info) = self.family.get(name) else {
             return self.say(Kind::Refused, format!("no Pod named {name}"));
@@ -86,7 +86,7 @@ impl App {
         self.restore_and_send(name, message)
     }
 
-    /// Brings the Pod back first, when it is stopped.
+    /// Sends a message; a stopped Pod is restored first.
     pub(super) fn restore_and_send(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
         let state = self.family.get(name).map(|info| info.state);
         if state != Some(State::Stopped) {
@@ -97,14 +97,14 @@ impl App {
         vec![Effect::Call { pod: None, method, asked }]
     }
 
-    /// Sends a message as it is; while the Pod works it waits in its queue.
+    /// Sends a message; while the Pod works, it waits in its queue.
     pub(super) fn send_now(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
         let method = Method::Send { input: message.segments.clone(), queue: true };
         let asked = Asked::Send(name.clone(), message);
         vec![Effect::Call { pod: Some(name.clone()), method, asked }]
     }
 
-    /// The draft goes into the running turn.
+    /// Sends the draft into the run that is under way.
     pub(super) fn steer(&mut self) -> Vec<Effect> {
         let Some(pod) = self.info().map(|info| info.name.clone()) else { return Vec::new() };
         if self.composer.is_empty() {
@@ -130,7 +130,7 @@ impl App {
     }
 }
 
-/// What a first message would send where, when nobody chose the model.
+/// Where the first message to a Pod would go, if its model was not chosen by a person.
 pub(super) fn unchosen(info: &PodInfo) -> Option<String> {
     if info.model_chosen || info.model.is_empty() { None } else { info.model_sends.clone() }
 }

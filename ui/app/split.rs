@@ -1,4 +1,4 @@
-//! How much of the screen the transcripts get: two beside each other, or the whole width.
+//! The second transcript beside the first, and the whole width for the transcripts.
 
 use crate::app::Areas;
 use crate::app::{App, Effect, Focus};
@@ -15,8 +15,8 @@ pub enum Zoom {
 }
 
 impl App {
-    /// The Pod of the second transcript, while there is one. When the first shows that very Pod, the
-    /// two change places: the current one is never lost from sight.
+    /// The Pod of the second transcript, if it is open. While the first one shows that same Pod, the second
+    /// one shows the current Pod, so that the current Pod is always in view.
     pub fn beside(&self) -> Option<&PodName> {
         let beside = self.beside.as_ref()?;
         if self.shown() != Some(beside) {
@@ -25,14 +25,15 @@ impl App {
         self.current.as_ref().filter(|current| *current != beside)
     }
 
-    /// To be called after every message: the keys are never those of a pane that is not there.
+    /// Moves the focus away from a pane that is not on the screen any more. To be called after every
+    /// message.
     pub(super) fn split_follows(&mut self) {
         if self.focus == Focus::Beside && Areas::of(self).beside.is_none() {
             self.focus = Focus::Transcript;
         }
     }
 
-    /// The key: in a list it is about the row.
+    /// Opens the second transcript because of its key, in a list for the Pod of the row.
     pub(super) fn split_key(&mut self) -> Vec<Effect> {
         let row = match self.focus {
             Focus::Tree | Focus::Peers => self.row_pod(),
@@ -41,8 +42,8 @@ impl App {
         self.split(row.as_ref())
     }
 
-    /// Shows this Pod's transcript, or that of the Pod that was current before, beside the current
-    /// one; what is beside it already goes.
+    /// Shows the transcript of this Pod, or of the Pod that was current before, beside the current one.
+    /// If it is there already, closes it.
     pub(super) fn split(&mut self, pod: Option<&PodName>) -> Vec<Effect> {
         let known = |name: &PodName| self.family.get(name).map(|info| info.name.clone());
         let wanted = match (pod, &self.beside) {
@@ -92,7 +93,7 @@ impl App {
         self.say(Kind::Info, text)
     }
 
-    /// The transcripts alone, or everything again.
+    /// Hides the other panes, or shows them again.
     pub(super) fn toggle_zoom(&mut self) -> Vec<Effect> {
         if self.zoom == Zoom::On {
             self.zoom = Zoom::Off;
@@ -110,7 +111,7 @@ impl App {
         self.say(Kind::Info, format!("the {alone} alone · {key}: everything again"))
     }
 
-    /// Says that there is no room for the second transcript any more, when that is so.
+    /// Shows a notice if the second transcript does not fit on the screen any more.
     pub(super) fn say_hidden(&mut self) -> Vec<Effect> {
         match self.beside() {
             Some(_) if !Areas::splits(self) => {
@@ -134,7 +135,7 @@ impl App {
         format!("two transcripts need {needs} columns, here are {columns}{way}")
     }
 
-    /// A key of the leader, with the leader before it.
+    /// The keys of an action of the leader: the leader itself and the key after it.
     fn leader_label(&self, action: Action) -> String {
         let leader = self.keymap.label(Context::Everywhere, Action::Leader);
         format!("{leader} {}", self.keymap.label(Context::Leader, action))

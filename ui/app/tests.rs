@@ -2,6 +2,10 @@ use super::*;
 use crossterm::event::{KeyEvent, MouseEvent};
 use yoi::protocol::{Event, Method, Outgoing, Refusal, State};
 
+fn name(text: &str) -> PodName {
+    PodName::parse(text).expect("a name")
+}
+
 /// A Pod of the workspace `/repo`, in this state since 12:00.
 pub fn pod(name: &str, state: State) -> PodInfo {
     PodInfo {
@@ -34,7 +38,12 @@ pub fn pod(name: &str, state: State) -> PodInfo {
     }
 }
 
-/// A question about this command, asked at noon.
+/// A child of the Pod `of`.
+fn child(of: &str, child: &str, state: State) -> PodInfo {
+    PodInfo { parent: Some(name(of)), ..pod(child, state) }
+}
+
+/// An approval request for this command, made at noon.
 pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRequest {
     yoi::protocol::ApprovalRequest {
         id: id.into(),
@@ -55,8 +64,8 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
 /// 2026-11-01 12:00 UTC.
 pub const NOON: u64 = 1_793_534_400_000;
 
-/// A dashboard without a terminal and without a host: keys and events go in, wishes and screens
-/// come out.
+/// A dashboard without a terminal and without a host: tests send keys and events, and read effects and
+/// screens.
 pub struct Bench {
     pub app: App,
     now: u64,
@@ -199,20 +208,24 @@ fn message(text: &str) -> Method {
     Method::Send { input: crate::pane::composer::tests::plain(text), queue: true }
 }
 
-/// Answers the call among `effects` with this event.
-fn answer(bench: &mut Bench, effects: Vec<Effect>, reply: Event) -> Vec<Effect> {
-    let asked = effects.into_iter().find_map(|effect| match effect {
+/// What the calls among `effects` were for.
+fn asked(effects: Vec<Effect>) -> Vec<Asked> {
+    let asked = effects.into_iter().filter_map(|effect| match effect {
         Effect::Call { asked, .. } => Some(asked),
         _ => None,
     });
+    asked.collect()
+}
+
+/// Answers the first call among `effects` with this event.
+fn answer(bench: &mut Bench, effects: Vec<Effect>, reply: Event) -> Vec<Effect> {
+    let asked = asked(effects).into_iter().next();
     bench.msg(Msg::Answered(asked.expect("a call"), Ok(reply)))
 }
 
+/// Refuses the first call among `effects` for this reason.
 fn refuse(bench: &mut Bench, effects: Vec<Effect>, why: &str) -> Vec<Effect> {
-    let asked = effects.into_iter().find_map(|effect| match effect {
-        Effect::Call { asked, .. } => Some(asked),
-        _ => None,
-    });
+    let asked = asked(effects).into_iter().next();
     bench.msg(Msg::Answered(asked.expect("a call"), Err(Refusal::invalid(why))))
 }
 

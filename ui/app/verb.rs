@@ -1,5 +1,5 @@
-//! Verbs on the dashboard: drives their dialogues. Requests become effects, confirmations and lists become
-//! layers, and what is said becomes a notice.
+//! Drives the dialogues of verbs on the dashboard: requests become effects, confirmations and lists
+//! become layers, results become notices.
 
 use crate::app::{App, Asked, Confirm, Effect, Layer, Link, RequestToken};
 use crate::notice::Kind;
@@ -14,13 +14,13 @@ use crate::verb::{
 use crate::wording::why::LABEL;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
 
-/// Verbs after which the tour goes on.
+/// Verbs after which the tour continues.
 const STEPS_OF_THE_TOUR: [&str; 3] = ["peer", "stop", "restore"];
 
 /// A verb that is being carried out.
 pub(super) struct Carried {
     verb: &'static Verb,
-    /// As it was typed.
+    /// The line as it was typed.
     line: String,
     dialogue: Box<dyn Dialogue>,
     way: Way,
@@ -31,7 +31,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// Whether the result of a request is still to come.
+    /// Whether a result is still missing.
     pub(super) fn waits_for_results(&self) -> bool {
         self.results.iter().any(Option::is_none)
     }
@@ -78,7 +78,7 @@ impl App {
         Some(format!("{} {names}{}", verb.name, rest.trim_end()))
     }
 
-    /// One result of the requests of a verb; with the last one it goes on.
+    /// Takes one result of a verb's requests; the last one continues the dialogue.
     pub(super) fn verb_answered(
         &mut self,
         id: VerbId,
@@ -97,7 +97,7 @@ impl App {
         self.step(carried, Some(Reply::Results(results)))
     }
 
-    /// The person answered what a verb asked.
+    /// Continues the dialogue of a verb with the person's reply.
     pub(super) fn verb_replied(&mut self, id: VerbId, reply: Reply) -> Vec<Effect> {
         let Some(mut carried) = self.verbs.remove(&id) else { return Vec::new() };
         carried.token = self.request_token();
@@ -139,7 +139,7 @@ impl App {
         }
     }
 
-    /// Keeps a verb until its results or the person's answer come. Verbs whose layer was closed are dropped.
+    /// Keeps a verb until its results or the person's reply come. Verbs whose layer was closed are dropped.
     fn keep(&mut self, carried: Carried) -> VerbId {
         let Self { verbs, layers, .. } = self;
         verbs.retain(|id, verb| verb.waits_for_results() || layers.request_for(*id));
@@ -179,7 +179,7 @@ impl App {
         self.open_for_reply(&token, Layer::List(Palette::new(pick.title, rows)), late)
     }
 
-    /// Says what came of a verb, and does what is left to do.
+    /// Shows the result of a verb, and does what its end requires of the screen.
     fn verb_ends(&mut self, carried: &Carried, end: End) -> Vec<Effect> {
         if STEPS_OF_THE_TOUR.contains(&carried.verb.name) {
             self.tour_step();
@@ -226,7 +226,7 @@ impl App {
         }
     }
 
-    /// Goes to a Pod that was just created, unless the person does something else by now.
+    /// Makes a new Pod the current one, unless the person did something else meanwhile.
     fn go_to_new(&mut self, info: PodInfo, token: &RequestToken) -> Vec<Effect> {
         if self.still_waits(token) {
             return self.created(info);
@@ -255,7 +255,7 @@ fn is_plan(request: &Request) -> bool {
     matches!(request.method, Method::RestorePods { plan: true, .. })
 }
 
-/// Whether a verb that is chosen from a list is written into the command line instead of run.
+/// Whether choosing this verb from a list writes it into the command line instead of running it.
 pub(super) fn is_written(verb: &verb::Verb) -> bool {
     verb.is_only_typed() || verb.is_completed_first()
 }

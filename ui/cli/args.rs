@@ -1,4 +1,4 @@
-//! What can stand on the command line.
+//! The arguments of the command line.
 
 use crate::cli::doctor::Doctor;
 use crate::console;
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use yoi::protocol::{Pattern, PodName};
 
-/// How the exit codes are told in `--help`.
+/// The exit codes in `--help`.
 const EXIT_CODES: &str = "Exit codes without a screen:
   0    finished
   1    failed
   2    the command line is wrong
-  3    refused by policy, or a question nobody answered
+  3    refused by policy, or an approval request was denied without a person
   4    stopped short: limit reached, paused or cancelled
   5    no such pod, or a host of another version
   69   no model
@@ -66,10 +66,10 @@ pub struct Args {
     /// Give every confirmation that a verb of -c or --no-ui asks for
     #[arg(long)]
     pub yes: bool,
-    /// Let a tool pass that would otherwise be asked about; can be given several times
+    /// Allow calls that would otherwise need an approval; can be given several times
     #[arg(long, value_name = "TOOL:PATTERN")]
     pub allow: Vec<Pattern>,
-    /// What happens to a question when nobody is there to answer
+    /// What happens to an approval request when no person can decide it
     #[arg(long = "ask", value_enum, default_value_t = Ask::Deny)]
     pub unattended: Ask,
     #[command(subcommand)]
@@ -77,22 +77,22 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether the dashboard is not wanted.
+    /// Whether the arguments name work that needs no dashboard.
     pub fn without_a_screen(&self) -> bool {
         self.no_ui || self.prompt.is_some() || !self.verbs.is_empty()
     }
 }
 
-/// What to do with a question when nobody is there.
+/// What happens to an approval request when no person can decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ask {
-    /// It is denied at once, and the way to let it pass is said
+    /// It is denied at once, with the rule that would allow it
     Deny,
-    /// It waits for an answer from another screen
+    /// It waits until another screen decides
     Wait,
 }
 
-/// Everything that is done without a dashboard and without a conversation.
+/// Commands that need neither a dashboard nor a conversation.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the pods
@@ -169,10 +169,10 @@ fn socket() -> Arg {
     )
 }
 
-/// What can be asked of the host.
+/// Commands about the host.
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
-    /// End the host; nobody is stopped by it
+    /// End the host; its pods are live again at the next start
     Stop,
 }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_holds_together() {
+    fn the_command_line_is_consistent() {
         command().debug_assert();
     }
 

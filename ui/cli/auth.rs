@@ -1,4 +1,4 @@
-//! `yoi auth`: keys of providers, stored in a file that nobody else can read.
+//! `yoi auth`: keys of providers, stored in a file that only its owner can read.
 
 use crate::console;
 use crate::headless::{Exit, Failure};
@@ -74,7 +74,7 @@ fn typed(provider: &str) -> Result<String, Failure> {
     key.map_err(failed)?.ok_or_else(|| Failure::new(Exit::Signal(2), "nothing was stored"))
 }
 
-/// What was typed up to Enter; `None` after Ctrl+C or Ctrl+D.
+/// The text typed up to Enter; `None` after Ctrl+C or Ctrl+D.
 fn read_keys(input: &mut impl io::BufRead) -> io::Result<Option<String>> {
     let mut typed = Vec::new();
     for byte in input.take(LONGEST).bytes() {
@@ -89,7 +89,8 @@ fn read_keys(input: &mut impl io::BufRead) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The terminal without echo, and with Ctrl+C as a byte, so that nothing can leave it changed.
+/// The terminal without echo. Ctrl+C arrives as a byte, so that it cannot end the program before the
+/// terminal is restored.
 struct Quiet {
     before: Termios,
 }
@@ -108,7 +109,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // The terminal may be gone; then there is nothing to put back.
+        // The terminal may be gone; then there is no setting to restore.
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.before);
     }
 }

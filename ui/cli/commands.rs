@@ -1,4 +1,4 @@
-//! Single orders from the shell: list, send, stop, restore, remove, and the host itself.
+//! Commands of the shell that are no verbs: `yoi ls`, `yoi send --socket` and `yoi host`.
 
 use crate::console;
 use crate::family::Family;
@@ -16,7 +16,7 @@ async fn client(opening: &Opening, attach: Attach) -> Result<LineClient, Failure
     LineClient::open(opening, Printer::new(Form::Plain), attach).await
 }
 
-/// Ends the talk and turns its exit into a result; the sentence was said.
+/// Ends the conversation and turns its exit into a result; its sentence has been printed.
 async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Failure> {
     match close(client, result).await {
         Exit::Finished => Ok(()),
@@ -99,7 +99,7 @@ pub async fn send_to_socket(
     Ok(())
 }
 
-/// `yoi host`: what runs for this data directory.
+/// `yoi host`: prints the host of this data directory.
 pub async fn host(opening: &Opening) -> Result<(), Failure> {
     let Some((client, mut events)) = start::attach(opening).await? else {
         console::out(&format!("no host runs for {}", opening.dirs.data.display()));
@@ -125,7 +125,7 @@ pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
         return Ok(());
     };
     client.call(None, Method::Stop).await?;
-    // It is over when the host closes the connection.
+    // The host closes the connection when it has ended.
     while events.recv().await.is_some() {}
     console::err("the host ended; its live pods are live again at the next start");
     Ok(())

@@ -1,17 +1,18 @@
-//! `yoi doctor`: what this machine offers, each finding with its way out, and `--report`: one file
-//! for a bug report. Every look at the machine has a limit; nothing is created but the report.
+//! `yoi doctor`: what works on this machine and what does not, each problem with what to do about it;
+//! with `--report` also one file for a bug report. Every check has a time limit, and no file is created
+//! but the report.
 
-/// What was found, as text and as JSON.
+/// The findings, as text and as JSON.
 mod finding;
 /// The host of the data directory.
 mod host;
-/// Directories, sockets, limits and the walls around commands.
+/// Directories, sockets, limits and the sandbox of commands.
 mod machine;
 /// Models, keys and local servers.
 mod model;
 /// The file for a bug report.
 mod report;
-/// The terminal and what stands between it and the program.
+/// The terminal, and tmux between it and the program.
 mod terminal;
 
 use crate::headless::{Exit, Failure};
@@ -28,7 +29,7 @@ use yoi::config::{Keys, Settings};
 /// How long the program's own files may take to be read.
 const FILES: Duration = Duration::from_secs(1);
 
-/// What is wanted of the doctor.
+/// The arguments of `yoi doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
     /// The findings as one JSON object
@@ -77,7 +78,7 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     verdict(&page)
 }
 
-/// Without directories nothing else can be looked at.
+/// The findings when the directories of the program are unknown: no other check is possible.
 fn without_directories(wanted: &Doctor, error: &dyn std::error::Error) -> Result<(), Failure> {
     let mut all = program();
     let way_out = "set HOME, or YOI_HOME, to an absolute path";
@@ -102,7 +103,7 @@ fn verdict(page: &Page) -> Result<(), Failure> {
 fn program() -> Vec<Finding> {
     let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let mut found = vec![Finding::ok("program", "version", version)];
-    // The link of a file that was replaced since ends in this word.
+    // Linux appends this to the link of a program whose file was replaced.
     let replaced = std::env::current_exe().is_ok_and(|path| path.ends_with(" (deleted)"));
     if replaced {
         let text = "the file of this program was replaced since it started";
@@ -111,14 +112,14 @@ fn program() -> Vec<Finding> {
     found
 }
 
-/// The person's own files as they were read, and what in them cannot be used.
+/// The person's own files as they were read, and the problems in them.
 struct OwnFiles {
     settings: Settings,
     keymap: Keymap,
     findings: Vec<Finding>,
 }
 
-/// Settings, key map and themes: what in them cannot be used.
+/// Reads settings, key map and themes, and lists the problems in them.
 async fn own_files(dirs: &Dirs) -> OwnFiles {
     let config = dirs.config.clone();
     let read = move || read_own_files(&config);
@@ -155,8 +156,8 @@ fn read_own_files(config: &Path) -> OwnFiles {
     OwnFiles { settings, keymap, findings: found }
 }
 
-/// What `look` answers, if it does within `limit`; it runs in a thread of its own, which is left
-/// behind when a file system never answers.
+/// The result of `look`, if it comes within `limit`. It runs in a thread of its own, which is abandoned
+/// when a file system never answers.
 async fn within<T: Send + 'static>(
     limit: Duration,
     look: impl FnOnce() -> T + Send + 'static,

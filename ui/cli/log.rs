@@ -29,7 +29,7 @@ async fn print(lines: &mut LineClient, pod: &PodName, form: Form) -> Result<(), 
     lines.while_listening(async move { log.print().await }).await?
 }
 
-/// A log on its way to the standard output.
+/// Writes a log to the standard output.
 struct Log {
     client: Client,
     pod: PodName,
@@ -90,7 +90,7 @@ impl Log {
     /// `beginning` is the entry with its long texts shortened.
     async fn text_in_pieces(&self, beginning: &Entry, id: EntryId) -> Result<(), Failure> {
         if let Fact::UserInput { .. } = beginning.fact {
-            // Its text is made from segments of several kinds; it came in one line.
+            // The text of this entry is made from several segments, so the entry is fetched whole.
             return self.whole(&self.fetched(id).await?).await;
         }
         let Some(Said { speaker, judged, .. }) = said(beginning, &self.pod) else { return Ok(()) };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_side_is_named() {
+    fn every_speaker_is_named() {
         let pod = PodName::parse("alice").expect("a name");
         let item = Item::message(Role::Assistant, "one\ntwo");
         let entry =

@@ -26,7 +26,7 @@ pub fn page() -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What can be typed after `:`.
+/// The section of the verbs, which are typed after `:`.
 fn verbs() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["VERBS"]);

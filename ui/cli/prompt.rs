@@ -5,11 +5,11 @@ use rustix::fs::FileType;
 use std::io::Read as _;
 use yoi::protocol::Segment;
 
-/// The most that is read from standard input, in bytes.
+/// The longest text that is read from standard input, in bytes.
 const MOST: u64 = 32 * 1024 * 1024;
 
-/// The input of a turn: the prompt, and what was piped in as one block behind it. The prompt `-`
-/// is read from standard input itself.
+/// The input of a run: the prompt, followed by the piped text as one block. The prompt `-` is read from
+/// standard input itself.
 pub fn whole(prompt: &str) -> Result<Vec<Segment>, Failure> {
     if prompt == "-" {
         return Ok(vec![text(not_empty(read_input()?)?)]);

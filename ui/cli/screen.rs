@@ -1,4 +1,4 @@
-//! The way to the dashboard: which host it shows, and what is said when it is left.
+//! Starts the dashboard: the host that it shows, and the sentences printed when it is left.
 
 use crate::app::ExitReason;
 use crate::cli::args::Args;
@@ -55,8 +55,8 @@ fn keymap(settings: &Ui, config: &Path) -> Option<PathBuf> {
     settings.keymap.as_ref().map(|file| config.join(file))
 }
 
-/// Where no model is known, the servers on this machine are asked what they have; a person takes one
-/// with `:model`.
+/// Looks for models of servers on this machine when no model is configured; a person chooses one with
+/// `:model`.
 fn offers(opening: &Opening, settings: Settings, asked: bool) -> Option<Offers> {
     let workspace = WorkspaceSettings::default();
     let keys = Keys::at(&opening.dirs.config);
@@ -97,8 +97,8 @@ struct Reached {
     notice: Option<String>,
 }
 
-/// A host in the background; or in this process, when that was asked for or nothing can run in the
-/// background.
+/// Connects to a host in the background, or to one in this process if `inside` is set or a background
+/// host cannot be started.
 async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
     let notice = if inside {
         if let Some((client, events)) = start::attach(opening).await? {

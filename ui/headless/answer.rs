@@ -1,14 +1,14 @@
-//! The open text block of a Pod: how much of it was written while it streamed, and what is still to
-//! be written when it is committed. The committed text is the truth.
+//! The open text block of a Pod: how much of it was written while it streamed, and the rest that is
+//! written when it is committed. Where the two texts differ, the committed text counts.
 
 use crate::headless::output::Piece;
 use crate::headless::print::Form;
 use yoi::text::SafeStream;
 
-/// What of a streaming block was written.
+/// The part of a streaming block that was written.
 #[derive(Clone, Debug, Default)]
 pub struct OpenBlock {
-    /// In bytes of the text as the model said it.
+    /// In bytes of the text as the model sent it.
     written: u64,
     hash: blake3::Hasher,
     ends_line: bool,
@@ -21,7 +21,7 @@ impl OpenBlock {
         self.written > 0 && !self.ends_line
     }
 
-    /// What is to be written for the next piece of the text.
+    /// The output for the next piece of the text.
     pub fn stream(&mut self, form: Form, text: &str) -> Piece {
         self.written += text.len() as u64;
         self.hash.update(text.as_bytes());
@@ -39,7 +39,7 @@ impl OpenBlock {
         Completion { skip: self.written, check: blake3::Hasher::new(), block: self }
     }
 
-    /// What is to be written of a committed text that is here as a whole.
+    /// The output for a committed text that came whole.
     pub fn finish(self, form: Form, text: &str) -> Vec<Piece> {
         let inside_a_line = self.inside_a_line();
         let mut completion = self.complete();
@@ -48,7 +48,7 @@ impl OpenBlock {
         {
             return piece.into_iter().chain(end).collect();
         }
-        // What was shown is not how it was kept: the whole follows on a line of its own.
+        // The text that was shown is not the one that was committed: the whole text follows on a new line.
         let mut again = Self::default();
         let mut pieces: Vec<Piece> = Vec::new();
         pieces.extend(inside_a_line.then(|| Self::default().stream(form, "\n")));
@@ -71,7 +71,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// What is to be written for the next piece of the committed text.
+    /// The output for the next piece of the committed text.
     pub fn push(&mut self, form: Form, text: &str) -> Result<Option<Piece>, Differs> {
         let known = usize::try_from(self.skip).unwrap_or(usize::MAX).min(text.len());
         let (known, new) = text.split_at_checked(known).ok_or(Differs)?;
@@ -85,7 +85,7 @@ impl Completion {
         Ok((!new.is_empty()).then(|| self.block.stream(form, new)))
     }
 
-    /// What is to be written behind the last piece, so that what follows begins a line.
+    /// The output behind the last piece, so that any other output begins a line.
     pub fn end(mut self, form: Form) -> Result<Option<Piece>, Differs> {
         if self.skip > 0 {
             return Err(Differs);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_kept_otherwise_follows_whole_on_a_line_of_its_own() {
+    fn a_committed_text_that_differs_from_its_stream_follows_whole_on_a_new_line() {
         let mut block = OpenBlock::default();
         block.stream(Form::Raw, "hal");
         assert_eq!(text(block.clone().finish(Form::Raw, "hello")), "\nhello\n");

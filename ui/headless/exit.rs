@@ -1,4 +1,4 @@
-//! How the program ends: one number a shell can rely on for every way.
+//! The exit codes: one fixed number for every way in which the program ends.
 
 use std::process::ExitCode;
 use yoi::client::ConnectError;
@@ -8,15 +8,15 @@ use yoi::protocol::{ErrorCode, Refusal, RunResult};
 /// The exit codes of the program without a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything asked for was done.
+    /// All work was done.
     Finished,
-    /// It was tried and failed.
+    /// The work failed.
     Failed,
     /// The command line is wrong.
     Usage,
-    /// A policy refused it, or nobody was there to answer.
+    /// A policy refused it, or an approval request was denied because no person could decide.
     Refused,
-    /// The turn ended early: limit reached, paused or cancelled.
+    /// The run ended early: limit reached, paused or cancelled.
     StoppedShort,
     /// There is no such Pod, or the host is of another version.
     NotThere,
@@ -40,7 +40,7 @@ impl Exit {
         }
     }
 
-    /// The first of two that is not [`Exit::Finished`].
+    /// This exit, or the later one if this is [`Exit::Finished`].
     pub fn or(self, later: Self) -> Self {
         if self == Self::Finished { later } else { self }
     }
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_decides() {
+    fn the_first_failure_decides_the_exit_code() {
         assert_eq!(Exit::Finished.or(Exit::Failed), Exit::Failed);
         assert_eq!(Exit::NoModel.or(Exit::Failed), Exit::NoModel);
     }
 
     #[test]
-    fn a_host_of_another_version_is_not_there() {
+    fn a_host_of_another_version_has_the_exit_code_of_a_missing_pod() {
         let error = ConnectError::OtherVersion { theirs: 2, ours: 1, version: "9".into() };
         assert_eq!(Failure::from(anyhow::Error::new(error)).exit, Exit::NotThere);
         assert_eq!(Failure::from(anyhow::anyhow!("no")).exit, Exit::Failed);

@@ -1,5 +1,5 @@
-//! Showing one Pod: live while the output keeps up and no event is missing, else from its log until
-//! the end of that is reached.
+//! Shows one Pod: its events while the output keeps up and none is missing, otherwise its log until the
+//! end.
 
 use crate::headless::answer::OpenBlock;
 use crate::headless::exit::Failure;
@@ -12,13 +12,13 @@ use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, EntryId, Event, Outgoing, PodName, Unescape};
 use yoi::text::SafeText;
 
-/// What of one Pod was shown.
+/// The position up to which a Pod was shown.
 pub struct Follow {
     place: Place,
     block: OpenBlock,
-    /// The text that streams now was seen from its beginning.
+    /// Whether the text that streams now was seen from its beginning.
     whole_block: bool,
-    /// The number of the last event that is accounted for; unknown until one came.
+    /// The number of the last event that was shown or is covered by the log; `None` before the first.
     seq: Option<u64>,
     /// The number of the last event that came.
     came: u64,
@@ -26,19 +26,19 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Goes on behind a place, as of an event's number.
+    /// Continues behind a place in the log that covers the events up to `seq`.
     pub fn behind(place: Place, seq: u64, streaming: bool) -> Self {
         let block = OpenBlock::default();
         let whole_block = !streaming;
         Self { place, block, whole_block, seq: Some(seq), came: seq, behind: false }
     }
 
-    /// A Pod that has just been made.
+    /// A Pod that was just created.
     pub fn from_start() -> Self {
         Self::unknown(Place::start())
     }
 
-    /// A Pod of which nothing is known but what comes from now on.
+    /// A Pod of which only later events are shown.
     pub fn from_here() -> Self {
         Self::unknown(Place::default())
     }
@@ -48,17 +48,17 @@ impl Follow {
         Self { place, block, whole_block: true, seq: None, came: 0, behind: false }
     }
 
-    /// Whether the log has to be read before events can be shown again.
+    /// Whether the log has to be read before events can be shown.
     pub fn is_behind(&self) -> bool {
         self.behind
     }
 
-    /// Events were missed.
+    /// Notes that events were missed.
     pub fn missed(&mut self) {
         self.behind = true;
     }
 
-    /// Shows an event of the Pod if it is new and nothing is missing before it.
+    /// Shows an event of the Pod if it is new and no event before it is missing.
     pub fn event(&mut self, outgoing: &Outgoing, printer: &mut Printer) {
         if let Some(seq) = outgoing.seq {
             self.came = self.came.max(seq);
@@ -105,7 +105,7 @@ impl Follow {
         CatchUp { client, pod, place, block, form, output }
     }
 
-    /// The log was shown up to an event; live again unless more has come since.
+    /// Notes that the log was shown up to an event; events are shown again unless more were missed since.
     pub fn caught_up(&mut self, caught: CaughtUp) {
         self.place = caught.place;
         self.block = caught.block;
@@ -179,7 +179,7 @@ impl CatchUp {
         self.write(Piece::Safe(encode(&outgoing))).await
     }
 
-    /// The same line as for an entry that is here as a whole, from its line in the log.
+    /// Writes the same line as for an entry that came whole, piece by piece from its line in the log.
     async fn json_in_pieces(&self, id: EntryId) -> Result<(), Failure> {
         let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
         let _exclusive = self.output.exclusive().await;

@@ -1,5 +1,5 @@
-//! A conversation with a host: requests and their replies, while the events that arrive meanwhile are shown
-//! and noted.
+//! A conversation with a host: sends requests and waits for their replies; events that arrive meanwhile
+//! are shown and noted.
 
 use crate::headless::approvals::Inbox;
 use crate::headless::exit::{Exit, Failure};
@@ -31,7 +31,7 @@ use known::{Known, is_busy};
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
 
-/// A connection, and everything that its events said.
+/// A connection, and the state of the Pods as its events describe it.
 pub struct LineClient {
     client: Client,
     events: Events,
@@ -47,7 +47,7 @@ pub struct LineClient {
     peers: Vec<PeerEdge>,
     /// Pods of which events were missed.
     stale: BTreeSet<PodName>,
-    /// What of which Pod was shown.
+    /// How far each Pod was shown.
     follows: BTreeMap<PodName, Follow>,
     /// The Pod whose log is being shown.
     catching_up: Option<(PodName, CatchingUp)>,
@@ -109,12 +109,12 @@ impl LineClient {
         Ok(())
     }
 
-    /// The connection, for what reads beside the events.
+    /// The connection, for readers of logs.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// From now on everything that is committed in this Pod's log is shown when it is in view.
+    /// Shows every entry that is committed to this Pod's log from now on, while the Pod is in view.
     pub async fn follow(&mut self, pod: &PodName) -> Result<(), Failure> {
         if self.follows.contains_key(pod) {
             return Ok(());
@@ -132,7 +132,7 @@ impl LineClient {
         Ok(self.try_call(pod, method).await??)
     }
 
-    /// The same where a refusal is a reply like others; only a signal ends the wait.
+    /// As [`LineClient::call`], but returns a refusal as a reply; only a signal ends the wait.
     pub async fn try_call(
         &mut self,
         pod: Option<&PodName>,
@@ -152,7 +152,7 @@ impl LineClient {
         Ok(Ok(reply))
     }
 
-    /// The same without showing the reply.
+    /// As [`LineClient::try_call`], but does not show the reply.
     async fn exchange(
         &mut self,
         pod: Option<&PodName>,
@@ -197,7 +197,7 @@ impl LineClient {
         self.handle_requests().await
     }
 
-    /// Waits until something happens, and notes it.
+    /// Waits for the next event, output or log, and notes it.
     async fn listen(&mut self) -> Result<(), Failure> {
         match self.next().await? {
             Happened::Event(outgoing) => self.take(outgoing),
@@ -210,7 +210,7 @@ impl LineClient {
         Ok(())
     }
 
-    /// What happens next. Cancel-safe.
+    /// The next event, output or log. Cancel-safe.
     async fn next(&mut self) -> Result<Happened, Failure> {
         self.start_catching_up();
         let output = self.printer.output().clone();
@@ -244,12 +244,12 @@ impl LineClient {
     }
 }
 
-/// What a client waits for.
+/// One of the things that a client waits for.
 enum Happened {
     Event(Outgoing),
     /// The log of a Pod was shown, or could not be.
     CaughtUp(PodName, Box<Result<CaughtUp, Failure>>),
-    /// Something that waited was written, or can be written now.
+    /// A waiting line was written, or there is room for one.
     Wrote,
     HostEnded,
 }
@@ -259,7 +259,7 @@ fn signals_of_the_process() -> Result<Signals, Failure> {
     Signals::listen().map_err(failed)
 }
 
-/// The Pod that a request to the host is about.
+/// The Pod that a request to the host names.
 fn about(method: &Method) -> Option<PodName> {
     match method {
         Method::Restore { name } => PodName::parse(name).ok(),

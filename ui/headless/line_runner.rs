@@ -1,4 +1,4 @@
-//! Messages and verbs typed as lines: drives the dialogues that the dashboard drives, too.
+//! Carries out lines: sends messages, and drives the same dialogues of verbs as the dashboard.
 
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{Awaited, LineClient, View, stuck};
@@ -25,18 +25,18 @@ pub enum Next {
     Leave,
 }
 
-/// Where lines are typed: the current Pod and what a new one gets.
+/// Carries out lines for a current Pod.
 pub struct LineRunner<'a> {
     opening: &'a Opening,
     work: &'a Work,
     current: Option<PodName>,
-    /// Pods that were given something to do: how their last runs end is how the program ends.
+    /// Pods that were given work: the ends of their last runs decide the exit code.
     busy: BTreeSet<PodName>,
     /// The model of new Pods.
     model: Option<String>,
-    /// Pods that were offered this environment.
+    /// Pods that this environment was offered to.
     offered: BTreeSet<PodName>,
-    /// Whether a confirmation is asked for; without a terminal there is no answer.
+    /// Whether a person at a terminal is asked for confirmations.
     confirms: bool,
     /// Lines of standard input, once they are read.
     pub input: Option<mpsc::Receiver<std::io::Result<String>>>,
@@ -62,7 +62,7 @@ impl<'a> LineRunner<'a> {
         Self { confirms: true, input: Some(input), ..self }
     }
 
-    /// What happens to questions when nobody types any more.
+    /// How approval requests are handled once standard input has ended.
     pub fn unanswered(&self) -> Unanswered {
         self.work.unanswered
     }
@@ -91,7 +91,7 @@ impl<'a> LineRunner<'a> {
         Ok(())
     }
 
-    /// The current Pod; the one named at the start, or a new one, when there is none yet.
+    /// The current Pod; at first the one named at the start, or a new one.
     async fn current_pod(&mut self, client: &mut LineClient) -> Result<PodName, Failure> {
         if let Some(pod) = &self.current {
             return Ok(pod.clone());
@@ -238,7 +238,8 @@ impl<'a> LineRunner<'a> {
         Ok(results)
     }
 
-    /// The commands of a Pod inherit the environment of the program that gave it work, offered once.
+    /// Offers the environment to a Pod once: commands of the Pod inherit the environment of the program
+    /// that gave it work.
     async fn offer_environment(
         &mut self,
         client: &mut LineClient,
@@ -246,7 +247,7 @@ impl<'a> LineRunner<'a> {
     ) -> Result<(), Failure> {
         if self.offered.insert(pod.clone()) {
             let env = self.opening.env.clone();
-            // A Pod that cannot take it refuses the request that follows, too, and says why.
+            // If the Pod refuses it, the next request is refused with the same reason.
             let _ = client.try_call(Some(pod), Method::Open { env }).await?;
         }
         Ok(())
@@ -271,7 +272,7 @@ impl<'a> LineRunner<'a> {
         }
     }
 
-    /// Says what came of a verb, and does what is left to do here.
+    /// Prints the result of a verb, and does what its end requires of this front end.
     async fn end(&mut self, client: &mut LineClient, end: End, way: Way) -> Result<Next, Failure> {
         match end.said {
             Said::Nothing => {}
@@ -303,7 +304,7 @@ impl<'a> LineRunner<'a> {
         Ok(Next::GoOn)
     }
 
-    /// Waits until nothing runs any more that was begun here.
+    /// Waits until every run that was started here has ended.
     pub async fn finish(&mut self, client: &mut LineClient) -> Result<(), Failure> {
         let result = self.wait(client).await;
         if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
@@ -343,7 +344,7 @@ fn table(rows: &[(String, String)]) -> String {
     rows.iter().map(row).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines, each behind what it is about.
+/// Lines with their labels.
 fn sheet(lines: &[(&'static str, String)]) -> String {
     let line = |(label, text): &(&str, String)| match *label {
         "" => text.clone(),

@@ -1,5 +1,5 @@
-//! The line front end: every line of standard input is a message, or a verb when it begins with a
-//! colon. At the end of the input, what runs is finished.
+//! The line front end: every line of standard input is a message, or a verb if it begins with a colon.
+//! At the end of the input it waits for the runs under way.
 
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::LineClient;
@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 /// Lines of input that are read ahead; the reading waits when there are more.
 const AHEAD: usize = 4;
 
-/// Reads until the end of the input or `:quit`. A line that is refused is said and does not end
-/// the reading; the first one decides how the program ends.
+/// Reads until the end of the input or `:quit`. A refused line is reported and does not end the reading;
+/// the first refusal decides the exit code.
 pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Result<(), Failure> {
     let mut first_failure = None;
     loop {
@@ -33,14 +33,14 @@ pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Resu
     client.inbox.input_ended(runner.unanswered());
     runner.finish(client).await?;
     match first_failure {
-        // It was said when it happened.
+        // Its sentence has been printed already.
         Some(exit) => Err(Failure::new(exit, String::new())),
         None => Ok(()),
     }
 }
 
-/// The lines of standard input, read by a thread of its own: a read cannot be taken back, and the
-/// program must be able to end while one is pending.
+/// The lines of standard input, read by a thread of its own: a read cannot be cancelled, and the program
+/// must be able to end while one is pending.
 pub fn input() -> mpsc::Receiver<std::io::Result<String>> {
     let (lines, read) = mpsc::channel(AHEAD);
     std::thread::spawn(move || {

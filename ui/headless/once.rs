@@ -21,8 +21,8 @@ enum After {
     LeaveLive,
 }
 
-/// Sends the prompt to a fresh Pod, or to the one that was named, and waits for the end of the run
-/// and of everything that it set off. The Pod is left stopped, unless it was live before.
+/// Sends the prompt to a new Pod, or to the named one, and waits for the end of the run and of all work
+/// of its children. The Pod is stopped afterwards, unless it was live before.
 pub async fn once(
     client: &mut LineClient,
     opening: &Opening,

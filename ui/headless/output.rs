@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{Mutex, MutexGuard, Notify, mpsc, oneshot};
 use yoi::text::SafeText;
 
-/// Pieces that wait for a reader: streamed ones are small, and many of them come at once.
+/// Pieces that wait for a reader. Streamed pieces are small, and many come at once.
 const WAITING: usize = 4096;
 /// From this many waiting bytes on, the output is full.
 const FULL: usize = 1024 * 1024;
@@ -18,17 +18,18 @@ const SIGPIPE: u8 = 13;
 /// notes are dropped.
 const NOTES: usize = 256;
 
-/// What may be written.
+/// A piece of output.
 #[derive(Debug)]
 pub enum Piece {
     /// Text that a terminal can show.
     Safe(SafeText<'static>),
-    /// Committed text as it is: for a pipe or a file, never for a terminal.
+    /// Committed text, unchanged: for a pipe or a file, never for a terminal.
     Committed(String),
-    /// A note among the text, where both go to one terminal.
+    /// A note between pieces of text, where both go to one terminal.
     Note(SafeText<'static>),
 }
 
+/// A request to the thread that writes a stream.
 enum WriteRequest {
     Write(Piece),
     /// Answered when everything before it is written.
@@ -41,7 +42,7 @@ pub struct Output {
     out: mpsc::Sender<WriteRequest>,
     notes: Notes,
     waiting: Arc<Waiting>,
-    /// Held while several pieces are written that belong together.
+    /// Locked while pieces that belong together are written, so that no other piece comes between them.
     exclusive: Arc<Mutex<()>>,
     /// Why the text could not be written.
     failed: Arc<OnceLock<io::Error>>,
@@ -51,7 +52,7 @@ pub struct Output {
 #[derive(Default)]
 struct Waiting {
     bytes: AtomicUsize,
-    /// Told after each piece that was written.
+    /// Notified after each piece that was written.
     written: Notify,
 }
 
@@ -61,10 +62,10 @@ impl Waiting {
     }
 }
 
-/// Where notes go.
+/// The stream that notes go to.
 #[derive(Clone)]
 enum Notes {
-    /// Among the text: both streams are one terminal.
+    /// The stream of the text: both streams are one terminal.
     Among,
     Apart(mpsc::Sender<WriteRequest>),
 }
@@ -99,13 +100,13 @@ impl Output {
         Self { out: writer.start(WAITING), notes, waiting, exclusive, failed }
     }
 
-    /// The right to write pieces that nothing may come between.
+    /// The exclusive right to write: no other piece comes between those written while it is held.
     pub async fn exclusive(&self) -> MutexGuard<'_, ()> {
         self.exclusive.lock().await
     }
 
-    /// Writes a piece if that needs no waiting, and nothing else is being written. The piece is made
-    /// only when there is room for it.
+    /// Writes a piece if there is room and no other task holds [`Output::exclusive`]. The piece is made only
+    /// then.
     pub fn try_write(&self, piece: impl FnOnce() -> Piece) -> Result<(), Full> {
         let _exclusive = self.exclusive.try_lock().map_err(|_| Full)?;
         if self.waiting.is_full() {
@@ -157,7 +158,7 @@ impl Output {
 
     /// Writes a note if there is room for it. A stream that was closed takes every note.
     pub fn try_note(&self, note: SafeText<'static>) -> Result<(), Full> {
-        // Among the text a note is small and not counted.
+        // A note in the stream of the text is small and not counted.
         match self.notes().try_send(WriteRequest::Write(Piece::Note(note))) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(Full),
@@ -182,8 +183,8 @@ impl Output {
         matches!(self.notes, Notes::Among)
     }
 
-    /// Resolves when the text cannot be written any more. A closed pipe ends the program as SIGPIPE
-    /// would. Cancel-safe.
+    /// Resolves when the text cannot be written any more. After a closed pipe the failure has the exit code
+    /// of SIGPIPE. Cancel-safe.
     pub async fn closed(self) -> Failure {
         self.out.closed().await;
         self.failure()
@@ -211,7 +212,7 @@ impl Output {
 async fn flush(requests: &mpsc::Sender<WriteRequest>) {
     let (done, flushed) = oneshot::channel();
     if requests.send(WriteRequest::Flush(done)).await.is_ok() {
-        // An output that closed meanwhile drops it.
+        // An output that was closed meanwhile drops the sender.
         let _ = flushed.await;
     }
 }
@@ -228,7 +229,7 @@ impl Piece {
 /// Writes to a stream in a thread of its own.
 struct Writer {
     out: Box<dyn Write + Send>,
-    /// Where notes go that come among the text.
+    /// The stream for notes, where both streams are one terminal.
     err: Option<Box<dyn Write + Send>>,
     waiting: Arc<Waiting>,
     failed: Arc<OnceLock<io::Error>>,
@@ -258,7 +259,7 @@ impl Writer {
         let piece = match request {
             WriteRequest::Write(piece) => piece,
             WriteRequest::Flush(done) => {
-                // A caller that was cancelled does not wait any more.
+                // The receiver is gone if the caller was cancelled.
                 let _ = done.send(());
                 return Ok(());
             }
@@ -268,12 +269,12 @@ impl Writer {
             (Piece::Committed(text), _) => write(&mut self.out, text.as_bytes()),
             (Piece::Note(note), None) => write(&mut self.out, format!("{note}\n").as_bytes()),
             (Piece::Note(note), Some(err)) => {
-                // A closed standard error leaves nobody to tell; the text goes on.
+                // If standard error is closed, notes are dropped and the text is still written.
                 let _ = write(err, format!("{note}\n").as_bytes());
                 Ok(())
             }
         };
-        // Notes are not counted; what is, never falls below zero.
+        // Notes were not counted when they were queued.
         let counted = if matches!(piece, Piece::Note(_)) { 0 } else { piece.len() };
         let less = |bytes: usize| Some(bytes.saturating_sub(counted));
         let _ = self.waiting.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

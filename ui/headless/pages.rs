@@ -1,4 +1,4 @@
-//! A transcript from a place in it to its end, read in pages: its length does not matter.
+//! Reads a transcript from a place to its end, page by page, so that its length does not matter.
 
 use crate::headless::exit::{Exit, Failure};
 use std::collections::VecDeque;
@@ -6,34 +6,35 @@ use yoi::client::Client;
 use yoi::protocol::event::Line;
 use yoi::protocol::{EntryId, Event, InFlight, Method, PodName};
 
-/// How much of the log one page holds, in bytes.
+/// The size of a page, in bytes of the log.
 const PAGE: u64 = 1024 * 1024;
-/// Entries that are remembered to find the place again; the last ones may have been taken back.
+/// How many entries are remembered to find the place again; the last ones may be taken back by a
+/// rewind.
 const REMEMBERED: usize = 64;
 
-/// Where a reader stands in a transcript.
+/// The position of a reader in a transcript.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// The entries that were read last, the newest last.
     last: VecDeque<EntryId>,
-    /// Everything from the beginning on was read.
+    /// Whether every entry from the beginning was read.
     from_start: bool,
 }
 
 impl Place {
-    /// Before the first entry.
+    /// The position before the first entry.
     pub fn start() -> Self {
         Self { from_start: true, ..Self::default() }
     }
 
-    /// Behind these lines, which are the end of the transcript.
+    /// The position behind these lines, the last ones of the transcript.
     pub fn behind(lines: &[Line]) -> Self {
         let mut place = Self { from_start: lines.is_empty(), ..Self::default() };
         lines.iter().filter_map(id_of).for_each(|id| place.read(id));
         place
     }
 
-    /// Goes on behind an entry.
+    /// Moves behind an entry.
     pub fn read(&mut self, id: EntryId) {
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
@@ -45,7 +46,7 @@ impl Place {
         self.last.contains(&id)
     }
 
-    /// How many of these lines were read already, if the place is among them.
+    /// How many of these lines were read already; `None` if the place is not among them.
     fn within(&self, lines: &[Line]) -> Option<usize> {
         let read = |line: &Line| id_of(line).is_some_and(|id| self.has_read(id));
         lines.iter().rposition(read).map(|at| at + 1)
@@ -66,7 +67,7 @@ pub struct Page {
     before: Option<EntryId>,
     /// The number of the last event that the page accounts for.
     pub seq: u64,
-    /// A text was being streamed.
+    /// Whether a text was being streamed.
     pub streaming: bool,
 }
 
@@ -94,21 +95,21 @@ async fn page(
 pub struct PagesBehind {
     client: Client,
     pod: PodName,
-    /// What follows the place on its page.
+    /// The lines behind the place on its page.
     first: Option<Vec<Line>>,
-    /// Where the pages between the first and the newest one end, the next one last.
+    /// The entries at which the pages between the first and the newest one end, in reverse order.
     ends: Vec<EntryId>,
-    /// Kept from the walk: read again later, it would begin further on.
+    /// The newest page, kept because it would begin at a later entry if it were read again.
     newest: Option<Vec<Line>>,
     /// The number of the last event that the newest page accounts for.
     pub seq: u64,
-    /// A text was being streamed when the newest page was read.
+    /// Whether a text was being streamed when the newest page was read.
     pub streaming: bool,
 }
 
 impl PagesBehind {
-    /// Walks back from the end of a transcript to a place. Where the place is not in it any more,
-    /// nothing is read: what was read before must not be read again.
+    /// Goes back from the end of a transcript to a place. If the transcript does not hold the place any
+    /// more, there are no pages: no entry is printed twice.
     pub async fn find(client: Client, pod: PodName, place: &Place) -> Result<Self, Failure> {
         let mut at = page(&client, &pod, None, PAGE).await?;
         let (seq, streaming) = (at.seq, at.streaming);

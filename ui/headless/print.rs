@@ -1,6 +1,5 @@
-//! What comes out: the answer on standard output, everything else on standard error; or, as JSON,
-//! every event as a line on standard output. Everything passes the door of [`SafeText`], but the
-//! committed text that `--raw` asks for.
+//! Prints answers on standard output and notes on standard error or, as JSON, every event as a line on
+//! standard output. All text becomes [`SafeText`] first, except the committed text with `--raw`.
 
 use crate::headless::answer::OpenBlock;
 use crate::headless::output::{Full, Output, Piece};
@@ -9,8 +8,8 @@ use yoi::protocol::frame::encode_event;
 use yoi::protocol::{Entry, Event, Fact, Item, Outgoing, PodName, Role};
 use yoi::text::SafeText;
 
-/// What may wait of lines about other Pods and the host, in bytes; more are dropped. Lines that were
-/// asked for are never dropped.
+/// How many bytes of lines about other Pods and the host may wait; more are dropped. The output of verbs
+/// is never dropped.
 const WAITING: usize = 1024 * 1024;
 
 /// Plain text for people and screen readers, the committed bytes, or one event a line for programs.
@@ -21,14 +20,14 @@ pub enum Form {
     Json,
 }
 
-/// Writes what happens.
+/// Prints events, answers and notes.
 pub struct Printer {
     form: Form,
     output: Output,
     /// Lines that could not be written yet, the oldest first.
     waiting: VecDeque<SafeText<'static>>,
     waiting_bytes: usize,
-    /// The text that was written last ends inside a line.
+    /// Whether the text written last ends inside a line.
     inside_a_line: bool,
 }
 
@@ -49,7 +48,7 @@ impl Printer {
         &self.output
     }
 
-    /// An event of another Pod or of the host: programs get it, people do not.
+    /// Prints an event of another Pod or of the host, as JSON only.
     pub fn aside(&mut self, outgoing: &Outgoing) {
         if self.form == Form::Json {
             let line = encode(outgoing);
@@ -59,7 +58,7 @@ impl Printer {
         }
     }
 
-    /// A reply: for programs an event like every other.
+    /// Prints a reply, as JSON only.
     pub fn reply(&mut self, pod: Option<&PodName>, event: &Event) {
         if self.form == Form::Json {
             let line = String::from_utf8(encode_event(None, pod, None, event)).unwrap_or_default();
@@ -67,13 +66,13 @@ impl Printer {
         }
     }
 
-    /// A sentence for the person, on a line of its own.
+    /// Prints a sentence for the person, on a line of its own.
     pub fn note(&mut self, text: &str) {
         // Without room it is dropped: it only informs.
         let _ = self.try_note(text);
     }
 
-    /// The same for a sentence that must not be lost: it is written, or there is no room for it now.
+    /// As [`Printer::note`] for a sentence that must not be lost: fails if there is no room for it now.
     pub fn try_note(&mut self, text: &str) -> Result<(), Full> {
         if self.output.is_shared() && self.inside_a_line {
             self.inside_a_line = false;
@@ -82,7 +81,7 @@ impl Printer {
         self.output.try_note(crate::console::sentence(text))
     }
 
-    /// Data asked for by a verb: lists, help.
+    /// Prints the data of a verb: lists, help.
     pub fn data(&mut self, text: &str) {
         match self.form {
             Form::Plain | Form::Raw => self.later(SafeText::lines(format!("{text}\n"))),
@@ -90,13 +89,13 @@ impl Printer {
         }
     }
 
-    /// An event of the Pod in view, for programs.
+    /// Prints an event of the Pod in view, as JSON.
     pub fn try_line(&mut self, outgoing: &Outgoing) -> Result<(), Full> {
         self.in_order()?;
         self.output.try_write(|| Piece::Safe(encode(outgoing)))
     }
 
-    /// The next piece of the answer that streams.
+    /// Prints the next piece of an answer that streams.
     pub fn try_text(&mut self, block: &mut OpenBlock, text: &str) -> Result<(), Full> {
         self.in_order()?;
         self.output.try_write(|| block.stream(self.form, text))?;
@@ -104,7 +103,7 @@ impl Printer {
         Ok(())
     }
 
-    /// The rest of an answer that was committed.
+    /// Prints the rest of an answer that was committed.
     pub fn try_block(&mut self, block: &mut OpenBlock, text: &str) -> Result<(), Full> {
         self.in_order()?;
         let form = self.form;
@@ -113,7 +112,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Ends the line of an answer that was given up.
+    /// Ends the line of an answer that will not continue.
     pub fn end_line(&mut self, block: &OpenBlock) {
         if block.inside_a_line() && self.form != Form::Json {
             self.inside_a_line = false;
@@ -121,14 +120,14 @@ impl Printer {
         }
     }
 
-    /// Tells a person of an event that is worth a line.
+    /// Prints the line of an event for a person, if it has one.
     pub fn tell(&mut self, event: &Event) {
         if let (Form::Plain | Form::Raw, Some(text)) = (self.form, sentence(event)) {
             self.note(&text);
         }
     }
 
-    /// Nothing that came before may still wait.
+    /// Writes all waiting lines; fails if one of them still has no room.
     fn in_order(&mut self) -> Result<(), Full> {
         while let Some(next) = self.waiting.front() {
             self.output.try_write(|| Piece::Safe(next.clone()))?;
@@ -141,19 +140,19 @@ impl Printer {
     fn later(&mut self, text: SafeText<'static>) {
         self.waiting_bytes += text.len();
         self.waiting.push_back(text);
-        // What finds no room is written by `write_waiting`.
+        // A line without room is written by `write_waiting`.
         let _ = self.in_order();
     }
 
-    /// Whether something waits for room in the output.
+    /// Whether a line waits for room in the output.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Writes what waits, once there is room. Cancel-safe.
+    /// Writes the waiting lines once there is room. Cancel-safe.
     pub async fn write_waiting(&mut self) {
         if self.output.room().await.is_ok() {
-            // More room is waited for in the next turn.
+            // The next call waits for more room.
             let _ = self.in_order();
         } else {
             (self.waiting, self.waiting_bytes) = (VecDeque::new(), 0);
@@ -179,7 +178,7 @@ pub fn encode(outgoing: &Outgoing) -> SafeText<'static> {
     SafeText::json(String::from_utf8(outgoing.encode()).unwrap_or_default())
 }
 
-/// What the model said to the person in an entry.
+/// The message of the model to the person in an entry.
 pub fn message(entry: &Entry) -> Option<String> {
     let Fact::AssistantItem { item, .. } = &entry.fact else { return None };
     let Item::Message { role: Role::Assistant, .. } = item else { return None };
@@ -191,7 +190,7 @@ pub fn message_text(field: &str) -> bool {
     matches!(field, "text" | "refusal")
 }
 
-/// What a person is told of an event, when it is worth a line.
+/// The sentence for a person about an event; `None` for most events.
 fn sentence(event: &Event) -> Option<String> {
     let spelled = |text: &str| SafeText::spelled(text.to_owned()).into_string();
     Some(match event {
@@ -252,7 +251,7 @@ mod tests {
         }
     }
 
-    /// A Pod that is followed, and what was written of it.
+    /// A Pod that is followed, and the output about it.
     struct LineRunner {
         follow: Follow,
         printer: Printer,
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_written_behind_a_gap_or_an_entry_that_came_cut() {
+    async fn no_text_is_written_behind_a_gap_or_an_entry_that_came_cut() {
         let mut runner = LineRunner::new(Form::Plain);
         runner.event(delta("one"));
         runner.seq += 1;

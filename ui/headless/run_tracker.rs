@@ -1,4 +1,4 @@
-//! What the events of one Pod say about its runs: which input began, and how it ended.
+//! Follows the runs of one Pod by its events: which input began each run, and how it ended.
 
 use crate::headless::exit::{Exit, Failure};
 use yoi::protocol::{Entry, EntryId, Event, Fact, RunOutcome, RunResult};
@@ -7,12 +7,12 @@ use yoi::protocol::{Entry, EntryId, Event, Fact, RunOutcome, RunResult};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     pub exit: Exit,
-    /// The sentence to close with, when it is not simply done.
+    /// The last sentence of the program, if the run did not simply finish.
     pub why: Option<String>,
 }
 
 impl End {
-    /// What the program makes of it when it was waited for.
+    /// The result of the program that waited for this run.
     pub fn result(&self) -> Result<(), Failure> {
         match self.exit {
             Exit::Finished => Ok(()),
@@ -21,17 +21,17 @@ impl End {
     }
 }
 
-/// The inputs and ends of a Pod's runs, in the order they were seen.
+/// The inputs and ends of a Pod's runs, in the order of their events.
 #[derive(Debug, Default)]
 pub struct RunTracker {
     seen: Vec<Seen>,
-    /// Set when `seen` comes from the tail of a transcript: an input that is not in it lies before.
+    /// Set if `seen` comes from the tail of a transcript: an input that is not in it is older.
     tail: bool,
 }
 
 #[derive(Debug)]
 struct Seen {
-    /// The number of the event that told it; 0 when the log did.
+    /// The number of its event; 0 if it was read from the log.
     seq: u64,
     mark: Mark,
 }
@@ -42,17 +42,17 @@ enum Mark {
     End(End),
 }
 
-/// An input as its acknowledgement names it.
+/// An input, as the reply to its request names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// It is in the log.
+    /// The entry of the input in the log.
     Entry(EntryId),
-    /// It waits in the queue, under this id.
+    /// The id of the input in the queue.
     Queued(String),
 }
 
 impl Begun {
-    /// What a reply says was begun, if it says so.
+    /// The input that a reply names, if it names one.
     pub fn of(reply: &Event) -> Option<Self> {
         match reply {
             Event::Accepted { queued: Some(row), .. } => Some(Self::Queued(row.clone())),
@@ -76,12 +76,12 @@ impl RunTracker {
         self.seen.is_empty()
     }
 
-    /// Notes what an event says, and its number. Events of other Pods must not come here.
+    /// Notes an event of this Pod and its number.
     pub fn note(&mut self, seq: Option<u64>, event: &Event) {
         let seq = seq.unwrap_or(0);
         match event {
             Event::Entry { entry, .. } => self.note_entry(seq, entry),
-            // The error before it said why.
+            // The error event before it has the reason.
             Event::RunEnd { result: RunResult::Failed, .. } => {}
             Event::RunEnd { result, .. } => {
                 self.end(seq, End { exit: (*result).into(), why: said(*result) });
@@ -95,8 +95,8 @@ impl RunTracker {
         self.seen.push(Seen { seq, mark: Mark::End(end) });
     }
 
-    /// Reads the tail of a transcript after events were missed: it takes the place of what was
-    /// seen up to its event number. What came later stays.
+    /// Reads the tail of a transcript after events were missed. It replaces the notes of events up to `seq`;
+    /// notes of later events stay.
     pub fn reread<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>, seq: u64) {
         let later: Vec<Seen> = self.seen.extract_if(.., |seen| seen.seq > seq).collect();
         self.seen.clear();
@@ -123,7 +123,7 @@ impl RunTracker {
         }
     }
 
-    /// How the run ended that took this input, once it has.
+    /// The end of the run of this input, once it has ended.
     pub fn end_of(&self, begun: &Begun) -> Option<&End> {
         let found = self.seen.iter().position(|seen| begun.is(&seen.mark));
         let before = self.tail && matches!(begun, Begun::Entry(_));
@@ -131,7 +131,7 @@ impl RunTracker {
         self.seen[at..].iter().find_map(|seen| seen.mark.end())
     }
 
-    /// The last end that was seen.
+    /// The end of the last run.
     pub fn last_end(&self) -> Option<&End> {
         self.seen.iter().rev().find_map(|seen| seen.mark.end())
     }
@@ -149,13 +149,11 @@ impl Mark {
 fn said(result: RunResult) -> Option<String> {
     let why = match result {
         RunResult::Finished => return None,
-        RunResult::Paused => "the turn was paused: `:resume` goes on",
-        RunResult::LimitReached => {
-            "the turn reached its limit of model requests: `:resume` goes on"
-        }
-        RunResult::RolledBack => "the turn was taken back before anything came of it",
-        RunResult::Cancelled => "the turn was cancelled",
-        RunResult::Failed => "the turn failed",
+        RunResult::Paused => "the run was paused: `:resume` goes on",
+        RunResult::LimitReached => "the run reached its limit of model requests: `:resume` goes on",
+        RunResult::RolledBack => "the run was taken back before an answer began",
+        RunResult::Cancelled => "the run was cancelled",
+        RunResult::Failed => "the run failed",
     };
     Some(why.to_owned())
 }
@@ -227,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_comes_while_the_log_is_read_again_is_kept() {
+    fn an_end_that_comes_while_the_log_is_reread_is_kept() {
         let first = input();
         let mut marks = RunTracker::default();
         let begun = Begun::Entry(first.id.expect("an id"));

@@ -1,4 +1,4 @@
-//! `--no-ui --serve`: a host and nothing else, until a signal ends it.
+//! `--no-ui --serve`: only the host, until a signal ends it.
 
 use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::signal::Signals;
@@ -20,7 +20,7 @@ pub async fn serve(opening: &Opening) -> Result<(), Failure> {
         tokio::select! {
             number = signals.asked() => break Err(Failure::new(Exit::Signal(number), String::new())),
             ending = host.ended() => break after_host(ending),
-            // The host closes this connection when it fails; then the reason is there, too.
+            // The host closes this connection when it fails, and its reason is available then.
             event = events.recv() => if event.is_none() { break after_host(host.ended().await) },
         }
     };

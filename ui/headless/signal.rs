@@ -1,14 +1,14 @@
-//! Signals that end the program. The first one asks; a second one, or a loop that does not answer
-//! in time, ends it at once.
+//! Signals that end the program. After the first one the program ends in order; a second signal, or the
+//! end of the time for that, ends it at once.
 
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// How long leaving may take: running turns are paused first (5 s), and their commands ended.
+/// How long ending in order may take: runs are paused first (5 s), and their commands ended.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Tells when the program was asked to end. Cheap to clone.
+/// A handle that tells when a signal has come. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Signals {
     asked: watch::Receiver<Option<u8>>,
@@ -26,7 +26,7 @@ impl Signals {
         tokio::spawn(async move {
             let mut caught = caught;
             let number = any(&mut caught).await;
-            // Nobody listens when the program ends by itself already.
+            // No receiver is left if the program is ending already.
             let _ = tell.send(Some(number));
             let second = tokio::time::timeout(GRACE, any(&mut caught)).await;
             let number = second.unwrap_or(number);

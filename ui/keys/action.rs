@@ -118,7 +118,7 @@ pub const ACTIONS: &[ActionInfo] = &[
     row("next-needs-you", Action::NextNeedsYou, "go to the oldest thing that needs you"),
     row("next-pane", Action::NextPane, "next pane"),
     row("previous-pane", Action::PreviousPane, "previous pane"),
-    row("back", Action::Back, "close what is on top, go back, pause the turn"),
+    row("back", Action::Back, "close what is on top, go back, pause the run"),
     row("interrupt", Action::Interrupt, "copy, pause, clear the draft, leave"),
     row("leave", Action::Leave, "leave the screen"),
     row("detail", Action::Detail, "overview, normal, detail"),
@@ -213,7 +213,7 @@ pub const ACTIONS: &[ActionInfo] = &[
     row("previous-pod", Action::PreviousPod, "Pod above"),
     row("next-pod", Action::NextPod, "Pod below"),
     row("notices", Action::Notices, "past notices"),
-    row("steer", Action::Steer, "send the draft into the running turn"),
+    row("steer", Action::Steer, "send the draft into the run under way"),
     row("edit-queue", Action::EditQueue, "edit the queue"),
     row("mouse", Action::Mouse, "mouse on or off"),
 ];

@@ -1,4 +1,4 @@
-//! Reading keymap files. What is wrong is said with file, line and column, and the default stays.
+//! Reads keymap files. A problem is reported with file, line and column, and the default stays.
 
 use crate::keys::{Action, Binding, CONTEXTS, Context, Keymap, parse};
 use crate::verb::{Way, find};
@@ -12,7 +12,7 @@ use toml::de::{DeString, DeTable, DeValue};
 /// The keymap this program comes with.
 const DEFAULT: &str = include_str!("../../keymaps/default.toml");
 
-/// Something wrong in a keymap file; the binding before it stays in force.
+/// A problem in a keymap file; the earlier binding of the key stays in force.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {text}; the default stays")]
 pub struct Problem {
@@ -114,7 +114,7 @@ impl Reader<'_> {
         Some(combination)
     }
 
-    /// What the value says: a binding, or that there shall be none; `None` after a problem.
+    /// The meaning of a value: a binding, or the removal of one; `None` after a problem.
     fn binding(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Option<Binding>> {
         let DeValue::String(text) = value.get_ref() else {
             self.problem(&value.span(), "expected the name of an action in quotes".into());

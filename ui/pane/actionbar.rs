@@ -1,5 +1,4 @@
-//! The last line of the screen: the command line, or a notice, or what is possible now; and at its
-//! right the counts.
+//! The last line of the screen: on the left the command line, a notice or hints, on the right the counts.
 
 use crate::keys::Action;
 use crate::notice::{Kind, Notice};
@@ -21,9 +20,9 @@ pub enum Purpose {
     Verb,
     Find,
     Filter,
-    /// The reason why something is denied.
+    /// The reason of a denial.
     Deny,
-    /// The rule that an answer writes.
+    /// The rule that a decision writes.
     Rule,
 }
 
@@ -43,15 +42,15 @@ impl Purpose {
 pub struct Prompt {
     pub purpose: Purpose,
     pub input: Input,
-    /// What the word before the cursor can become.
+    /// The completions of the word before the cursor.
     pub completion: Completion,
-    /// The one that was put in by Tab.
+    /// The completion that Tab put in.
     pub chosen: Option<usize>,
-    /// What was typed before Tab, so that Tab goes round through the same list.
+    /// The text typed before Tab, so that Tab goes through the same list again.
     typed: String,
-    /// Where a walk through the history is: 0 = the newest.
+    /// The position in the history while Up and Down go through it: 0 = the newest.
     walk: Option<usize>,
-    /// Why it was not taken as it stands.
+    /// Why the line was refused.
     pub wrong: Option<String>,
 }
 
@@ -82,7 +81,7 @@ impl Prompt {
         }
     }
 
-    /// Puts the next completion in, or the one before.
+    /// Puts in the next completion, or the previous one.
     pub fn cycle(&mut self, action: Action) {
         let count = self.completion.candidates.len();
         if count == 0 {
@@ -99,7 +98,7 @@ impl Prompt {
         self.input.replace_from(self.completion.start, &text);
     }
 
-    /// Walks through lines that were run before; they come newest first.
+    /// Goes through the lines that were run before, which are given newest first.
     pub fn history(&mut self, lines: &[String], action: Action) {
         let at = match (self.walk, action) {
             (None, Action::Up) => Some(0),
@@ -149,7 +148,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Paints the line, and tells where the caret stands when something is typed into it.
+    /// Paints the line, and returns the position of the caret while a line is being typed.
     pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
         if area.is_empty() {
             return None;
@@ -158,7 +157,7 @@ impl View<'_> {
             return Some(self.prompt(prompt, area, buf));
         }
         let room = usize::from(area.width);
-        // What was just said comes before how many there are.
+        // A long notice takes the room of the counts.
         let long = self.notice.is_some_and(|notice| width(&notice.text) + 2 > room / 2);
         let counts = if long { Vec::new() } else { self.counts(room) };
         let taken: usize = counts.iter().map(Span::width).sum();

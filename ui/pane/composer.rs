@@ -18,7 +18,7 @@ pub use history::History;
 /// The composer: the draft for the current Pod, and those for the others.
 #[derive(Default)]
 pub struct Composer {
-    /// The Pod the draft is for; `None` = one that is not yet there.
+    /// The Pod that the draft is for; `None` = a Pod that is still to be created.
     at: Option<PodName>,
     draft: Draft,
     others: HashMap<Option<PodName>, Draft>,
@@ -30,7 +30,7 @@ pub struct Composer {
 }
 
 impl Composer {
-    /// Shows the draft of another Pod; what is written stays with the one it was for.
+    /// Shows the draft of another Pod; the current draft stays with its Pod.
     pub fn switch(&mut self, to: Option<&PodName>) {
         if self.at.as_ref() == to {
             return;
@@ -45,7 +45,7 @@ impl Composer {
         self.files = None;
     }
 
-    /// Gives the draft of nobody to the Pod that was just made for it.
+    /// Gives the draft without a Pod to the Pod that was created for it.
     pub fn adopt(&mut self, pod: &PodName) {
         if self.at.is_none() {
             self.at = Some(pod.clone());
@@ -69,8 +69,8 @@ impl Composer {
         message
     }
 
-    /// Puts a message back that could not be sent to `pod`. What was written since stays: then the
-    /// message is in the history.
+    /// Puts back a message that could not be sent to `pod`. If another draft was begun meanwhile, the message
+    /// is added to the history instead.
     pub fn give_back(&mut self, pod: Option<&PodName>, message: &Message) {
         let draft = if self.at.as_ref() == pod {
             &mut self.draft
@@ -94,7 +94,7 @@ impl Composer {
         self.history.leave();
     }
 
-    /// Inserts what was pasted: a long text becomes a chip.
+    /// Inserts pasted text; a long one becomes a chip.
     pub fn paste(&mut self, text: &str) {
         if let Some(used) = self.draft.paste(text, self.last_paste + 1) {
             self.last_paste = self.last_paste.max(used);

@@ -13,7 +13,7 @@ pub enum Glyphs {
     Ascii,
 }
 
-/// How a state looks: shape, word and colour, so that none of them is needed alone.
+/// The look of a state: shape, word and colour, so that the state can be told without any one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateSign {
     pub shape: &'static str,

@@ -1,5 +1,5 @@
-//! The inbox: everything that waits for a person over the whole tree, oldest first. Its keys answer,
-//! and only once what they answer has been looked at.
+//! The inbox: the approval requests of all Pods, and the Pods that need a person for another reason,
+//! oldest first. Its keys decide a request only after it has been on the screen for a while.
 
 use crate::family::Family;
 use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName};
@@ -9,35 +9,36 @@ mod draw;
 pub use crate::wording::rule::verdict as verdict_words;
 pub use draw::{Cut, Sight, View, in_view, more_below};
 
-/// How long a request must have had the focus, unchanged, before an answer counts, in milliseconds.
+/// How long a request must have had the focus, unchanged, before a decision counts, in milliseconds.
 pub const LOOK: u64 = 300;
 
-/// Something that waits for a person.
+/// One item of the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
-    /// A question, or several that are the same one, the oldest first.
+    /// An approval request, or several equal ones, the oldest first.
     Approval(Vec<&'a ApprovalRequest>),
-    /// A Pod that needs a person for something that is no question, such as a missing key.
+    /// A Pod that needs a person for another reason, such as a missing key.
     Other(&'a PodInfo),
 }
 
-/// What is chosen in the inbox, and since when it has been looked at.
+/// The chosen item, and since when it has been on the screen.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
-    /// The parts of the chosen item; empty when nothing is chosen yet.
+    /// The parts of the chosen item; empty before the first choice.
     chosen: Vec<String>,
-    /// Where it was, for when it goes.
+    /// The place of the chosen item; it stays when the item goes.
     at: usize,
     pub extent: Extent,
-    /// Rows of it that are scrolled away.
+    /// How many of its rows are scrolled out of view.
     pub scrolled: usize,
-    /// The rule a person made of the one that the question of this id offers.
+    /// The rule that the person edited, and the id of its request.
     edited: Option<(String, Pattern)>,
-    /// How many rows of what, at which width, were in view without a gap from the first.
+    /// How many rows, from the first on and without a gap, were in view: of which parts, in which extent, at
+    /// which width.
     seen: (Vec<String>, Extent, u16, usize),
-    /// What has the focus.
+    /// The parts that have the focus.
     focused: Option<Vec<String>>,
-    /// Since when it is on the screen, unchanged and without a key; `None` before its first frame.
+    /// Since when they have been on the screen, unchanged and without a key; `None` before the first frame.
     drawn: Option<u64>,
 }
 
@@ -49,7 +50,7 @@ pub enum Extent {
     Whole,
 }
 
-/// Who wrote the rule of an answer.
+/// The author of the rule of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     Program,
@@ -64,7 +65,7 @@ pub enum Attention {
 }
 
 impl Item<'_> {
-    /// The questions in it, or the Pod: what it is recognised by.
+    /// The ids of its requests, or its Pod: an item is recognised by them.
     fn parts(&self) -> Vec<String> {
         match self {
             Self::Approval(approvals) => {
@@ -74,7 +75,7 @@ impl Item<'_> {
         }
     }
 
-    /// When it began to wait, in milliseconds since the Unix epoch.
+    /// When its wait began, in milliseconds since the Unix epoch.
     pub fn since(&self) -> u64 {
         match self {
             Self::Approval(approvals) => approvals.first().map_or(0, |approval| approval.since),
@@ -82,7 +83,7 @@ impl Item<'_> {
         }
     }
 
-    /// The Pod that has waited longest for it.
+    /// The Pod that has waited the longest.
     pub fn pod(&self) -> Option<&PodName> {
         match self {
             Self::Approval(approvals) => approvals.first().map(|approval| &approval.pod),
@@ -90,7 +91,7 @@ impl Item<'_> {
         }
     }
 
-    /// The questions in it.
+    /// Its approval requests.
     pub fn approvals(&self) -> &[&ApprovalRequest] {
         match self {
             Self::Approval(approvals) => approvals,
@@ -99,7 +100,7 @@ impl Item<'_> {
     }
 }
 
-/// Everything that waits, oldest first.
+/// All items, oldest first.
 pub fn items(family: &Family) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::new();
     for approval in family.approvals() {
@@ -120,7 +121,7 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
     items
 }
 
-/// Whether one answer fits both.
+/// Whether one decision fits both requests.
 fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
     one.tool == other.tool
         && one.action == other.action
@@ -149,8 +150,8 @@ impl Inbox {
         (self.extent, self.scrolled) = (Extent::Brief, 0);
     }
 
-    /// To be called after whatever may have changed what has the focus: an answer counts only some
-    /// time after the last change.
+    /// Keeps the choice on its item. To be called after every change of the items or the focus: a decision
+    /// counts only some time after the last change.
     pub fn follow(&mut self, items: &[Item<'_>], attention: Attention) {
         let at = self.position(items);
         let parts = items.get(at).map(Item::parts).unwrap_or_default();
@@ -168,7 +169,7 @@ impl Inbox {
         }
     }
 
-    /// Notes what of the chosen item is in view at this width.
+    /// Notes which rows of the chosen item are in view at this width.
     pub fn saw(&mut self, sight: Sight, columns: u16) {
         let (parts, extent, width, rows) = &mut self.seen;
         if (&*parts, *extent, *width) != (&self.chosen, self.extent, columns) {
@@ -179,7 +180,7 @@ impl Inbox {
         }
     }
 
-    /// Shows all of what is asked for, from its beginning.
+    /// Shows the whole request, from its beginning.
     pub fn show_whole(&mut self) {
         if self.extent == Extent::Brief {
             (self.extent, self.scrolled) = (Extent::Whole, 0);
@@ -193,36 +194,35 @@ impl Inbox {
         }
     }
 
-    /// How many rows of what is asked for were never in view.
+    /// How many rows of the request were never in view.
     pub fn unseen(&self, sight: Sight) -> usize {
         sight.action.saturating_sub(self.seen.3)
     }
 
-    /// A key was pressed that was meant for something else: the time until an answer counts begins
-    /// anew.
+    /// Starts the time until a decision counts anew, because another key was pressed.
     pub fn distracted(&mut self, now: u64) {
         self.drawn = self.drawn.map(|_| now);
     }
 
-    /// What has the focus is shown in another way: it has to be drawn before it can be answered.
+    /// Notes that the request is shown in another way: it has to be drawn before it can be decided.
     pub fn changed(&mut self) {
         self.drawn = None;
     }
 
-    /// A frame with the inbox in it is on the screen.
+    /// Notes that a frame with the inbox is on the screen.
     pub fn frame_drawn(&mut self, now: u64) {
         if self.focused.is_some() {
             self.drawn.get_or_insert(now);
         }
     }
 
-    /// When an answer begins to count.
+    /// From when on a decision counts.
     pub fn arms_at(&self) -> Option<u64> {
         let chosen = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
         self.drawn.filter(|_| chosen).map(|drawn| drawn.saturating_add(LOOK))
     }
 
-    /// The rule that an answer for good to these would write, and whether a person made it.
+    /// The rule that a decision for good on these requests writes, and its author.
     pub fn rule<'a>(&'a self, approvals: &[&'a ApprovalRequest]) -> Option<(&'a Pattern, Author)> {
         if let Some((id, rule)) = &self.edited
             && approvals.iter().any(|approval| approval.id == *id)
@@ -232,12 +232,12 @@ impl Inbox {
         approvals.first().map(|approval| (&approval.rule, Author::Program))
     }
 
-    /// From now on an answer for good to this question writes that rule.
+    /// Sets the rule that a decision for good on this request writes.
     pub fn edit(&mut self, id: &str, rule: Pattern) {
         self.edited = Some((id.to_owned(), rule));
     }
 
-    /// Whether an answer counts by now.
+    /// Whether a decision counts by now.
     pub fn is_armed(&self, now: u64) -> bool {
         self.arms_at().is_some_and(|at| at <= now)
     }

@@ -1,4 +1,4 @@
-//! The peers of the selected Pod: who may message it and be messaged by it, and in which state each is.
+//! The peers of the selected Pod, with which it exchanges messages, and the state of each.
 
 use crate::family::Family;
 use crate::pane::glyph::Glyphs;
@@ -17,7 +17,7 @@ const WORD: usize = 9;
 /// The columns of an age.
 const AGE: usize = 6;
 
-/// Which peer is chosen. Who is a peer is the family's to know.
+/// The chosen peer. The peers themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     cursor: Option<PodName>,
@@ -46,7 +46,7 @@ impl Peers {
 pub struct View<'a> {
     pub peers: &'a Peers,
     pub family: &'a Family,
-    /// Whose peers.
+    /// The Pod whose peers are listed.
     pub of: Option<&'a PodName>,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,

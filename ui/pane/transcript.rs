@@ -1,28 +1,51 @@
-//! What was said and done in one Pod: a list of blocks of which only the visible ones cost anything,
-//! loaded page by page from the tail, and live at its end.
+//! The transcript of one Pod: a list of blocks, loaded page by page from the end of the log, with the
+//! live stream at its end. Only blocks near the view have rows.
 
+/// What is loaded around the view, and what is dropped.
 mod ahead;
+/// Approval requests and their decisions.
 mod approval;
+/// A block: one log entry, or a reply that streams.
 mod block;
+/// Text of models and tools, made safe and laid out.
 mod clean;
+/// Lines of code, with colours.
 mod code;
+/// What is copied.
 mod copy;
+/// The block that keys act on.
 mod cursor;
+/// The change that a tool made to a text.
 mod diff;
+/// The search.
 mod find;
+/// Events, as they come.
 mod live;
+/// Which page is requested, and what a page does.
 mod load;
+/// Requests for the parts of long texts.
 mod long;
+/// Markdown as rows.
 mod markdown;
+/// The loaded blocks, in their pages.
 mod pages;
+/// Where the parts of a long text begin.
 mod parts;
+/// The loaded parts of a long text.
 mod rest;
+/// The speaker and the text of a notification.
 mod notification;
+/// The rows of a block.
 mod rows;
+/// The position of the view.
 mod scroll;
+/// A text that streams.
 mod stream;
+/// Tables of markdown.
 mod table;
+/// Tool calls.
 mod tool;
+/// The transcript as a widget.
 mod view;
 
 pub use copy::{CodeLines, Copy, LogCopy, Source};
@@ -44,37 +67,37 @@ pub struct Transcript {
     anchor: Anchor,
     /// Columns and rows of the pane.
     size: (u16, u16),
-    /// The time that is shown, in milliseconds.
+    /// The time of the frame, in milliseconds.
     now: u64,
     zone: TimeZone,
     detail: Detail,
-    /// Whether everything that folds is open.
+    /// Whether all blocks are unfolded.
     unfolded: bool,
-    /// Changes that concern every block's rows.
+    /// The generation of the rows: it grows with each change that concerns the rows of every block.
     generation: u32,
     /// The rows in view, top down.
     seen: Vec<Seen>,
-    /// Blocks whose rows are kept.
+    /// Blocks that have rows.
     cached: Vec<Pos>,
-    /// A block streams that has no start time yet.
+    /// Whether a streaming block has no start time yet.
     unstamped: bool,
     cursor: Option<Pos>,
     find: find::Find,
     tables: long::Tables,
-    /// Blocks that came since the view left the tail.
+    /// The number of blocks that came since the view left the tail.
     new_below: usize,
     /// The text and the thinking that stream.
     said: stream::LiveText,
     thought: stream::LiveText,
 }
 
-/// How far to scroll, and which way: negative is towards the beginning.
+/// How far to scroll; negative numbers scroll towards the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scroll {
     Lines(i32),
     HalfPage(i32),
     Page(i32),
-    /// Between what the person said.
+    /// By messages of the person.
     Turn(i32),
     Top,
     Tail,
@@ -98,7 +121,7 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// An empty one, which wants its newest page. Clock times are those of this machine.
+    /// An empty transcript, which wants its newest page. Clock times are in the zone of this machine.
     pub fn new() -> Self {
         Self::in_zone(TimeZone::system())
     }
@@ -127,7 +150,7 @@ impl Transcript {
         }
     }
 
-    /// Opens or shuts the block under the cursor.
+    /// Unfolds or folds the block under the cursor.
     pub fn toggle_fold(&mut self) {
         let Some(pos) = self.focus().map(Pos::head) else { return };
         if self.retry_table(pos) {
@@ -140,14 +163,14 @@ impl Transcript {
         self.set_fold(pos, if open { Fold::Shut } else { Fold::Open });
     }
 
-    /// Opens the block under the cursor.
+    /// Unfolds the block under the cursor.
     pub fn unfold(&mut self) {
         if let Some(pos) = self.focus() {
             self.set_fold(pos, Fold::Open);
         }
     }
 
-    /// Shuts the block under the cursor.
+    /// Folds the block under the cursor.
     pub fn fold(&mut self) {
         if let Some(pos) = self.focus() {
             self.set_fold(pos, Fold::Shut);
@@ -167,7 +190,7 @@ impl Transcript {
         self.hold(pos, row);
     }
 
-    /// Opens everything that folds, or shuts it again.
+    /// Unfolds all blocks, or folds them again.
     pub fn toggle_fold_all(&mut self) {
         self.unfolded = !self.unfolded;
         self.pages.all_mut().for_each(|block| block.fold = Fold::Auto);
@@ -189,12 +212,12 @@ impl Transcript {
         self.pages.get(self.focus()?.head())?.id
     }
 
-    /// An entry that is to be fetched whole: it was unfolded and only its beginning is here.
+    /// An entry to fetch whole: it was unfolded, and only its beginning is loaded.
     pub fn wants_whole(&mut self) -> Option<EntryId> {
         self.load.take_whole()
     }
 
-    /// Puts a fetched entry in the place of its beginning.
+    /// Replaces the beginning of an entry by the whole entry.
     pub fn whole(&mut self, entry: Entry) {
         let Some(pos) = entry.id.and_then(|id| self.pages.find_entry(id)) else { return };
         let block::Reading::Block(whole) = Block::read(entry, None) else { return };
@@ -211,7 +234,7 @@ impl Transcript {
         self.find_visible_rows();
     }
 
-    /// What came since the view left the tail.
+    /// How many blocks came since the view left the tail.
     pub fn new_below(&self) -> usize {
         self.new_below
     }
@@ -220,7 +243,7 @@ impl Transcript {
         self.anchor == Anchor::Tail
     }
 
-    /// When something in view changes by itself, in milliseconds; later than `now_ms`.
+    /// When the view changes next without an event, in milliseconds; later than `now_ms`.
     pub fn wakes_at(&self, now_ms: u64) -> Option<u64> {
         let heads = self.seen.iter().filter(|seen| seen.row == 0 && seen.pos.part == 0);
         heads.filter_map(|seen| self.pages.get(seen.pos)?.changes_at(now_ms)).min()

@@ -32,7 +32,7 @@ pub enum StoppedPods {
     Listed,
 }
 
-/// What of the tree is folded, chosen and filtered. The Pods themselves are the family's.
+/// The folds, the cursor and the filter of the tree. The Pods themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// The workspace the screen was opened in.
@@ -48,7 +48,7 @@ pub struct Tree {
     folded: HashSet<PodName>,
 }
 
-/// What a row stands for.
+/// The thing that a row shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Pod(PodName),
@@ -65,11 +65,11 @@ pub enum TreeRow<'a> {
         lines: String,
         children: Children,
     },
-    /// So many stopped Pods.
+    /// The number of stopped Pods without rows.
     Stopped(usize),
 }
 
-/// What hangs below a row.
+/// Whether a row has children, and whether they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
     None,
@@ -78,7 +78,7 @@ pub enum Children {
 }
 
 impl TreeRow<'_> {
-    /// What the row stands for.
+    /// The thing that the row shows.
     pub fn place(&self) -> Place {
         match self {
             Self::Pod { info, .. } => Place::Pod(info.name.clone()),
@@ -157,7 +157,7 @@ struct Walk<'a, 'b> {
     family: &'a Family,
     current: Option<&'b PodName>,
     rows: Vec<TreeRow<'a>>,
-    /// Stopped Pods that got no row.
+    /// The number of stopped Pods without rows.
     stopped: usize,
 }
 
@@ -191,7 +191,8 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Adds a Pod and what is below it. `own` leads to the Pod, `below` to its children.
+    /// Adds a Pod and the Pods below it. `own` are the lines before the Pod, `below` those before its
+    /// children.
     fn pod(&mut self, info: &'a PodInfo, own: &str, below: &str) {
         if self.folds_away(info) {
             self.stopped += self.count(info);
@@ -227,7 +228,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// A stopped Pod without anything live below it, unless it is the current one.
+    /// Whether a Pod gets no row: it is stopped, has no live Pod below it, and is not the current one.
     fn folds_away(&self, info: &PodInfo) -> bool {
         self.tree.stopped_pods == StoppedPods::Folded && self.folds_as_stopped(info)
     }

@@ -14,12 +14,12 @@ use yoi::protocol::{
 };
 use yoi::text::SafeStream;
 
-/// Pieces that wait for the disk; the reading waits when there are more.
+/// How many pieces wait for the disk; the reading waits for room.
 const PIECES: usize = 4;
-/// Said when the reading ended before the text.
+/// The error of a copy whose text could not be read to its end.
 const GIVEN_UP: &str = "the text could not be read to its end";
 
-/// What reaches the writer. When the pieces stop without an end, the copy is given up.
+/// The input of the writer. If the pieces stop without an end, the copy fails.
 enum Piece {
     Text(String),
     End,
@@ -35,7 +35,7 @@ impl Loop {
                 Some(directory) => copy_all(client, &pod, &copy, &directory).await,
                 None => Err("there is no directory for copies".to_owned()),
             };
-            // Without the loop there is neither clipboard nor notice.
+            // The loop is gone when the dashboard has been left; then the copy is not needed.
             let _ = sender.send(Arrived::Msg(Msg::Copied(copied))).await;
         });
     }
@@ -54,7 +54,7 @@ async fn copy_all(
     let (pod, safe) = (pod.clone(), SafeStream::default());
     let read = Reader { client, pod, sender, safe, code: None }.read(copy).await;
     let written = writer.await.map_err(|error| error.to_string())?;
-    // A writer that ended early says why; the reading has failed by that, too.
+    // If the writer ended early, its error is the reason, also for the reading.
     match (read, written) {
         (Err(Failed::Read(refusal)), _) => Err(refusal.message),
         (_, written) => written,
@@ -72,7 +72,7 @@ fn name(pod: &PodName, entry: Option<EntryId>) -> String {
 /// Why the reading of a copy ended early.
 enum Failed {
     Read(Refusal),
-    /// The writer takes no more.
+    /// The writer has ended.
     Writer,
 }
 
@@ -88,14 +88,14 @@ struct Reader {
     pod: PodName,
     sender: mpsc::Sender<Piece>,
     safe: SafeStream,
-    /// Lets one block of code through, or none; absent when everything is copied.
+    /// The filter for one block of code; `None` if the whole text is copied.
     code: Option<CodeLines>,
 }
 
 impl Reader {
     async fn read(mut self, copy: &LogCopy) -> Result<(), Failed> {
         if copy.code {
-            // A text of any length is read twice rather than kept until its last block is known.
+            // The text is read twice, so that it need not be kept until its last block is known.
             self.code = Some(CodeLines::default());
             self.sources(copy).await?;
             self.code = self.code.map(CodeLines::last);
@@ -159,7 +159,7 @@ impl Reader {
     }
 }
 
-/// What a person wrote.
+/// The message of a person.
 fn message(entry: &Entry) -> String {
     match &entry.fact {
         Fact::UserInput { segments, .. } => flatten(segments),
@@ -215,7 +215,7 @@ fn write_copy(
     Ok(Copied::File(path, size))
 }
 
-/// A name that no file of the directory has.
+/// A path in the directory that is not in use.
 fn free(directory: &Path, name: &str) -> PathBuf {
     let first = directory.join(format!("{name}.txt"));
     let others = (2..).map(|n: u32| directory.join(format!("{name}-{n}.txt")));

@@ -15,8 +15,8 @@ const OUTLIVES: &str = "trap : INT QUIT\n";
 /// The editor waits for a line before it reads the terminal, which it owns from then on.
 const IN_FOREGROUND: &str = "read -r _ || exit 126\nexec </dev/tty\n";
 
-/// Opens `text` in the editor and returns what the person made of it; the error is a sentence. It
-/// blocks until the editor ends.
+/// Opens `text` in the editor and returns the saved text; the error is a sentence. Blocks until the
+/// editor ends.
 pub fn edit(editor: &str, text: &str) -> Result<String, String> {
     let file = draft_file(text).map_err(|error| format!("cannot write the draft: {error}"))?;
     let path = file.path();
@@ -42,7 +42,7 @@ fn draft_file(text: &str) -> io::Result<tempfile::NamedTempFile> {
 }
 
 fn run(editor: &str, file: &Path) -> io::Result<WaitStatus> {
-    // Without a controlling terminal there is no foreground to give away.
+    // Without a controlling terminal there is no foreground process group.
     let Ok(tty) = File::open("/dev/tty") else {
         let child = command(editor, "", file).spawn()?;
         return wait(pid_of(&child)?, || Ok(()));
@@ -77,8 +77,8 @@ fn pid_of(child: &Child) -> io::Result<Pid> {
     pid.ok_or_else(|| io::Error::other("the editor has no process id"))
 }
 
-/// Waits for the end of the editor. `suspend` is called when it was stopped, and returns when it goes
-/// on.
+/// Waits for the end of the editor. Calls `suspend` when the editor was stopped; `suspend` returns when
+/// this process is continued.
 fn wait(pid: Pid, suspend: impl Fn() -> io::Result<()>) -> io::Result<WaitStatus> {
     loop {
         match waitpid(Some(pid), WaitOptions::UNTRACED) {
@@ -90,7 +90,7 @@ fn wait(pid: Pid, suspend: impl Fn() -> io::Result<()>) -> io::Result<WaitStatus
     }
 }
 
-/// Which process group the terminal's keys go to. Dropping it takes the terminal back.
+/// The foreground process group of the terminal. Dropping it makes this process the foreground again.
 struct Foreground {
     tty: File,
     ours: Pid,
@@ -111,7 +111,7 @@ impl Foreground {
 
 impl Drop for Foreground {
     fn drop(&mut self) {
-        // The terminal is gone when this fails, and that ends the dashboard by itself.
+        // This fails only when the terminal is gone, which ends the dashboard anyway.
         let _ = self.give_to(self.ours);
     }
 }

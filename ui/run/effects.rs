@@ -16,7 +16,7 @@ use yoi::protocol::method::NewPod;
 const TOUR: &str = "rehearsal:@tour";
 
 impl Loop {
-    /// Performs effects, and those that follow when the app learns how they went.
+    /// Performs effects, and the effects that follow from their results.
     pub(super) async fn perform_all(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
@@ -62,11 +62,11 @@ impl Loop {
         Msg::ThemeLoaded(Box::new(theme), diagnostics)
     }
 
-    /// Makes a directory for the tour and asks for its Pod; a failure is said.
+    /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.
     fn tour(&self, token: RequestToken) -> Option<Msg> {
         let made = tempfile::Builder::new().prefix("yoi-tour-").tempdir();
         let cwd = match made {
-            // The Pod lives on in there when the screen is left.
+            // The directory stays, because the Pod still uses it after the screen is left.
             Ok(dir) => dir.keep(),
             Err(error) => {
                 let text = format!("cannot make a directory for the tour: {error}");
@@ -101,12 +101,12 @@ impl Loop {
                     Arrived::Msg(Msg::ConnectFailed(format!("{error:#}")))
                 }
             };
-            // Nobody waits for it when the dashboard is gone.
+            // The loop is gone when the dashboard has been left; then no connection is needed.
             let _ = sender.send(arrived).await;
         });
     }
 
-    /// Stops this process as the shell's own key would; comes back when it is continued.
+    /// Stops this process as Ctrl+Z of the shell does; returns when it is continued.
     async fn suspend(&mut self) -> anyhow::Result<()> {
         self.pause_input().await;
         give_back();

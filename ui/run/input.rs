@@ -1,4 +1,4 @@
-//! What the person types, and the signals: each read in a task of its own, so that neither waits
+//! The events of the terminal, and the signals. Each is read in a task of its own, so that neither waits
 //! for the screen.
 
 use crate::run::terminal;
@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Keys that wait for the loop; when it is full the terminal is not read on.
+/// How many keys wait for the loop; beyond that the terminal is not read.
 const KEYS: usize = 256;
 /// Signals that wait for the loop.
 const SIGNALS: usize = 4;
@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long the terminal gets to take its last bytes.
 const LAST_BYTES: Duration = Duration::from_millis(300);
 
-/// Whether another program owns the terminal, and so its Ctrl+C.
+/// Whether another program owns the terminal: its Ctrl+C is for that program.
 static INTERRUPTS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Ignores SIGINT while another program owns the terminal.
@@ -52,7 +52,7 @@ impl Input {
     /// Stops to read, so that another program can.
     pub async fn stop(self) {
         self.task.abort();
-        // Aborted on purpose: there is nothing to learn from how it ended.
+        // The task was aborted just before, so its result is known.
         let _ = self.task.await;
     }
 }
@@ -78,7 +78,7 @@ pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
             }
         };
         let number = kind.as_raw_value();
-        // The loop may hang: then this task ends the program.
+        // If the loop hangs, this task ends the program after the time limit.
         let _ = sender.try_send(number);
         tokio::time::sleep(GRACE).await;
         std::thread::spawn(terminal::give_back);
@@ -88,7 +88,7 @@ pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
     Ok(signals)
 }
 
-/// Tells once when the terminal hangs up. The thread sleeps until then.
+/// A message when the terminal hangs up. A thread waits for that.
 fn watch_terminal() -> mpsc::Receiver<()> {
     let (sender, gone) = mpsc::channel(1);
     let watch = move || {
@@ -105,7 +105,7 @@ fn watch_terminal() -> mpsc::Receiver<()> {
                 Ok(_) => break,
             }
         }
-        // Nobody listens any more when the program is ending anyway.
+        // The receiver is gone if the program is ending already.
         let _ = sender.blocking_send(());
     };
     // Without the thread a hang-up still comes as SIGHUP.

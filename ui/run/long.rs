@@ -1,4 +1,4 @@
-//! Reads what is long in the log in tasks of their own, piece by piece.
+//! Reads the tables of long texts in the log, piece by piece, each in a task of its own.
 
 use crate::app::Msg;
 use crate::pane::transcript::{LongText, PartTable, TableBuilder};
@@ -14,7 +14,7 @@ impl Loop {
         tokio::spawn(async move {
             let read = table(client, pod.clone(), &text).await;
             let msg = Msg::Table(pod, text.entry, read.map_err(|refusal| refusal.message));
-            // Without the loop no transcript is left that could show the parts.
+            // The loop is gone when the dashboard has been left; then the table is not needed.
             let _ = sender.send(Arrived::Msg(msg)).await;
         });
     }

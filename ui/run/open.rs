@@ -1,4 +1,4 @@
-//! What the dashboard is opened with, and the app that follows from it.
+//! The options of the dashboard, and its app before the first event.
 
 use crate::app::{App, Setup};
 use crate::keys;
@@ -13,55 +13,55 @@ use yoi::client::{Client, Events};
 use yoi::config::Workspace;
 use yoi::protocol::{PodName, now_ms};
 
-/// Finds the host again after it ended; `None` when none runs and none was to be started.
+/// Connects to a host after the first one ended; `None` if none runs and none was to be started.
 pub type Reconnect = Box<
     dyn Fn(Find) -> Pin<Box<dyn Future<Output = anyhow::Result<Option<(Client, Events)>>> + Send>>
         + Send
         + Sync,
 >;
 
-/// Which host is looked for.
+/// Which host to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// One that runs already.
+    /// A running one.
     Running,
-    /// That one, or else a new one.
+    /// A running one, or else a new one.
     OrStart,
 }
 
-/// Sentences that may be said once the first frame stands, such as which models answer nearby.
+/// Sentences for notices after the first frame, such as which models servers on this machine have.
 pub type Offers = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
 
-/// What the dashboard is opened with.
+/// The options of the dashboard.
 #[derive(Default)]
 pub struct Options {
     /// Absolute; the working directory of new Pods.
     pub cwd: PathBuf,
-    /// The model of new Pods, when a person chose one.
+    /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
-    /// The environment offered to Pods; also says what the terminal can show.
+    /// The environment offered to Pods; it also tells what the terminal can show.
     pub env: BTreeMap<String, String>,
-    /// The theme to begin with; `None` = the default.
+    /// The theme at the start; `None` = the default.
     pub theme: Option<String>,
     /// The key map that the settings name; `None` = `keymap.toml`, if there is one.
     pub keymap: Option<PathBuf>,
-    /// Where `keymap.toml` and `themes/` are looked for.
+    /// The directory of `keymap.toml` and `themes/`.
     pub config_dir: Option<PathBuf>,
-    /// Where a copy goes that is too long for the clipboard.
+    /// The directory for copies that are too long for the clipboard.
     pub copies: Option<PathBuf>,
-    /// The Pod to begin with.
+    /// The Pod to show first.
     pub pod: Option<PodName>,
     /// Models that complete after `:model`.
     pub models: Vec<String>,
-    /// A sentence to begin with, such as that the host runs inside this process.
+    /// The first notice, such as that the host runs inside this process.
     pub notice: Option<String>,
-    /// Called when the host ended and the person wants it back; without it the dashboard ends.
+    /// Called to connect again after the host ended; without it the dashboard ends with the host.
     pub reconnect: Option<Reconnect>,
-    /// Looked for after the first frame.
+    /// Awaited after the first frame.
     pub offers: Option<Offers>,
 }
 
-/// The app as it is before the first event, with what its files complain about.
+/// The app before the first event, with notices about problems in its files.
 pub fn open(options: &Options) -> App {
     let env = |name: &str| options.env.get(name).cloned();
     let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));

@@ -1,4 +1,4 @@
-//! The terminal while it is ours: taken once, and given back on every way out.
+//! The terminal of the dashboard: taken once, and given back however the program ends.
 
 use crate::app::Capture;
 use crossterm::event::{
@@ -19,16 +19,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes of a frame that are written at once.
 const FRAME: usize = 64 * 1024;
 
-/// Whether the terminal is ours now.
+/// Whether the dashboard has the terminal now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// What tasks that panicked behind the screen had to say; printed when the terminal is given back.
+/// The reports of tasks that panicked while the screen was shown; printed when the terminal is given back.
 static LATE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What became of a frame.
+/// The result of painting a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Painted {
     Whole,
-    /// Nothing was painted: the terminal has this many columns and rows by now.
+    /// The frame was not painted, because the terminal has this many columns and rows now.
     Resized(u16, u16),
 }
 
@@ -54,8 +54,7 @@ impl Screen {
         Ok((size.width, size.height))
     }
 
-    /// Paints one frame that is meant for this many columns and rows; the terminal shows it at once
-    /// or not at all.
+    /// Paints one frame for this many columns and rows. The terminal shows it whole or not at all.
     pub fn paint(
         &mut self,
         size: (u16, u16),
@@ -68,7 +67,7 @@ impl Screen {
         Ok(painted)
     }
 
-    /// Makes the next frame paint every cell. It never asks the terminal where its cursor is.
+    /// Makes the next frame paint every cell, without a query of the cursor's position.
     pub fn forget(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
@@ -83,7 +82,7 @@ impl Screen {
         }
     }
 
-    /// Writes something that is no part of a frame.
+    /// Writes a command to the terminal outside of a frame.
     pub fn command(&mut self, command: impl crossterm::Command) -> io::Result<()> {
         execute!(self.terminal.backend_mut(), command)
     }
@@ -95,7 +94,7 @@ impl Screen {
     }
 }
 
-/// Every frame asks the terminal for its size, which may be another than the news of it says.
+/// Paints a frame after asking the terminal for its size: the event about a new size may come later.
 fn paint<B: Backend>(
     terminal: &mut ratatui::Terminal<B>,
     size: (u16, u16),
@@ -134,8 +133,8 @@ fn enter() -> io::Result<()> {
     .inspect_err(|_| give_back())
 }
 
-/// Gives the terminal back as it was. Does nothing when it is not ours; a terminal that cannot be
-/// written is gone, and nothing more can be done for it.
+/// Restores the terminal, unless it has been given back already. Errors are ignored: a terminal that
+/// cannot be written is gone.
 pub fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -156,8 +155,8 @@ pub fn give_back() {
     }
 }
 
-/// A panic of the screen gives the terminal back before it is reported. A panic of anything else in
-/// this process is no reason to: it is reported when the screen is left.
+/// A panic of the screen restores the terminal before it is reported. A panic of another task of this
+/// process is reported when the screen is left.
 fn install_panic_hook() {
     static INSTALLED: AtomicBool = AtomicBool::new(false);
     if INSTALLED.swap(true, Ordering::SeqCst) {

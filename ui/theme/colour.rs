@@ -1,4 +1,4 @@
-//! Colours as theme files write them, brought down to what the terminal can show.
+//! Colours of theme files, reduced to those that the terminal can show.
 
 use ratatui::style::Color;
 
@@ -107,7 +107,7 @@ fn named(rgb: (u8, u8, u8)) -> Color {
     near.map_or(Color::Reset, |(colour, _)| *colour)
 }
 
-/// Squared, weighted by how well eyes tell the channels apart.
+/// The squared distance of two colours, with the channels weighted for the human eye.
 fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> u32 {
     let square = |x: u8, y: u8| u32::from(x.abs_diff(y)).pow(2);
     2 * square(a.0, b.0) + 4 * square(a.1, b.1) + 3 * square(a.2, b.2)

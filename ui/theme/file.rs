@@ -43,8 +43,8 @@ pub fn names_in(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Lays what `text` says over `theme`. What is wrong is left out and complained about with file,
-/// line and column.
+/// Applies the theme file `text` to `theme`. Problems are skipped and reported with file, line and
+/// column.
 pub fn apply(
     theme: &mut Theme,
     text: &str,

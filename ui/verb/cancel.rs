@@ -44,7 +44,7 @@ impl Each for EachPod {
     fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
         let pods = names(done);
         if done.len() == 1 {
-            format!("dropped the turn of {pods}")
+            format!("dropped the run of {pods}")
         } else {
             format!("dropped the turns of {pods}")
         }

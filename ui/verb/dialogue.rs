@@ -11,7 +11,7 @@ use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, State};
 
 /// A verb that is being carried out.
 pub trait Dialogue {
-    /// The next step. `last` is what came of the step before; there is none before the first.
+    /// The next step. `last` is the reply to the step before; the first step has none.
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next;
 }
 
@@ -35,7 +35,7 @@ pub enum Next {
     Confirm(Confirm),
     /// Lets the person choose; without a screen the rows are printed, and that is all.
     Pick(Pick),
-    /// Says this, does that, and is done.
+    /// Ends the dialogue with this result.
     End(End),
 }
 
@@ -47,7 +47,7 @@ pub struct Request {
     pub method: Method,
 }
 
-/// What came of a step.
+/// The reply to a step.
 #[derive(Debug)]
 pub enum Reply {
     /// One result for each request.
@@ -57,11 +57,11 @@ pub enum Reply {
     Picked(usize),
 }
 
-/// A question that wants yes or no.
+/// A question that the person confirms or leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     pub question: String,
-    /// The Pods without which it means nothing.
+    /// The Pods without which it is void.
     pub about: Vec<PodName>,
     /// What Enter does.
     pub enter: &'static str,
@@ -73,7 +73,7 @@ pub struct Confirm {
 pub enum Unasked {
     /// A terminal is asked `y/N`; elsewhere it needs `--yes`.
     Asking,
-    /// What is asked about is safe: it is done, and its sentence says everything.
+    /// The action is safe: it is done without a confirmation, and its sentence reports all of it.
     Does,
 }
 
@@ -81,7 +81,7 @@ pub enum Unasked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
     pub title: String,
-    /// The Pod without which it means nothing.
+    /// The Pod without which it is void.
     pub about: Option<PodName>,
     /// Text and help of each.
     pub rows: Vec<(String, String)>,
@@ -96,7 +96,7 @@ pub struct End {
     pub while_in: Option<(PodName, State)>,
 }
 
-/// What is said in the end.
+/// The sentence or the lines at the end of a verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Said {
     #[default]
@@ -105,9 +105,9 @@ pub enum Said {
     Done(String),
     /// Something to know.
     Info(String),
-    /// What was asked for, in a sentence.
+    /// The requested information, as a sentence.
     Answer(String),
-    /// What was asked for, in lines with what each is about.
+    /// The requested information, as lines with labels.
     Sheet { title: String, lines: Vec<(&'static str, String)> },
     /// It was not done.
     Refused(Why, String),
@@ -124,7 +124,7 @@ pub enum Why {
     Failed,
 }
 
-/// What only the front end can do.
+/// An action that only the front end can do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Makes a Pod the current one.
@@ -150,7 +150,7 @@ pub enum Action {
     Quit,
 }
 
-/// What the front end knows; verbs decide by it and never wait for it.
+/// The state of the front end, by which verbs decide.
 pub struct Known<'a> {
     pub family: &'a Family,
     /// The Pod that a verb means when it names none.
@@ -163,7 +163,7 @@ pub struct Known<'a> {
     pub cwd: &'a Path,
     /// The model of new Pods, when a person chose one.
     pub model: Option<&'a str>,
-    /// What the commands of a new Pod inherit.
+    /// The environment that the commands of a new Pod inherit.
     pub env: &'a BTreeMap<String, String>,
     /// Milliseconds since the Unix epoch.
     pub now: u64,
@@ -211,7 +211,7 @@ impl Known<'_> {
         End::refused(Why::NotThere, format!("there is no pod `{name}`: {list} those there are"))
     }
 
-    /// What continues a paused run, as a person types it here.
+    /// The verb or key that continues a paused run, as a person types it here.
     pub fn go_on(&self, pods: &[PodName]) -> String {
         match (self.way, pods) {
             (Way::Line | Way::Palette | Way::Key, [pod]) if self.selected == Some(pod) => {
@@ -258,7 +258,7 @@ impl Request {
         Self { pod: None, method }
     }
 
-    /// Whether the Pod has something to do afterwards.
+    /// Whether the request gives the Pod work.
     pub fn begins_work(&self) -> bool {
         matches!(self.method, Method::Send { .. } | Method::Resume | Method::Compact)
     }

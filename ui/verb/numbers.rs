@@ -1,10 +1,10 @@
 //! The numbers under which approval requests are shown: each belongs to one request for ever, so a
 //! line that is typed while requests come and go decides the one it was typed for.
 
-/// A number for each request that was ever heard of.
+/// A number for each request that this program has seen.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// The ids of all requests; a number is a place in it, counted from 1.
+    /// The ids of all requests; a number is an index in it, counted from 1.
     ids: Vec<String>,
     /// Requests that were shown since the person decided one or asked for the list.
     shown: Vec<String>,
@@ -24,7 +24,7 @@ pub enum NoRequest {
 }
 
 impl Numbers {
-    /// The number of a request, a new one when it was not heard of.
+    /// The number of a request; a request seen for the first time gets a new one.
     pub fn of(&mut self, id: &str) -> usize {
         match self.ids.iter().position(|known| known == id) {
             Some(at) => at + 1,
@@ -35,7 +35,7 @@ impl Numbers {
         }
     }
 
-    /// A request is shown to the person; returns its number.
+    /// Notes that a request is shown to the person, and returns its number.
     pub fn show(&mut self, id: &str) -> usize {
         if !self.shown.iter().any(|shown| shown == id) {
             self.shown.push(id.to_owned());
@@ -48,12 +48,12 @@ impl Numbers {
         self.shown.iter().any(|shown| shown == id)
     }
 
-    /// The person asked for the list: what was shown before does not count.
+    /// Notes that the person asked for the list: requests shown before it do not count.
     pub fn list_begins(&mut self) {
         self.shown.clear();
     }
 
-    /// The person decided this request.
+    /// Notes that the person decided this request.
     pub fn decided(&mut self, id: &str) {
         self.shown.retain(|shown| shown != id);
     }

@@ -65,6 +65,6 @@ impl Each for EachPod {
             said.push(format!("{} {are} paused already", list(&before)));
         }
         let (go_on, drop) = (known.go_on(&pods), known.spell_for("cancel", &pods));
-        format!("{} · {go_on} goes on · {drop} drops the turn", said.join(" · "))
+        format!("{} · {go_on} goes on · {drop} drops the run", said.join(" · "))
     }
 }

@@ -43,7 +43,7 @@ struct Restore {
     stage: Stage,
 }
 
-/// What the next reply is to.
+/// The request that the next reply answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -83,7 +83,7 @@ impl Restore {
         self.call(false)
     }
 
-    /// The plans are known. A plan that holds no news is carried out at once.
+    /// The plans are known. A plan without losses is carried out at once.
     fn planned(&mut self, known: &Known<'_>, results: Vec<Result<Event, Refusal>>) -> Next {
         let steps = self.take_plans(results);
         if self.targets.is_empty() {
@@ -196,7 +196,7 @@ pub fn line(step: &PlanStep) -> String {
     let will = match step.what {
         Restoring::AlreadyLive => "is live already",
         Restoring::Idle => "comes back idle",
-        Restoring::Paused => "comes back paused: a turn was cut off",
+        Restoring::Paused => "comes back paused: a run was cut off",
         Restoring::StaysStopped => "stays stopped",
         Restoring::Impossible => "cannot come back",
     };

@@ -54,7 +54,7 @@ impl Dialogue for Send {
 pub fn sentence(pod: &PodName, reply: &Event) -> String {
     match reply {
         Event::Accepted { queued: Some(_), .. } => {
-            format!("queued for {pod}: it is sent when the turn ends")
+            format!("queued for {pod}: it is sent when the run ends")
         }
         _ => format!("sent to {pod}"),
     }

@@ -1,18 +1,18 @@
-//! What verbs that take several Pods share: all are named in one question, each gets a request of its own,
-//! and one sentence says what came of them.
+//! The dialogue of verbs that take several Pods: one confirmation names all, each gets a request of its
+//! own, and one sentence reports all results.
 
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
 use yoi::protocol::{Event, Method, PodName, Refusal, State};
 
-/// What is different from verb to verb.
+/// The parts that differ from verb to verb.
 pub trait Each {
     /// The request that each Pod gets.
     fn method(&self) -> Method;
-    /// What is asked about several Pods, or about marked ones.
+    /// The text of the confirmation for several or marked Pods.
     fn question(&self, pods: &str) -> String;
-    /// What Enter does then.
+    /// The effect of Enter in the confirmation.
     fn enter(&self) -> &'static str;
-    /// What is said of the Pods for which it was done.
+    /// The sentence about the Pods for which it succeeded.
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String;
 }
 
@@ -78,7 +78,7 @@ pub fn targets(known: &Known<'_>, named: &[PodName]) -> Result<Vec<PodName>, End
     Ok(pods)
 }
 
-/// A question about these Pods that has to be answered.
+/// A confirmation about these Pods.
 pub fn confirm(about: &[PodName], question: String, enter: &'static str) -> Next {
     Next::Confirm(Confirm { question, about: about.to_vec(), enter, unasked: Unasked::Asking })
 }

@@ -117,7 +117,7 @@ fn the_flag_help_opens_the_page_of_the_verb() {
 }
 
 #[test]
-fn a_verb_of_the_screen_says_so_elsewhere() {
+fn a_verb_of_the_screen_is_refused_elsewhere_with_the_reason() {
     let why = read(":theme day", Way::Command).err().expect("no screen");
     assert_eq!(
         why,
@@ -147,7 +147,7 @@ fn a_verb_means_the_selected_pod_unless_it_names_one() {
 }
 
 #[test]
-fn several_pods_are_named_in_one_question() {
+fn several_pods_are_named_in_one_confirmation() {
     let asked = |line| match first(line) {
         Next::Confirm(confirm) => confirm.question,
         other => panic!("{line}: {other:?}"),
@@ -169,7 +169,7 @@ fn every_verb_confirms_only_as_its_safety_says() {
 }
 
 #[test]
-fn the_arguments_of_every_verb_hold_together() {
+fn the_arguments_of_every_verb_are_consistent() {
     for verb in LIST {
         verb.line().debug_assert();
         assert!(
@@ -233,7 +233,7 @@ fn marks_are_the_pods_of_a_verb_that_names_none() {
 }
 
 #[test]
-fn words_complete_by_what_they_can_be() {
+fn words_complete_to_the_values_of_their_argument() {
     let sources = Sources {
         pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
         models: vec!["anthropic/claude".into(), "openai/gpt".into()],

@@ -1,5 +1,5 @@
-//! The header of a transcript: who it is, on which model and why, in which state since when, what
-//! it has used, and what one should know about it.
+//! The header of a transcript: the Pod, its model and the reason for it, its state and since when, what it
+//! has used, and its notes.
 
 use crate::app::App;
 use crate::rows::{cut, width};
@@ -15,7 +15,7 @@ use yoi::protocol::{PodInfo, PodName};
 /// From this many columns on the provider of a model is named too.
 const ROOMY: u16 = 100;
 
-/// A piece of the header; what matters less is left out first.
+/// A piece of the header; less important pieces are left out first.
 struct Piece {
     text: String,
     style: Style,

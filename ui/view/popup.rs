@@ -1,4 +1,4 @@
-//! What lies over the panes: lists, confirmations, completions.
+//! Paints the layers over the panes: lists, confirmations, completions.
 
 use crate::app::{App, Areas, Confirm, Layer, confirm_rows};
 use crate::palette::Palette;
@@ -12,10 +12,10 @@ use ratatui::layout::{Margin, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget as _};
 
-/// Columns of one key of the leader and what it does.
+/// Columns of one key of the leader with its help.
 const LEADER: u16 = 26;
 
-/// Paints what lies on top, and tells where its caret stands.
+/// Paints the topmost layer, and returns the position of its caret.
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
     match app.layers.top() {
         Some(Layer::List(list)) => Some(palette(app, list, areas, frame)),
@@ -38,9 +38,9 @@ pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position>
     }
 }
 
-/// Opens a popup: empties the cells that it takes, and frames them where the screen has frames. Every
-/// popup is painted through here. It may write the cells that it gets back, and those are on the
-/// screen, however small that is.
+/// Opens a popup: empties its cells, and frames them if the screen has frames. Every popup is painted
+/// through this function. It returns the cells for the text, which are always on the screen, however
+/// small that is.
 fn open(app: &App, wanted: Rect, title: &str, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
     let screen = frame.area();
     if areas.outer.is_none() {
@@ -60,7 +60,7 @@ fn open(app: &App, wanted: Rect, title: &str, areas: &Areas, frame: &mut Frame<'
     inner
 }
 
-/// Empties an area. A wide sign of which it takes the right half goes whole.
+/// Empties an area. A wide character whose right half is in the area is removed whole.
 fn clear(app: &App, area: Rect, buf: &mut Buffer) {
     if area.is_empty() {
         return;
@@ -91,7 +91,7 @@ fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     let (rows, room) = confirm_rows(app, &confirm.text());
     let top = app.layers.read.top(&rows);
     let left = rows.len() - top;
-    // The answers are always in view.
+    // The row of keys is always in view.
     let shown = inbox::in_view(left, room + 1);
     let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
     if shown < left && shown < room {
@@ -118,7 +118,7 @@ fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What stands above a line that is being typed: why it was not taken, else what it can become.
+/// Paints above a line that is being typed why it was refused or, if it was not, its completions.
 fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
     if let Some(wrong) = &prompt.wrong {
         let columns = usize::from(areas.above_bar(1).width);
@@ -137,12 +137,12 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
     actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
 }
 
-/// Room for so many rows above the line that is being typed.
+/// The area of `rows` rows above the line that is being typed.
 fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
     open(app, areas.above_bar(rows), "", areas, frame)
 }
 
-/// What the second key after the leader does, in as many columns as fit.
+/// Paints the keys that can follow the leader, in as many columns as fit.
 fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     let hints = app.leader_hints();
     let columns = usize::from(areas.above_bar(1).width / LEADER).max(1);

@@ -102,7 +102,7 @@ fn screen_80x24_queue_and_several_lines() {
 }
 
 #[test]
-fn screen_80x24_question_on_leaving() {
+fn screen_80x24_confirmation_on_leaving() {
     let mut bench = bench(80, 24);
     bench.press("ctrl-x");
     bench.press("q");
@@ -117,7 +117,7 @@ fn screen_80x24_leader() {
     insta::assert_snapshot!(bench.screen());
 }
 
-/// A family three deep with two peers and two questions.
+/// A family three deep with two peers and two approval requests.
 fn relations(columns: u16, rows: u16) -> Bench {
     let mut bench = Bench::new(family());
     bench.size(columns, rows);
@@ -129,14 +129,14 @@ fn relations(columns: u16, rows: u16) -> Bench {
         let (Ok(source), Ok(peer)) = names else { panic!("names") };
         bench.host(None, Event::Peered { source, peer });
     }
-    let question = |id: &str, pod: &str, command: &str, at: u64| ApprovalRequest {
+    let request = |id: &str, pod: &str, command: &str, at: u64| ApprovalRequest {
         lineage: vec![PodName::parse("alice").expect("a name")],
         since: NOON + at,
         ..approval(id, pod, command)
     };
-    let publish = question("q", "tester", "cargo publish --dry-run\n日本語の名前", 80_000);
-    let fetch = question("r", "scout", "cargo fetch", 100_000);
-    let also = question("s", "cases", "cargo fetch", 110_000);
+    let publish = request("q", "tester", "cargo publish --dry-run\n日本語の名前", 80_000);
+    let fetch = request("r", "scout", "cargo fetch", 100_000);
+    let also = request("s", "cases", "cargo fetch", 110_000);
     for approval in [publish, fetch, also] {
         bench.host(None, Event::ApprovalRequested { approval: Box::new(approval) });
     }
@@ -337,8 +337,8 @@ fn everything() -> Vec<(&'static str, Bench)> {
     ];
     let open = |(name, open): (&'static str, Opens)| {
         let mut bench = bench(120, 40);
-        let question = approval("q", "tester", "cargo publish --dry-run\n日本語の名前");
-        bench.host(Some("tester"), Event::ApprovalRequested { approval: Box::new(question) });
+        let request = approval("q", "tester", "cargo publish --dry-run\n日本語の名前");
+        bench.host(Some("tester"), Event::ApprovalRequested { approval: Box::new(request) });
         open(&mut bench);
         (name, bench)
     };

@@ -1,11 +1,11 @@
-//! The cells of a finished frame: none hides a character, no wide character reaches under what was
-//! painted over its second half, and the cell it covers is written again once it is gone.
+//! Corrects the cells of a finished frame: no cell hides a character, a wide character whose second half
+//! was painted over is removed, and a cell that a wide character covered is written again.
 
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::style::Modifier;
 use yoi::text::SafeText;
 
-/// Goes over every cell of a frame that is otherwise done.
+/// Corrects every cell of a frame that is otherwise finished.
 pub fn fix_wide_cells(buffer: &mut Buffer) {
     let columns = usize::from(buffer.area.width.max(1));
     for row in buffer.content.chunks_mut(columns) {
@@ -16,13 +16,13 @@ pub fn fix_wide_cells(buffer: &mut Buffer) {
     }
 }
 
-/// Whether a symbol is safe and takes one cell, told without measuring it: printable ASCII and the
-/// lines of frames (U+2500 to U+257F), which fill most of a screen.
+/// A quick test whether a symbol is safe and one cell wide: printable ASCII and the lines of frames
+/// (U+2500 to U+257F), which fill most of a screen.
 fn is_plain(symbol: &str) -> bool {
     matches!(symbol.as_bytes(), [b' '..=b'~'] | [0xe2, 0x94 | 0x95, _])
 }
 
-/// Mends the first of these cells and those that it covers; how many they are.
+/// Corrects the first of these cells and those that it covers, and returns their number.
 fn fix(cells: &mut [Cell]) -> usize {
     make_safe(&mut cells[0]);
     let wide = usize::from(cells[0].symbol().cell_width().max(1));
@@ -40,7 +40,7 @@ fn fix(cells: &mut [Cell]) -> usize {
     }
 }
 
-/// Text passes the door of safe text before it is painted; what did not is caught here.
+/// All text is made safe before it is painted; a symbol that was not is replaced here.
 fn make_safe(cell: &mut Cell) {
     if cell.symbol().is_ascii() && !cell.symbol().contains(|c: char| c.is_control()) {
         return;

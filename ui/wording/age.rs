@@ -1,12 +1,12 @@
-//! How old a state is. What runs or waits shows the time elapsed and ticks; what rests shows since
-//! when, and never does.
+//! The age of a Pod's state. A Pod that runs or needs a person shows the time elapsed, which ticks; any
+//! other Pod shows since when it has been in its state.
 
 use crate::wording::duration::{elapsed, elapsed_changes};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, State};
 
-/// The age of a Pod's state, at most 6 columns wide; nothing for a state that nobody knows.
+/// The age of a Pod's state, at most 6 columns wide; empty for an unknown state.
 pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
     if info.state == State::Unknown {
         String::new()
@@ -17,7 +17,7 @@ pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
     }
 }
 
-/// When [`age`] shows something else next; `None` when it never does by itself.
+/// When [`age`] changes next; `None` if it does not change without an event.
 pub fn changes_at(info: &PodInfo, now: u64) -> Option<u64> {
     ticks(info.state).then(|| elapsed_changes(info.since, now))
 }
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_runs_or_waits_ticks() {
+    fn only_a_running_or_waiting_pod_ticks() {
         let mut info = crate::app::tests::pod("alice", State::Running);
         info.since = 1_000;
         assert_eq!(changes_at(&info, 1_500), Some(2_000));

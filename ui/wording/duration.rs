@@ -1,5 +1,5 @@
-//! Durations. What goes on is shown as a clock that ticks, what is told in a sentence in words of one
-//! unit, and what is over with the tenths of a short one.
+//! Durations: as a clock that ticks while something goes on, in words of one unit in a sentence, and with
+//! tenths of a second for something short that has ended.
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
@@ -17,7 +17,7 @@ pub fn elapsed(millis: u64) -> String {
     }
 }
 
-/// When [`elapsed`] of something that began at `since` shows something else.
+/// When [`elapsed`] since the time `since` changes next.
 pub fn elapsed_changes(since: u64, now: u64) -> u64 {
     let passed = now.saturating_sub(since);
     let step = if passed < FINE { SECOND } else { MINUTE };
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_shows_tenths_of_a_short_time() {
+    fn a_short_duration_that_has_ended_shows_tenths() {
         let said = [1_250, 12_000, 125_000].map(took);
         assert_eq!(said, ["1.2s", "12s", "2m 05s"]);
     }

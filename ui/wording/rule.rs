@@ -3,7 +3,7 @@
 use yoi::protocol::{Pattern, PodName, Verdict};
 use yoi::text::SafeText;
 
-/// A rule: the tool, and what it may be called with.
+/// A rule: the tool, and the pattern that its calls have to match.
 pub fn pattern(rule: &Pattern) -> String {
     SafeText::spelled(format!("{}: {}", rule.tool, rule.pattern)).into_string()
 }

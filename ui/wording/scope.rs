@@ -22,7 +22,7 @@ pub fn rules(rules: &[Rule]) -> String {
     rules.iter().map(rule).collect::<Vec<_>>().join(", ")
 }
 
-/// What is denied: by a rule of `read` everything is.
+/// A rule that denies: a denial of `read` denies writing, too.
 pub fn denied(rule: &Rule) -> String {
     match rule.permission {
         Permission::Read => format!("nothing in {}", path(&rule.target)),
@@ -30,7 +30,7 @@ pub fn denied(rule: &Rule) -> String {
     }
 }
 
-/// A part that another Pod has for now.
+/// A part of a scope that is lent to another Pod.
 pub fn lent(lent: &Lent) -> String {
     format!("{} to {}", rule(&lent.rule), lent.to)
 }

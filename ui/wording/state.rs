@@ -15,7 +15,7 @@ pub fn of(state: State) -> &'static str {
     }
 }
 
-/// The word for the state of a Pod; one whose run ended and was not looked at yet is done.
+/// The word for the state of a Pod; an idle Pod whose result has not been seen is *done*.
 pub fn of_pod(info: &PodInfo) -> &'static str {
     match info.state {
         State::Idle if info.unseen => "done",

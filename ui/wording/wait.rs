@@ -1,31 +1,31 @@
-//! Waits that have grown long, in words: who waits, for whom, and how long by now.
+//! Long waits, in words: for whom a Pod waits, and since how long.
 
 use crate::family::Family;
 use crate::wording::duration::in_words;
 use yoi::protocol::{PodInfo, PodName, State};
 
 const MINUTE: u64 = 60_000;
-/// From then on a wait is worth a word.
+/// A wait is mentioned from this duration on.
 const LONG: u64 = MINUTE;
-/// From then on the silence of a turn is.
+/// The silence of a run is mentioned from this duration on.
 const SILENT: u64 = 2 * MINUTE;
-/// How many names are told.
+/// How many names a sentence holds.
 const NAMED: usize = 2;
 
-/// What a Pod has been waiting for, once that is long: `waits for tester, 4 min`.
+/// The Pods that a Pod has been waiting for, once the wait is long: `waits for tester, 4 min`.
 pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
     let waited = now.saturating_sub(since(info, family)?);
     let long = if info.state == State::Running { SILENT } else { LONG };
     (waited >= long).then(|| words(info, family) + &in_words(waited))
 }
 
-/// When [`sentence`] says something else by itself.
+/// When [`sentence`] changes without an event.
 pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
     let since = since(info, family)?;
     Some(since + (now.saturating_sub(since) / MINUTE + 1) * MINUTE)
 }
 
-/// Since when a Pod has been waiting; `None` when it waits for nothing.
+/// Since when a Pod has been waiting; `None` if it does not wait.
 fn since(info: &PodInfo, family: &Family) -> Option<u64> {
     match info.state {
         State::NeedsYou => Some(info.since),
@@ -46,7 +46,7 @@ fn words(info: &PodInfo, family: &Family) -> String {
     }
 }
 
-/// The children whose news would wake it.
+/// The children whose child events would wake it.
 fn working<'a>(info: &PodInfo, family: &'a Family) -> impl Iterator<Item = &'a PodInfo> {
     let busy = |child: &&PodInfo| matches!(child.state, State::Running | State::NeedsYou);
     family.children(&info.name).filter(busy)
@@ -66,7 +66,7 @@ mod tests {
     use crate::app::tests::{NOON, pod};
 
     #[test]
-    fn a_wait_says_for_whom_once_it_is_long() {
+    fn a_long_wait_names_the_pods_it_is_for() {
         let alice = PodInfo { since: NOON, ..pod("alice", State::Idle) };
         let child =
             |name: &str, state| PodInfo { parent: Some(alice.name.clone()), ..pod(name, state) };
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_pod_is_quiet_since_it_last_did_something() {
+    fn a_running_pod_is_silent_since_its_last_activity() {
         let received = NOON + 30_000;
         let info = PodInfo { last_activity: received, ..pod("alice", State::Running) };
         let family = Family::default();

@@ -9,10 +9,10 @@ use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::SafeText;
 
-/// The columns of what a line is about.
+/// The columns of the label of a line.
 pub const LABEL: usize = 12;
 
-/// What the words are made from.
+/// The facts that the words are made from.
 pub struct Known<'a> {
     pub family: &'a Family,
     /// Milliseconds since the Unix epoch.
@@ -21,7 +21,7 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Everything there is to say of a Pod and its state; lines of one label belong together.
+    /// The explanation of a Pod and its state, as labels and texts; an empty label continues the line above.
     pub fn explain(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
         let at = |millis: u64| clock(millis, self.now, self.zone);
         let ago = |millis: u64| elapsed(self.now.saturating_sub(millis));
@@ -86,13 +86,15 @@ fn because(info: &PodInfo) -> String {
     let doing = info.activity.as_deref().unwrap_or("its model is asked");
     match (&info.why, info.state) {
         (Some(why), _) => why.clone(),
-        (None, State::Running) => format!("a turn is under way: {doing}"),
-        (None, State::NeedsYou) => "only a person can get it further".into(),
+        (None, State::Running) => format!("a run is under way: {doing}"),
+        (None, State::NeedsYou) => "it needs a person to continue".into(),
         (None, State::Paused) => {
-            "its turn was interrupted; :resume goes on, :cancel drops it".into()
+            "its run was interrupted; :resume continues it, :cancel drops it".into()
         }
-        (None, State::Idle) if info.unseen => "its turn ended and nobody has looked yet".into(),
-        (None, State::Idle) => "its turn is over; it waits for a message".into(),
+        (None, State::Idle) if info.unseen => {
+            "its run ended; you have not seen the result yet".into()
+        }
+        (None, State::Idle) => "its run is over; it waits for a message".into(),
         (None, State::Stopped) => "it was stopped; :restore brings it back".into(),
         (None, State::Failed) => "the runtime cannot go on with it".into(),
         (None, State::Unknown) => "the host is newer than this screen".into(),

@@ -1,4 +1,4 @@
-//! Going back to before an input.
+//! Rewinds the history to before an input.
 
 use crate::host::Answer;
 use crate::host::events::Rewound;

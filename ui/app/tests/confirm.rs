@@ -76,7 +76,7 @@ fn each(check: impl Fn(&str, &mut Bench, &str)) {
 }
 
 #[test]
-fn a_key_typed_before_a_confirmation_was_drawn_answers_nothing() {
+fn a_key_typed_before_a_confirmation_was_drawn_does_not_count() {
     each(|name, bench, key| {
         // Time passes, but no frame is painted: the terminal is slow.
         bench.pass(10_000);
@@ -103,7 +103,7 @@ fn a_key_answers_a_confirmation_300_ms_after_it_was_drawn_and_not_before() {
 }
 
 #[test]
-fn typing_on_never_answers_a_confirmation() {
+fn typing_on_never_confirms() {
     each(|name, bench, key| {
         for c in "a long sentence that was meant for the composer".chars() {
             bench.wait(100);
@@ -116,7 +116,7 @@ fn typing_on_never_answers_a_confirmation() {
 }
 
 #[test]
-fn a_held_key_and_a_paste_never_answer_a_confirmation() {
+fn a_held_key_and_a_paste_never_confirm() {
     each(|name, bench, key| {
         bench.wait(400);
         let crokey::OneToThree::One(code) = crate::keys::parse(key).expect("a key").codes else {
@@ -143,7 +143,7 @@ fn escape_leaves_a_confirmation_as_soon_as_it_was_drawn() {
 }
 
 #[test]
-fn the_keys_that_answer_are_named_once_they_count_and_the_screen_wakes_for_that() {
+fn the_keys_that_confirm_are_named_once_they_count_and_the_screen_wakes_for_that() {
     each(|name, bench, _| {
         bench.wait(0);
         assert!(!bench.screen().contains("Enter:"), "{name}");
@@ -165,7 +165,7 @@ fn a_resized_confirmation_has_to_be_drawn_again() {
 }
 
 #[test]
-fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_it_is_answered() {
+fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_a_key_counts() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     let sends: String = (0..40).map(|n| format!("line {n}\n")).collect();
     let info =
@@ -183,7 +183,7 @@ fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_it_is_answered() {
 }
 
 #[test]
-fn nothing_is_confirmed_where_there_is_no_room_to_read_it() {
+fn a_confirmation_without_room_to_read_it_is_not_accepted() {
     each(|name, bench, key| {
         if key != "enter" {
             return;

@@ -5,15 +5,7 @@ use yoi::protocol::StoppedPod;
 use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
 use yoi::scope::{Permission, Rule};
 
-fn name(text: &str) -> PodName {
-    PodName::parse(text).expect("a name")
-}
-
-fn child(of: &str, child: &str, state: State) -> PodInfo {
-    PodInfo { parent: Some(name(of)), ..pod(child, state) }
-}
-
-/// alice with scout and tester below her, bob beside her; tester asks.
+/// alice with the children scout and tester, and bob; tester needs a person.
 fn bench() -> Bench {
     let pods = vec![
         pod("alice", State::Running),
@@ -27,17 +19,17 @@ fn bench() -> Bench {
     bench
 }
 
-fn approvals(bench: &mut Bench, id: &str, pod: &str, command: &str) {
+fn requested(bench: &mut Bench, id: &str, pod: &str, command: &str) {
     let approval = Box::new(approval(id, pod, command));
     bench.host(Some(pod), Event::ApprovalRequested { approval });
 }
 
-fn answered(bench: &mut Bench, id: &str, verdict: Verdict) {
+fn decided(bench: &mut Bench, id: &str, verdict: Verdict) {
     let pod = name("tester");
     bench.host(Some("tester"), Event::ApprovalDecided { approval: id.into(), pod, verdict });
 }
 
-fn answers(effects: &[Effect]) -> Vec<(String, Verdict)> {
+fn decisions(effects: &[Effect]) -> Vec<(String, Verdict)> {
     let verdict = |method: &Method| match method {
         Method::Decide { approval, verdict } => Some((approval.clone(), verdict.clone())),
         _ => None,
@@ -50,44 +42,44 @@ fn once(id: &str) -> Vec<(String, Verdict)> {
 }
 
 #[test]
-fn a_question_opens_the_inbox_without_taking_the_focus() {
+fn an_approval_request_opens_the_inbox_without_taking_the_focus() {
     let mut bench = bench();
     bench.type_in("hal");
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     assert!(bench.screen().contains("tester  Bash cargo fetch"));
-    assert!(answers(&bench.type_in("lo a")).is_empty());
+    assert!(decisions(&bench.type_in("lo a")).is_empty());
     assert_eq!((bench.app.focus, bench.draft().as_str()), (Focus::Composer, "hallo a"));
 }
 
 #[test]
-fn ctrl_n_goes_to_the_oldest_question_and_its_pod_and_a_fresh_key_answers_it() {
+fn ctrl_n_goes_to_the_oldest_request_and_its_pod_and_a_fresh_key_decides_it() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     assert_eq!(bench.app.focus, Focus::Inbox);
     assert_eq!(bench.app.current, Some(name("tester")));
-    assert!(answers(&bench.press("a")).is_empty(), "it was not looked at yet");
+    assert!(decisions(&bench.press("a")).is_empty(), "it was not looked at yet");
     bench.wait(299);
-    assert!(answers(&bench.press("a")).is_empty(), "the press before began the look anew");
+    assert!(decisions(&bench.press("a")).is_empty(), "the press before began the look anew");
     bench.wait(300);
-    assert_eq!(answers(&bench.press("a")), once("q"));
+    assert_eq!(decisions(&bench.press("a")), once("q"));
     bench.wait(300);
-    assert!(answers(&bench.press("a")).is_empty(), "it is answered only once");
-    answered(&mut bench, "q", Verdict::Once);
+    assert!(decisions(&bench.press("a")).is_empty(), "it is answered only once");
+    decided(&mut bench, "q", Verdict::Once);
     assert_eq!(bench.notice(), "tester: allowed once · Bash cargo fetch");
-    assert_eq!(bench.app.focus, Focus::Inbox, "tester still needs somebody");
+    assert_eq!(bench.app.focus, Focus::Inbox, "tester still needs a person");
 }
 
 #[test]
 fn no_repeated_key_no_paste_no_enter_and_no_click_ever_allows() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(1_000);
     let key = |code| KeyEvent::new_with_kind(code, KeyModifiers::NONE, KeyEventKind::Repeat);
     assert!(bench.msg(Msg::Key(key(KeyCode::Char('a')))).is_empty());
-    assert!(answers(&bench.press("enter")).is_empty());
-    assert!(answers(&bench.press("right")).is_empty());
+    assert!(decisions(&bench.press("enter")).is_empty());
+    assert!(decisions(&bench.press("right")).is_empty());
     bench.wait(1_000);
     let click = crossterm::event::MouseEvent {
         kind: crossterm::event::MouseEventKind::Down(crossterm::event::MouseButton::Left),
@@ -95,111 +87,111 @@ fn no_repeated_key_no_paste_no_enter_and_no_click_ever_allows() {
         row: 17,
         modifiers: KeyModifiers::NONE,
     };
-    assert!(answers(&bench.msg(Msg::Mouse(click))).is_empty());
-    assert!(answers(&bench.msg(Msg::Paste("a".into()))).is_empty());
+    assert!(decisions(&bench.msg(Msg::Mouse(click))).is_empty());
+    assert!(decisions(&bench.msg(Msg::Paste("a".into()))).is_empty());
     assert_eq!(bench.app.focus, Focus::Composer, "pasted text is text");
 }
 
 #[test]
-fn a_key_that_is_held_down_answers_one_question_and_no_other() {
+fn a_key_that_is_held_down_decides_one_request_and_no_other() {
     let mut bench = bench();
-    approvals(&mut bench, "one", "tester", "cargo fetch");
-    approvals(&mut bench, "two", "scout", "cargo publish");
+    requested(&mut bench, "one", "tester", "cargo fetch");
+    requested(&mut bench, "two", "scout", "cargo publish");
     bench.press("ctrl-n");
     bench.wait(500);
-    assert_eq!(answers(&bench.press("a")), once("one"));
-    answered(&mut bench, "one", Verdict::Once);
+    assert_eq!(decisions(&bench.press("a")), once("one"));
+    decided(&mut bench, "one", Verdict::Once);
     for _ in 0..100 {
         bench.wait(30);
-        assert!(answers(&bench.press("a")).is_empty());
+        assert!(decisions(&bench.press("a")).is_empty());
     }
 }
 
 #[test]
-fn a_question_that_changes_under_the_finger_is_not_answered() {
+fn a_request_that_changes_just_before_the_key_is_not_decided() {
     let mut bench = bench();
-    approvals(&mut bench, "one", "tester", "cargo fetch");
+    requested(&mut bench, "one", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
-    approvals(&mut bench, "two", "scout", "cargo fetch");
-    assert!(answers(&bench.press("a")).is_empty(), "now it is two Pods that ask");
+    requested(&mut bench, "two", "scout", "cargo fetch");
+    assert!(decisions(&bench.press("a")).is_empty(), "now it is two Pods that ask");
     bench.wait(300);
-    assert_eq!(answers(&bench.press("a")).len(), 2, "one answer for what is the same");
+    assert_eq!(decisions(&bench.press("a")).len(), 2, "one answer for what is the same");
 }
 
 #[test]
 fn a_rule_is_shown_before_it_is_written() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
-    assert!(answers(&bench.press("T")).is_empty());
+    assert!(decisions(&bench.press("T")).is_empty());
     let screen = bench.screen();
     assert!(screen.contains("from now on allow Bash: cargo fetch for tester and"), "{screen}");
-    assert!(answers(&bench.press("enter")).is_empty(), "that Enter was on its way already");
+    assert!(decisions(&bench.press("enter")).is_empty(), "that Enter was on its way already");
     bench.wait(300);
-    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Tree { rule: None })]);
+    assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Tree { rule: None })]);
 }
 
 #[test]
-fn a_rule_is_edited_before_it_is_written_and_must_allow_what_is_asked() {
+fn a_rule_is_edited_before_it_is_written_and_must_allow_the_request() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("E");
     bench.press("ctrl-u");
     bench.type_in("Bash:npm *");
-    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(decisions(&bench.press("enter")).is_empty());
     assert!(bench.screen().contains("that rule does not allow what is asked"));
     bench.press("ctrl-u");
     bench.type_in("Bash:cargo *");
-    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(decisions(&bench.press("enter")).is_empty());
     assert!(bench.screen().contains("Bash: cargo * (yours)"), "{}", bench.screen());
     bench.wait(400);
     bench.press("A");
     assert!(bench.screen().contains("from now on allow Bash: cargo * for tester?"));
     bench.wait(300);
     let rule = Some("Bash:cargo *".parse().unwrap());
-    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule })]);
+    assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule })]);
 }
 
 #[test]
 fn a_refusal_carries_its_reason() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("D");
     bench.type_in("use the vendored ones");
     let reason = "use the vendored ones".to_owned();
-    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Deny { reason })]);
+    assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Deny { reason })]);
 }
 
 #[test]
 fn a_request_decided_elsewhere_leaves_with_a_notice() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
     bench.press("A");
-    answered(&mut bench, "q", Verdict::Once);
+    decided(&mut bench, "q", Verdict::Once);
     assert!(bench.app.layers.is_empty());
     assert_eq!(bench.notice(), "tester: allowed once elsewhere · Bash cargo fetch");
     bench.wait(400);
-    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(decisions(&bench.press("enter")).is_empty());
 }
 
 #[test]
 fn a_long_command_is_read_to_its_end_before_it_is_allowed() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", &"echo one\n".repeat(9));
+    requested(&mut bench, "q", "tester", &"echo one\n".repeat(9));
     bench.press("ctrl-n");
     bench.wait(400);
-    assert!(answers(&bench.press("a")).is_empty());
+    assert!(decisions(&bench.press("a")).is_empty());
     assert_eq!(bench.notice(), "this is the whole call: press the key again");
     bench.wait(400);
-    assert_eq!(answers(&bench.press("a")), once("q"));
+    assert_eq!(decisions(&bench.press("a")), once("q"));
 }
 
 #[test]
@@ -207,10 +199,10 @@ fn a_request_is_said_to_be_all_in_view_only_when_no_row_of_it_is_left() {
     for (columns, rows) in [(120, 60), (80, 24), (40, 12), (60, 16)] {
         let mut bench = bench();
         bench.size(columns, rows);
-        approvals(&mut bench, "q", "tester", &"echo one\n".repeat(5));
+        requested(&mut bench, "q", "tester", &"echo one\n".repeat(5));
         bench.press("ctrl-n");
         bench.wait(400);
-        let allowed = answers(&bench.press("a"));
+        let allowed = decisions(&bench.press("a"));
         let is_all = bench.notice() == "this is all of it: press the key again";
         let has_more = bench.screen().contains(" more lines: ");
         assert!(allowed.is_empty() || !has_more, "{columns}x{rows}");
@@ -229,10 +221,10 @@ fn a_request_longer_than_the_pane_is_seen_whole_before_it_is_allowed() {
     for (columns, rows) in [(80, 24), (120, 40), (40, 12), (60, 9)] {
         let mut bench = bench();
         bench.size(columns, rows);
-        approvals(&mut bench, "q", "tester", &script(60));
+        requested(&mut bench, "q", "tester", &script(60));
         bench.press("ctrl-n");
         bench.wait(400);
-        assert!(answers(&bench.press("a")).is_empty());
+        assert!(decisions(&bench.press("a")).is_empty());
         assert!(bench.notice().ends_with("more lines: PageDown, then the key again"), "{rows}");
         assert!(bench.screen().contains("echo 1;") && !bench.screen().contains("echo 60;"));
         let mut seen = BTreeSet::new();
@@ -242,20 +234,20 @@ fn a_request_longer_than_the_pane_is_seen_whole_before_it_is_allowed() {
             }
             seen.extend((1..=60).filter(|n| bench.screen().contains(&format!(" echo {n};"))));
             bench.wait(400);
-            assert!(answers(&bench.press("a")).is_empty());
+            assert!(decisions(&bench.press("a")).is_empty());
             bench.press("pagedown");
         }
         seen.extend((1..=60).filter(|n| bench.screen().contains(&format!(" echo {n};"))));
         assert_eq!(seen.len(), 60, "no line is passed over at {columns}x{rows}: {seen:?}");
         bench.wait(400);
-        assert_eq!(answers(&bench.press("a")), once("q"), "{}", bench.screen());
+        assert_eq!(decisions(&bench.press("a")), once("q"), "{}", bench.screen());
     }
 }
 
 #[test]
 fn a_rule_that_is_longer_than_the_screen_is_read_to_its_end_before_it_is_written() {
     let mut bench = bench();
-    approvals(&mut bench, "q", "tester", &script(240));
+    requested(&mut bench, "q", "tester", &script(240));
     bench.press("ctrl-n");
     for _ in 0..120 {
         bench.press("pagedown");
@@ -267,14 +259,14 @@ fn a_rule_that_is_longer_than_the_screen_is_read_to_its_end_before_it_is_written
     }
     assert!(bench.screen().contains("from now on allow Bash: echo 1;"), "{}", bench.screen());
     bench.wait(400);
-    assert!(answers(&bench.press("enter")).is_empty());
+    assert!(decisions(&bench.press("enter")).is_empty());
     assert!(bench.notice().ends_with("more lines: PageDown, then Enter"), "{}", bench.notice());
     for _ in 0..3 {
         bench.press("pagedown");
         bench.wait(400);
     }
     assert!(bench.screen().contains("for tester?"), "{}", bench.screen());
-    assert_eq!(answers(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule: None })]);
+    assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule: None })]);
 }
 
 #[test]
@@ -348,7 +340,7 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
 }
 
 #[test]
-fn a_restore_that_is_plain_is_done_and_another_shows_its_plan_first() {
+fn a_restore_without_losses_is_done_at_once_and_any_other_shows_its_plan_first() {
     let mut bench = bench();
     let step = |what, notes: &[&str]| PlanStep {
         name: name("bob"),
@@ -376,7 +368,7 @@ fn a_restore_that_is_plain_is_done_and_another_shows_its_plan_first() {
 }
 
 #[test]
-fn explain_says_why_since_when_for_whom_and_under_which_scope() {
+fn explain_gives_the_reason_the_time_the_relations_and_the_scope_of_a_pod() {
     let mut bench = bench();
     bench.shown(PodInfo {
         why: Some("waits for you: Bash cargo fetch".into()),
@@ -388,7 +380,7 @@ fn explain_says_why_since_when_for_whom_and_under_which_scope() {
         }],
         ..child("alice", "tester", State::NeedsYou)
     });
-    approvals(&mut bench, "q", "tester", "cargo fetch");
+    requested(&mut bench, "q", "tester", "cargo fetch");
     bench_line(&mut bench, "explain tester");
     let screen = bench.screen();
     for said in [
@@ -420,7 +412,7 @@ fn a_verb_typed_from_the_tree_is_about_its_row() {
 }
 
 #[test]
-fn the_menu_holds_what_is_possible_now() {
+fn the_menu_holds_the_verbs_that_fit_the_state() {
     let mut bench = bench();
     bench.press("tab");
     bench.press("x");

@@ -68,7 +68,7 @@ fn approvals(bench: &mut Bench, change: impl FnOnce(&mut yoi::protocol::Approval
 }
 
 #[test]
-fn no_escape_acts_and_no_character_is_hidden_wherever_text_of_others_stands() {
+fn no_escape_sequence_works_and_no_character_is_hidden_in_text_of_others() {
     for (place, put) in PLACES {
         for text in HOSTILE {
             for (columns, rows) in [(80, 24), (120, 40)] {

@@ -26,16 +26,16 @@ fn quits(effects: &[Effect]) -> bool {
 }
 
 #[test]
-fn escape_pauses_the_turn_and_the_reply_says_what_now() {
+fn escape_pauses_the_run_and_the_notice_names_the_next_steps() {
     let mut bench = alice(State::Running);
     let paused = bench.press("esc");
     assert_eq!(calls(&paused), [(Some("alice"), &Method::Pause)]);
     answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
-    assert_eq!(bench.notice(), "paused alice · Enter goes on · :cancel drops the turn");
+    assert_eq!(bench.notice(), "paused alice · Enter goes on · :cancel drops the run");
 }
 
 #[test]
-fn escape_rests_for_a_moment_after_it_closed_something() {
+fn escape_does_nothing_for_a_moment_after_it_closed_a_layer() {
     let mut bench = alice(State::Running);
     bench.press("ctrl-p");
     assert!(bench.press("esc").is_empty());
@@ -73,7 +73,7 @@ fn ctrl_c_clears_a_draft_and_undo_brings_it_back() {
 }
 
 #[test]
-fn releases_do_nothing_and_repeats_never_send() {
+fn a_key_release_does_nothing_and_a_repeated_key_never_sends() {
     let mut bench = alice(State::Idle);
     bench.type_in("x");
     assert!(bench.kind(KeyCode::Enter, KeyEventKind::Release).is_empty());
@@ -341,7 +341,7 @@ fn a_key_of_the_palette_never_runs_what_ends_a_pod() {
 }
 
 #[test]
-fn a_rewind_lists_where_one_can_go_back_to() {
+fn a_rewind_lists_the_messages_to_go_back_to() {
     let mut bench = alice(State::Idle);
     bench.type_in(":rewind");
     let asked = bench.press("enter");

@@ -194,7 +194,7 @@ async fn a_message_makes_a_pod_that_really_changes_a_file() {
 }
 
 #[tokio::test]
-async fn a_running_turn_is_paused_by_escape_and_queued_messages_are_shown() {
+async fn a_run_is_paused_by_escape_and_queued_messages_are_shown() {
     let mut live = Live::start(100, 30).await;
     live.type_in("take your time");
     live.press("enter");

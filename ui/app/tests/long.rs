@@ -5,10 +5,6 @@ use crate::pane::transcript::{LongText, PartTable, TableBuilder};
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, EntryId, Fact, Item, Role};
 
-fn name(text: &str) -> PodName {
-    PodName::parse(text).expect("a name")
-}
-
 /// An answer of about 300 KB.
 fn answer_of_alice() -> Entry {
     let text: String = (0..12_000).map(|n| format!("line {n} of the answer\n")).collect();

@@ -1,17 +1,8 @@
 use super::*;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
-
 use yoi::protocol::{PlanStep, Restoring, State, StoppedPod};
 
-fn name(text: &str) -> PodName {
-    PodName::parse(text).expect("a name")
-}
-
-fn child(of: &str, child: &str, state: State) -> PodInfo {
-    PodInfo { parent: Some(name(of)), ..pod(child, state) }
-}
-
-/// alice, with scout and tester below her, is current; the keys are the tree's, on her row.
+/// alice, with the children scout and tester, is current; the tree has the focus, and its cursor is on alice.
 fn bench() -> Bench {
     let pods = vec![
         pod("alice", State::Idle),
@@ -27,7 +18,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// RunTracker scout and bob.
+/// The marks are on scout and bob.
 fn marked() -> Bench {
     let mut bench = bench();
     for key in ["j", "space", "j", "j", "space"] {
@@ -45,14 +36,6 @@ fn line(bench: &Bench) -> &str {
         Some(Layer::Prompt(prompt)) => prompt.input.text(),
         _ => "",
     }
-}
-
-fn asked(effects: Vec<Effect>) -> Vec<Asked> {
-    let asked = effects.into_iter().filter_map(|effect| match effect {
-        Effect::Call { asked, .. } => Some(asked),
-        _ => None,
-    });
-    asked.collect()
 }
 
 fn stopped(pod: &str) -> Event {
@@ -94,10 +77,10 @@ fn stopping_marked_pods_names_them_in_one_confirmation_and_stops_each() {
     assert_eq!(line(&bench), "stop scout bob");
     assert!(bench.press("enter").is_empty());
     assert!(bench.screen().contains("stop scout, bob?"));
-    let orders = bench.confirm("enter");
-    assert_eq!(calls(&orders), [(Some("scout"), &STOP), (Some("bob"), &STOP)]);
+    let effects = bench.confirm("enter");
+    assert_eq!(calls(&effects), [(Some("scout"), &STOP), (Some("bob"), &STOP)]);
     assert!(marks(&bench).is_empty(), "they were used");
-    let asked = asked(orders);
+    let asked = asked(effects);
     bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
     assert_eq!(bench.notice(), "", "scout is still being stopped");
     bench.msg(Msg::Answered(asked[0].clone(), Ok(stopped("scout"))));
@@ -105,7 +88,7 @@ fn stopping_marked_pods_names_them_in_one_confirmation_and_stops_each() {
 }
 
 #[test]
-fn each_order_that_fails_says_so_with_its_name() {
+fn each_request_that_fails_is_named_in_the_sentence() {
     let mut bench = marked();
     bench.press("s");
     bench.press("enter");
@@ -155,7 +138,7 @@ fn a_verb_that_names_a_pod_or_is_typed_elsewhere_does_not_mean_the_marks() {
 }
 
 #[test]
-fn keys_that_look_or_go_mean_the_row() {
+fn keys_that_show_or_open_a_pod_mean_the_row() {
     let mut bench = marked();
     bench.press("e");
     assert!(bench.screen().contains("bob: idle"));
@@ -182,7 +165,7 @@ fn stopping_marked_trees_names_everything_below_once() {
 }
 
 #[test]
-fn restoring_several_shows_one_plan_and_gives_each_its_order() {
+fn restoring_several_shows_one_plan_and_sends_each_a_request() {
     let mut bench = bench();
     bench.shown(pod("bob", State::Stopped));
     bench.press(":");
@@ -202,16 +185,16 @@ fn restoring_several_shows_one_plan_and_gives_each_its_order() {
     assert!(screen.contains("bob comes back idle"), "{screen}");
     assert!(screen.contains("docs comes back paused"), "{screen}");
     let restore = Method::RestorePods { tree: false, plan: false };
-    let orders = bench.confirm("enter");
-    assert_eq!(calls(&orders), [(Some("bob"), &restore), (Some("docs"), &restore)]);
-    for (asked, pod) in asked(orders).into_iter().zip(["bob", "docs"]) {
+    let effects = bench.confirm("enter");
+    assert_eq!(calls(&effects), [(Some("bob"), &restore), (Some("docs"), &restore)]);
+    for (asked, pod) in asked(effects).into_iter().zip(["bob", "docs"]) {
         bench.msg(Msg::Answered(asked, Ok(step(pod, Restoring::Idle))));
     }
     assert_eq!(bench.notice(), "bob, docs are back; nothing was run or sent again");
 }
 
 #[test]
-fn one_that_cannot_come_back_is_named_and_the_others_go_on() {
+fn a_pod_that_cannot_come_back_is_named_and_the_others_are_restored() {
     let mut bench = bench();
     bench.press(":");
     bench.type_in("restore bob docs");
@@ -242,12 +225,12 @@ fn only_stopped_pods_are_deleted_after_all_were_named() {
     bench.type_in("rm docs bob");
     bench.press("enter");
     assert!(bench.screen().contains("delete docs, bob and their transcripts for good?"));
-    let orders = bench.confirm("enter");
-    assert_eq!(calls(&orders), [(Some("docs"), &Method::Remove), (Some("bob"), &Method::Remove)]);
+    let effects = bench.confirm("enter");
+    assert_eq!(calls(&effects), [(Some("docs"), &Method::Remove), (Some("bob"), &Method::Remove)]);
 }
 
 #[test]
-fn the_menu_of_marks_names_for_each_verb_whom_it_can_do_something_about() {
+fn the_menu_of_marks_names_for_each_verb_the_pods_that_it_fits() {
     let mut bench = marked();
     bench.press("x");
     let screen = bench.screen();

@@ -20,7 +20,7 @@ fn a_pointer_that_moves_redraws_nothing_and_takes_no_repaint_away() {
 }
 
 #[test]
-fn clicks_and_the_wheel_are_painted() {
+fn a_click_and_a_step_of_the_wheel_are_painted() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     for kind in [MouseEventKind::Down(MouseButton::Left), MouseEventKind::ScrollUp] {
         assert_eq!(bench.update(mouse(kind)).redraw, Redraw::Frame);

@@ -25,7 +25,7 @@ fn a_refused_message_comes_back_into_the_composer() {
 }
 
 #[test]
-fn a_message_of_which_nothing_came_is_written_again_where_its_turn_was_interrupted() {
+fn a_message_without_an_answer_returns_to_the_composer_when_its_run_is_interrupted() {
     let taken_back = || {
         let input = serde_json::json!([{"kind": "text", "content": "precious"}]);
         let payload =
@@ -38,7 +38,7 @@ fn a_message_of_which_nothing_came_is_written_again_where_its_turn_was_interrupt
     bench.type_in(":open alice");
     bench.press("enter");
     bench.host(Some("alice"), taken_back());
-    assert_eq!(bench.draft(), "", "somebody else interrupted it");
+    assert_eq!(bench.draft(), "", "another client interrupted it");
     bench.type_in(":pause");
     bench.press("enter");
     bench.press("enter");
@@ -76,7 +76,7 @@ fn up_in_an_empty_composer_takes_the_last_queued_back() {
 }
 
 #[test]
-fn enter_on_a_paused_pod_goes_on() {
+fn enter_on_a_paused_pod_continues_its_run() {
     let mut bench = Bench::new(vec![pod("alice", State::Paused)]);
     assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Resume)]);
 }
@@ -181,7 +181,7 @@ fn a_named_file_is_completed_by_the_host() {
 }
 
 #[test]
-fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
+fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
     let mut bench = Bench::new(vec![]);
     bench.type_in(":tour");
     let effects = bench.press("enter");
@@ -195,7 +195,7 @@ fn the_tour_plays_in_a_pod_of_its_own_and_its_next_line_stands_ready() {
 }
 
 #[test]
-fn the_tour_waits_while_what_it_tells_of_goes_on_and_while_one_is_elsewhere() {
+fn the_tour_waits_for_working_children_and_until_its_pod_is_current() {
     let mut bench = Bench::new(vec![pod("other", State::Idle)]);
     bench.type_in(":tour");
     let effects = bench.press("enter");

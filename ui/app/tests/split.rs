@@ -3,10 +3,6 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEventKind};
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, Fact, Item, PeerEdge, Role, Segment, State};
 
-fn name(text: &str) -> PodName {
-    PodName::parse(text).expect("a name")
-}
-
 /// alice is current, bob was before her; carol was never. So many columns and rows.
 fn bench(columns: u16, rows: u16) -> Bench {
     let scout = PodInfo { parent: Some(name("alice")), ..pod("scout", State::Running) };
@@ -197,7 +193,7 @@ fn looking_at_the_other_in_the_tree_leaves_the_current_one_in_sight() {
 }
 
 #[test]
-fn where_there_is_no_room_a_sentence_says_why_and_what_to_do() {
+fn a_split_without_room_says_why_and_what_to_do() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "v");
     let why = "two transcripts need 105 columns, here are 80 · Ctrl+X z makes 75 enough";
@@ -239,7 +235,7 @@ fn zoom_leaves_the_transcript_alone_and_going_to_a_list_ends_it() {
 }
 
 #[test]
-fn a_question_is_in_sight_while_the_transcript_has_the_whole_width() {
+fn an_approval_request_is_in_view_while_the_transcript_has_the_whole_width() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "z");
     let approval = Box::new(approval("q", "scout", "cargo fetch"));

@@ -18,7 +18,7 @@ mod world;
 use lines::in_lines;
 use screen::on_screen;
 use steady::{steady_requests, steady_words, without_verbs_of_the_screen};
-use world::{SLOW_ANSWER, World, name};
+use world::{SLOW_ANSWER, World};
 
 /// How long a test waits for the host to say something.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,9 +84,9 @@ const CASES: &[Case] = &[
     case("peer bob", &[("register_peer", "alice")], "peers registered: alice ↔ bob"),
     case("peer docs", &[("register_peer", "alice")], "docs is stopped; messages to it need :restore docs"),
     after(Before::Peers, case("unpeer bob", &[("unpeer", "alice")], "peers no more: alice and bob")),
-    after(Before::Running, case("pause", &[("pause", "alice")], "paused alice · :resume goes on · :cancel drops the turn")),
+    after(Before::Running, case("pause", &[("pause", "alice")], "paused alice · :resume goes on · :cancel drops the run")),
     after(Before::Paused, case("resume", &[("resume", "alice")], "alice goes on")),
-    after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the turn of alice")),
+    after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the run of alice")),
     case("cancel", &[("cancel", "alice")], ""),
     confirms(after(Before::Running, case("pause alice bob", &[("pause", "alice"), ("pause", "bob")], "paused alice")), "pause alice, bob?"),
     case("compact", &[("compact", "alice")], ""),

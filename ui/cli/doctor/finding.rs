@@ -1,4 +1,4 @@
-//! What was found about this machine, as one page of text or as JSON.
+//! The findings about this machine, as one page of text or as JSON.
 
 use serde::Serialize;
 use yoi::text::SafeText;
@@ -17,7 +17,7 @@ pub enum Level {
 /// One line of the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The heading under which it stands.
+    /// The heading that it is listed under.
     pub about: &'static str,
     pub name: String,
     pub level: Level,
@@ -51,8 +51,8 @@ impl Finding {
         Self { level: Level::Broken, ..Self::warning(about, name, text, way_out) }
     }
 
-    /// Redacted, on one line, without characters that a terminal obeys or hides: names of files,
-    /// settings and providers' answers are others' text.
+    /// Redacts the text and puts it on one line without control characters: it holds names of files,
+    /// settings and answers of providers.
     fn made_safe(mut self) -> Self {
         let safe = |text: &str| SafeText::spelled(yoi::trace::redact(text)).into_string();
         self.name = safe(&self.name);
@@ -62,7 +62,7 @@ impl Finding {
     }
 }
 
-/// Everything that was found, by heading.
+/// All findings, by heading.
 #[derive(Clone, Debug, Default)]
 pub struct Page(Vec<Finding>);
 
@@ -75,7 +75,7 @@ impl Page {
         self.0.iter().any(|finding| finding.level == Level::Broken)
     }
 
-    /// The page for a person: names in one column, the way out below what it is about.
+    /// The page for a person: names in one column, what to do below each problem.
     pub fn text(&self) -> String {
         let width = self.0.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
         let (mut text, mut about) = (String::new(), "");
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_aligned_and_each_way_out_stands_below_its_finding() {
+    fn the_page_is_aligned_and_each_remedy_stands_below_its_finding() {
         let page = Page::new([
             Finding::ok("disk", "data", "/d"),
             Finding::broken("disk", "settings", "/c is not yours", "chown it"),

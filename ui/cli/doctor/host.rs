@@ -10,17 +10,17 @@ const ABOUT: &str = "host";
 const NAME: &str = "host";
 /// How long a host may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// From here on an answer is slow.
+/// From this time on an answer counts as slow.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// A connection to the host that runs, if one does and answers.
+/// A connection to a host that answered.
 pub struct Reached {
     pub client: Client,
     /// Kept, so that the connection lives as long as the handle.
     _events: Events,
 }
 
-/// What is to be said about the host, and the way to it.
+/// The finding about the host, and the connection to it.
 pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
     let held = find::held(data);
     let holder = match held {

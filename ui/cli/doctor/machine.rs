@@ -1,4 +1,4 @@
-//! The machine: directories, room on disk, sockets, limits, and the walls around commands.
+//! The machine: directories, free disk space, sockets, limits, and the sandbox of commands.
 
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::within;
@@ -12,16 +12,16 @@ use yoi::config::dirs::Dirs;
 use yoi::protocol::family::Confined;
 use yoi::sandbox::{Confinement, Sandbox};
 
-/// How long a look at one directory may take: it may lie on a mount that never answers.
+/// How long the check of one directory may take: it may be on a mount that never answers.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the walls may take to be tried out.
+/// How long the test of the sandbox may take.
 const WALLS: Duration = Duration::from_secs(2);
-/// Room below which things go wrong soon, and below which they go wrong now, in bytes.
+/// Free disk space in bytes: below the first limit a warning, below the second one broken.
 const LITTLE: u64 = 200 << 20;
 const NONE: u64 = 5 << 20;
-/// Open files below which a large family does not fit: each Pod has a socket.
+/// The limit of open files below which a large family does not fit: each Pod has a socket.
 const FEW_FILES: u64 = 1_024;
-/// File systems on which locks and the database are not reliable, by the number the kernel gives.
+/// File systems on which locks and the database are not reliable, by their number in the kernel.
 const REMOTE: &[(u64, &str)] =
     &[(0x6969, "NFS"), (0x6573_5546, "FUSE"), (0xff53_4d42, "CIFS"), (0xfe53_4d42, "SMB")];
 
@@ -48,7 +48,7 @@ pub async fn directories(dirs: &Dirs) -> Vec<Finding> {
 
 fn directory(name: &str, dir: &Path, variable: &str) -> Finding {
     let shown = dir.display();
-    // What does not exist is made below the nearest directory that does.
+    // A missing directory is created below its nearest ancestor that exists.
     let Some(there) = dir.ancestors().find(|dir| dir.exists()) else {
         return Finding::broken(
             "disk",
@@ -88,7 +88,7 @@ fn directory(name: &str, dir: &Path, variable: &str) -> Finding {
     }
 }
 
-/// What is wrong with the owner or the mode of a directory that exists.
+/// The finding about a directory whose owner or mode is wrong.
 fn owner(name: &str, dir: &Path, elsewhere: &str) -> Option<Finding> {
     let found = fs::metadata(dir).ok()?;
     let shown = dir.display();
@@ -106,7 +106,7 @@ fn owner(name: &str, dir: &Path, elsewhere: &str) -> Option<Finding> {
     })
 }
 
-/// Where the sockets lie, and whether they can.
+/// The directory of the sockets, and whether their paths are short enough.
 pub async fn sockets(dirs: &Dirs) -> Finding {
     let dirs = dirs.clone();
     within(LOOK, move || sockets_now(&dirs)).await.unwrap_or_else(|| {
@@ -142,7 +142,7 @@ fn sockets_now(dirs: &Dirs) -> Finding {
     }
 }
 
-/// What the kernel allows this user.
+/// The limits of the kernel for this user.
 pub fn limits() -> Vec<Finding> {
     let mut found = vec![open_files()];
     let number = |file: &str| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
@@ -218,7 +218,7 @@ mod tests {
     use crate::cli::doctor::finding::Level;
 
     #[test]
-    fn confinement_is_said_with_its_word_what_is_open_and_what_it_costs() {
+    fn confinement_is_reported_with_its_level_its_gaps_and_its_cost() {
         let partly = Confinement {
             word: Confined::Partly,
             open: vec!["signals".into()],
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_path_that_is_too_long_is_said_with_the_place_that_is_used() {
+    async fn a_socket_path_that_is_too_long_is_reported_with_the_directory_in_use() {
         let env = |runtime: &str| {
             [("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", runtime)]
                 .map(|(n, v)| (n.into(), v.into()))

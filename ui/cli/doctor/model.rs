@@ -17,7 +17,7 @@ const LOCAL: Duration = Duration::from_secs(1);
 const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there, store one with \
                        `yoi auth <provider>`, or start Ollama";
 
-/// What a new Pod in `cwd` would talk to.
+/// The model and the provider of a new Pod in `cwd`.
 pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -> Vec<Finding> {
     let root = Workspace::of(cwd, env).map_or_else(|_| cwd.to_owned(), |found| found.root);
     let workspace = WorkspaceSettings::load(&root);
@@ -71,7 +71,7 @@ fn stored(keys: &Keys) -> Finding {
     }
 }
 
-/// The names of key variables that are set, never a value.
+/// The names of the key variables that are set, never their values.
 fn in_environment(settings: &Settings, env: &Env) -> Option<Finding> {
     let variables = Catalogue::with(settings).key_variables();
     let set: Vec<&str> =

@@ -14,14 +14,14 @@ use yoi::text::SafeText;
 
 /// How long reading files may take together.
 const FILES: Duration = Duration::from_secs(2);
-/// How long the host may take to hand out its newest lines.
+/// How long the host may take to send its newest log lines.
 const LINES: Duration = Duration::from_secs(2);
 /// How much of each log file is taken, from its end, in bytes.
 const LOG_TAIL: u64 = 256 * 1024;
 /// The largest settings file that is taken, in bytes.
 const SETTINGS: u64 = 256 * 1024;
-/// The variables that change how yoi behaves. Of all others only the names could matter, and those
-/// say what else the person does.
+/// The variables that change how yoi behaves. No other variable is reported: even its name tells what
+/// else the person does.
 const VARIABLES: &[&str] = &[
     "TERM",
     "COLORTERM",
@@ -45,7 +45,7 @@ const VARIABLES: &[&str] = &[
     "SHELL",
 ];
 
-/// Writes the report, readable by its owner only, and answers its path.
+/// Writes the report, readable by its owner only, and returns its path.
 pub async fn write(
     page: &str,
     dirs: &Dirs,
@@ -78,8 +78,7 @@ fn add(text: &mut String, title: &str, part: &str) {
     text.push_str(&format!("\n== {title}\n{}\n", part.trim_end()));
 }
 
-/// The name of a report that the person gave none. It lies in the state directory, where no Pod
-/// can read it.
+/// The default name of a report. It is in the state directory, which no Pod can read.
 fn default_name() -> String {
     format!("report-{}.txt", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"))
 }
@@ -112,7 +111,7 @@ async fn recent(host: &Reached) -> String {
     }
 }
 
-/// What the files say: titles and texts. Blocking.
+/// The sections of the report that come from files: titles and texts. Blocking.
 fn of_files(dirs: &Dirs) -> Vec<(String, String)> {
     let settings = dirs.config.join("config.toml");
     let mut parts = vec![
@@ -141,7 +140,7 @@ fn settings_text(file: &Path) -> String {
             drop_instructions(&mut table);
             table.to_string()
         }
-        // The parser's own text quotes the line.
+        // The text of the parser is left out, because it quotes the line.
         Ok(Err(_)) => "no TOML; the page says where".into(),
         Err(error) => error.to_string(),
     }
@@ -182,7 +181,7 @@ fn tail(file: &Path, bytes: u64) -> Option<String> {
     let mut text = Vec::new();
     file.take(bytes).read_to_end(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    // The first line of a part is cut, and a secret that was cut is not recognised.
+    // The first line is incomplete: a secret in it would not be recognised, so it is dropped.
     match text.split_once('\n').filter(|_| size > bytes) {
         Some((_, whole)) => Some(whole.to_owned()),
         None => Some(text),

@@ -1,4 +1,4 @@
-//! The terminal: what it is, which colours, keys and characters it offers, and what stands between.
+//! The terminal: its type, its colours, keys and characters, and the settings of tmux.
 
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::within;
@@ -11,17 +11,16 @@ use std::time::Duration;
 use yoi::config::dirs::{Env, var};
 
 const ABOUT: &str = "terminal";
-/// How long tmux may take to say how it is set.
+/// How long tmux may take to print its settings.
 const TMUX: Duration = Duration::from_millis(500);
-/// How long the terminal may take to say which keys it can tell apart; what asks it waits 2 s.
+/// How long the terminal may take to report its keyboard protocol; the library waits 2 s for it.
 const KEYS: Duration = Duration::from_millis(2_300);
-/// The smallest screen on which everything has its place.
+/// The smallest screen on which every pane fits.
 const SMALLEST: (u16, u16) = (60, 15);
-/// tmux holds back Esc this long, in milliseconds; more than this is felt.
+/// The longest `escape-time` of tmux, in milliseconds, that a person does not notice.
 const ESCAPE_TIME: u32 = 50;
 
-/// Terminals by the variable and the beginning of its value that names them, and the keys that
-/// they keep for themselves.
+/// Terminals that keep keys for themselves: a variable, the beginning of its value, and the keys.
 const SWALLOWERS: &[(&str, &str, &str)] = &[
     ("TERM_PROGRAM", "vscode", "VS Code keeps Ctrl+P, Ctrl+E, Ctrl+Q and F1"),
     ("TERM_PROGRAM", "Apple_Terminal", "Terminal.app sends Option as a letter, not as Alt"),
@@ -33,7 +32,7 @@ const SWALLOWERS: &[(&str, &str, &str)] = &[
     ("KONSOLE_VERSION", "", "Konsole keeps Shift+arrows and Ctrl+Shift+letters"),
 ];
 
-/// What the terminal offers.
+/// The findings about the terminal.
 pub async fn findings(env: &Env, keymap: &Keymap) -> Vec<Finding> {
     let mut found = vec![terminal(env), colours(env), characters(env), keys(keymap).await];
     found.extend(swallowers(env, keymap));
@@ -136,7 +135,7 @@ fn swallowers(env: &Env, keymap: &Keymap) -> Option<Finding> {
     Some(Finding::ok(ABOUT, "swallowed keys", text))
 }
 
-/// The settings of tmux that matter here, as `name value` lines; empty when it does not say.
+/// The relevant settings of tmux as `name value` lines; empty if tmux does not print them.
 async fn tmux() -> String {
     let mut command = tokio::process::Command::new("tmux");
     let command = command.args(["show-options", "-As"]).stdin(Stdio::null()).kill_on_drop(true);
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locale_without_utf_8_is_a_warning_with_its_way_out() {
+    fn a_locale_without_utf_8_is_a_warning_with_its_remedy() {
         assert_eq!(characters(&env(&[("LANG", "de_DE.UTF-8")])).level, Level::Ok);
         for pairs in [&[("LANG", "C")][..], &[], &[("LC_ALL", "POSIX"), ("LANG", "C.UTF-8")]] {
             let found = characters(&env(pairs));
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_traps_of_tmux_are_named_with_the_command_that_ends_them() {
+    fn settings_of_tmux_that_break_keys_are_named_with_the_command_that_mends_them() {
         let ways = |options: &str| -> Vec<String> {
             tmux_findings(options).into_iter().filter_map(|found| found.way_out).collect()
         };

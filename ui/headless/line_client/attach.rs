@@ -1,4 +1,4 @@
-//! How a conversation of lines gets its host: attached to, started, or this process itself.
+//! The host of a conversation of lines: a running one, one that is started, or this process.
 
 use crate::headless::exit::Failure;
 use crate::start::{self, Opening};

@@ -34,7 +34,7 @@ impl LineClient {
                 }
                 Ok(())
             }
-            // Its log went with it.
+            // The Pod was removed, and its log with it.
             Err(_) if !self.pods.contains_key(&name) => {
                 self.follows.remove(&name);
                 Ok(())
@@ -43,7 +43,7 @@ impl LineClient {
         }
     }
 
-    /// Waits until everything that was committed is shown, and written.
+    /// Waits until every committed entry is shown and written.
     pub(super) async fn all_shown(&mut self) -> Result<(), Failure> {
         let behind = |client: &Self| {
             client.catching_up.is_some() || client.follows.values().any(Follow::is_behind)

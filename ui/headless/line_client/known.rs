@@ -1,4 +1,4 @@
-//! What the events of a host say of its Pods, and which of them are shown.
+//! The state of the Pods as the events of the host describe it, and which events are shown.
 
 use crate::family::Family;
 use crate::headless::exit::{Exit, Failure};
@@ -18,7 +18,7 @@ pub enum View {
     All(Option<PodName>),
 }
 
-/// What is known of one Pod.
+/// The state of one Pod.
 pub struct Known {
     pub info: PodInfo,
     pub runs: RunTracker,
@@ -30,13 +30,13 @@ impl LineClient {
         self.pods.values().map(|known| &known.info)
     }
 
-    /// What is known of a Pod; names are compared ignoring case.
+    /// The state of a Pod; names are compared ignoring case.
     pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
         let found = self.pods().find(|info| info.name.key() == name.key());
         found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
     }
 
-    /// What is known of all Pods, as verbs decide by it.
+    /// The family, as verbs read it.
     pub fn known_family(&self) -> Family {
         let mut family = Family::default();
         let requests = self.inbox.open().to_vec();
@@ -82,7 +82,7 @@ impl LineClient {
         };
         let programs = self.printer.form() == Form::Json;
         match &outgoing.pod {
-            // Of other Pods only programs are told.
+            // Events of other Pods are only for programs.
             Some(name) if outgoing.seq.is_some() && (programs || !all) => {
                 let follow = self.follows.entry(name.clone()).or_insert_with(Follow::from_here);
                 follow.event(outgoing, &mut self.printer);
@@ -99,7 +99,7 @@ impl LineClient {
         }
     }
 
-    /// Events were missed: what matters of them is read from the transcripts.
+    /// Notes that events were missed: the ends of runs are read from the transcripts.
     pub(super) fn missed(&mut self) {
         let received = self.pods.iter().filter(|(_, known)| !known.runs.is_empty());
         self.stale.extend(received.map(|(name, _)| name.clone()));
@@ -130,7 +130,7 @@ impl LineClient {
         self.pods.get(pod)?.runs.end_of(begun)
     }
 
-    /// How the last run that was seen ended.
+    /// The end of the last run.
     pub fn last_end(&self, pod: &PodName) -> Option<&End> {
         self.pods.get(pod)?.runs.last_end()
     }

@@ -1,4 +1,4 @@
-//! Names of files after `@`: the host lists what begins like it.
+//! The popup with names of files after `@`, which the host completes.
 
 use crate::pane::composer::Draft;
 use yoi::protocol::Completion;
@@ -6,7 +6,7 @@ use yoi::protocol::Completion;
 /// The popup with names of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// What was typed after `@`.
+    /// The text typed after `@`.
     pub prefix: String,
     pub found: Vec<Completion>,
     pub selected: usize,
@@ -44,7 +44,7 @@ impl Files {
     }
 }
 
-/// What was chosen.
+/// The kind of the chosen name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     File,

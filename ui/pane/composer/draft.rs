@@ -14,7 +14,7 @@ use yoi::protocol::Segment;
 /// A paste longer than this, in bytes or lines, becomes a chip.
 const CHIP_BYTES: usize = 1024;
 const CHIP_LINES: usize = 10;
-/// Marks the cell of the cursor while it is painted; nothing else on the screen blinks.
+/// Marks the cell of the cursor while the draft is painted; no other cell of the screen blinks.
 pub const CARET: Modifier = Modifier::RAPID_BLINK;
 
 /// A text being written.
@@ -36,7 +36,7 @@ struct Paste {
     segment: Segment,
 }
 
-/// A draft that was taken out: what is sent, and how it looked.
+/// A draft that was taken out: the segments that are sent, and the text with its chips.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
     pub text: String,
@@ -122,7 +122,7 @@ impl Draft {
         self.text.lines().iter().all(String::is_empty)
     }
 
-    /// What is sent when it is sent now.
+    /// The message that this draft makes.
     pub fn message(&self) -> Message {
         let text = self.text.lines().join("\n");
         let segments = self.segments(text.trim_end());
@@ -143,7 +143,7 @@ impl Draft {
         segments
     }
 
-    /// The first chip or file in `text`: where, how many bytes, what it stands for.
+    /// The first chip or file in `text`: its byte, its length in bytes, and its segment.
     fn next_token(&self, text: &str) -> Option<(usize, usize, Segment)> {
         let chips = self.pastes.iter().filter_map(|paste| {
             text.find(&paste.chip).map(|at| (at, paste.chip.len(), paste.segment.clone()))
@@ -163,7 +163,7 @@ impl Draft {
         self.pastes.iter().map(|paste| paste.id).max().unwrap_or(0)
     }
 
-    /// Keeps a paste for its chip, under another id when that one is taken; the chip that it has now.
+    /// Keeps a paste for its chip, under another id if that one is taken, and returns the chip.
     fn keep(&mut self, paste: Paste) -> String {
         if self.pastes.contains(&paste) {
             return paste.chip;
@@ -296,7 +296,7 @@ impl Draft {
         if let Some((_, rows)) = self.measured.get().filter(|(of, _)| *of == width) {
             return rows;
         }
-        // The row of the last character is what tells the height: a copy goes there.
+        // The row of the last character gives the height: the cursor of a copy goes there.
         let mut probe = self.text.clone();
         probe.cancel_selection();
         probe.move_cursor(CursorMove::Bottom);

@@ -1,4 +1,4 @@
-//! The composer on screen: to whom it sends, the text, and the queue above it.
+//! The composer on screen: the Pod that it sends to, the text, and the queue above it.
 
 use crate::pane::composer::Composer;
 use crate::pane::composer::draft::CARET;
@@ -16,9 +16,9 @@ const QUEUE: usize = 3;
 /// The composer as a widget. `area` holds the queue and the text, without a frame.
 pub struct View<'a> {
     pub composer: &'a Composer,
-    /// The Pod it sends to, if that is there.
+    /// The Pod it sends to, if it exists.
     pub info: Option<&'a PodInfo>,
-    /// Whose name stands before the text.
+    /// The name before the text.
     pub to: &'a str,
     /// Shown while nothing is written.
     pub placeholder: String,

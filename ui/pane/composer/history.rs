@@ -1,4 +1,4 @@
-//! What was sent before, to be sent again.
+//! The messages that were sent before, to be sent again.
 
 use crate::pane::composer::Message;
 

@@ -155,7 +155,7 @@ fn the_caret_stands_after_the_last_cluster() {
 }
 
 #[test]
-fn two_pastes_of_the_same_size_are_two_messages_in_the_history_and_are_sent_as_they_were() {
+fn two_pastes_of_the_same_size_stay_two_messages_in_the_history_and_when_they_are_sent() {
     let mut composer = Composer::default();
     for letter in ["a", "b"] {
         composer.paste(&letter.repeat(2000));

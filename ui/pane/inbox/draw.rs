@@ -1,4 +1,4 @@
-//! The inbox on screen: a row for each thing that waits, and below the chosen one what it is.
+//! The inbox on screen: a row for each item, and below the chosen one its details.
 
 use crate::family::Family;
 use crate::keys::{Action, Context, Keymap};
@@ -15,28 +15,28 @@ use ratatui::text::{Line, Span};
 use yoi::protocol::ApprovalRequest;
 use yoi::text::SafeText;
 
-/// Rows of the action that are shown before all of it is asked for.
+/// Rows of the action that are shown before the item is unfolded.
 const BRIEF: usize = 3;
-/// The most rows of things that wait while nobody looks.
+/// The most rows of items while the inbox has no focus.
 const LISTED: usize = 3;
-/// Rows from which on one of them says that there are more.
+/// From this many rows on, the last one says how many more there are.
 const NOTED: usize = 3;
 /// The columns of the age.
 const AGE: usize = 5;
 
-/// Rows of what is chosen: what is asked for comes first.
+/// The rows of the details of the chosen item; the rows of the action come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
-    /// The first in view, and how many are.
+    /// The index of the first row in view, and the number of rows in view.
     pub first: usize,
     pub shown: usize,
     pub all: usize,
-    /// How many rows what is asked for has when nothing of it is left out.
+    /// How many rows the whole action has.
     pub action: usize,
     pub cut: Cut,
 }
 
-/// Whether rows of what is asked for are left out, wherever one scrolls.
+/// Whether rows of the action are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cut {
     #[default]
@@ -56,7 +56,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// How many rows it would fill at this width.
+    /// How many rows it needs at this width.
     pub fn height(&self, columns: u16) -> usize {
         let items = items(self.family);
         match self.attention {
@@ -68,7 +68,7 @@ impl View<'_> {
         }
     }
 
-    /// What of the chosen item is in view.
+    /// Which rows of the chosen item are in view.
     pub fn sight(&self, area: Rect) -> Sight {
         let items = items(self.family);
         let columns = usize::from(area.width);
@@ -103,7 +103,7 @@ impl View<'_> {
         let at = self.inbox.position(items);
         let details = items.get(at).map(|item| self.details(item, columns)).unwrap_or_default();
         let details = self.in_view(details, height);
-        // What is chosen is whole before the others have a row.
+        // The chosen item is shown whole before other items get a row.
         let room = height.saturating_sub(1 + details.len());
         let before = at.min(room);
         let after = (items.len() - at.min(items.len())).saturating_sub(1).min(room - before);
@@ -150,7 +150,7 @@ impl View<'_> {
         ])
     }
 
-    /// What is to be known before one answers.
+    /// The details that a person needs to decide.
     fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
         let room = columns.saturating_sub(4).max(1);
         let Some(approval) = item.approvals().first() else {
@@ -219,8 +219,8 @@ impl View<'_> {
     }
 }
 
-/// How many of so many rows are in view below a head; the row that says how many more there are
-/// takes the place of one where there is room for both.
+/// How many of `rows` are in view below a head. If some are left out and there is room, one row is kept
+/// for the number of the others.
 pub fn in_view(rows: usize, height: usize) -> usize {
     let room = height.saturating_sub(1);
     if rows <= room {
@@ -236,7 +236,7 @@ pub fn more_below(rows: usize, keymap: &Keymap) -> String {
     format!("… {rows} more {lines}: {down}")
 }
 
-/// Who asks: the Pod, and how many others ask the same.
+/// The Pod of the requests below its parent, and how many equal requests there are.
 fn requesters(approvals: &[&ApprovalRequest]) -> String {
     let Some(first) = approvals.first() else { return String::new() };
     let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
@@ -261,7 +261,7 @@ fn spelled(text: &str) -> String {
     SafeText::spelled(text).into_string()
 }
 
-/// Every Pod that asks, with its ancestors.
+/// Every Pod of the requests, with its ancestors.
 fn lineages(approvals: &[&ApprovalRequest]) -> String {
     let path = |approval: &&ApprovalRequest| {
         let names = approval.lineage.iter().chain([&approval.pod]);

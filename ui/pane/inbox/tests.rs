@@ -20,7 +20,7 @@ fn equal_requests_are_one_row_and_the_oldest_comes_first() {
 }
 
 #[test]
-fn a_pod_that_needs_a_person_without_asking_is_listed_too() {
+fn a_pod_that_needs_a_person_for_another_reason_is_listed_too() {
     let family = family(vec![approval("1", "alice", "cargo fetch")]);
     let items = items(&family);
     assert_eq!(items.len(), 2);
@@ -30,11 +30,11 @@ fn a_pod_that_needs_a_person_without_asking_is_listed_too() {
 }
 
 #[test]
-fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
+fn a_decision_counts_only_some_time_after_the_last_key_and_the_last_change() {
     let mut family = family(vec![approval("1", "alice", "cargo fetch")]);
     let mut inbox = Inbox::default();
     inbox.follow(&items(&family), Attention::Elsewhere);
-    assert!(!inbox.is_armed(10_000), "nobody looks");
+    assert!(!inbox.is_armed(10_000), "the inbox has no focus");
     inbox.follow(&items(&family), Attention::Here);
     inbox.frame_drawn(10_000);
     assert!(!inbox.is_armed(10_299));
@@ -42,14 +42,14 @@ fn an_answer_counts_only_after_a_look_that_nothing_disturbed() {
     family.requested(ApprovalRequest { since: NOON + 50, ..approval("9", "bob", "cargo fetch") });
     inbox.follow(&items(&family), Attention::Here);
     inbox.frame_drawn(10_400);
-    assert!(!inbox.is_armed(10_500), "one more asks the same: it is another question now");
+    assert!(!inbox.is_armed(10_500), "one more equal request makes it another item");
     assert!(inbox.is_armed(10_700));
     inbox.distracted(10_800);
     assert!(!inbox.is_armed(10_900));
 }
 
 #[test]
-fn the_choice_stays_with_what_was_chosen() {
+fn the_choice_stays_on_the_chosen_item() {
     let mut family = family(vec![]);
     for (id, since) in [("1", 10), ("2", 20), ("3", 30)] {
         family.requested(ApprovalRequest { since, ..approval(id, "alice", &format!("make {id}")) });

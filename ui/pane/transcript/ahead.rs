@@ -1,4 +1,4 @@
-//! What is loaded before it is needed, and what is forgotten again, around the rows in view.
+//! Loads pages and parts around the view before they are needed, and drops rows that are far from it.
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::load::Want;
@@ -12,7 +12,7 @@ const CACHED: usize = 256;
 const CACHED_PARTS: usize = 8;
 
 impl Transcript {
-    /// Says which page is wanted next: one that the view will soon come to.
+    /// Chooses the page to load next: one that the view will soon reach.
     pub(super) fn look_ahead(&mut self) {
         if self.load.under_way().is_some() || self.find.is_seeking() {
             return;
@@ -51,7 +51,7 @@ impl Transcript {
         }
     }
 
-    /// What is missing within a few screens of a block.
+    /// The first gap within a few screens of a block.
     fn missing_within(&mut self, from: Pos, forward: bool) -> Option<Want> {
         let wide = usize::from(self.size.0.max(1));
         let mut rows = usize::from(self.size.1) * AHEAD;
@@ -76,7 +76,7 @@ impl Transcript {
         }
     }
 
-    /// Forgets the rows of blocks that are out of view.
+    /// Drops the rows of blocks that are out of view.
     pub(super) fn evict_rows(&mut self) {
         let parts = self.cached.iter().filter(|pos| pos.part > 0).count();
         if self.cached.len() <= CACHED + 4 * usize::from(self.size.1) && parts <= CACHED_PARTS {

@@ -1,4 +1,4 @@
-//! A question to a person as the transcript shows it: that the Pod waits, and later what came of it.
+//! An approval request as the transcript shows it: first that the Pod waits, later the decision.
 
 use crate::pane::inbox::verdict_words;
 use crate::theme::Role;
@@ -7,16 +7,16 @@ use serde_json::Value;
 use yoi::protocol::{ApprovalRequest, Verdict};
 use yoi::text::SafeText;
 
-/// What was asked, and the answer once there is one.
+/// A request, and the decision once there is one.
 pub struct Approval {
     pub id: String,
-    /// What is asked, in one line.
+    /// The action, in one line.
     line: String,
     pub verdict: Option<Verdict>,
 }
 
 impl Approval {
-    /// Reads what was asked; `None` when it is not a question as known here.
+    /// Reads a request; `None` if its payload has an unknown form.
     pub fn requested(payload: &Value) -> Option<Self> {
         let approval = ApprovalRequest::deserialize(payload).ok()?;
         Some(Self {
@@ -26,7 +26,7 @@ impl Approval {
         })
     }
 
-    /// The sentence that stands in the transcript, and how it looks.
+    /// The sentence in the transcript, and its role.
     pub fn sentence(&self) -> (Role, String) {
         match &self.verdict {
             None => (Role::Needs, format!("▲ waits for you: {}", self.line)),
@@ -42,13 +42,13 @@ impl Approval {
     }
 }
 
-/// Reads which question was answered, and how.
+/// Reads a decision: the id of its request, and the verdict.
 pub fn decided(payload: &Value) -> Option<(String, Verdict)> {
     let approval = payload.get("ask")?.as_str()?.to_owned();
     Some((approval, Verdict::deserialize(payload.get("verdict")?).ok()?))
 }
 
-/// How an answer looks.
+/// The role of a decision.
 pub fn role(verdict: &Verdict) -> Role {
     match verdict {
         Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } | Verdict::Withdrawn { .. } => {

@@ -1,4 +1,4 @@
-//! What the transcript is made of: one block for what one log entry, or one streaming reply, says.
+//! The blocks of a transcript: one for each log entry, and one for each reply that streams.
 
 use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::approval::{self, Approval};
@@ -17,21 +17,21 @@ use yoi::protocol::{
 
 /// One block.
 pub struct Block {
-    /// Its log entry; absent while it streams.
+    /// Its log entry; `None` while it streams.
     pub id: Option<EntryId>,
     /// When it was committed, in milliseconds; 0 while it streams.
     pub ts: u64,
     pub kind: Kind,
     pub fold: Fold,
-    /// It streams: its entry is still to come.
+    /// Whether it streams: its entry is not committed yet.
     pub live: bool,
-    /// It takes no row: another block shows it, or it was taken back.
+    /// Whether it takes no row: another block shows it, or it was taken back.
     pub gone: bool,
-    /// The size of the whole entry when this is only its beginning.
+    /// The size of the whole entry, if this is only its beginning.
     pub cut: Option<u64>,
-    /// The text in the log of which it holds the beginning.
+    /// The long text in the log of which it holds the beginning.
     pub long: Option<Box<LongText>>,
-    /// What follows that beginning.
+    /// The parts after that beginning.
     pub rest: Rest,
     pub cache: Option<Box<Cache>>,
 }
@@ -40,9 +40,9 @@ pub struct Block {
 #[derive(Default)]
 pub struct Cache {
     pub cells: u16,
-    /// The transcript's count of changes that concern every block.
+    /// The generation of the transcript for which the rows were drawn.
     pub generation: u32,
-    /// The text has grown since.
+    /// Whether the text has grown since.
     pub stale: bool,
     pub rows: Vec<Row>,
     pub finished: crate::pane::transcript::markdown::Finished,
@@ -51,7 +51,7 @@ pub struct Cache {
 /// Whether a block shows all of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fold {
-    /// As its kind and the level of detail say.
+    /// Decided by its kind and the level of detail.
     #[default]
     Auto,
     Open,
@@ -59,12 +59,12 @@ pub enum Fold {
 }
 
 pub enum Kind {
-    /// What a person wrote, or the Pod above that this one works for.
+    /// A message of a person, or of the parent.
     User {
         segments: Vec<Segment>,
         from: Option<PodName>,
     },
-    /// What the model said, as markdown, safe to show.
+    /// A text of the model, as markdown, safe to show.
     Said {
         text: String,
         partial: bool,
@@ -73,21 +73,21 @@ pub enum Kind {
     Tool(Box<Tool>),
     /// A part of a long text, under the block that holds its beginning.
     Part(Box<PartText>),
-    /// A tool's answer; shown by its call, and by itself only while that is not loaded.
+    /// The result of a tool. Its call shows it; while the call is not loaded, this block does.
     Result {
         call_id: String,
         outcome: Rc<Outcome>,
     },
-    /// What the runtime put into the history.
+    /// An item that the runtime put into the history.
     System(Box<SystemItem>),
     /// A line about the run itself.
     Note {
         role: Role,
         text: String,
     },
-    /// A call waits, or waited, for a person.
+    /// An approval request of a call.
     Approval(Box<Approval>),
-    /// The answer to a question; shown there, and by itself only while that is not loaded.
+    /// The decision on a request. The request shows it; while the request is not loaded, this block does.
     Decision {
         approval: String,
         verdict: Verdict,
@@ -104,7 +104,7 @@ pub enum Kind {
         wait_ms: u64,
         since: Option<u64>,
     },
-    /// What a request cost; shown in full detail only.
+    /// The usage of a model request; shown in full detail only.
     Usage(String),
 }
 
@@ -116,12 +116,12 @@ pub struct Thought {
     pub took_ms: Option<u64>,
 }
 
-/// What an entry does to the blocks.
+/// The effect of an entry on the blocks.
 pub enum Reading {
     Block(Block),
-    /// Everything from this entry on was taken back.
+    /// All blocks from this entry on were taken back.
     TakenBack(EntryId),
-    /// Nothing to show.
+    /// The entry shows no block.
     Nothing,
 }
 
@@ -192,7 +192,7 @@ impl Block {
         Self::note(Role::Error, format!("damaged line at byte {byte} of the log: {why}"))
     }
 
-    /// Roughly what it holds in memory.
+    /// Its approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let text = match &self.kind {
             Kind::User { segments, .. } => segments.iter().map(|s| s.flat().len() + 64).sum(),
@@ -227,7 +227,7 @@ impl Block {
         }
     }
 
-    /// The text has grown or the block has changed: its rows are drawn anew.
+    /// Notes that the block has changed: its rows have to be drawn again.
     pub fn touch(&mut self) {
         match &mut self.cache {
             Some(cache) if self.live && matches!(self.kind, Kind::Said { .. } | Kind::Part(_)) => {
@@ -334,7 +334,7 @@ fn usage(fact: &Fact) -> Kind {
 }
 
 impl Kind {
-    /// A call's answer, taken out.
+    /// Takes the result out of a call.
     pub fn take_outcome(&mut self) -> Option<Rc<Outcome>> {
         match self {
             Self::Tool(tool) => tool.outcome.take(),
@@ -342,7 +342,7 @@ impl Kind {
         }
     }
 
-    /// Gives a call an answer that it had before.
+    /// Puts the result back into a call.
     pub fn give_outcome(&mut self, outcome: Option<Rc<Outcome>>) {
         if let Self::Tool(tool) = self {
             tool.outcome = tool.outcome.take().or(outcome);

@@ -1,4 +1,4 @@
-//! Foreign text as the transcript lays it out: safe to show, its tabs filled up with spaces.
+//! Text of models, tools and logs, prepared for the transcript: safe to show, with spaces for tabs.
 
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
@@ -12,7 +12,7 @@ pub fn words(text: &str) -> Cow<'_, str> {
     fill_tabs(SafeText::lines(text).into())
 }
 
-/// What a command printed.
+/// The output of a command.
 pub fn output(text: &str) -> Cow<'_, str> {
     fill_tabs(SafeText::output(text).into())
 }
@@ -22,8 +22,8 @@ pub fn piece(stream: &mut SafeStream, delta: &str) -> String {
     fill_tabs(stream.push(delta).into()).into_owned()
 }
 
-/// What a model wants a tool to do: its lines stay, and every character that would be hidden is
-/// spelled, because a person judges by it.
+/// The argument of a tool call. Its lines stay, and every hidden character is spelled out, because a
+/// person decides by this text.
 pub fn argument(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive(['\n', '\t']) {

@@ -1,4 +1,4 @@
-//! What is copied: text that is here, or the committed text in the log where only a part of it is here.
+//! What a copy consists of: loaded text, or text in the log where only a part of it is loaded.
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::block::{Block, Kind};
@@ -6,33 +6,33 @@ use crate::pane::transcript::markdown::{self, FENCE_LINE, Fences};
 use crate::pane::transcript::tool::Tool;
 use yoi::protocol::EntryId;
 
-/// What is to be copied.
+/// The content of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Copy {
     Text(String),
     FromLog(LogCopy),
-    /// A long text that streams: it is in no log yet, and not all of it is here.
+    /// A long text that streams: it is not in the log yet, and only a part of it is kept.
     Incomplete,
 }
 
-/// A text that is read from the log, because only a part of it is here.
+/// A text to read from the log, because only a part of it is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogCopy {
     /// The entry that the copy is named after.
     pub entry: Option<EntryId>,
-    /// What it is made of, in this order.
+    /// Its sources, in this order.
     pub sources: Vec<Source>,
     /// Only its last block of code.
     pub code: bool,
 }
 
-/// A piece of a copy.
+/// A source of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Text(String),
     /// The texts of some fields of an entry.
     Fields(EntryId, &'static [&'static str]),
-    /// What a person wrote.
+    /// The message of a person.
     Message(EntryId),
     /// The command of a call.
     Command(EntryId),
@@ -54,7 +54,7 @@ impl Transcript {
         self.pages.get(self.focus()?.head())?.copy()
     }
 
-    /// The message that the block under the cursor belongs to: what was said last above it.
+    /// The message that the block under the cursor belongs to: the last one above it.
     pub fn yank_message(&self) -> Option<Copy> {
         let focus = self.focus()?.head();
         let above = self.pages.newest_first().skip_while(|(pos, _)| *pos > focus);
@@ -84,14 +84,15 @@ impl Transcript {
         }
     }
 
-    /// The last thing that the model said.
+    /// The last text of the model.
     pub fn yank_last_answer(&self) -> Option<Copy> {
         let said = |block: &&Block| !block.gone && matches!(block.kind, Kind::Said { .. });
         self.pages.newest_first().map(|(_, block)| block).find(said)?.copy()
     }
 }
 
-/// The last block of code of a text of any length: found in a first reading, let through in a second.
+/// The last block of code of a text of any length: a first reading counts the blocks, a second one lets
+/// the last of them through.
 #[derive(Default)]
 pub struct CodeLines {
     fences: Fences,
@@ -99,22 +100,22 @@ pub struct CodeLines {
     line: String,
     /// How many blocks of code have begun.
     seen: usize,
-    /// The one that is let through.
+    /// The number of the block that is let through.
     wanted: Option<usize>,
 }
 
 impl CodeLines {
-    /// Lets the last block of the text that was read through, when that is read again.
+    /// After the first reading: lets the last block through in the second.
     pub fn last(self) -> Self {
         Self { wanted: Some(self.seen), ..Self::default() }
     }
 
-    /// What of the next piece belongs to that block.
+    /// The part of the next piece that belongs to that block.
     pub fn push(&mut self, piece: &str) -> String {
         let mut through = String::new();
         for line in piece.split_inclusive('\n') {
             self.line.push_str(line);
-            // What is longer than a fence may be is code, whatever its end.
+            // A line longer than any fence is code, whatever its end is.
             if line.ends_with('\n') || self.line.len() > FENCE_LINE {
                 self.take_line(&mut through);
             }
@@ -133,7 +134,7 @@ impl CodeLines {
         }
     }
 
-    /// What is left when the text ends without a line end.
+    /// The last line of a text that ends without a line end.
     pub fn end(&mut self) -> String {
         if self.line.is_empty() { String::new() } else { self.push("\n") }
     }

@@ -1,4 +1,4 @@
-//! The change a tool made to a text, as coloured lines with a little of what stands around them.
+//! The change that a tool made to a text, as coloured lines with a few lines of context.
 
 use crate::rows::{Break, Paragraph, Piece, Row, shorten};
 use crate::theme::Role;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 /// Unchanged lines shown around a change.
 const AROUND: usize = 3;
-/// After this long a coarser comparison is good enough.
+/// The time limit of the exact comparison; after it a coarser one is used.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Appends what has to be taken from and added to `old` to get `new`.
+/// Appends the lines to remove from `old` and to add to it to get `new`.
 pub fn rows(old: &str, new: &str, cells: usize, out: &mut Vec<Row>) {
     let (old, new) = (lines(old), lines(new));
     for (index, group) in changes(&old, &new).iter().enumerate() {
@@ -33,7 +33,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// What changed, in groups with the lines around them. The algorithm is named because the crate's
+/// The changes, in groups with the lines around them. The algorithm is named because the crate's
 /// `TextDiff` brings all six of them: 600 KB of the program.
 fn changes(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {
     let mut ops = Compact::new(Replace::new(Capture::new()), old, new);

@@ -1,4 +1,4 @@
-//! Finding a text, and going to the beginning: both may have to wait for pages to be read.
+//! The search for a text, and going to the beginning. Both may have to wait for pages.
 
 use crate::pane::transcript::load::Want;
 use crate::pane::transcript::pages::{Beginning, Gap, Pos, Step, Walk};
@@ -6,7 +6,7 @@ use crate::pane::transcript::scroll::RowPosition;
 use crate::pane::transcript::{Transcript, block::Fold};
 use crate::rows::Row;
 
-/// How a search stands.
+/// The state of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Search {
     #[default]
@@ -32,7 +32,7 @@ pub struct Find {
 enum Seek {
     /// The beginning of the transcript.
     Top,
-    /// The next match from this row on, which is not looked at itself.
+    /// The next match after this row.
     Match { from: (Pos, i32), back: bool },
 }
 
@@ -53,7 +53,7 @@ impl Find {
         self.seek.is_some()
     }
 
-    /// Where a search is that waits for pages.
+    /// The position of a search that waits for pages.
     pub fn from(&self) -> Option<Pos> {
         match self.seek? {
             Seek::Top => None,
@@ -107,12 +107,12 @@ impl Transcript {
         looking
     }
 
-    /// How the search stands.
+    /// The state of the search.
     pub fn search(&self) -> Search {
         self.find.state
     }
 
-    /// Goes on with what waits for pages, as far as the loaded ones allow.
+    /// Continues a search that waits for pages, as far as the loaded ones allow.
     pub(super) fn go_on_seeking(&mut self) {
         match self.find.seek {
             None => {}
@@ -159,7 +159,8 @@ impl Transcript {
         }
     }
 
-    /// Whether something is still missing after it was wanted: a table may be known already.
+    /// Requests what is missing at a gap, and tells whether it is still missing: the table of a text may be
+    /// known already.
     fn waits_for(&self, gap: Gap) -> bool {
         match gap {
             Gap::Table(pos) => self.pages.get(pos).is_some_and(|block| block.lacks_table()),
@@ -192,8 +193,8 @@ impl Transcript {
         if !rows.is_empty() {
             return next(&rows);
         }
-        // What is folded away is unfolded; a match that a line break divides counts for the row in
-        // which it begins.
+        // Folded text is unfolded. A match that a line break divides belongs to the row in which it
+        // begins.
         let fold = std::mem::replace(&mut self.pages.get_mut(pos)?.fold, Fold::Open);
         self.pages.get_mut(pos)?.cache = None;
         let rows = self.rows_with_match(pos);
@@ -235,7 +236,7 @@ impl Transcript {
         all.filter_map(|(at, _)| i32::try_from(at).ok()).collect()
     }
 
-    /// Opens a block whose part is to be seen.
+    /// Unfolds a block of which a part is to be shown.
     fn unfold_for(&mut self, pos: Pos) {
         let (detail, unfolded) = (self.detail, self.unfolded);
         let Some(block) = self.pages.get_mut(pos.head()).filter(|_| pos.part > 0) else { return };
@@ -254,7 +255,7 @@ impl Transcript {
     }
 }
 
-/// Where a text first holds another, in bytes: start and end. Case counts only where the needle has
+/// The first match of the needle in a text: start and end in bytes. Case counts only if the needle has
 /// capitals.
 pub fn find_in(text: &str, needle: &str) -> Option<(usize, usize)> {
     if needle.is_empty() {
@@ -266,7 +267,7 @@ pub fn find_in(text: &str, needle: &str) -> Option<(usize, usize)> {
     text.char_indices().find_map(|(at, _)| Some((at, at + begins_with(&text[at..], needle)?)))
 }
 
-/// How many bytes of a text say the same as the needle, case aside.
+/// The length in bytes of the match at the beginning of a text, ignoring case.
 fn begins_with(text: &str, needle: &str) -> Option<usize> {
     let mut rest = text.char_indices();
     for wanted in needle.chars() {

@@ -1,4 +1,4 @@
-//! What happens while one looks: entries as they are committed, and the reply that streams.
+//! Applies events as they come: committed entries, and the reply that streams.
 
 use crate::pane::transcript::block::{Block, Kind, Reading, Thought};
 use crate::pane::transcript::pages::Pos;
@@ -11,11 +11,11 @@ use std::rc::Rc;
 use yoi::protocol::Entry;
 use yoi::protocol::event::Event;
 
-/// How far back a streaming block may stand, counted from the end.
+/// Streaming blocks are looked for among this many last blocks.
 const STREAMING: usize = 64;
 
 impl Transcript {
-    /// Takes an event of this Pod; what the loaded page holds already is passed over.
+    /// Applies an event of this Pod; an event that the loaded page covers is skipped.
     pub fn apply(&mut self, seq: Option<u64>, event: &Event) {
         if !self.load.is_new(seq, event) {
             return;
@@ -79,7 +79,7 @@ impl Transcript {
         }
     }
 
-    /// An entry stands in the log: it takes the place of what streamed.
+    /// Adds a committed entry in the place of its streaming block.
     fn committed(&mut self, entry: &Entry, cut_bytes: Option<u64>) {
         let block = match Block::read(entry.clone(), cut_bytes) {
             Reading::Nothing => return,
@@ -193,7 +193,7 @@ impl Transcript {
         self.grow(pos, pieces, Form::Thought);
     }
 
-    /// Adds what has streamed to a block and its parts.
+    /// Adds streamed pieces to a block and its parts.
     fn grow(&mut self, pos: Pos, pieces: Vec<Piece>, form: Form) {
         let Some(block) = self.pages.get_mut(pos) else { return };
         let parts = block.rest.slots.len();
@@ -239,7 +239,7 @@ impl Transcript {
         matches!(call.map(|block| &block.kind), Some(Kind::Tool(tool)) if tool.outcome.is_some())
     }
 
-    /// Gives a call its answer; `false` when the call is not here.
+    /// Gives a call its result; `false` if the call is not loaded.
     pub(super) fn answer(&mut self, call_id: &str, outcome: Rc<Outcome>) -> bool {
         let Some(pos) = self.pages.find_call(call_id) else { return false };
         self.with_call(call_id, |tool| {
@@ -272,7 +272,7 @@ impl Transcript {
         }
     }
 
-    /// Nothing streams or runs any more; what was not committed is not part of the history.
+    /// Ends all streams and calls: blocks that were not committed are not part of the history.
     fn run_ended(&mut self) {
         let recent: Vec<Pos> =
             self.pages.newest_first().take(STREAMING * 4).map(|(pos, _)| pos).collect();

@@ -1,4 +1,4 @@
-//! Which page is wanted, which is under way, and what happens when it comes.
+//! Chooses which page to request, and applies it when it comes.
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::block::{Block, Kind, Thought};
@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use yoi::protocol::EntryId;
 use yoi::protocol::event::{Event, InFlight, Line};
 
-/// Events that are kept while the newest page is under way; when more come it is read again.
+/// How many events are kept while the newest page is under way; if more come, it is read again.
 const EARLY: usize = 4096;
 
-/// A page to ask for.
+/// A page or parts that the transcript needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// The newest one.
@@ -26,7 +26,7 @@ pub enum Want {
     Parts(PartRange),
 }
 
-/// What is to be asked for now.
+/// A request to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The page before this entry, or the newest one.
@@ -36,18 +36,18 @@ pub enum Wanted {
 
 #[derive(Default)]
 pub struct Load {
-    /// Set once the newest page has come.
+    /// Whether the newest page has come.
     pub ready: bool,
     stale: bool,
-    /// What is wanted for the view, unless the newest page is.
+    /// What the view needs, once the newest page is loaded.
     pub want: Option<Want>,
     under_way: Option<Want>,
     pub failed: Option<String>,
-    /// A gap is possible: events were lost.
+    /// Whether events were lost, so that there may be a gap.
     lost: bool,
     early: VecDeque<(Option<u64>, Event)>,
     overflown: bool,
-    /// The number of the last event that is shown.
+    /// The number of the last applied event.
     seq: u64,
     whole: Vec<EntryId>,
 }
@@ -57,13 +57,13 @@ impl Load {
         if self.stale || !self.ready { Some(Want::Tail) } else { self.want }
     }
 
-    /// The newest page is to be read again.
+    /// Requests the newest page again.
     pub fn again(&mut self) {
         self.stale = true;
         self.failed = None;
     }
 
-    /// Events were lost, so that what comes may not follow what is here.
+    /// Notes that events were lost: the next ones may not follow the loaded blocks.
     pub fn lagged(&mut self) {
         self.lost = true;
         self.again();
@@ -73,7 +73,7 @@ impl Load {
         self.under_way
     }
 
-    /// What was asked for has come.
+    /// Notes that the reply to a request has come.
     pub fn arrived(&mut self) {
         (self.failed, self.want, self.under_way) = (None, None, None);
     }
@@ -86,7 +86,7 @@ impl Load {
         self.whole.pop()
     }
 
-    /// Whether an event is news; early ones are kept for when the page is here.
+    /// Whether an event is to be applied now. While the newest page is under way, it is kept for later.
     pub fn is_new(&mut self, seq: Option<u64>, event: &Event) -> bool {
         if self.under_way == Some(Want::Tail) {
             if self.early.len() == EARLY {
@@ -104,7 +104,7 @@ impl Load {
 }
 
 impl Transcript {
-    /// What to ask for now, if anything.
+    /// The request to send now, if there is one.
     pub fn wants(&self) -> Option<Wanted> {
         if self.load.under_way.is_some() || self.load.failed.is_some() {
             return None;
@@ -116,7 +116,7 @@ impl Transcript {
         })
     }
 
-    /// What [`Transcript::wants`] said was asked for.
+    /// Notes that the request of [`Transcript::wants`] was sent.
     pub fn asked(&mut self) {
         self.load.under_way = self.load.next();
         if self.load.under_way == Some(Want::Tail) {
@@ -126,13 +126,13 @@ impl Transcript {
         }
     }
 
-    /// The page that was asked for could not be had; it is wanted again when the view moves.
+    /// Notes that the requested page could not be read; it is requested again when the view moves.
     pub fn page_failed(&mut self, why: String) {
         self.load.stale |= self.load.under_way.take() == Some(Want::Tail) && self.load.ready;
         self.load.failed = Some(why);
     }
 
-    /// The page that was asked for, as of event number `seq`.
+    /// Adds the requested page, which covers the events up to number `seq`.
     pub fn page(
         &mut self,
         entries: Vec<Line>,
@@ -150,7 +150,7 @@ impl Transcript {
             Some(Want::Refill(page, asked)) if self.pages.missing(page) == Some(asked) => {
                 self.pages.refill(page, entries, before);
             }
-            // The answer to a question that a new tail has made void.
+            // The reply to a request that a new tail has made void.
             Some(Want::Older(_) | Want::Refill(..) | Want::Parts(_)) | None => {}
         }
         self.attach_tables();

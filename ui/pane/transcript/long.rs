@@ -1,5 +1,5 @@
-//! Long texts of the log: which tables of parts and which parts are to be read, and what happens when
-//! they come.
+//! Requests for long texts of the log: which tables and which parts are read, and what they do when they
+//! come. `parts` divides a text, `rest` holds its loaded parts, `stream` divides it while it streams.
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::load::Want;
@@ -10,21 +10,21 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use yoi::protocol::{EntryId, Unescape};
 
-/// Parts that are read at once while the view moves.
+/// How many parts are requested at once while the view moves.
 const AHEAD: usize = 2;
-/// Parts that are read at once while a search goes through them.
+/// How many parts are requested at once while a search goes through them.
 const SEARCH: usize = 12;
 
 /// The tables of parts.
 #[derive(Default)]
 pub struct Tables {
-    /// To be asked for.
+    /// Tables to request.
     wanted: Vec<LongText>,
     under_way: HashSet<EntryId>,
     known: HashMap<EntryId, Rc<PartTable>>,
 }
 
-/// Why parts of a text are left out.
+/// The reason why parts of a text are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
     UntilComplete,
@@ -39,12 +39,12 @@ impl Tables {
 }
 
 impl Transcript {
-    /// A long text whose parts are to be found.
+    /// A long text whose table is to be read.
     pub fn wants_table(&mut self) -> Option<LongText> {
         self.tables.wanted.pop()
     }
 
-    /// The table that [`Transcript::wants_table`] said was asked for, or why it cannot be had.
+    /// Takes the table of [`Transcript::wants_table`], or the reason why it cannot be read.
     pub fn table(&mut self, entry: EntryId, read: Result<PartTable, String>) {
         if !self.tables.under_way.remove(&entry) {
             return;
@@ -76,7 +76,7 @@ impl Transcript {
         self.pages.recount(pos.page);
     }
 
-    /// Gives the tables that are known to blocks that have just been read.
+    /// Gives known tables to blocks that have just been loaded.
     pub(super) fn attach_tables(&mut self) {
         let awaits = self.pages.newest_first().filter(|(_, block)| block.awaits_table());
         let known = awaits.filter(|(_, block)| {
@@ -86,7 +86,7 @@ impl Transcript {
         places.into_iter().for_each(|pos| self.read_table(pos, &Reading::Wanted));
     }
 
-    /// Wants the table of a block's parts, once.
+    /// Requests the table of a block's parts, once.
     pub(super) fn want_table(&mut self, pos: Pos) {
         let Some(block) = self.pages.get_mut(pos.head()).filter(|block| block.awaits_table())
         else {
@@ -102,7 +102,7 @@ impl Transcript {
         }
     }
 
-    /// Tries again to learn the parts of a block; `false` when that has not failed.
+    /// Requests the table of a block again if it could not be read before; `false` if it could.
     pub(super) fn retry_table(&mut self, pos: Pos) -> bool {
         let Some(block) = self.pages.get_mut(pos.head()) else { return false };
         if !matches!(block.rest.state, Reading::Failed(_)) {
@@ -113,12 +113,12 @@ impl Transcript {
         true
     }
 
-    /// Wants what is missing for the view.
+    /// Requests what the view misses at a gap.
     pub(super) fn want(&mut self, gap: Gap, back: bool) -> Option<Want> {
         self.want_some(gap, back, AHEAD)
     }
 
-    /// Wants what is missing for a search.
+    /// Requests what a search misses at a gap.
     pub(super) fn want_for_search(&mut self, gap: Gap, back: bool) {
         self.load.want = self.want_some(gap, back, SEARCH);
     }
@@ -145,7 +145,7 @@ impl Transcript {
         Some(PartRange { entry, place: table.entry, first, count, start, end })
     }
 
-    /// The parts that were asked for, as they stand in the line of their entry from `start` on.
+    /// Takes the requested parts: a piece of the line of their entry, from byte `start` on.
     pub fn parts(&mut self, range: PartRange, start: u64, line: &str) {
         if self.load.under_way() != Some(Want::Parts(range)) {
             return;
@@ -164,7 +164,7 @@ impl Transcript {
         }
     }
 
-    /// The parts that were asked for could not be had.
+    /// Notes that the requested parts could not be read.
     pub fn parts_failed(&mut self, range: PartRange, why: String) {
         if self.load.under_way() == Some(Want::Parts(range)) {
             self.page_failed(why);
@@ -207,7 +207,7 @@ impl Transcript {
         self.pages.recount(pos.page);
     }
 
-    /// Whether parts of a text are left out in view: those of an answer that streams are in no log,
+    /// Whether parts of a text in view are left out. Parts of an answer that streams are not in the log yet,
     /// and only the newest ones and those near the view are kept.
     pub fn leaves_out(&self) -> Option<LeftOut> {
         let begun = self.seen.iter().filter(|seen| seen.row == 0 && seen.pos.part > 1);
@@ -223,7 +223,7 @@ impl Transcript {
         Some(if committed { LeftOut::UntilLoaded } else { LeftOut::UntilComplete })
     }
 
-    /// Which parts are walked through now.
+    /// The parts that the view goes through at this level of detail.
     pub(super) fn walk(&self) -> Walk {
         Walk::Shown(self.detail, self.unfolded)
     }

@@ -1,5 +1,5 @@
-//! Markdown as rows. A text that is still growing is drawn from its last finished part on, so that
-//! a long answer costs what it gains and not what it is.
+//! Markdown as rows. A growing text is drawn from the end of its finished part on, so that the cost
+//! follows what was added and not the length of the text.
 
 mod fence;
 mod writer;
@@ -24,7 +24,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Of a text that begins inside a block of code, or under some rows of its own.
+    /// For a text that begins inside a block of code or below some rows of its own.
     pub fn begun(fence: Option<Fence>, rows: usize) -> Self {
         Self { fence, rows, ..Self::default() }
     }
@@ -37,7 +37,7 @@ pub fn render(text: &str, cells: usize) -> Vec<Row> {
     out
 }
 
-/// Brings `out`, the rows of an earlier state of the text, up to date.
+/// Updates `out`, the rows of an earlier state of the text.
 pub fn grow(text: &str, cells: usize, finished: &mut Finished, out: &mut Vec<Row>) {
     out.truncate(finished.rows);
     if let Some(fence) = finished.fence.clone()

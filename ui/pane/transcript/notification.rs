@@ -23,7 +23,7 @@ pub fn text<'a>(message: &'a str, from: Option<&NotificationSource>) -> &'a str 
     }
 }
 
-/// The speaker that a sentence names: logs of earlier versions say it nowhere else.
+/// The speaker that a sentence names; logs of earlier versions name it only there.
 fn speaker_in(message: &str) -> Option<String> {
     let peer = peer_in(message).map(|(peer, _)| format!("peer {}", clean::one_line(peer)));
     peer.or_else(|| {

@@ -13,14 +13,14 @@ use std::collections::VecDeque;
 use yoi::protocol::EntryId;
 use yoi::protocol::event::Line;
 
-/// What all loaded blocks together may hold, in bytes, before pages far away are dropped.
+/// The size in bytes of all loaded blocks beyond which pages far from the view are dropped.
 const BUDGET: usize = 8 * 1024 * 1024;
 /// From this size on, in bytes, the growing last page is closed and a new one begun.
 const SEAL: usize = 128 * 1024;
 /// A call and its answer lie at most this many pages apart.
 const REACH: usize = 8;
 
-/// The place of a block, or of a part of its text; places compare as these follow each other.
+/// The position of a block, or of a part of its text. Positions are ordered as in the transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pos {
     pub page: i64,
@@ -45,17 +45,17 @@ impl Pos {
     }
 }
 
-/// Where the reading of a page ends, walking backwards.
+/// The oldest entry of a page, which is read backwards.
 #[derive(Clone, Copy, PartialEq)]
 enum Bound {
-    /// With this entry.
+    /// This entry, included.
     From(EntryId),
-    /// Just after this entry.
+    /// The entry after this one.
     After(EntryId),
 }
 
 struct Page {
-    /// The page lies before this entry; unknown for the last page, which nothing drops.
+    /// The page ends before this entry; `None` for the last page, which is never dropped.
     before: Option<EntryId>,
     bound: Option<Bound>,
     blocks: Vec<Block>,
@@ -65,20 +65,19 @@ struct Page {
 
 enum State {
     Loaded,
-    /// Not here; `newest` are those of its blocks that were read already, the rest lies before
-    /// `next`.
+    /// Not loaded. `newest` holds the blocks that were read already; the others are before `next`.
     Dropped {
         newest: Vec<Block>,
         next: EntryId,
     },
 }
 
-/// What lies before the first page.
+/// Whether there are entries before the first page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beginning {
     #[default]
     Here,
-    /// More, before this entry.
+    /// There are more, before this entry.
     Before(EntryId),
 }
 
@@ -151,7 +150,7 @@ impl Pages {
         self.list.iter_mut().flat_map(|page| page.blocks.iter_mut())
     }
 
-    /// The place of the call with this id, if it is not too long ago.
+    /// The position of the call with this id, if it is within the last pages.
     pub fn find_call(&self, call_id: &str) -> Option<Pos> {
         let old = self.number(self.list.len().saturating_sub(REACH));
         self.newest_first().take_while(|(pos, _)| pos.page >= old).find_map(|(pos, block)| {
@@ -181,7 +180,7 @@ impl Pages {
         Pos { block: last.blocks.len() - 1, ..Pos::first(page) }
     }
 
-    /// Hides everything from an entry on: it was taken back.
+    /// Hides all blocks from an entry on, which were taken back.
     pub fn take_back(&mut self, from: EntryId) {
         let Some(start) = self.find_entry(from) else { return };
         let Some(index) = self.index(start.page) else { return };

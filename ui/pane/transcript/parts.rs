@@ -1,6 +1,6 @@
-//! Where the parts of a long text begin: each is read, drawn and dropped by itself, so that a text of
-//! any length costs what is near the view. The borders follow from the text alone; a text that
-//! streamed has the same ones as its entry in the log.
+//! Divides long texts into parts. Each part is read, drawn and dropped by itself, so that the cost of a
+//! text follows the parts near the view and not its length. The borders depend on the text alone: a
+//! text that streamed has the same ones as its entry in the log.
 
 use crate::pane::transcript::markdown::{Fence, Fences};
 use unicode_width::UnicodeWidthChar as _;
@@ -9,9 +9,9 @@ use yoi::text::SafeStream;
 
 /// A part ends with the line in which it reaches this size, in bytes of its text.
 pub const PART: usize = 64 * 1024;
-/// From this size on a part ends behind a space, too.
+/// From this size on, a part also ends after a space.
 const LONG_LINE: usize = PART + 4 * 1024;
-/// From this size on a part ends behind any character.
+/// From this size on, a part ends after any character.
 const LONG_WORD: usize = LONG_LINE + 256;
 /// At most this much of a line of the log is fetched at once, in bytes.
 const BATCH: u64 = 768 * 1024;
@@ -22,13 +22,13 @@ pub struct LongText {
     pub entry: EntryId,
     /// The field of the entry's line that holds the text; several of them follow each other.
     pub fields: &'static [&'static str],
-    /// How many texts of this field stand before it.
+    /// How many texts of this field come before it.
     pub skip: usize,
     /// How much of the text the block holds, in bytes.
     pub kept: usize,
 }
 
-/// Where a part lies in the line of its entry.
+/// The place of a part in the line of its entry.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub start: u64,
@@ -38,14 +38,14 @@ pub struct Part {
     pub begin: Begin,
 }
 
-/// What the beginning of a part depends on.
+/// The state of the text at the beginning of a part.
 #[derive(Clone, Debug, Default)]
 pub struct Begin {
     /// The block of code that is open.
     pub fence: Option<Fence>,
-    /// The line above is empty.
+    /// Whether the line above is empty.
     pub blank: bool,
-    /// Set when a line goes on: the state of the text that was made safe.
+    /// Set if the part begins inside a line: the state of the safe text there.
     pub safe: Option<Box<SafeStream>>,
 }
 
@@ -102,7 +102,7 @@ impl PartTable {
     }
 }
 
-/// How much of a shortened text a block holds: whole lines if there is one.
+/// The length of the beginning that a block holds of a shortened text: whole lines, if there is one.
 pub fn beginning(shortened: &str) -> usize {
     let text = shortened.strip_suffix('…').unwrap_or(shortened);
     text.rfind('\n').map_or(text.len(), |at| at + 1)
@@ -126,7 +126,7 @@ impl Splitter {
         Self { kept: Some(kept), ..Self::default() }
     }
 
-    /// The borders in the next piece: the byte, and what the part there depends on.
+    /// The borders in the next piece: the byte, and the state of the text there.
     pub fn push(&mut self, piece: &str) -> Vec<(usize, Begin)> {
         let mut borders = Vec::new();
         let mut from = 0;
@@ -144,7 +144,7 @@ impl Splitter {
             return;
         }
         self.fences.push(text);
-        // Its text is shown when the part is read; its state is needed where a line goes on.
+        // Only the state is needed here, for a part that begins inside a line.
         let _ = self.safe.push(text);
         self.size += text.len();
         self.inside_line = !text.ends_with('\n');
@@ -167,7 +167,7 @@ impl Splitter {
         let from = text.ceil_char_boundary(PART.saturating_sub(self.size).min(text.len()));
         for (at, c) in text[from..].char_indices() {
             let (at, size) = (from + at, self.size + from + at);
-            // A mark that belongs to the character before it begins no part.
+            // A combining mark belongs to the character before it and begins no part.
             if size >= LONG_WORD && c.width().unwrap_or(0) > 0 {
                 return Some(at);
             }
@@ -186,12 +186,12 @@ pub struct TableBuilder {
     parts: Vec<Part>,
     /// The part that is being measured.
     open: Option<Part>,
-    /// How much of the line was taken in.
+    /// How many bytes of the line were read.
     at: u64,
 }
 
 impl TableBuilder {
-    /// The text whose first `kept` bytes are no part.
+    /// For a text whose first `kept` bytes are in the block itself.
     pub fn behind(kept: usize) -> Self {
         let (splitter, decoder) = (Splitter::behind(kept), Unescape::default());
         Self { splitter, decoder, parts: Vec::new(), open: None, at: 0 }

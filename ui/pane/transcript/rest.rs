@@ -1,4 +1,4 @@
-//! What follows the beginning of a long text that a block holds: its parts, as far as they are loaded.
+//! The rest of a long text behind the beginning that its block holds: the loaded parts and their table.
 
 use crate::pane::transcript::block::{Block, Kind};
 use crate::pane::transcript::clean;
@@ -8,17 +8,17 @@ use yoi::protocol::item::Item;
 use yoi::protocol::{Entry, Fact, Segment};
 use yoi::text::SafeStream;
 
-/// The parts of a long text.
+/// The parts of a long text behind its beginning.
 #[derive(Default)]
 pub struct Rest {
     pub state: Reading,
-    /// Where they lie in the log; absent while that is not known.
+    /// The places of the parts in the log; `None` while they are unknown.
     pub table: Option<Rc<PartTable>>,
-    /// The parts that are loaded; the first one is number 1.
+    /// The loaded parts; the first one is number 1.
     pub slots: Vec<Option<Block>>,
 }
 
-/// How far the table of the parts is.
+/// The state of the table of parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
     #[default]
@@ -35,7 +35,7 @@ pub struct PartText {
     /// The size of its text in the log, in bytes.
     pub raw: usize,
     pub begin: Begin,
-    /// It ends a text that was cut off.
+    /// Whether it ends a text that was cut off.
     pub partial: bool,
 }
 
@@ -49,7 +49,7 @@ pub enum Form {
 }
 
 impl Rest {
-    /// How much the loaded parts hold, in bytes.
+    /// The size of the loaded parts, in bytes.
     pub fn bytes(&self) -> usize {
         self.slots.iter().flatten().map(Block::bytes).sum()
     }
@@ -62,7 +62,7 @@ impl Rest {
         self.slots.get_mut(part.checked_sub(1)?)?.as_mut()
     }
 
-    /// Takes the table of the committed text. Parts that streamed stay when they are the same.
+    /// Takes the table of the committed text. Parts that streamed stay if they are equal.
     pub fn attach(&mut self, table: Rc<PartTable>) {
         let size = |slot: &Option<Block>| match slot.as_ref().map(|block| &block.kind) {
             Some(Kind::Part(part)) => Some(part.raw),
@@ -114,7 +114,7 @@ impl PartText {
 }
 
 impl Block {
-    /// The text in the log of which it shows the beginning.
+    /// The long text in the log of which the block shows the beginning.
     pub fn long(&self) -> Option<&LongText> {
         match &self.kind {
             Kind::Tool(tool) => tool.outcome.as_ref()?.long.as_ref(),
@@ -123,12 +123,12 @@ impl Block {
         }
     }
 
-    /// Whether its parts are not known, and may be learned.
+    /// Whether its table is unknown and can be requested.
     pub fn awaits_table(&self) -> bool {
         !self.gone && self.long().is_some() && self.rest.state == Reading::Wanted
     }
 
-    /// Whether its parts are not known yet.
+    /// Whether its table is unknown.
     pub fn lacks_table(&self) -> bool {
         let reading = matches!(self.rest.state, Reading::Wanted | Reading::UnderWay);
         !self.gone && self.long().is_some() && reading
@@ -165,8 +165,8 @@ impl Block {
     }
 }
 
-/// Leaves of an entry that came shortened what is surely the beginning of its text, and tells where the
-/// text is; `None` for an entry that is not read in parts.
+/// Reduces an entry that came shortened to the beginning of its long text, and returns the place of that
+/// text; `None` for an entry that is not read in parts.
 pub fn shortened(entry: &mut Entry) -> Option<LongText> {
     let id = entry.id?;
     let long = |fields, skip, kept| LongText { entry: id, fields, skip, kept };
@@ -194,8 +194,8 @@ pub fn shortened(entry: &mut Entry) -> Option<LongText> {
     }
 }
 
-/// Leaves a message's segments up to the first long one, and the beginning of that. How many texts
-/// come before it, and how much of it is left.
+/// Keeps the segments of a message up to the first long one, and the beginning of that. Returns how many
+/// texts come before it, and how many bytes of it are kept.
 fn shorten_segments(segments: &mut Vec<Segment>) -> Option<(usize, usize)> {
     let mut texts = 0;
     for at in 0..segments.len() {

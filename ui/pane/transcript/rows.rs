@@ -1,4 +1,4 @@
-//! How a block looks: whether it is folded, the one line that stands for it, and its rows.
+//! The look of a block: whether it is folded, its one-line head, and its rows.
 
 use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::Detail;
@@ -16,12 +16,12 @@ use yoi::text::SafeText;
 
 /// Rows of output that a running command shows while it is folded.
 const LIVE_ROWS: usize = 3;
-/// How far back in a running command's output those rows are looked for, in bytes.
+/// How many bytes from the end of a running command's output these rows are taken from.
 const LIVE_BYTES: usize = 4096;
 /// Pasted text of more lines than this is folded.
 const PASTE_LINES: u32 = 8;
 
-/// Who a block comes from.
+/// The speaker of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Speaker {
     You,
@@ -35,13 +35,13 @@ pub enum Speaker {
 /// Which parts of a block are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The one line that stands for it.
+    /// Its one-line head.
     pub head: bool,
     pub open: bool,
 }
 
 impl Block {
-    /// Who says it; `None` for what nobody says.
+    /// The speaker; `None` for a block without one, such as a note.
     pub fn speaker(&self) -> Option<Speaker> {
         match &self.kind {
             Kind::User { from: None, .. } => Some(Speaker::You),
@@ -89,7 +89,7 @@ impl Block {
         Shape { head: head || !open || detail == Detail::Overview, open }
     }
 
-    /// Whether the parts of its text are shown: of a folded paste they are not.
+    /// Whether the parts of its text are shown; those of a folded paste are not.
     pub fn shows_rest(&self, detail: Detail, unfolded: bool) -> bool {
         let all = self.fold == Fold::Open || detail == Detail::Full;
         let folded = match &self.kind {
@@ -101,7 +101,7 @@ impl Block {
         !folded && self.shape(detail, unfolded).open
     }
 
-    /// Brings its rows up to date; the head is not among them.
+    /// Updates its rows; the head is not among them.
     pub fn draw(&mut self, cells: u16, generation: u32, shape: Shape, detail: Detail) {
         let cells_at_most = usize::from(cells);
         let growing = match self.cache.take() {
@@ -143,7 +143,7 @@ impl Block {
         self.cache = Some(cache);
     }
 
-    /// Where the drawing of its markdown begins.
+    /// The state in which the drawing of its markdown begins.
     fn begun(&self, rows: usize) -> markdown::Finished {
         let fence = match &self.kind {
             Kind::Part(part) => part.begin.fence.clone(),
@@ -163,7 +163,7 @@ impl Block {
         }
     }
 
-    /// What is said about a block under it.
+    /// The remarks below a block: the rest of it is being loaded, could not be loaded, or is left out.
     fn remarks(&self, cells: usize, out: &mut Vec<Row>) {
         let cut_off = match &self.kind {
             Kind::Said { partial, .. } => *partial && self.rest.slots.is_empty(),
@@ -220,7 +220,7 @@ impl Block {
         }
     }
 
-    /// The one line that stands for it: what is cut to the width, and what stands at its right.
+    /// The one-line head: the row that is cut to the width, and the state on its right.
     pub fn head(&self, shape: Shape, now: u64) -> (Row, Option<Piece>) {
         let mark = if shape.open { "▾ " } else { "▸ " };
         let mut left = vec![Piece::new(mark, Role::Dim)];
@@ -268,7 +268,7 @@ impl Block {
         (left, None)
     }
 
-    /// When its head says something else by itself.
+    /// When its head changes without an event.
     pub fn changes_at(&self, now: u64) -> Option<u64> {
         use crate::wording::duration::elapsed_changes;
         match &self.kind {
@@ -335,7 +335,7 @@ fn part_rows(part: &PartText, cells: usize, out: &mut Vec<Row>) {
     }
 }
 
-/// Whether pasted text is shown as one word until it is opened.
+/// Whether pasted text is shown as one word until it is unfolded.
 fn is_folded(segment: &Segment) -> bool {
     matches!(segment, Segment::Paste { lines, .. } if *lines > PASTE_LINES)
 }
@@ -365,7 +365,7 @@ fn user(segments: &[Segment], all: bool, cells: usize, out: &mut Vec<Row>) {
     Paragraph { first: &[], rest: &[], body: &body, at: Break::Words }.wrap(cells, out);
 }
 
-/// What shows under a tool's folded head: the end of what it prints, or why it failed.
+/// The rows below the head of a folded tool call: the end of its output, or why it failed.
 fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     if let Some(outcome) = &tool.outcome {
         if outcome.is_error {
@@ -453,7 +453,7 @@ fn answer(outcome: &Outcome, cells: usize, out: &mut Vec<Row>) {
     }
 }
 
-/// Who an item of the runtime speaks for; `None` for what is attached rather than said.
+/// The speaker of an item of the runtime; `None` for attachments.
 fn system_speaker(item: &SystemItem) -> Option<Speaker> {
     match item {
         SystemItem::Notification { message, from, .. } => {
@@ -486,7 +486,7 @@ fn system(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
     }
 }
 
-/// What its speaker says, without the words around it that are for the model.
+/// The text of its speaker, without the words that the runtime adds for the model.
 fn system_said(item: &SystemItem) -> String {
     match item {
         SystemItem::Notification { message, from, .. } => {

@@ -1,18 +1,18 @@
-//! Where the view stands and what is in it. Every step walks rows from block to block, so its cost
-//! follows what is passed and not what there is.
+//! The position of the view, and the rows in it. Every step goes through rows from block to block, so its
+//! cost follows the distance and not the length of the transcript.
 
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::pages::{Gap, Pos, Step, Walk};
 use crate::pane::transcript::rows::{Shape, Speaker};
 use crate::pane::transcript::{Detail, Scroll, Transcript};
 
-/// How many blocks that nobody says are looked past to find the last speaker.
+/// How many blocks without a speaker are skipped to find the last speaker.
 const SPEAKER_WITHIN: usize = 64;
 
-/// Where the view stands.
+/// The position of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// At the end, whatever comes.
+    /// At the end; new rows keep it there.
     Tail,
     /// With this row at the top.
     At(RowPosition),
@@ -22,10 +22,10 @@ pub enum Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPosition {
     pub pos: Pos,
-    /// Counted from the first row of its body; what stands above that is negative.
+    /// Counted from the first row of its body; rows above the body are negative.
     pub row: i32,
-    /// How many rows the body had; its place is kept in proportion when that changes with the
-    /// width. 0 when that does not matter.
+    /// How many rows the body had. If that number changes with the width, the position is kept in
+    /// proportion; 0 = not needed.
     pub of: usize,
 }
 
@@ -35,11 +35,11 @@ pub struct Seen {
     pub pos: Pos,
     /// As in [`RowPosition`].
     pub row: i32,
-    /// Set in the row that names who speaks.
+    /// Set in the row that names the speaker.
     pub speaker: Option<Speaker>,
 }
 
-/// What stands above a block's body.
+/// The rows above the body of a block: the speaker and empty rows.
 #[derive(Default)]
 pub struct Lead {
     blank: bool,
@@ -52,7 +52,7 @@ impl Lead {
     }
 }
 
-/// The first column of names and the first column of what is said.
+/// The first column of names and the first column of text.
 pub fn margins(width: u16) -> (u16, u16) {
     match width {
         24.. => (1, 3),
@@ -62,7 +62,7 @@ pub fn margins(width: u16) -> (u16, u16) {
 }
 
 impl Transcript {
-    /// Brings the rows in view up to date for a pane of this size, at this time in milliseconds.
+    /// Updates the rows in view for a pane of this size, at this time in milliseconds.
     pub fn layout(&mut self, width: u16, height: u16, now_ms: u64) {
         self.now = now_ms;
         let resized = self.size != (width, height);
@@ -82,7 +82,7 @@ impl Transcript {
         self.find_visible_rows();
     }
 
-    /// Gives what streams the time at which it was first shown.
+    /// Gives streaming blocks the time at which they were first shown.
     fn stamp(&mut self) {
         let now = self.now;
         let recent: Vec<Pos> = self.pages.newest_first().take(64).map(|(pos, _)| pos).collect();
@@ -136,7 +136,7 @@ impl Transcript {
     fn scroll_turns(&mut self, by: i32) {
         for _ in 0..by.unsigned_abs() {
             let Some(top) = self.top() else { return };
-            // A turn whose heading is at the top is the one that is being read.
+            // The message whose heading is at the top is the one that is being read.
             let mut pos = top.pos.head();
             let begun = top.row >= 0 || top.pos.part > 0;
             if by < 0 && begun && self.is_turn(pos) {
@@ -169,12 +169,12 @@ impl Transcript {
     }
 
     fn show_turn(&mut self, pos: Pos) {
-        // The name of who speaks is the first row; the air above it is not.
+        // The row with the name of the speaker comes to the top, not the empty row above it.
         self.anchor_at(RowPosition { pos, row: -1, of: 0 });
         self.cursor = Some(pos);
     }
 
-    /// Keeps the row that is read when the end of its block has become a part.
+    /// Keeps the top row in place when the end of its block has become a part.
     pub(super) fn follow_into_parts(&mut self, pos: Pos) {
         let Anchor::At(mut position) = self.anchor else { return };
         while position.pos.is_in(pos) && position.row > self.last_row(position.pos) {
@@ -285,7 +285,7 @@ impl Transcript {
         (rows + usize::from(shape.head)).max(1)
     }
 
-    /// What stands above a block: who speaks, where that changes, and some air.
+    /// The rows above a block: the speaker, if it changes there, and an empty row.
     pub(super) fn lead(&self, pos: Pos) -> Lead {
         let Some(block) = self.pages.get(pos) else { return Lead::default() };
         if self.detail == Detail::Overview {
@@ -330,7 +330,7 @@ impl Transcript {
         None
     }
 
-    /// The row that many rows above, or the first there is.
+    /// The row `rows` rows above, or the first row of all.
     pub(super) fn up(&mut self, from: RowPosition, mut rows: usize) -> RowPosition {
         let mut at = from;
         loop {
@@ -348,7 +348,7 @@ impl Transcript {
         }
     }
 
-    /// The row that many rows below, or the last there is.
+    /// The row `rows` rows below, or the last row of all.
     pub(super) fn down(&mut self, from: RowPosition, mut rows: usize) -> RowPosition {
         let mut at = from;
         loop {
@@ -366,7 +366,7 @@ impl Transcript {
         }
     }
 
-    /// Finds the rows in view, and what is to be loaded around them.
+    /// Finds the rows in view, and the pages and parts to load around them.
     pub(super) fn find_visible_rows(&mut self) {
         let high = usize::from(self.size.1);
         if high == 0 || self.size.0 == 0 {
@@ -391,7 +391,7 @@ impl Transcript {
         self.evict_rows();
     }
 
-    /// Where the view stands, brought to a row that exists; `None` at the tail.
+    /// The position of the view, moved to a row that exists; `None` at the tail.
     fn valid_anchor(&mut self) -> Option<RowPosition> {
         let Anchor::At(mut position) = self.anchor else { return None };
         let Some(pos) = self.pages.loaded_at(position.pos, self.walk()) else {
@@ -419,8 +419,8 @@ impl Transcript {
         Some(position)
     }
 
-    /// Lists the rows from this one down. What comes after them: [`Step::End`] also when the last
-    /// row of all is among them.
+    /// Lists the rows from this one down. Returns the step after them, which is [`Step::End`] also if the
+    /// last row of all is among them.
     fn fill(&mut self, from: RowPosition, high: usize) -> Step {
         self.seen.clear();
         let mut at = from;

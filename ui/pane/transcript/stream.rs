@@ -9,19 +9,19 @@ use yoi::text::SafeStream;
 /// How much of a long text the host sends with its entry, in bytes.
 const KEPT: usize = 8 * 1024;
 
-/// What is needed to go on with a text.
+/// The state of a text that streams.
 #[derive(Default)]
 pub struct LiveText {
     safe: SafeStream,
-    /// All of it, while it is short.
+    /// The whole text, while it is short.
     raw: String,
-    /// Divides it, once it is long.
+    /// Divides the text, once it is long.
     splitter: Option<Splitter>,
 }
 
-/// What a piece of a text adds to its block.
+/// A change of the block of a text that streams.
 pub enum Piece {
-    /// The text turned out to be long: the block keeps this, and parts follow.
+    /// The text became long: the block keeps this beginning, and parts follow.
     Beginning(String),
     /// A part begins.
     Part(Begin),
@@ -42,7 +42,7 @@ impl LiveText {
         self.become_long()
     }
 
-    /// Takes back what was shown as one text, and gives it anew in parts.
+    /// Divides the text so far into a beginning and parts.
     fn become_long(&mut self) -> Vec<Piece> {
         let raw = std::mem::take(&mut self.raw);
         let (kept, rest) = raw.split_at(beginning(&raw[..raw.floor_char_boundary(KEPT)]));
@@ -74,7 +74,7 @@ impl LiveText {
 }
 
 impl Block {
-    /// Adds what has streamed.
+    /// Adds a piece of the text.
     pub fn grow(&mut self, piece: Piece, form: Form) {
         match piece {
             Piece::Beginning(text) => {

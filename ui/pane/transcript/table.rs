@@ -62,7 +62,7 @@ impl Table {
             let widest = widths.iter().copied().max()?;
             let next = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(0);
             let many = widths.iter().filter(|w| **w == widest).count();
-            // Down to the next width at once, and never below what is left to save.
+            // The widest columns shrink to the next width at once, but by no more than is needed.
             let step = (widest - next.max(1)).min(over.div_ceil(many)).max(1);
             for wide in widths.iter_mut().filter(|w| **w == widest) {
                 let cut = step.min(over);

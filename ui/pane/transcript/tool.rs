@@ -1,4 +1,4 @@
-//! A tool call as the transcript knows it: what was asked, what came back, how it goes meanwhile.
+//! A tool call as the transcript shows it: its arguments, its progress and its result.
 
 use crate::pane::transcript::clean;
 use crate::pane::transcript::parts::LongText;
@@ -10,7 +10,7 @@ use yoi::text::SafeText;
 
 /// How much of a running command's output is kept, in bytes.
 const LIVE_OUTPUT: usize = 64 * 1024;
-/// While arguments stream in, what they are about is looked for this far.
+/// How many bytes of streaming arguments are read for the one-line summary.
 const BRIEF_WITHIN: usize = 2048;
 /// The longest text of a one-liner, in characters; the screen cuts it further.
 const BRIEF: usize = 400;
@@ -20,10 +20,10 @@ pub struct Tool {
     pub name: String,
     /// A JSON object as text; incomplete while it streams.
     pub arguments: String,
-    /// What it is about, in one line.
+    /// Its summary in one line.
     pub brief: String,
     pub outcome: Option<Rc<Outcome>>,
-    /// What it has printed so far.
+    /// Its output so far.
     pub output: String,
     pub progress: Progress,
     /// When it was called, in milliseconds.
@@ -35,11 +35,11 @@ pub enum Progress {
     /// The model is still writing its arguments.
     Asked,
     Running,
-    /// Whatever it does, it does no longer.
+    /// It has ended.
     Over,
 }
 
-/// What a tool answered.
+/// The result of a tool.
 pub struct Outcome {
     pub summary: String,
     pub content: Option<String>,
@@ -55,8 +55,8 @@ impl Outcome {
         self.summary.len() + self.content.as_ref().map_or(0, String::len) + size_of::<Self>()
     }
 
-    /// How it went, in a word. A command that ends with another status than 0 has not failed as a
-    /// tool, but it did not go well either.
+    /// Its success in a word. A command with an exit status other than 0 has not failed as a tool, but is
+    /// marked as well.
     fn verdict(&self) -> (Role, String) {
         let status = self.summary.strip_prefix("Exit ").and_then(|rest| rest.split(' ').next());
         match (self.is_error, status) {
@@ -129,7 +129,7 @@ impl Tool {
         format!("{}\n{}", self.requested(), self.answered()).trim_end().to_owned()
     }
 
-    /// What the model wants it to do.
+    /// Its arguments as text.
     pub fn requested(&self) -> String {
         match self.argument("command") {
             Some(command) => format!("$ {command}"),
@@ -171,7 +171,7 @@ impl Tool {
     }
 }
 
-/// What a call is about, or `None` when its arguments do not say so yet.
+/// The one-line summary of a call; `None` while its arguments are too incomplete.
 fn brief(name: &str, arguments: &str) -> Option<String> {
     let parsed: Map<String, Value> = serde_json::from_str(arguments)
         .or_else(|_| serde_json::from_str(&format!("{arguments}\"}}")))
@@ -193,7 +193,7 @@ fn brief(name: &str, arguments: &str) -> Option<String> {
     Some(SafeText::spelled(brief.replace('\n', " ")).chars().take(BRIEF).collect())
 }
 
-/// A child: its name, what it is lent, and its task.
+/// The summary of a spawned child: its name, the scope it is lent, and its task.
 fn spawned(arguments: &Map<String, Value>) -> String {
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -215,14 +215,14 @@ fn lines_of(arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// A command of several lines on one: its first line, and that there is more.
+/// A command on one line: its first line, and a mark if there are more.
 fn one_line_of_all(command: &str) -> String {
     let mut lines = command.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("").to_owned();
     if lines.next().is_some() { first + " …" } else { first }
 }
 
-/// Every argument; the values of the first ones say enough without their names.
+/// All arguments; the first ones without their names.
 fn all(arguments: &Map<String, Value>) -> String {
     let mut words: Vec<String> = Vec::new();
     for key in ["name", "taskid"] {

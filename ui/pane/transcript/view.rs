@@ -1,5 +1,5 @@
-//! A transcript on the screen: the rows that its layout found, the cursor, what a search found, and
-//! how much is new below.
+//! A transcript on the screen: its rows in view, the cursor, matches of the search, and how much is new
+//! below.
 
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::find::find_in;
@@ -24,7 +24,7 @@ pub struct View<'a> {
     pub transcript: &'a Transcript,
     pub theme: &'a Theme,
     pub focused: bool,
-    /// The Pod's name, over what it says.
+    /// The name of the Pod, shown above its texts.
     pub pod: &'a str,
     /// The Pod right above it.
     pub parent: Option<&'a str>,
@@ -85,7 +85,7 @@ impl View<'_> {
         }]
     }
 
-    /// The one line of a block: as much as fits beside its state.
+    /// The head of a block, cut to fit beside its state.
     fn head(&self, seen: &Seen, line: Rect, buf: &mut Buffer) {
         let transcript = self.transcript;
         let Some(block) = transcript.pages.get(seen.pos) else { return };
@@ -175,7 +175,7 @@ impl View<'_> {
         }
     }
 
-    /// Marks what a search found in a row that is drawn.
+    /// Marks the matches of the search in a painted row.
     fn highlight(&self, line: Rect, buf: &mut Buffer) {
         let needle = self.transcript.find.needle();
         if needle.is_empty() {
@@ -204,7 +204,7 @@ impl View<'_> {
         }
     }
 
-    /// What is new below, what is being read, what could not be.
+    /// Says in the corner that entries are new below, are being read, or could not be read.
     fn corner(&self, area: Rect, buf: &mut Buffer) {
         let transcript = self.transcript;
         let new = transcript.new_below();

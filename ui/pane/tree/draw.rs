@@ -1,4 +1,4 @@
-//! The tree on screen: a strip of what needs a person, the rows, and a line about other workspaces.
+//! The tree on screen: a strip of Pods that need a person, the rows, and a line about other workspaces.
 
 use crate::family::Family;
 use crate::pane::tree::{Children, Place, Tree, TreeRow, Workspaces};
@@ -16,9 +16,9 @@ use yoi::protocol::{PodInfo, PodName};
 
 /// The fewest columns a longer name gets before the word of its state is left out.
 const NAME: usize = 8;
-/// From this width on a row also says what the Pod does.
+/// From this width on a row also shows the activity of the Pod.
 const WIDE: usize = 52;
-/// The columns of names beside what the Pods do.
+/// The columns of names where activities are shown.
 const FIELD: usize = 16;
 
 /// The tree as a widget.
@@ -142,12 +142,13 @@ impl View<'_> {
     }
 }
 
+/// The rows of the pane, from top to bottom.
 struct PaneRows<'a> {
     strip: Vec<&'a PodInfo>,
     more: usize,
     rows: Vec<TreeRow<'a>>,
     foot: Option<String>,
-    /// The first row in view, and how many there is room for.
+    /// The index of the first row in view, and the number of rows that fit.
     first: usize,
     shown: usize,
 }
@@ -159,7 +160,7 @@ impl PaneRows<'_> {
     }
 }
 
-/// What all rows have in common.
+/// The widths that all rows share.
 struct Room {
     columns: usize,
     /// The longest word of a state.
@@ -168,7 +169,7 @@ struct Room {
     age: usize,
 }
 
-/// Columns of what stands right of a name; 0 = left out.
+/// The columns right of a name; 0 = left out.
 struct Ends {
     word: usize,
     age: usize,
@@ -176,7 +177,7 @@ struct Ends {
 }
 
 impl Room {
-    /// What fits beside a name of so many columns, `left` columns being left for all of it.
+    /// The columns that fit beside a name of `name` columns, if `left` columns are left for both.
     fn ends(&self, left: usize, name: usize) -> Ends {
         let name = name.min(NAME);
         let age = if left > self.age + name { self.age } else { 0 };

@@ -1,4 +1,4 @@
-//! What a person picked out of the tree: Pods that are marked, and Pods that are pinned to a digit.
+//! Pods that a person picked in the tree: marked ones, and ones pinned to a digit.
 
 use yoi::protocol::PodName;
 
@@ -18,7 +18,7 @@ impl Marks {
         self.0.contains(name)
     }
 
-    /// Marks a Pod, or takes its mark back.
+    /// Marks a Pod, or removes its mark.
     pub fn toggle(&mut self, name: PodName) {
         match self.0.iter().position(|marked| *marked == name) {
             Some(at) => drop(self.0.remove(at)),
@@ -26,7 +26,7 @@ impl Marks {
         }
     }
 
-    /// Takes back the marks of these Pods.
+    /// Removes the marks of these Pods.
     pub fn drop_if(&mut self, which: impl Fn(&PodName) -> bool) {
         self.0.retain(|name| !which(name));
     }
@@ -56,7 +56,7 @@ impl Pins {
         (1..=9).filter_map(|slot| Some((slot, self.at(slot)?)))
     }
 
-    /// Puts a Pod into a slot; the Pod that was there leaves it, and this one leaves its slot of before.
+    /// Puts a Pod into a slot, in place of the Pod that was there. The Pod leaves its earlier slot.
     pub fn put(&mut self, slot: u8, name: PodName) {
         self.remove(&name);
         if let Some(at) = usize::from(slot).checked_sub(1).and_then(|at| self.0.get_mut(at)) {

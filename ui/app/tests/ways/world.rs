@@ -48,10 +48,6 @@ pub struct World {
     streamed: BTreeSet<PodName>,
 }
 
-pub fn name(text: &str) -> PodName {
-    PodName::parse(text).expect("a name")
-}
-
 impl World {
     pub async fn start() -> Self {
         let dir =

@@ -1,6 +1,6 @@
 //! Blocks of code between fences, followed through a text that comes in pieces.
 
-/// What of a line is looked at, in bytes: enough for a fence and the language behind it.
+/// How many bytes of a line are read: enough for a fence and the language behind it.
 pub const FENCE_LINE: usize = 256;
 
 /// An open block of code: what closes it, and its language.
@@ -40,7 +40,7 @@ pub fn language_of(info: &str) -> String {
     info.split([' ', ',', '{']).next().unwrap_or("").to_owned()
 }
 
-/// Knows at each place of a text whether it lies inside a block of code.
+/// Tells, while a text is read, whether its current place is inside a block of code.
 #[derive(Clone, Debug, Default)]
 pub struct Fences {
     /// The beginning of the line that is not complete.

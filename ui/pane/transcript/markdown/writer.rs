@@ -17,7 +17,7 @@ const LONG_PARAGRAPH: usize = 2048;
 
 /// A list or quote that a line stands in.
 struct Indent {
-    /// Before its first row: taken by the first paragraph.
+    /// The piece before its first row; the first paragraph takes it.
     first: Option<Piece>,
     rest: Piece,
 }
@@ -26,7 +26,7 @@ pub struct Writer<'a> {
     text: &'a str,
     cells: usize,
     out: &'a mut Vec<Row>,
-    /// Where this drawing began.
+    /// The byte at which this drawing began.
     from: usize,
     start_rows: usize,
     indents: Vec<Indent>,
@@ -34,7 +34,7 @@ pub struct Writer<'a> {
     styles: Vec<TextStyle>,
     /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// What the first list goes on with.
+    /// The number with which the first list continues.
     pub number: Option<u64>,
     links: Vec<String>,
     depth: usize,
@@ -46,7 +46,7 @@ pub struct Writer<'a> {
 struct Code {
     text: String,
     language: String,
-    /// Set when it can be gone on with from its inside.
+    /// Set if a later drawing can continue inside it.
     fence: Option<Fence>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The rest is written; how far the text is finished, if it got further.
+    /// Writes the rest, and returns how far the text is finished if that has grown.
     pub fn finish(mut self) -> Option<Finished> {
         self.end_paragraph();
         self.finished
@@ -106,8 +106,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Notes the starts of top-level blocks, and of items of a top-level list: what lies before the
-    /// last of them is finished.
+    /// Notes the starts of top-level blocks, and of items of a top-level list: the text before the last of
+    /// them is finished.
     fn mark(&mut self, tag: &Tag<'_>, range: &Range<usize>) {
         let item = matches!(tag, Tag::Item) && self.depth == 1 && self.lists.len() == 1;
         if self.depth > 0 && !item {
@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
         }
         self.end_paragraph();
         let line = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-        // A line that is not whole yet may turn out to belong to what stands above it.
+        // An incomplete line may still become a part of the block above it.
         let whole = self.text[range.start..].contains('\n');
         let alone = self.text[line..range.start].trim().is_empty();
         if whole && alone && line >= self.from {
@@ -395,7 +395,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A row that was laid out already, brought to the width where even its prefix is too wide.
+/// Wraps a finished row if its prefix made it wider than the pane.
 fn wrap_once(row: Row, cells: usize, out: &mut Vec<Row>) {
     if row_width(&row) <= cells {
         out.push(row);

@@ -1,4 +1,4 @@
-//! What all loaded blocks hold together, and what is dropped to keep that bounded.
+//! Keeps the size of all loaded blocks bounded: drops pages and parts far from the view.
 
 use crate::pane::transcript::block::Block;
 use crate::pane::transcript::pages::{BUDGET, Pages, Pos, State};
@@ -7,7 +7,7 @@ use crate::pane::transcript::pages::{BUDGET, Pages, Pos, State};
 const PARTS: usize = 16;
 
 impl Pages {
-    /// Drops what is farthest from these places until the rest is within the budget.
+    /// Drops the pages farthest from these positions until the others are within the budget.
     pub fn keep_near(&mut self, near: &[Pos]) {
         self.keep_parts(near);
         let mut pages: Vec<i64> = near.iter().map(|pos| pos.page).collect();
@@ -15,7 +15,7 @@ impl Pages {
         self.keep_within(&pages, BUDGET);
     }
 
-    /// Drops the parts of long texts that are far from these places.
+    /// Drops the parts of long texts that are far from these positions.
     fn keep_parts(&mut self, near: &[Pos]) {
         for index in 0..self.list.len() {
             let number = self.number(index);
@@ -56,14 +56,14 @@ impl Pages {
         }
     }
 
-    /// Counts a page again after one of its blocks has changed.
+    /// Updates the size of a page after one of its blocks has changed.
     pub fn recount(&mut self, page: i64) {
         let Some(index) = self.index(page) else { return };
         let page = &mut self.list[index];
         page.bytes = page.blocks.iter().map(Block::bytes).sum();
     }
 
-    /// What all loaded blocks hold, in bytes.
+    /// The size of all loaded blocks, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.list.iter().map(|page| page.bytes).sum()

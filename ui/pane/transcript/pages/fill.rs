@@ -1,4 +1,4 @@
-//! How pages come and go at both ends, and in the place of one that was dropped.
+//! Adds pages at both ends, and in the place of a dropped page.
 
 use crate::pane::transcript::block::{Block, Reading};
 use crate::pane::transcript::pages::{Beginning, Bound, Page, Pages, Pos, State, line_id};
@@ -25,7 +25,7 @@ impl Pages {
         self.first
     }
 
-    /// Fills a page that was dropped, as far as these lines reach.
+    /// Fills a dropped page with these lines, which may be only its newest ones.
     pub fn refill(&mut self, number: i64, lines: Vec<Line>, older: Option<EntryId>) {
         let Some(index) = self.index(number) else { return };
         let page = &mut self.list[index];
@@ -61,9 +61,9 @@ impl Pages {
         }
     }
 
-    /// Brings the end up to date with the newest page. Blocks that stream are forgotten. What both
-    /// know is taken from the new one. Where nothing is known to both, everything before is
-    /// forgotten too, or with `keep` there is a gap in between, to be filled when it is looked at.
+    /// Replaces the end by the newest page. Streaming blocks are dropped, and blocks that both hold are taken
+    /// from the new page. If the two have no block in common, all older blocks are dropped too or, with
+    /// `keep`, stay before a gap that is filled when it comes into view.
     pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, keep: bool) {
         let ids: Vec<EntryId> = lines.iter().filter_map(line_id).collect();
         let mut parts = self.take_parts();
@@ -119,7 +119,7 @@ impl Pages {
         self.newest_first().filter(|(_, block)| same(block)).last().map(|(pos, _)| pos)
     }
 
-    /// Lets the pages that are left end where a new page with these entries begins.
+    /// Ends the remaining pages where a new page with these entries begins.
     fn meet(&mut self, ids: &[EntryId], oldest: Option<EntryId>, older: Option<EntryId>) {
         while let Some(Page { state: State::Dropped { newest, next }, bound, before, .. }) =
             self.list.back_mut()
@@ -139,7 +139,7 @@ impl Pages {
         }
     }
 
-    /// Forgets everything from a place on.
+    /// Drops all blocks from a position on.
     fn truncate(&mut self, from: Pos) {
         let Some(index) = self.index(from.page) else { return };
         self.list.truncate(index + 1);

@@ -1,4 +1,4 @@
-//! Brings calls and their results, and approval requests and their decisions, together.
+//! Joins calls with their results, and approval requests with their decisions.
 
 use crate::pane::transcript::block::{Block, Kind};
 use crate::pane::transcript::pages::{Pages, REACH};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use yoi::protocol::Verdict;
 
 impl Pages {
-    /// Gives the answers on and around a page that has just come to their calls.
+    /// Gives the results on and around a new page to their calls.
     pub(super) fn join(&mut self, index: usize) {
         let from = index.saturating_sub(REACH);
         let until = (index + REACH).min(self.list.len());
@@ -41,14 +41,14 @@ impl Pages {
         }
     }
 
-    /// Gives an answer to its question; `false` when that is not here.
+    /// Gives a decision to its request; `false` if the request is not loaded.
     pub fn decide(&mut self, approval: &str, verdict: &Verdict) -> bool {
         let old = self.list.len().saturating_sub(REACH);
         let recent = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
         give_decision(recent, approval, verdict)
     }
 
-    /// Gives the answers to questions on and around a page that has just come to their questions.
+    /// Gives the decisions on and around a new page to their requests.
     fn join_decisions(&mut self, from: usize, until: usize) {
         let mut answers = Vec::new();
         for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {

@@ -1,10 +1,10 @@
-//! Walking from block to block, and through the parts of long ones.
+//! Goes from block to block, and through the parts of long ones.
 
 use crate::pane::transcript::Detail;
 use crate::pane::transcript::block::Block;
 use crate::pane::transcript::pages::{Pages, Pos, State};
 
-/// Which parts of long texts are walked through.
+/// Which parts of long texts are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
     /// Those that are shown at this level of detail, with everything unfolded or not.
@@ -15,16 +15,16 @@ pub enum Walk {
     Blocks,
 }
 
-/// What walking comes to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     To(Pos),
     Missing(Gap),
-    /// The beginning or the end of what there is.
+    /// The beginning or the end of the transcript.
     End,
 }
 
-/// Something that is not loaded.
+/// A page, a part or a table that is not loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
     Page(i64),
@@ -136,8 +136,8 @@ impl Pages {
     }
 }
 
-/// The first of these parts that there is. Parts of a text that streams are left out when they are
-/// not loaded: they are in no log yet.
+/// The step to the first of these parts. Parts of a text that streams are skipped if they are not
+/// loaded: they are not in the log yet.
 fn slots(block: &Block, at: Pos, mut parts: impl Iterator<Item = usize>) -> Option<Step> {
     parts.find_map(|part| {
         let pos = Pos { part, ..at };

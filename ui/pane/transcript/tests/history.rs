@@ -79,7 +79,7 @@ fn a_call_and_its_answer_find_each_other_over_the_border_of_pages() {
 }
 
 #[test]
-fn lost_events_leave_a_gap_that_is_filled_when_it_is_looked_at() {
+fn lost_events_leave_a_gap_that_is_filled_when_it_comes_into_view() {
     let mut bench = Bench::new(numbered(100)).sized(80, 10).paged(2000).open();
     bench.transcript.scroll(Scroll::Lines(-20));
     bench.find_visible_rows();
@@ -102,7 +102,7 @@ fn lost_events_leave_a_gap_that_is_filled_when_it_is_looked_at() {
 }
 
 #[test]
-fn after_a_rewind_the_rest_is_forgotten_and_nothing_is_shown_twice() {
+fn after_a_rewind_later_blocks_leave_and_no_block_is_shown_twice() {
     let mut bench = Bench::new(numbered(60)).sized(80, 12).paged(2000).open();
     bench.transcript.scroll(Scroll::Page(-3));
     bench.find_visible_rows();
@@ -132,7 +132,7 @@ fn a_growing_transcript_closes_its_pages_and_drops_them_too() {
 }
 
 #[test]
-fn a_question_and_its_answer_are_one_line_wherever_the_page_ends() {
+fn a_request_and_its_decision_are_one_line_wherever_the_page_ends() {
     use yoi::protocol::Verdict;
     let approval = crate::app::tests::approval("q", "alice", "cargo fetch");
     let asked = Entry::extension("yoi.asked", serde_json::to_value(&approval).expect("an ask"));

@@ -194,7 +194,7 @@ fn the_cost_of_a_frame_does_not_grow_with_an_answer_that_streams() {
 }
 
 #[test]
-fn what_one_reads_stays_in_view_when_an_answer_becomes_long() {
+fn the_rows_in_view_stay_when_an_answer_becomes_long() {
     let mut bench = Bench::new(Vec::new()).sized(80, 12).open();
     let text = numbered(3_000);
     let (short, more) = text.split_at(60_000);
@@ -234,7 +234,7 @@ fn a_long_result_is_loaded_when_it_is_opened_and_is_searched_while_it_is_folded(
 }
 
 #[test]
-fn a_rest_that_cannot_be_loaded_says_why_and_is_loaded_when_it_is_unfolded_again() {
+fn parts_that_cannot_be_loaded_say_why_and_are_loaded_when_the_block_is_unfolded_again() {
     let log = vec![said(&numbered(5_000))];
     let mut bench = Bench::new(log).sized(80, 12);
     bench.layout();
@@ -273,7 +273,7 @@ fn replies_that_come_too_late_or_twice_change_nothing() {
 }
 
 #[test]
-fn a_part_that_cannot_be_had_is_said_and_wanted_again_when_one_scrolls() {
+fn a_part_that_cannot_be_read_is_reported_and_requested_again_when_the_view_scrolls() {
     let mut bench = long();
     bench.transcript.scroll(Scroll::Top);
     bench.find_visible_rows();
@@ -290,7 +290,7 @@ fn a_part_that_cannot_be_had_is_said_and_wanted_again_when_one_scrolls() {
 }
 
 #[test]
-fn a_search_is_stopped_by_scrolling_and_one_can_go_on_from_there() {
+fn a_search_is_stopped_by_scrolling_and_continues_from_there() {
     let mut bench = long();
     bench.transcript.find("line 0 of");
     bench.layout();

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A long talk: turns of a question, an answer of several rows, and a call.
+/// A long conversation of messages, each with an answer of several rows and a call.
 fn conversation(turns: usize) -> Vec<Entry> {
     (0..turns)
         .flat_map(|n| {
@@ -20,7 +20,7 @@ fn conversation(turns: usize) -> Vec<Entry> {
 }
 
 #[test]
-fn the_tail_is_followed_until_one_scrolls_and_then_what_is_new_is_counted() {
+fn the_tail_is_followed_until_the_view_scrolls_and_then_new_blocks_are_counted() {
     let mut bench = Bench::new(conversation(30)).sized(60, 10).open();
     assert!(bench.transcript.is_at_tail());
     bench.transcript.scroll(Scroll::Lines(-3));
@@ -54,7 +54,7 @@ fn pages_are_read_as_the_view_comes_near_and_the_beginning_is_reached() {
 }
 
 #[test]
-fn turns_are_stepped_through() {
+fn the_view_steps_from_message_to_message() {
     let mut bench = Bench::new(conversation(50)).sized(60, 7).paged(4096).open();
     bench.transcript.scroll(Scroll::Turn(-1));
     assert_eq!(bench.rows()[0].trim(), "you");
@@ -189,7 +189,7 @@ fn a_shortened_call_is_wanted_whole_when_it_is_unfolded() {
 }
 
 #[test]
-fn a_page_that_failed_is_said_and_wanted_again_when_one_scrolls() {
+fn a_page_that_failed_is_reported_and_requested_again_when_the_view_scrolls() {
     let mut bench = Bench::new(conversation(3)).sized(60, 5);
     bench.layout();
     bench.transcript.asked();

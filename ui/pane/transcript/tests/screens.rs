@@ -134,7 +134,7 @@ fn a_damaged_line_is_shown_in_its_place() {
 }
 
 #[test]
-fn an_unfolded_call_shows_what_was_asked_and_answered() {
+fn an_unfolded_call_shows_its_arguments_and_its_result() {
     let mut bench = Bench::new(story()).sized(60, 24).open();
     bench.transcript.find("flaky\" ");
     bench.transcript.find("cargo test");

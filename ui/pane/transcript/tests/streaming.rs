@@ -148,7 +148,7 @@ fn a_retry_counts_down_and_goes_when_the_reply_comes() {
 }
 
 #[test]
-fn an_empty_turn_that_was_taken_back_vanishes() {
+fn an_empty_run_that_was_taken_back_vanishes() {
     let mut bench = Bench::new(vec![you("first"), said("yes")]).open();
     let second = you("second");
     let from = second.id.expect("an id").to_string();
