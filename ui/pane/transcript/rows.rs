@@ -5,19 +5,19 @@ use crate::pane::transcript::Detail;
 use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
 use crate::pane::transcript::parts::Begin;
 use crate::pane::transcript::rest::{Form, PartText, Reading};
-use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
-use crate::pane::transcript::{approval, clean, code, diff, markdown, notification};
-use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, shorten};
+use crate::pane::transcript::tool::Progress;
+use crate::pane::transcript::{approval, clean, markdown};
+use crate::rows::{Break, Paragraph, Piece, Row, TextStyle};
 use crate::theme::Role;
 use crate::wording::duration::took;
 use ratatui::style::Modifier;
-use yoi::protocol::{PodEvent, Segment, SystemItem};
-use yoi::text::SafeText;
+use yoi::protocol::Segment;
 
-/// Rows of output that a running command shows while it is folded.
-const LIVE_ROWS: usize = 3;
-/// How many bytes from the end of a running command's output these rows are taken from.
-const LIVE_BYTES: usize = 4096;
+/// Items that the runtime put into the history.
+mod system;
+/// Tool calls and their results.
+mod tool;
+
 /// Pasted text of more lines than this is folded.
 const PASTE_LINES: u32 = 8;
 
@@ -54,7 +54,7 @@ impl Block {
             | Kind::Usage(_) => Some(Speaker::Pod),
             // The block that it belongs to names the speaker.
             Kind::Part(_) => None,
-            Kind::System(item) => system_speaker(item),
+            Kind::System(item) => system::speaker(item),
             Kind::Note { .. }
             | Kind::Approval(_)
             | Kind::Decision { .. }
@@ -72,7 +72,7 @@ impl Block {
         let (head, folds) = match &self.kind {
             Kind::Thought(_) | Kind::Tool(_) | Kind::Result { .. } => (true, true),
             Kind::System(item) => {
-                let headed = system_speaker(item).is_none();
+                let headed = system::speaker(item).is_none();
                 (headed, headed)
             }
             _ => (false, false),
@@ -133,7 +133,7 @@ impl Block {
                 } else if let Kind::Tool(tool) = &self.kind
                     && detail != Detail::Overview
                 {
-                    folded(tool, cells_at_most, &mut cache.rows);
+                    tool::folded(tool, cells_at_most, &mut cache.rows);
                 }
             }
         }
@@ -201,10 +201,10 @@ impl Block {
                 let style = TextStyle { role: Role::Dim, emphasis: Modifier::ITALIC };
                 indented(thought.text.trim(), style, Break::Words, cells, out);
             }
-            Kind::Tool(tool) => unfolded(tool, cells, out),
+            Kind::Tool(tool) => tool::unfolded(tool, cells, out),
             Kind::Part(part) => part_rows(part, cells, out),
-            Kind::Result { outcome, .. } => answer(outcome, cells, out),
-            Kind::System(item) => system(item, cells, out),
+            Kind::Result { outcome, .. } => tool::result(outcome, cells, out),
+            Kind::System(item) => system::rows(item, cells, out),
             Kind::Note { role, text: note } => text(note, *role, cells, out),
             Kind::Approval(approval) => {
                 let (role, sentence) = approval.sentence();
@@ -242,11 +242,11 @@ impl Block {
                 let role = if outcome.is_error { Role::Error } else { Role::Text };
                 left.push(Piece::new(clean::one_line(&outcome.summary), role));
             }
-            Kind::System(item) if system_speaker(item).is_some() => {
-                left.push(Piece::new(preview(&system_said(item)), Role::Text));
+            Kind::System(item) if system::speaker(item).is_some() => {
+                left.push(Piece::new(preview(&system::said(item)), Role::Text));
             }
             Kind::System(item) => {
-                let (title, about) = system_title(item);
+                let (title, about) = system::title(item);
                 left.push(Piece::new(title, Role::Dim));
                 left.push(Piece::new(format!("  {about}"), Role::Dim));
             }
@@ -363,159 +363,4 @@ fn user(segments: &[Segment], all: bool, cells: usize, out: &mut Vec<Row>) {
         last.text.truncate(last.text.trim_end().len());
     }
     Paragraph { first: &[], rest: &[], body: &body, at: Break::Words }.wrap(cells, out);
-}
-
-/// The rows below the head of a folded tool call: the end of its output, or why it failed.
-fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
-    if let Some(outcome) = &tool.outcome {
-        if outcome.is_error {
-            let why = clean::one_line(&outcome.summary).into_owned();
-            let row = [Piece::new("  ", Role::Text), Piece::new(why, Role::Error)];
-            out.push(shorten(&row, cells));
-        }
-        return;
-    }
-    if tool.progress != Progress::Running || tool.output.is_empty() {
-        return;
-    }
-    let mut from = tool.output.len().saturating_sub(LIVE_BYTES);
-    while !tool.output.is_char_boundary(from) {
-        from += 1;
-    }
-    let output = clean::output(&tool.output[from..]);
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    for line in &lines[lines.len().saturating_sub(LIVE_ROWS)..] {
-        let row = [Piece::new("  ", Role::Text), Piece::new(*line, Role::Dim)];
-        out.push(shorten(&row, cells));
-    }
-}
-
-fn unfolded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
-    let failed = tool.outcome.as_ref().is_some_and(|outcome| outcome.is_error);
-    let argument = |name: &str| tool.argument(name).map(|text| clean::argument(&text));
-    match tool.name.as_str() {
-        "Bash" if argument("command").is_some() => {
-            for (at, line) in argument("command").unwrap_or_default().lines().enumerate() {
-                let mark = if at == 0 { "$ " } else { "  " };
-                code::line(&format!("{mark}{line}"), "sh", &[], cells, out);
-            }
-        }
-        "Edit" if argument("new_string").is_some() => {
-            let old = argument("old_string").unwrap_or_default();
-            diff::rows(&old, &argument("new_string").unwrap_or_default(), cells, out);
-            if !failed {
-                return;
-            }
-        }
-        "Write" if argument("content").is_some() => {
-            diff::rows("", &argument("content").unwrap_or_default(), cells, out);
-        }
-        _ => arguments(tool, cells, out),
-    }
-    match &tool.outcome {
-        Some(outcome) => answer(outcome, cells, out),
-        None if tool.output.is_empty() => {}
-        None => {
-            let output = clean::output(&tool.output);
-            indented(output.trim_end(), Role::Dim, Break::Anywhere, cells, out);
-        }
-    }
-}
-
-fn arguments(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
-    let Some(arguments) = tool.parsed() else {
-        let raw = clean::argument(&tool.arguments);
-        return indented(&raw, Role::Dim, Break::Anywhere, cells, out);
-    };
-    let prefix = [Piece::new("  ", Role::Text)];
-    let deeper = [Piece::new("    ", Role::Text)];
-    for (name, value) in &arguments {
-        let name = SafeText::spelled(name.as_str());
-        let value = plain_value(value);
-        let body = [
-            Piece::new(format!("{name}: "), Role::Dim),
-            Piece::new(clean::argument(value.trim_end()), Role::Code),
-        ];
-        Paragraph { first: &prefix, rest: &deeper, body: &body, at: Break::Words }.wrap(cells, out);
-    }
-}
-
-fn answer(outcome: &Outcome, cells: usize, out: &mut Vec<Row>) {
-    let role = if outcome.is_error { Role::Error } else { Role::Dim };
-    indented(clean::words(&outcome.summary).trim_end(), role, Break::Words, cells, out);
-    if let Some(content) = &outcome.content {
-        let content = clean::output(content);
-        indented(content.trim_end(), Role::Text, Break::Anywhere, cells, out);
-    }
-    if outcome.images > 0 {
-        let many = format!("{} image(s), kept beside the log", outcome.images);
-        indented(&many, Role::Dim, Break::Words, cells, out);
-    }
-}
-
-/// The speaker of an item of the runtime; `None` for attachments.
-fn system_speaker(item: &SystemItem) -> Option<Speaker> {
-    match item {
-        SystemItem::Notification { message, from, .. } => {
-            Some(Speaker::Other(notification::speaker(message, from.as_ref())))
-        }
-        SystemItem::PodEvent { event, .. } => {
-            let child = match event {
-                PodEvent::TurnEnded { pod_name }
-                | PodEvent::Errored { pod_name, .. }
-                | PodEvent::ShutDown { pod_name } => pod_name,
-                PodEvent::ScopeSubDelegated { sub_pod, .. } => sub_pod,
-            };
-            Some(Speaker::Other(format!("child {}", clean::one_line(child))))
-        }
-        SystemItem::FileAttachment { .. }
-        | SystemItem::Knowledge { .. }
-        | SystemItem::Workflow { .. }
-        | SystemItem::TaskReminder { .. }
-        | SystemItem::Interrupt { .. }
-        | SystemItem::Unknown(_) => None,
-    }
-}
-
-fn system(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
-    if system_speaker(item).is_some() {
-        text(&system_said(item), Role::Text, cells, out);
-    } else {
-        let body = clean::words(item.body().trim_end());
-        indented(&body, Role::Dim, Break::Words, cells, out);
-    }
-}
-
-/// The text of its speaker, without the words that the runtime adds for the model.
-fn system_said(item: &SystemItem) -> String {
-    match item {
-        SystemItem::Notification { message, from, .. } => {
-            notification::text(message, from.as_ref()).to_owned()
-        }
-        SystemItem::PodEvent { event, body } => event.sentence().unwrap_or_else(|| body.clone()),
-        other => other.body().to_owned(),
-    }
-}
-
-fn system_title(item: &SystemItem) -> (&'static str, String) {
-    let lines = |body: &str| match body.lines().count() {
-        1 => "1 line".to_owned(),
-        many => format!("{many} lines"),
-    };
-    match item {
-        SystemItem::FileAttachment { path, body } => {
-            ("attached", format!("{}  {}", clean::one_line(path), lines(body)))
-        }
-        SystemItem::Knowledge { slug, body } => {
-            ("knowledge", format!("{}  {}", clean::one_line(slug), lines(body)))
-        }
-        SystemItem::Workflow { slug, body } => {
-            ("workflow", format!("{}  {}", clean::one_line(slug), lines(body)))
-        }
-        SystemItem::TaskReminder { body, .. } => ("reminder", preview(body)),
-        SystemItem::Interrupt { body } => ("interrupted", preview(body)),
-        SystemItem::Notification { message, .. } => ("notification", preview(message)),
-        SystemItem::PodEvent { body, .. } => ("child", preview(body)),
-        SystemItem::Unknown(_) => ("system", preview(item.body())),
-    }
 }

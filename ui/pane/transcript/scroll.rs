@@ -4,10 +4,12 @@
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::pages::{Gap, Pos, Step, Walk};
 use crate::pane::transcript::rows::{Shape, Speaker};
-use crate::pane::transcript::{Detail, Scroll, Transcript};
+use crate::pane::transcript::{Scroll, Transcript};
 
-/// How many blocks without a speaker are skipped to find the last speaker.
-const SPEAKER_WITHIN: usize = 64;
+/// The rows above a block.
+mod lead;
+/// The rows in view.
+mod visible;
 
 /// The position of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,19 +39,6 @@ pub struct Seen {
     pub row: i32,
     /// Set in the row that names the speaker.
     pub speaker: Option<Speaker>,
-}
-
-/// The rows above the body of a block: the speaker and empty rows.
-#[derive(Default)]
-pub struct Lead {
-    blank: bool,
-    speaker: Option<Speaker>,
-}
-
-impl Lead {
-    pub fn len(&self) -> i32 {
-        i32::from(self.blank) + i32::from(self.speaker.is_some())
-    }
 }
 
 /// The first column of names and the first column of text.
@@ -285,51 +274,6 @@ impl Transcript {
         (rows + usize::from(shape.head)).max(1)
     }
 
-    /// The rows above a block: the speaker, if it changes there, and an empty row.
-    pub(super) fn lead(&self, pos: Pos) -> Lead {
-        let Some(block) = self.pages.get(pos) else { return Lead::default() };
-        if self.detail == Detail::Overview {
-            return Lead::default();
-        }
-        if pos.part > 0 {
-            return Lead::default();
-        }
-        let above = match self.next_taking_rows(pos, false, Walk::Blocks) {
-            Step::To(above) => Some(above),
-            Step::Missing(_) | Step::End => None,
-        };
-        let Some(speaker) = block.speaker() else {
-            let blank = above.is_some() && matches!(block.kind, Kind::Border(_));
-            return Lead { blank, speaker: None };
-        };
-        if self.speaker_above(pos).as_ref() == Some(&speaker) && speaker != Speaker::You {
-            let conversation = |pos: Pos| {
-                let block = self.pages.get(pos);
-                block.is_some_and(|block| matches!(block.kind, Kind::Said { .. }))
-            };
-            let blank = conversation(pos) && above.is_some_and(|above| !conversation(above));
-            return Lead { blank, speaker: None };
-        }
-        Lead { blank: above.is_some(), speaker: Some(speaker) }
-    }
-
-    fn speaker_above(&self, pos: Pos) -> Option<Speaker> {
-        let mut at = pos;
-        for _ in 0..SPEAKER_WITHIN {
-            let above = self.next_taking_rows(at, false, Walk::Blocks);
-            let Step::To(above) = above else { return None };
-            let block = self.pages.get(above)?;
-            if let Some(speaker) = block.speaker() {
-                return Some(speaker);
-            }
-            if matches!(block.kind, Kind::Border(_)) {
-                return None;
-            }
-            at = above;
-        }
-        None
-    }
-
     /// The row `rows` rows above, or the first row of all.
     pub(super) fn up(&mut self, from: RowPosition, mut rows: usize) -> RowPosition {
         let mut at = from;
@@ -363,82 +307,6 @@ impl Transcript {
             };
             rows -= below + 1;
             at = RowPosition { pos, row: -self.lead(pos).len(), of: 0 };
-        }
-    }
-
-    /// Finds the rows in view, and the pages and parts to load around them.
-    pub(super) fn find_visible_rows(&mut self) {
-        let high = usize::from(self.size.1);
-        if high == 0 || self.size.0 == 0 {
-            self.seen.clear();
-            return;
-        }
-        if let Some(position) = self.valid_anchor() {
-            let end = self.fill(position, high);
-            if end == Step::End {
-                self.anchor = Anchor::Tail;
-            }
-        }
-        if self.anchor == Anchor::Tail {
-            self.new_below = 0;
-            match self.tail_top() {
-                Some(top) => drop(self.fill(top, high)),
-                None => self.seen.clear(),
-            }
-        }
-        self.want_tables();
-        self.look_ahead();
-        self.evict_rows();
-    }
-
-    /// The position of the view, moved to a row that exists; `None` at the tail.
-    fn valid_anchor(&mut self) -> Option<RowPosition> {
-        let Anchor::At(mut position) = self.anchor else { return None };
-        let Some(pos) = self.pages.loaded_at(position.pos, self.walk()) else {
-            self.anchor = Anchor::Tail;
-            return None;
-        };
-        if pos != position.pos {
-            position = RowPosition { pos, row: i32::MAX, of: 0 };
-        }
-        let block = self.pages.get(pos)?;
-        if !block.shown(self.detail) {
-            let next = match self.next_shown(position.pos, true) {
-                Step::To(pos) => Step::To(pos),
-                Step::Missing(_) | Step::End => self.next_shown(position.pos, false),
-            };
-            let Step::To(pos) = next else {
-                self.anchor = Anchor::Tail;
-                return None;
-            };
-            position = RowPosition { pos, row: i32::MIN, of: 0 };
-        }
-        position.row =
-            position.row.clamp(-self.lead(position.pos).len(), self.last_row(position.pos).max(0));
-        self.anchor_at(position);
-        Some(position)
-    }
-
-    /// Lists the rows from this one down. Returns the step after them, which is [`Step::End`] also if the
-    /// last row of all is among them.
-    fn fill(&mut self, from: RowPosition, high: usize) -> Step {
-        self.seen.clear();
-        let mut at = from;
-        loop {
-            let lead = self.lead(at.pos);
-            let last = self.last_row(at.pos);
-            for row in at.row..=last {
-                if self.seen.len() == high {
-                    return Step::To(at.pos);
-                }
-                let names = row == -1 && lead.speaker.is_some();
-                let speaker = if names { lead.speaker.clone() } else { None };
-                self.seen.push(Seen { pos: at.pos, row, speaker });
-            }
-            match self.next_shown(at.pos, true) {
-                Step::To(pos) => at = RowPosition { pos, row: -self.lead(pos).len(), of: 0 },
-                other => return other,
-            }
         }
     }
 }

@@ -1,0 +1,76 @@
+//! The rows of items that the runtime put into the history: notifications, child events, attachments.
+
+use crate::pane::transcript::rows::{Speaker, indented, preview, text};
+use crate::pane::transcript::{clean, notification};
+use crate::rows::{Break, Row};
+use crate::theme::Role;
+use yoi::protocol::{PodEvent, SystemItem};
+
+/// The speaker of an item of the runtime; `None` for attachments.
+pub fn speaker(item: &SystemItem) -> Option<Speaker> {
+    match item {
+        SystemItem::Notification { message, from, .. } => {
+            Some(Speaker::Other(notification::speaker(message, from.as_ref())))
+        }
+        SystemItem::PodEvent { event, .. } => {
+            let child = match event {
+                PodEvent::TurnEnded { pod_name }
+                | PodEvent::Errored { pod_name, .. }
+                | PodEvent::ShutDown { pod_name } => pod_name,
+                PodEvent::ScopeSubDelegated { sub_pod, .. } => sub_pod,
+            };
+            Some(Speaker::Other(format!("child {}", clean::one_line(child))))
+        }
+        SystemItem::FileAttachment { .. }
+        | SystemItem::Knowledge { .. }
+        | SystemItem::Workflow { .. }
+        | SystemItem::TaskReminder { .. }
+        | SystemItem::Interrupt { .. }
+        | SystemItem::Unknown(_) => None,
+    }
+}
+
+/// The rows of an item.
+pub fn rows(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
+    if speaker(item).is_some() {
+        text(&said(item), Role::Text, cells, out);
+    } else {
+        let body = clean::words(item.body().trim_end());
+        indented(&body, Role::Dim, Break::Words, cells, out);
+    }
+}
+
+/// The text of its speaker, without the words that the runtime adds for the model.
+pub fn said(item: &SystemItem) -> String {
+    match item {
+        SystemItem::Notification { message, from, .. } => {
+            notification::text(message, from.as_ref()).to_owned()
+        }
+        SystemItem::PodEvent { event, body } => event.sentence().unwrap_or_else(|| body.clone()),
+        other => other.body().to_owned(),
+    }
+}
+
+/// The kind of an item and its preview, for its one-line head.
+pub fn title(item: &SystemItem) -> (&'static str, String) {
+    let lines = |body: &str| match body.lines().count() {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    };
+    match item {
+        SystemItem::FileAttachment { path, body } => {
+            ("attached", format!("{}  {}", clean::one_line(path), lines(body)))
+        }
+        SystemItem::Knowledge { slug, body } => {
+            ("knowledge", format!("{}  {}", clean::one_line(slug), lines(body)))
+        }
+        SystemItem::Workflow { slug, body } => {
+            ("workflow", format!("{}  {}", clean::one_line(slug), lines(body)))
+        }
+        SystemItem::TaskReminder { body, .. } => ("reminder", preview(body)),
+        SystemItem::Interrupt { body } => ("interrupted", preview(body)),
+        SystemItem::Notification { message, .. } => ("notification", preview(message)),
+        SystemItem::PodEvent { body, .. } => ("child", preview(body)),
+        SystemItem::Unknown(_) => ("system", preview(item.body())),
+    }
+}
