@@ -46,7 +46,7 @@ impl Each for EachPod {
         if done.len() == 1 {
             format!("dropped the run of {pods}")
         } else {
-            format!("dropped the turns of {pods}")
+            format!("dropped the runs of {pods}")
         }
     }
 }

@@ -354,7 +354,7 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
         &[("shop", State::Running)],
         vec![done_with(Event::Lagged)],
     );
-    let said = "paused shop · `yoi resume shop` goes on · `yoi cancel shop` drops the turn";
+    let said = "paused shop · `yoi resume shop` goes on · `yoi cancel shop` drops the run";
     assert_eq!(end.said, Said::Done(said.into()));
     let none = "no Pod is selected: name one, as `yoi ls` lists them";
     for line in ["stop", "restore", "pause", "explain"] {
