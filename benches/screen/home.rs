@@ -115,7 +115,8 @@ impl Home {
         let mut line = String::new();
         let out = host.stdout.take().expect("its output");
         BufReader::new(out).read_line(&mut line).expect("a line");
-        assert_eq!(line.trim_end(), "ready");
+        // An earlier version, which `YOI` may name, says it without quotation marks.
+        assert_eq!(line.trim_end().trim_matches('"'), "ready");
         self.host = Some(host);
         started.elapsed()
     }
