@@ -1,18 +1,18 @@
-//! What a model's conversation consists of, in no provider's own shape.
+//! The items of a model's conversation, in a form of their own for all providers.
 
 use crate::protocol::method::Segment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One element of a conversation, as it stands in the log (`LoggedItem` of the protocol).
+/// One item of a conversation, as the log holds it (`LoggedItem` in the specification of the log).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Item {
-    /// Text from one of the parties.
+    /// A message; `role` is its author.
     Message { role: Role, content: Vec<Content> },
     /// The model calls a tool; `arguments` is a JSON object as text.
     ToolCall { call_id: String, name: String, arguments: String },
-    /// What a tool answered. The model reads `summary`, then `content`.
+    /// The result of a tool call. The model reads `summary`, then `content`.
     ToolResult {
         call_id: String,
         summary: String,
@@ -20,11 +20,12 @@ pub enum Item {
         content: Option<String>,
         #[serde(default, skip_serializing_if = "is_false")]
         is_error: bool,
-        /// Images that belong to the result: blake3 names of files beside the log.
+        /// Images of the result, kept beside the log.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// The model's thinking. `signature` and `encrypted_content` are the provider's, opaque.
+    /// The model's thinking. `signature` and `encrypted_content` are opaque
+    /// data of the provider, sent back unchanged.
     Reasoning {
         #[serde(default)]
         text: String,
@@ -35,7 +36,8 @@ pub enum Item {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A kind from a newer program, or a provider's block without a counterpart; kept as it came.
+    /// An item that this version cannot read, or a provider's block without a counterpart here; kept
+    /// unchanged.
     #[serde(untagged)]
     Unknown(Value),
 }
@@ -45,7 +47,7 @@ pub enum Item {
 pub struct Image {
     /// File name under the session's `blobs` directory (blake3, hex).
     pub blob: String,
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
 }
 
@@ -73,7 +75,8 @@ pub enum Content {
     Unknown(Value),
 }
 
-/// The request settings that the log records; `None` leaves the provider's default.
+/// The request settings that the log records; what is `None` or empty is not sent, and the provider's
+/// default holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestConfig {
     pub max_tokens: Option<u64>,
@@ -97,7 +100,7 @@ impl Item {
         Self::Message { role, content: vec![Content::Text { text: text.into() }] }
     }
 
-    /// The text of a message, its pieces joined; `None` for every other item.
+    /// The text of a message, its pieces in a row; `None` for every other item.
     pub fn text(&self) -> Option<String> {
         let Self::Message { content, .. } = self else { return None };
         Some(content.iter().map(Content::text).collect())
@@ -105,7 +108,7 @@ impl Item {
 }
 
 impl Content {
-    /// The words of this piece, empty for a kind we do not know.
+    /// The text of this piece; empty for an unknown kind.
     pub fn text(&self) -> &str {
         match self {
             Self::Text { text } => text,
@@ -115,7 +118,7 @@ impl Content {
     }
 }
 
-/// What the model reads of a user's input: its segments as one text.
+/// The segments of a user's input as the one text that the model reads.
 pub fn flatten(segments: &[Segment]) -> String {
     segments.iter().map(Segment::flat).collect()
 }

@@ -5,30 +5,31 @@ use crate::protocol::{Entry, EntryId, SegmentId};
 use crate::session::{Files, LogError, page};
 use std::vec::IntoIter;
 
-/// How much of a log is read first, in bytes; most readers find what they look for in it.
+/// The size of the first read, in bytes; for most callers it is the only one.
 const FIRST: u64 = 64 * 1024;
-/// How much is read at once further back, in bytes.
+/// The largest read, in bytes: each is twice as large as the one before.
 const MOST: u64 = 256 * 1024;
 
-/// An entry, read backwards.
+/// An entry as the backward iterator returns it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recent {
     pub entry: Entry,
-    /// Long texts of the entry are cut; [`crate::session::fetch`] reads it whole.
+    /// Whether long texts of the entry were cut; [`crate::session::fetch`] reads it whole.
     pub is_cut: bool,
 }
 
-/// The entries of a transcript from its end backwards, through the segments that it was compacted
-/// from. Lines that cannot be read are left out. Each step may read from the disk.
+/// The entries of a transcript from the newest to the oldest, also those of the segments from before
+/// a compaction. Damaged lines are left out. Each step may read from the disk.
 pub struct Backwards<'f> {
     files: &'f Files,
     segment: SegmentId,
-    /// How much of the segment counts.
+    /// Where the segment ends for this reader, in bytes; `None`: at the end of its file.
     end: Option<u64>,
-    /// The lines that are read, oldest first.
+    /// The lines of the last piece that were not returned yet, oldest first.
     lines: IntoIter<Line>,
-    /// Where the next piece ends; `None` when the beginning was reached.
+    /// Where the next piece ends; `None` at the beginning of the transcript and after an error.
     next: Option<PieceEnd>,
+    /// The size of the next read, in bytes.
     piece: u64,
     /// How many bytes may still be read.
     left: u64,
@@ -41,25 +42,26 @@ enum PieceEnd {
     Before(EntryId),
 }
 
-/// Reads a transcript backwards. `end` is how much of the segment counts, all of it when absent.
+/// Reads a transcript backwards. `end` is where the segment ends for this reader, in bytes; `None`: at
+/// the end of its file.
 pub fn backwards(files: &Files, segment: SegmentId, end: Option<u64>) -> Backwards<'_> {
     let (lines, next) = (Vec::new().into_iter(), Some(PieceEnd::Transcript));
     Backwards { files, segment, end, lines, next, piece: FIRST, left: u64::MAX }
 }
 
 impl Backwards<'_> {
-    /// Reads about `bytes` bytes at most; the entries behind them are left out.
+    /// Reads about `bytes` bytes at most; older entries are left out.
     pub fn within(mut self, bytes: u64) -> Self {
         self.left = bytes;
         self
     }
 
-    /// Whether entries were left out, because they lie behind the limit.
+    /// After the last entry: whether the limit of bytes left older ones out.
     pub fn is_cut_short(&self) -> bool {
         self.left == 0 && self.next.is_some()
     }
 
-    /// Reads the next piece; false when there is none.
+    /// Reads the next piece; false at the beginning of the transcript and at the limit.
     fn read_piece(&mut self) -> Result<bool, LogError> {
         let Some(end) = self.next.take_if(|_| self.left > 0) else { return Ok(false) };
         let before = match end {

@@ -12,16 +12,16 @@ use serde::Deserialize;
 use std::fmt::Write;
 use tokio_util::sync::CancellationToken;
 
-pub const DESCRIPTION: &str = "Reads a file. Text comes as lines with their numbers (from 1) and a \
-tab before each; png, jpg, gif and webp files come as images. By default the first 2000 lines are \
-shown; use offset and limit for other parts of a long file. Reading a file is required before \
-Edit, and before Write on a file that exists.";
+pub const DESCRIPTION: &str = "Reads a file. Each line of text comes after its number (from 1) \
+and a tab; png, jpg, gif and webp files come as images. At most 2000 lines are shown by default, fewer \
+if they are long; use offset and limit for other parts of a long file. Read a file before you Edit it \
+or overwrite it with Write.";
 
 /// Lines shown when no limit is given.
 const LIMIT: usize = 2000;
-/// Characters of a line.
+/// Characters shown of one line.
 const LINE: usize = 2000;
-/// Bytes of an image; providers refuse more.
+/// The largest image that providers accept, in bytes.
 const MAX_IMAGE: usize = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ fn image(ctx: &Context, target: &ScopedPath, found: &Found, kind: &str) -> Resul
     let (path, size) = (target.path.display(), text_limit::size(found.bytes.len() as u64));
     if found.bytes.len() > MAX_IMAGE {
         let limit = text_limit::size(MAX_IMAGE as u64);
-        let text = format!("image is too large: {path} has {size}, the limit is {limit}");
+        let text = format!("image is too large: {path} is {size}, the limit is {limit}");
         return Err(Fault::argument(text));
     }
     let blob = text_limit::blob(&ctx.blobs, &found.bytes)?;
@@ -81,7 +81,7 @@ fn text(ctx: &Context, target: &ScopedPath, found: &Found, input: &Input) -> Res
     let limit = input.limit.unwrap_or(LIMIT);
     let (mut content, shown) = numbered(text.lines().skip(offset).take(limit), offset, ctx);
     let mut summary = format!("Read {shown} line(s) from {path}");
-    if shown < total {
+    if 0 < shown && shown < total {
         let _ = write!(summary, " ({}-{} of {total})", offset + 1, offset + shown);
     }
     if std::str::from_utf8(&found.bytes).is_err() {
@@ -89,7 +89,7 @@ fn text(ctx: &Context, target: &ScopedPath, found: &Found, input: &Input) -> Res
     }
     if offset + shown < total {
         let rest = total - offset - shown;
-        let _ = write!(content, "[{rest} more line(s); go on with offset {}]", offset + shown);
+        let _ = write!(content, "[{rest} more line(s); continue with offset {}]", offset + shown);
     }
     if total == 0 {
         content.push_str("(empty file)");
@@ -97,13 +97,13 @@ fn text(ctx: &Context, target: &ScopedPath, found: &Found, input: &Input) -> Res
     Ok(Output::with(summary, content))
 }
 
-/// As many lines as fit into a result, and how many those are.
+/// Numbers as many lines as fit into a result, at least one; the text, and how many lines it has.
 fn numbered<'a>(
     lines: impl Iterator<Item = &'a str>,
     offset: usize,
     ctx: &Context,
 ) -> (String, usize) {
-    // Room for the note that says how to go on.
+    // The note that says how to continue needs the rest.
     let room = ctx.max_output.saturating_sub(100);
     let (mut content, mut shown) = (String::new(), 0);
     for line in lines {
@@ -119,7 +119,7 @@ fn numbered<'a>(
 
 /// One line as Read shows it: number, tab, text, cut if it is very long.
 pub fn numbered_line(number: usize, line: &str) -> String {
-    let mut text: String = line.chars().take(LINE).map(printable).collect();
+    let mut text: String = line.chars().take(LINE).map(without_nul).collect();
     let rest = line.chars().skip(LINE).count();
     if rest > 0 {
         let _ = write!(text, " [{rest} more characters]");
@@ -127,7 +127,7 @@ pub fn numbered_line(number: usize, line: &str) -> String {
     format!("{number:>6}\t{text}\n")
 }
 
-/// Providers refuse a NUL inside a text.
-fn printable(c: char) -> char {
+/// Replaces NUL, which providers refuse inside a text.
+fn without_nul(c: char) -> char {
     if c == '\0' { '\u{fffd}' } else { c }
 }

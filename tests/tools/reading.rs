@@ -23,7 +23,7 @@ async fn a_part_says_which_and_how_to_go_on() {
     let path = bench.file("a.txt", text);
     let output = bench.call("Read", json!({"file_path": path, "offset": 3, "limit": 2})).await;
     assert_eq!(output.summary, format!("Read 2 line(s) from {} (4-5 of 10)", path.display()));
-    let expected = "     4\tline 4\n     5\tline 5\n[5 more line(s); go on with offset 5]";
+    let expected = "     4\tline 4\n     5\tline 5\n[5 more line(s); continue with offset 5]";
     assert_eq!(content(&output), expected);
     let output = bench.call("Read", json!({"file_path": path, "offset": 10})).await;
     assert!(argument_error(&output).starts_with("offset 10 is past the end"));
@@ -34,7 +34,7 @@ async fn two_thousand_lines_are_shown_unless_more_is_asked_for() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", "x\n".repeat(2001));
     let output = bench.read(&path).await;
-    assert!(content(&output).ends_with("  2000\tx\n[1 more line(s); go on with offset 2000]"));
+    assert!(content(&output).ends_with("  2000\tx\n[1 more line(s); continue with offset 2000]"));
     let output = bench.call("Read", json!({"file_path": path, "limit": 5000})).await;
     assert!(content(&output).ends_with("  2001\tx\n"));
 }
@@ -47,7 +47,7 @@ async fn a_result_that_would_be_too_long_ends_at_a_line_and_says_how_to_go_on() 
     let text = content(&output);
     assert!(text.len() <= bench.ctx.max_output);
     let shown = text.lines().count() - 1;
-    assert!(text.ends_with(&format!("go on with offset {shown}]")), "{}", output.summary);
+    assert!(text.ends_with(&format!("continue with offset {shown}]")), "{}", output.summary);
 }
 
 #[tokio::test]

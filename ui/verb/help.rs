@@ -1,4 +1,4 @@
-//! `:help`: explains the verbs, or one of them.
+//! `:help`: lists the verbs, or shows the help page of one.
 
 use crate::verb::{
     CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Said, Verb, Way, Why, WithKeys, find,
@@ -6,17 +6,19 @@ use crate::verb::{
 };
 use clap::Args;
 
-pub static VERB: Verb =
-    of::<Help>(Verb { ways: CONVERSATION, ..verb("help", "explain the verbs, or one of them") });
+pub static VERB: Verb = of::<Help>(Verb {
+    ways: CONVERSATION,
+    ..verb("help", "list the verbs, or show the help page of one")
+});
 
-/// Which verbs mean the marks; for the help of those that take several Pods.
-pub const MARKS: &str = "{tree mark} marks a row of the tree. There, a verb that takes several Pods (stop, restore, \
-    pause, resume, cancel, compact, rm) and names none means those that are marked, after it has named \
-    them; every other key means the row. {tree mark} again or {everywhere back} takes marks back.";
+/// How marked Pods are used; part of the help of each verb that takes several Pods.
+pub const MARKS: &str = "{tree mark} marks a Pod in the tree, and again removes the mark. In the tree, a verb that takes \
+    several Pods (stop, restore, pause, resume, cancel, compact, rm), given without names, is for all marked Pods and \
+    lists them before it acts; all other verbs are for the Pod under the cursor. {everywhere back} removes all marks.";
 
 #[derive(Args)]
 pub struct Help {
-    /// The verb
+    /// The verb to explain; without it, all are listed
     #[arg(value_name = "VERB")]
     pub verb: Option<String>,
 }
@@ -27,7 +29,10 @@ impl Dialogue for Help {
             let name = name.trim_start_matches(':');
             return Next::End(match find(name) {
                 Some(verb) => page(verb, known.with_keys),
-                None => End::refused(Why::Usage, format!("no verb :{name}; :help lists them")),
+                None => End::refused(
+                    Why::Usage,
+                    format!("no verb :{name}; :help lists them"),
+                ),
             });
         }
         let listed = listed(known.way);
@@ -40,7 +45,7 @@ impl Dialogue for Help {
     }
 }
 
-/// The verbs that can be reached here: from a key or a list of the screen, those of its command line.
+/// The verbs that work in this way; for a key and for the palette those of the command line.
 fn listed(way: Way) -> Vec<&'static Verb> {
     reached(match way {
         Way::Palette | Way::Key => Way::Line,
@@ -49,7 +54,7 @@ fn listed(way: Way) -> Vec<&'static Verb> {
     .collect()
 }
 
-/// Everything about one verb.
+/// The help page of one verb.
 pub fn page(verb: &Verb, with_keys: WithKeys<'_>) -> End {
     let lines = verb.about(with_keys).into_iter().map(|text| ("", text)).collect();
     End { said: Said::Sheet { title: format!("help: {}", verb.name), lines }, ..End::default() }

@@ -1,4 +1,4 @@
-//! `:who`: says which Pods may read or write a path.
+//! `:who <path>`: lists the Pods that may read or write a path.
 
 use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
@@ -11,7 +11,7 @@ pub static VERB: Verb = of::<Who>(verb("who", "say which Pods may read or write 
 
 #[derive(Args)]
 struct Who {
-    /// The file or directory
+    /// The file or directory to look up
     path: PathBuf,
 }
 
@@ -23,7 +23,7 @@ impl Dialogue for Who {
         or_end(reply.single().map(|event| {
             Next::End(End::answer(match event {
                 Event::Holders { holders } => sentence(&holders),
-                _ => sentence(&[]),
+                _ => "the host did not say which Pods hold it".into(),
             }))
         }))
     }
@@ -36,12 +36,12 @@ fn sentence(holders: &[PathHolder]) -> String {
             .into();
     }
     let one = |holder: &PathHolder| {
-        let may = match holder.permission {
-            Permission::Read => "reads",
-            Permission::Write => "writes",
+        let access = match holder.permission {
+            Permission::Read => "may read",
+            Permission::Write => "may read and write",
         };
-        let from = holder.lender.as_ref().map(|lender| format!(" (lent by {lender})"));
-        format!("{} {may}{}", holder.pod, from.unwrap_or_default())
+        let lent = holder.lender.as_ref().map(|lender| format!(" (lent by {lender})"));
+        format!("{} {access}{}", holder.pod, lent.unwrap_or_default())
     };
     holders.iter().map(one).collect::<Vec<_>>().join(" · ")
 }

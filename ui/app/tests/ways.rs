@@ -102,7 +102,7 @@ const CASES: &[Case] = &[
     case("explain docs", &[], "because it was stopped"),
     case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
     after(Before::Lent, case("reclaim {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),
-    case("who {dir}/alice", &[("who", "")], "alice writes"),
+    case("who {dir}/alice", &[("who", "")], "alice may read and write"),
     case("policy", &[("list_policy", "")], "allow"),
     case("policy revoke 99", &[("revoke", "")], ""),
     case("model", &[], "alice uses rehearsal:"),

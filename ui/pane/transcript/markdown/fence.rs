@@ -1,9 +1,9 @@
-//! Blocks of code between fences, followed through a text that comes in pieces.
+//! Fenced code blocks in a markdown text that comes in pieces.
 
-/// How many bytes of a line are read: enough for a fence and the language behind it.
+/// How many bytes of each line are kept: enough for a fence and its language.
 pub const FENCE_LINE: usize = 256;
 
-/// An open block of code: what closes it, and its language.
+/// An open code block: the fence that closes it, and its language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
     mark: char,
@@ -12,6 +12,7 @@ pub struct Fence {
 }
 
 impl Fence {
+    /// Reads the fence at the start of a line that is known to open a code block.
     pub fn opened_by(line: &str, language: &str) -> Option<Self> {
         let line = line.trim_start();
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -19,11 +20,13 @@ impl Fence {
         Some(Self { mark, count, language: language.into() })
     }
 
-    /// The block of code that a line of the top level begins, if it does.
-    fn begun_by(line: &str) -> Option<Self> {
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let found = Self::opened_by(line, "").filter(|fence| indent < 4 && fence.count >= 3)?;
-        let info = &line[indent + found.count..];
+    /// The fence of a line that opens a code block outside of lists and quotes (CommonMark 4.5).
+    fn of_line(line: &str) -> Option<Self> {
+        let text = line.trim_start_matches(' ');
+        let indent = line.len() - text.len();
+        let fence = Self::opened_by(text, "").filter(|fence| text.starts_with(fence.mark))?;
+        let found = Some(fence).filter(|fence| indent < 4 && fence.count >= 3)?;
+        let info = &text[found.count..];
         let inline = found.mark == '`' && info.contains('`');
         (!inline).then(|| Self { language: language_of(info.trim()), ..found })
     }
@@ -35,15 +38,15 @@ impl Fence {
     }
 }
 
-/// The language that the words behind a fence name.
+/// The language in the words after a fence.
 pub fn language_of(info: &str) -> String {
     info.split([' ', ',', '{']).next().unwrap_or("").to_owned()
 }
 
-/// Tells, while a text is read, whether its current place is inside a block of code.
+/// The code block that is open after the last complete line of a text that comes in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Fences {
-    /// The beginning of the line that is not complete.
+    /// The first [`FENCE_LINE`] bytes of the line that is not complete.
     line: String,
     open: Option<Fence>,
     blank: bool,
@@ -67,17 +70,38 @@ impl Fences {
         match &self.open {
             Some(fence) if fence.closed_by(line) => self.open = None,
             Some(_) => {}
-            None => self.open = Fence::begun_by(line),
+            None => self.open = Fence::of_line(line),
         }
     }
 
-    /// The block of code that is open after the last complete line.
+    /// The code block that is open after the last complete line.
     pub fn open(&self) -> Option<&Fence> {
         self.open.as_ref()
     }
 
-    /// Whether the last complete line was empty.
+    /// Whether the last complete line was blank.
     pub fn after_blank(&self) -> bool {
         self.blank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_after(text: &str) -> Option<String> {
+        let mut fences = Fences::default();
+        fences.push(text);
+        fences.open().map(|fence| fence.language.clone())
+    }
+
+    #[test]
+    fn only_spaces_stand_before_a_fence() {
+        assert_eq!(open_after("   ~~~ rust\n"), Some("rust".into()));
+        for line in
+            ["    ~~~\n", "\t~~~\n", "\u{a0}\u{a0}~~~\n", "\u{3000}```\n", "~~\n", "``` a`b\n"]
+        {
+            assert_eq!(open_after(line), None, "{line:?}");
+        }
     }
 }
