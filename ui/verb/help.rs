@@ -29,10 +29,7 @@ impl Dialogue for Help {
             let name = name.trim_start_matches(':');
             return Next::End(match find(name) {
                 Some(verb) => page(verb, known.with_keys),
-                None => End::refused(
-                    Why::Usage,
-                    format!("no verb :{name}; :help lists them"),
-                ),
+                None => End::refused(Why::Usage, format!("no verb :{name}; :help lists them")),
             });
         }
         let listed = listed(known.way);
