@@ -84,7 +84,12 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
         Ok(client) => client,
         Err(failure) => return say_last(&failure),
     };
-    client.inbox.begin(work.allow.clone(), a_person_types(&work));
+    let at_a_terminal = a_person_types(&work);
+    if at_a_terminal {
+        client.inbox.number_at_a_terminal();
+    }
+    let unanswered = if at_a_terminal { Unanswered::Wait } else { work.unanswered };
+    client.inbox.begin(work.allow.clone(), unanswered);
     let result = perform(&mut client, opening, &work).await;
     close(client, result).await
 }
@@ -114,11 +119,9 @@ pub async fn one_verb(
     }
 }
 
-/// How requests are handled while standard input is read: a person who types into a terminal decides
-/// them.
-fn a_person_types(work: &Work) -> Unanswered {
-    let lines = work.prompt.is_none() && work.verbs.is_empty();
-    if lines && std::io::stdin().is_terminal() { Unanswered::Wait } else { work.unanswered }
+/// Whether a person types lines at a terminal, and so can decide requests.
+fn a_person_types(work: &Work) -> bool {
+    work.prompt.is_none() && work.verbs.is_empty() && std::io::stdin().is_terminal()
 }
 
 async fn perform(client: &mut LineClient, opening: &Opening, work: &Work) -> Result<(), Failure> {

@@ -184,6 +184,11 @@ impl Inbox {
         self.open.iter().map(named).collect()
     }
 
+    /// From now on requests are numbered for a person at a terminal.
+    pub fn number_at_a_terminal(&mut self) {
+        self.numbers = Numbers::at_a_terminal();
+    }
+
     /// The numbers under which requests were shown.
     pub fn numbers(&self) -> &Numbers {
         &self.numbers

@@ -4,8 +4,10 @@
 /// A number for each request that this program has seen.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// The ids of all requests; a number is an index in it, counted from 1.
+    /// The ids of all requests; a number is an index in it, counted from `before + 1`.
     ids: Vec<String>,
+    /// At a terminal a random number, 0 elsewhere.
+    before: usize,
     /// Requests that were shown since the person decided one or asked for the list.
     shown: Vec<String>,
 }
@@ -19,18 +21,30 @@ pub enum NoRequest {
     Over(usize),
     #[error("no request was shown that waits; :inbox lists them")]
     NoneShown,
+    #[error("say the number of the request, as in `:{0} {1}`")]
+    NoNumber(&'static str, usize),
     #[error("{0} requests were shown; say the number of the one you mean, as in `:{1} {2}`")]
     Several(usize, &'static str, usize),
 }
 
 impl Numbers {
+    /// Numbers for a person at a terminal. Text of a model can look like a request there, so a line that
+    /// answers such a text must not decide a real request that comes meanwhile: the model cannot know
+    /// the number that the next one gets, and a decision always names it.
+    pub fn at_a_terminal() -> Self {
+        let mut random = [0; 2];
+        // Without randomness the numbers begin at 101: a number is still needed.
+        let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+        Self { before: 100 + usize::from(u16::from_ne_bytes(random)) % 800, ..Self::default() }
+    }
+
     /// The number of a request; a request seen for the first time gets a new one.
     pub fn of(&mut self, id: &str) -> usize {
         match self.ids.iter().position(|known| known == id) {
-            Some(at) => at + 1,
+            Some(at) => self.before + at + 1,
             None => {
                 self.ids.push(id.to_owned());
-                self.ids.len()
+                self.before + self.ids.len()
             }
         }
     }
@@ -69,7 +83,7 @@ impl Numbers {
             Some(number) => number,
             None => self.only_shown(verb)?,
         };
-        let id = number.checked_sub(1).and_then(|at| self.ids.get(at));
+        let id = number.checked_sub(self.before + 1).and_then(|at| self.ids.get(at));
         let id = id.ok_or(NoRequest::Unknown(number))?;
         if is_open(id) { Ok(id) } else { Err(NoRequest::Over(number)) }
     }
@@ -77,9 +91,11 @@ impl Numbers {
     /// The number of the one request that was shown. One that was withdrawn since counts, too: the
     /// person may not have noticed.
     fn only_shown(&self, verb: &'static str) -> Result<usize, NoRequest> {
-        let number = |id: &String| self.ids.iter().position(|known| known == id).unwrap_or(0) + 1;
+        let place = |id: &String| self.ids.iter().position(|known| known == id).unwrap_or(0);
+        let number = |id: &String| self.before + place(id) + 1;
         match self.shown.as_slice() {
             [] => Err(NoRequest::NoneShown),
+            [.., last] if self.before > 0 => Err(NoRequest::NoNumber(verb, number(last))),
             [one] => Ok(number(one)),
             [.., last] => Err(NoRequest::Several(self.shown.len(), verb, number(last))),
         }
@@ -100,6 +116,17 @@ mod tests {
         assert_eq!(numbers.of("c"), 3, "the number of a withdrawn request is not given again");
         assert_eq!(numbers.find(Some(9), "allow", |_| true), Err(NoRequest::Unknown(9)));
         assert_eq!(numbers.find(Some(0), "allow", |_| true), Err(NoRequest::Unknown(0)));
+    }
+
+    #[test]
+    fn at_a_terminal_a_decision_names_a_number_that_no_model_knows() {
+        let mut numbers = Numbers::at_a_terminal();
+        let first = numbers.show("a");
+        assert!((101..=900).contains(&first), "{first}");
+        assert_eq!(numbers.find(None, "allow", |_| true), Err(NoRequest::NoNumber("allow", first)));
+        assert_eq!(numbers.find(Some(1), "allow", |_| true), Err(NoRequest::Unknown(1)));
+        assert_eq!(numbers.find(Some(first), "allow", |_| true), Ok("a"));
+        assert_eq!(numbers.show("b"), first + 1);
     }
 
     #[test]
