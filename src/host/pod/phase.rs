@@ -13,8 +13,7 @@ use tokio::time::Instant;
 /// How long an idle Pod keeps its log open.
 const CLOSE_AFTER: Duration = Duration::from_secs(10);
 
-/// What a Pod is doing. A run owns the log while it lasts, so a Pod that runs has no log of its own
-/// to close.
+/// What a Pod is doing. During a run the task of the run owns the log.
 pub(super) enum Phase {
     /// No run is under way. The log of the last run may still be open for the next one.
     Idle(Option<Box<OpenLog>>),
@@ -34,20 +33,20 @@ pub(super) struct Running {
     pub(super) interrupt: watch::Sender<Interrupt>,
     pub(super) mailbox: mpsc::Sender<MailboxMessage>,
     pub(super) decisions: mpsc::Sender<ApprovalDecided>,
-    /// Queued inputs that the run was given and may take at any moment.
+    /// Ids of the queued inputs that were sent to the run; it may record them at any moment.
     pub(super) handed: BTreeSet<String>,
-    /// Those that the log of the run holds; the store may not say so yet.
+    /// Ids of the queued inputs that the log holds already; the store may lag behind.
     pub(super) taken: BTreeSet<String>,
     /// Requests to interrupt the run; they are answered when it has halted.
     pub(super) interrupting: Vec<Answer>,
-    /// The entry that ended the run, once it is published.
+    /// The last entry of the run; `None` until that entry is published.
     pub(super) ended: Option<Entry>,
-    /// When the run is aborted, because its Pod is being stopped.
+    /// When the run is aborted; set while its Pod is being stopped.
     pub(super) abort_at: Option<Instant>,
 }
 
 impl Phase {
-    /// After a run that gave its log back, or lost it.
+    /// The phase after a run; `state` is `None` when the run did not give its log back.
     pub(super) fn after_run(state: Option<SessionState>) -> Self {
         let close_at = Instant::now() + CLOSE_AFTER;
         Self::Idle(state.map(|state| Box::new(OpenLog { state, close_at })))
@@ -71,7 +70,7 @@ impl Phase {
         self.run().is_some()
     }
 
-    /// Takes the run out; the Pod is idle and its log closed.
+    /// Takes the run out and leaves `Idle(None)`; an idle Pod stays as it is.
     pub(super) fn take_run(&mut self) -> Option<Running> {
         match std::mem::replace(self, Self::Idle(None)) {
             Self::Running(run) => Some(*run),
@@ -90,7 +89,8 @@ impl Phase {
         }
     }
 
-    /// When the log of an idle Pod is closed, or the run of a Pod that is being stopped aborted.
+    /// The next moment at which something is due: an idle Pod closes its log, a Pod that is being
+    /// stopped aborts its run.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Idle(log) => log.as_ref().map(|log| log.close_at),
@@ -98,7 +98,8 @@ impl Phase {
         }
     }
 
-    /// Whether the history holds a mailbox message, also when the store does not say so yet.
+    /// Whether the open log, or the run under way, has recorded the mailbox message with this id; the
+    /// store may lag behind. False when no log is open: then the store knows.
     pub(super) fn has_taken(&self, id: &str) -> bool {
         match self {
             Self::Idle(log) => log.as_ref().is_some_and(|log| log.state.has_taken(id)),
@@ -118,9 +119,10 @@ impl Phase {
 /// Whether a Pod takes requests.
 pub(super) enum Admission {
     Open,
-    /// The Pod is being stopped. These are answered when no run is left.
+    /// The Pod is being stopped. These callers are answered when no run is left, and let go
+    /// unanswered when the stop is taken back.
     Stopping(Vec<oneshot::Sender<()>>),
-    /// The host ends. These are answered when everything is closed.
+    /// The host ends. These callers are answered when everything is closed.
     HostEnds(Vec<oneshot::Sender<()>>),
 }
 
@@ -141,21 +143,21 @@ impl Admission {
         }
     }
 
-    /// Takes no more requests for good.
+    /// Refuses requests from now on, because the host ends.
     pub(super) fn close_for_end(&mut self, answer: oneshot::Sender<()>) {
         let mut waiting = self.take_waiting();
         waiting.push(answer);
         *self = Self::HostEnds(waiting);
     }
 
-    /// Takes requests again, after a stop or in place of one. The end of the host stays.
+    /// Takes requests again, when a stop is done or was taken back. Does nothing while the host ends.
     pub(super) fn reopen(&mut self) {
         if !self.host_ends() {
             *self = Self::Open;
         }
     }
 
-    /// The requests that wait until the Pod has closed.
+    /// Takes out the callers that wait until the Pod is closed.
     pub(super) fn take_waiting(&mut self) -> Vec<oneshot::Sender<()>> {
         match self {
             Self::Open => Vec::new(),

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn only_spaces_stand_before_a_fence() {
+    fn a_fence_follows_nothing_but_spaces() {
         assert_eq!(open_after("   ~~~ rust\n"), Some("rust".into()));
         for line in
             ["    ~~~\n", "\t~~~\n", "\u{a0}\u{a0}~~~\n", "\u{3000}```\n", "~~\n", "``` a`b\n"]
