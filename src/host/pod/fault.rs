@@ -2,9 +2,11 @@
 //! goes to the log as well, and through the panic hook to the standard error of the host.
 
 use crate::host::errors::panic_text;
+use crate::host::pod::phase::Running;
 use crate::host::pod::{Pod, PodRequest};
 use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
-use crate::run::End;
+use crate::run::{End, RunEvent};
+use crate::trace::OrLog as _;
 use futures_util::FutureExt as _;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -31,13 +33,27 @@ impl Pod {
         // The state in memory is not trusted any more; dropping it closes the log, and dropping
         // the answers tells their callers that the Pod is gone.
         drop((self.phase.take_log(), self.pending.take(), self.admission.take_waiting()));
-        let refusal = Refusal::internal(why);
-        if let Some(run) = run {
+        let refusal = Refusal::internal(why.clone());
+        if let Some(mut run) = run {
             run.task.abort();
             self.publish_failure(&refusal, None);
             self.run_is_over(&End::Failed(refusal), None).await;
+            self.record_abort(&mut run, &why).await;
         }
         self.publisher.publish(&Event::Stopped);
+    }
+
+    /// The log says why the run was aborted. Where it cannot, the next opening closes the run.
+    async fn record_abort(&mut self, run: &mut Running, why: &str) {
+        // Only when the task is gone, no more of its events come.
+        let _ = (&mut run.task).await;
+        while let Ok(event) = run.events.try_recv() {
+            if let RunEvent::Rotated { segment, .. } = event {
+                self.row.segment = Some(segment);
+            }
+        }
+        let cut = RunOutcome::CutOff(&format!("cut off: {why}")).entry();
+        self.write_log(vec![cut]).await.or_log("write the end of an aborted run");
     }
 
     /// A panic ended the run: the log says so, so that the next start does not take the run for one

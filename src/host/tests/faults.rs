@@ -93,6 +93,9 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
     let restore = Method::Restore { name: pod.to_string() };
     bench.client.call(None, restore).await.unwrap();
     bench.is(&pod, State::Paused).await;
+    let last = bench.whole_entries(&pod).await.pop().unwrap();
+    let Fact::RunErrored { interrupted: true, message } = last.fact else { panic!("{last:?}") };
+    assert!(message.contains("on purpose"), "{message}");
     bench.call(&pod, Method::say("again")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
 }

@@ -54,22 +54,6 @@ async fn restores_of_one_pod_at_once_bring_it_back_once() {
 }
 
 #[tokio::test]
-async fn stops_restores_and_messages_of_one_pod_at_once_leave_its_log_whole() {
-    let (bench, pod) = Bench::scripted().await;
-    for _ in 0..20 {
-        let each = [
-            Method::StopPods { tree: false },
-            Method::RestorePods { tree: false, plan: false },
-            Method::Notify { message: "wake up".into() },
-        ];
-        let all = each.iter().flat_map(|method| std::iter::repeat_n(method.clone(), 3));
-        join_all(all.map(|method| bench.call(&pod, method))).await;
-        assert_ne!(bench.info(&pod).await.state, State::Failed, "{:?}", bench.info(&pod).await.why);
-    }
-    assert_eq!(bench.cut_off(&pod).await, []);
-}
-
-#[tokio::test]
 async fn the_log_says_of_an_aborted_run_that_it_was_aborted_and_not_that_the_host_ended() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.streams(&pod).await;

@@ -41,6 +41,17 @@ impl Plain {
         }
     }
 
+    /// The one line that answers this request.
+    async fn reply(&mut self, request: &Value) -> Value {
+        self.say(request).await;
+        loop {
+            let line = self.line().await;
+            if line["re"] == request["id"] {
+                return line;
+            }
+        }
+    }
+
     async fn say(&mut self, line: &Value) {
         self.writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
@@ -147,13 +158,12 @@ async fn the_socket_of_a_pod_restores_only_pods_that_its_pod_sees() {
     let mut plain = Plain::at(&bench, &alice).await;
     let restore =
         |pod: &PodName| json!({"id": pod, "method": "restore_pod", "params": {"name": pod}});
-    plain.say(&restore(&stranger)).await;
-    let refused = plain.until("error").await;
+    let refused = plain.reply(&restore(&stranger)).await;
     let text = "pod `stranger` is not visible to `alice`; ListPods shows what is";
-    assert_eq!(refused["message"], text);
+    assert_eq!(refused["data"]["message"], text, "{refused}");
     assert_eq!(bench.info(&stranger).await.state, State::Stopped);
-    plain.say(&restore(&kid)).await;
-    assert_eq!(plain.until("pod_restored").await["result"]["action"], "restored");
+    let restored = plain.reply(&restore(&kid)).await;
+    assert_eq!(restored["data"]["result"]["action"], "restored", "{restored}");
     assert_eq!(bench.info(&kid).await.state, State::Idle);
 }
 
@@ -163,12 +173,13 @@ async fn a_request_for_another_pod_is_refused_on_the_socket_of_a_pod() {
     let bench = family(&pods, &[]).await;
     let alice = PodName::parse("alice").unwrap();
     let mut plain = Plain::at(&bench, &alice).await;
-    plain.say(&json!({"id": "1", "pod": "bob", "method": "shutdown"})).await;
-    let refused = plain.until("error").await;
-    assert!(refused["message"].as_str().unwrap().contains("socket of pod `alice`"), "{refused}");
+    let shutdown = json!({"id": "1", "pod": "bob", "method": "shutdown"});
+    let refused = plain.reply(&shutdown).await;
+    let why = refused["data"]["message"].as_str();
+    assert!(why.is_some_and(|why| why.contains("socket of pod `alice`")), "{refused}");
     for pod in [alice, PodName::parse("bob").unwrap()] {
         assert_eq!(bench.info(&pod).await.state, State::Idle);
     }
-    plain.say(&json!({"id": "2", "pod": "Alice", "method": "list_pods"})).await;
-    plain.until("pods_listed").await;
+    let own = json!({"id": "2", "pod": "Alice", "method": "list_pods"});
+    assert_eq!(plain.reply(&own).await["event"], "pods_listed");
 }
