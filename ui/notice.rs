@@ -1,4 +1,4 @@
-//! Short news for the action bar: each is shown for a while, and the past ones can be listed.
+//! Notices: short sentences on the action bar. Each is shown for a while, and the past ones can be listed.
 
 use std::collections::VecDeque;
 use yoi::protocol::{PodName, State};
@@ -7,7 +7,7 @@ use yoi::text::SafeText;
 /// How many past notices are kept.
 const KEPT: usize = 200;
 
-/// What kind of news it is; decides shape, colour and how long it stays.
+/// The kind of a notice: its shape, its colour and how long it stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// What was asked for is done.
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// One piece of news.
+/// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub kind: Kind,

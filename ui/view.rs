@@ -119,7 +119,7 @@ fn tree_title(app: &App, width: u16) -> Line<'static> {
 }
 
 fn peers_title(app: &App, width: u16) -> Line<'static> {
-    let of = app.selected().map_or("nobody", |name| name.as_str());
+    let of = app.selected().map_or("no Pod", |name| name.as_str());
     let text = cut(&format!("peers of {of}"), usize::from(width.saturating_sub(4)));
     Line::styled(format!(" {text} "), app.theme.dim)
 }

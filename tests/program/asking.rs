@@ -28,7 +28,7 @@ fn an_unattended_approval_request_is_denied_with_the_rule_that_allows_it_and_exi
     let bench = bench();
     let done = bench.say("fetch");
     assert_eq!(done.code, Some(3), "{done:?}");
-    let way = "nobody is here to answer; --allow 'Bash+network:echo fetched' lets it pass";
+    let way = "no person is here to decide; --allow 'Bash+network:echo fetched' lets it pass";
     assert_eq!(done.out, format!("It said: denied: {way}\n"), "{done:?}");
     assert!(done.err.contains(&format!("denied: Bash echo fetched (network): {way}")), "{done:?}");
 }

@@ -62,7 +62,7 @@ any = true
 text = "heard: {1}"
 "#;
 
-const WAY: &str = "nobody is here to answer; --allow 'Bash+network:echo fetched' lets it pass";
+const WAY: &str = "no person is here to decide; --allow 'Bash+network:echo fetched' lets it pass";
 
 fn bench() -> Bench {
     let bench = Bench::new();

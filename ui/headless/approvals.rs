@@ -143,7 +143,7 @@ impl Inbox {
             return Handling::Show { note: numbered(&mut self.numbers, approval) };
         }
         let way = format!("--allow {} lets it pass", quoted(&approval.rule));
-        let reason = format!("nobody is here to answer; {way}");
+        let reason = format!("no person is here to decide; {way}");
         let note = format!("denied: {}: {}", spelled(&approval.line()), spelled(&reason));
         self.note_denied(&note);
         Handling::Decide { verdict: Verdict::Deny { reason }, note }
@@ -314,7 +314,7 @@ mod tests {
         requested(&mut inbox, approval("1", "alice"));
         let Some((_, Handling::Decide { verdict, .. })) = inbox.next() else { panic!() };
         let reason =
-            "nobody is here to answer; --allow 'Bash+network:cargo fetch' lets it pass".into();
+            "no person is here to decide; --allow 'Bash+network:cargo fetch' lets it pass".into();
         assert_eq!(verdict, Verdict::Deny { reason });
         assert!(inbox.next().is_none(), "each is handled once");
         assert_eq!(inbox.outcome().unwrap_err().exit, Exit::Refused);

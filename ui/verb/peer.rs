@@ -10,7 +10,7 @@ pub static VERB: Verb = of::<Peer>(Verb {
         "Makes the selected Pod and another one peers of each other, at any time, also while they run.",
         "The other side is not asked, and need not be live: messages to a stopped Pod need :restore first.",
         "Peers see each other and may send each other messages. A peer edge gives nothing else: no \
-         scope, no reading of what the other says, no news of its ends, and no say over it.",
+         scope, no reading of what the other says, no notification when it ends, and no say over it.",
         ":unpeer takes it back.",
     ],
     ..verb("peer", "make the selected Pod and another one peers of each other")
