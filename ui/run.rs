@@ -35,8 +35,8 @@ mod terminal;
 pub use open::{Find, Offers, Options, Reconnect};
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
-/// reply to a request comes. Text that streams is read, not played: 30 frames a second are enough.
-const FRAME: Duration = Duration::from_millis(33);
+/// reply to a request comes. Text that streams is read, not played: 25 frames a second are enough.
+const FRAME: Duration = Duration::from_millis(40);
 /// How often a frame is begun again because the terminal has changed its size meanwhile.
 const RESIZES: usize = 4;
 /// How many messages are handled between two frames.
