@@ -1,9 +1,45 @@
 use super::*;
-use crossterm::event::{KeyEvent, MouseEvent};
+use crokey::KeyCombination;
+use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
+use yoi::client::{Client, Events};
+use yoi::host::{Host, IdleExit, Options};
 use yoi::protocol::{Event, Method, Outgoing, Refusal, State};
 
 fn name(text: &str) -> PodName {
     PodName::parse(text).expect("a name")
+}
+
+/// Replies that wait for the screen; the tasks that send more wait.
+const ANSWERS: usize = 64;
+
+/// A key as the terminal reports it.
+fn key_event(key: KeyCombination) -> KeyEvent {
+    let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
+    KeyEvent::new(code, key.modifiers)
+}
+
+/// A key, named as in a keymap.
+fn pressed(key: &str) -> Msg {
+    Msg::Key(key_event(crate::keys::parse(key).expect("a key")))
+}
+
+/// The keys that type a text.
+fn typed(text: &str) -> impl Iterator<Item = Msg> {
+    text.chars().map(|c| Msg::Key(KeyEvent::from(KeyCode::Char(c))))
+}
+
+/// A host in this process with the directories of `env`, and a client of it.
+async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
+    let options = Options {
+        dirs: yoi::config::Dirs::find(env).expect("directories"),
+        env: env.clone(),
+        helper: "/bin/false".into(),
+        old_nofile: None,
+        idle_exit: IdleExit::Never,
+    };
+    let (host, _) = Host::start(options).await.expect("a host");
+    let (client, events) = host.client().await.expect("a client");
+    (host, client, events)
 }
 
 /// A Pod of the workspace `/repo`, in this state since 12:00.
@@ -113,14 +149,11 @@ impl Bench {
     }
 
     pub fn press(&mut self, key: &str) -> Vec<Effect> {
-        let key = crate::keys::parse(key).expect("a key");
-        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
-        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)))
+        self.msg(pressed(key))
     }
 
     pub fn type_in(&mut self, text: &str) -> Vec<Effect> {
-        let key = |c| Msg::Key(KeyEvent::from(crossterm::event::KeyCode::Char(c)));
-        text.chars().flat_map(|c| self.msg(key(c))).collect()
+        typed(text).flat_map(|key| self.msg(key)).collect()
     }
 
     /// Time passes without anything happening.

@@ -156,8 +156,8 @@ fn read_own_files(config: &Path) -> OwnFiles {
     OwnFiles { settings, keymap, findings: found }
 }
 
-/// The result of `look`, if it comes within `limit`. It runs in a thread of its own, which is abandoned
-/// when a file system never answers.
+/// Runs `look` in a thread of its own and returns its result, or `None` when it takes longer than
+/// `limit`. The thread is not ended: a file system may never answer it.
 async fn within<T: Send + 'static>(
     limit: Duration,
     look: impl FnOnce() -> T + Send + 'static,

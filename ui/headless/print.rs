@@ -68,7 +68,7 @@ impl Printer {
 
     /// Prints a sentence for the person, on a line of its own.
     pub fn note(&mut self, text: &str) {
-        // Without room it is dropped: it only informs.
+        // A note only informs: it is dropped when too many others wait to be written.
         let _ = self.try_note(text);
     }
 

@@ -315,7 +315,7 @@ impl End {
         Self { action: Some(action), ..Self::default() }
     }
 
-    /// What is said holds while this Pod is in this state.
+    /// The notice is shown only as long as this Pod is in this state.
     pub fn while_in(self, pod: PodName, state: State) -> Self {
         Self { while_in: Some((pod, state)), ..self }
     }

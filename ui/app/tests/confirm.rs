@@ -119,11 +119,8 @@ fn typing_on_never_confirms() {
 fn a_held_key_and_a_paste_never_confirm() {
     each(|name, bench, key| {
         bench.wait(400);
-        let crokey::OneToThree::One(code) = crate::keys::parse(key).expect("a key").codes else {
-            panic!("one key")
-        };
         let held = KeyEvent::new_with_kind(
-            code,
+            key_event(crate::keys::parse(key).expect("a key")).code,
             crossterm::event::KeyModifiers::NONE,
             crossterm::event::KeyEventKind::Repeat,
         );

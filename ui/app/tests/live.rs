@@ -3,8 +3,6 @@
 use super::*;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use yoi::client::{Client, Events};
-use yoi::host::{Host, IdleExit, Options};
 
 /// How long a test waits for the screen to show something.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,8 +38,8 @@ struct Live {
     host: Option<Host>,
     client: Client,
     events: Events,
-    sender: mpsc::UnboundedSender<Msg>,
-    answers: mpsc::UnboundedReceiver<Msg>,
+    sender: mpsc::Sender<Msg>,
+    answers: mpsc::Receiver<Msg>,
     dir: tempfile::TempDir,
 }
 
@@ -70,7 +68,7 @@ impl Live {
         let mut app = App::new(setup, crate::keys::default_keymap(), theme, None);
         app.size = (columns, rows);
         app.model = Some(format!("rehearsal:{}", dir.path().join("script.toml").display()));
-        let (sender, answers) = mpsc::unbounded_channel();
+        let (sender, answers) = mpsc::channel(ANSWERS);
         let mut live = Self { app, host: Some(host), client, events, sender, answers, dir };
         live.call(None, Method::Watch, Asked::Watch);
         live.until("Pods").await;
@@ -78,11 +76,8 @@ impl Live {
     }
 
     fn call(&self, pod: Option<PodName>, method: Method, asked: Asked) {
-        let (client, sender) = (self.client.clone(), self.sender.clone());
-        tokio::spawn(async move {
-            let reply = client.call(pod.as_ref(), method).await;
-            let _ = sender.send(Msg::Answered(asked, reply));
-        });
+        let message = |reply| Msg::Answered(asked, reply);
+        crate::run::call::begin(&self.client, (pod, method), &self.sender, message);
     }
 
     fn msg(&mut self, msg: Msg) {
@@ -99,15 +94,11 @@ impl Live {
     }
 
     fn press(&mut self, key: &str) {
-        let key = crate::keys::parse(key).expect("a key");
-        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
-        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)));
+        self.msg(pressed(key));
     }
 
     fn type_in(&mut self, text: &str) {
-        for c in text.chars() {
-            self.msg(Msg::Key(KeyEvent::from(crossterm::event::KeyCode::Char(c))));
-        }
+        typed(text).for_each(|key| self.msg(key));
     }
 
     /// What the screen shows, times as zeros.
@@ -139,20 +130,6 @@ impl Live {
             host.end().await;
         }
     }
-}
-
-async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
-    let dirs = yoi::config::Dirs::find(env).expect("directories");
-    let options = Options {
-        dirs,
-        env: env.clone(),
-        helper: "/bin/false".into(),
-        old_nofile: None,
-        idle_exit: IdleExit::Never,
-    };
-    let (host, _) = Host::start(options).await.expect("a host");
-    let (client, events) = host.client().await.expect("a client");
-    (host, client, events)
 }
 
 /// Times, durations and the names of temporary directories differ from run to run.
@@ -241,7 +218,7 @@ async fn two_screens_over_one_host_show_the_same() {
     let theme = crate::theme::Theme::default();
     let mut app = App::new(one.app.setup.clone(), crate::keys::default_keymap(), theme, None);
     app.size = (100, 30);
-    let (sender, answers) = mpsc::unbounded_channel();
+    let (sender, answers) = mpsc::channel(ANSWERS);
     let dir = tempfile::tempdir().expect("a directory");
     let mut two = Live { app, host: None, client, events, sender, answers, dir };
     two.call(None, Method::Watch, Asked::Watch);

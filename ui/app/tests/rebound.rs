@@ -70,8 +70,8 @@ impl Bench {
     fn does(&mut self, context: Context, action: Action) -> Vec<Effect> {
         let bound = crate::keys::Binding::Do(action);
         let (key, _) = self.app.keymap.list(context).find(|(_, to)| **to == bound).expect("a key");
-        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
-        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)))
+        let key = key_event(key);
+        self.msg(Msg::Key(key))
     }
 
     fn runs(&mut self, line: &str) -> Vec<Effect> {

@@ -3,9 +3,6 @@
 use super::*;
 use crate::app::verb::is_written;
 
-/// Replies that wait for the screen; the tasks that send more wait.
-const ANSWERS: usize = 64;
-
 /// A dashboard over a recorded connection.
 struct Screen {
     app: App,
@@ -76,15 +73,11 @@ impl Screen {
     }
 
     fn press(&mut self, key: &str) {
-        let key = crate::keys::parse(key).expect("a key");
-        let crokey::OneToThree::One(code) = key.codes else { panic!("one key") };
-        self.msg(Msg::Key(KeyEvent::new(code, key.modifiers)));
+        self.msg(pressed(key));
     }
 
     fn type_in(&mut self, text: &str) {
-        for c in text.chars() {
-            self.msg(Msg::Key(KeyEvent::from(crossterm::event::KeyCode::Char(c))));
-        }
+        typed(text).for_each(|key| self.msg(key));
     }
 
     /// Gives the verb in one of the ways of the screen.

@@ -2,7 +2,6 @@
 
 use super::*;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use yoi::host::{Host, IdleExit, Options};
 use yoi::protocol::method::NewPod;
 
 /// What alice says when it takes its time: a part of it, and the rest when its run goes on.
@@ -60,15 +59,7 @@ impl World {
         let home = dir.path().join("home").display().to_string();
         let env =
             BTreeMap::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
-        let options = Options {
-            dirs: yoi::config::Dirs::find(&env).expect("directories"),
-            env: env.clone(),
-            helper: "/bin/false".into(),
-            old_nofile: None,
-            idle_exit: IdleExit::Never,
-        };
-        let (host, _) = Host::start(options).await.expect("a host");
-        let (client, events) = host.client().await.expect("a client");
+        let (host, client, events) = host(&env).await;
         client.call(None, Method::Watch).await.expect("a subscription");
         let (states, streamed) = (BTreeMap::new(), BTreeSet::new());
         Self { host, dir, env, client, events, states, request: None, streamed }
