@@ -68,7 +68,7 @@ struct Asker<'b> {
 impl Asker<'_> {
     /// The next request of this verb.
     async fn request(&mut self, verb: &str) -> Incoming {
-        let family = self.bench.host.shared.family();
+        let family = self.family().await;
         let info = self.random.one(&family).expect("a pod").clone();
         let other = self.random.one(&family).expect("a pod").name.clone();
         let pod = info.name.clone();
@@ -89,6 +89,19 @@ impl Asker<'_> {
         let of_host = of_host || (matches!(method, Method::Stop) && self.random.below(4) == 0);
         let id = (self.random.below(2) == 0).then(|| "1".to_owned());
         Incoming { id, pod: (!of_host).then_some(pod), method }
+    }
+
+    /// The family. Where the last Pod was removed before a new one is listed, one is created.
+    async fn family(&mut self) -> Vec<PodInfo> {
+        let family = self.bench.host.shared.family();
+        if !family.is_empty() {
+            return family;
+        }
+        let new = Method::New(self.new_pod());
+        let Event::Created { info } = self.client.call(None, new).await.unwrap() else {
+            panic!("the reply to `new` is no created Pod");
+        };
+        vec![*info]
     }
 
     async fn method(&mut self, verb: &str, info: &PodInfo, other: PodName) -> Method {
