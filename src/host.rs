@@ -57,6 +57,8 @@ mod supervisor;
 mod events;
 /// Child events: how a parent learns of its children, each event once.
 mod notify_parent;
+/// Pods that are deleted once they have rested for a day.
+mod ephemeral;
 /// Work on paths that may lie on a mount that never answers.
 mod files;
 /// Paths that people and models write, in the one form that scopes compare.
@@ -129,6 +131,8 @@ pub struct Host {
     lock: host_lock::HostLock,
     listener: tokio::task::JoinHandle<()>,
     refresh: tokio::task::JoinHandle<()>,
+    /// Deletes ephemeral Pods when they are due.
+    deleting: tokio::task::JoinHandle<()>,
 }
 
 /// What every task of the host may use; nothing in it changes but through its own channel.
@@ -308,9 +312,11 @@ impl Host {
         let refresh = listener::refresh_on_signal(shared.clone(), steps.clone());
         tokio::spawn(pod_api::serve(shared.clone(), steps.downgrade(), requests));
         tokio::spawn(supervisor.run(inbox, options.idle_exit));
+        let deleting = ephemeral::delete_when_due(shared.clone(), steps.downgrade());
+        let deleting = tokio::spawn(deleting);
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
-        Ok((Self { shared, supervisor: steps, lock, listener, refresh }, notices))
+        Ok((Self { shared, supervisor: steps, lock, listener, refresh, deleting }, notices))
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.
@@ -335,6 +341,7 @@ impl Host {
     pub async fn end(self) {
         self.listener.abort();
         self.refresh.abort();
+        self.deleting.abort();
         let members = self.shared.members.borrow().clone();
         let mut leaving = tokio::task::JoinSet::new();
         for handle in members.0.values() {

@@ -12,6 +12,8 @@ mod bench;
 mod classic;
 #[path = "program/diagnostics.rs"]
 mod diagnostics;
+#[path = "program/ephemeral.rs"]
+mod ephemeral;
 #[path = "program/exits.rs"]
 mod exits;
 #[path = "program/family.rs"]

@@ -294,7 +294,7 @@ impl App {
     /// The values that arguments of verbs complete to.
     fn sources(&self) -> Sources {
         let word = |info: &PodInfo| self.setup.glyphs.state_sign(info).word.to_owned();
-        let pods = self.family.all().iter();
+        let pods = self.family.listed();
         Sources {
             pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
             models: self.setup.models.clone(),

@@ -208,6 +208,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         verbs: args.verbs,
         prompt,
         pod: args.pod,
+        keep: args.keep,
         model: resolved_model(args.model),
         cwd: opening.cwd.clone(),
         form,
@@ -220,7 +221,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
 
 async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Ls { json } => commands::list(opening, json).await,
+        Command::Ls { all, json } => commands::list(opening, all, json).await,
         Command::Log { pod, json, raw } => log::log(opening, &pod, form(json, raw)?).await,
         Command::Host { command: None } => commands::host(opening).await,
         Command::Host { command: Some(HostCommand::Stop) } => commands::stop_host(opening).await,

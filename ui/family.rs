@@ -110,6 +110,11 @@ impl Family {
         &self.pods
     }
 
+    /// The Pods that lists show.
+    pub fn listed(&self) -> impl Iterator<Item = &PodInfo> {
+        self.pods.iter().filter(|info| info.is_listed())
+    }
+
     pub fn children(&self, name: &PodName) -> impl Iterator<Item = &PodInfo> {
         self.below.get(name).into_iter().flatten().filter_map(|&at| self.pods.get(at))
     }
@@ -222,7 +227,7 @@ impl Family {
 
     /// The number of Pods in other workspaces, and of those workspaces.
     pub fn elsewhere(&self, workspace: &Path, current: Option<&PodName>) -> (usize, usize) {
-        let others = self.pods.iter().filter(|pod| !self.belongs(pod, workspace, current));
+        let others = self.listed().filter(|pod| !self.belongs(pod, workspace, current));
         let (count, places) = others.fold((0, BTreeSet::<&PathBuf>::new()), |(n, mut set), pod| {
             set.insert(&pod.workspace);
             (n + 1, set)
@@ -233,6 +238,8 @@ impl Family {
     /// The Pod that a new screen in `workspace` shows: the live one with the latest activity.
     pub fn likely(&self, workspace: &Path) -> Option<&PodInfo> {
         let here = self.pods.iter().filter(|pod| pod.workspace == workspace);
+        // To show an ephemeral Pod would be to keep it.
+        let here = here.filter(|pod| !pod.ephemeral);
         here.filter(|pod| pod.state != State::Stopped).max_by_key(|pod| pod.since)
     }
 }

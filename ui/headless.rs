@@ -38,6 +38,8 @@ pub struct Work {
     pub prompt: Option<Vec<Segment>>,
     /// The Pod to go on with; without one, a new Pod.
     pub pod: Option<PodName>,
+    /// Whether the Pod of one message is kept like every other Pod.
+    pub keep: bool,
     /// The model of a new Pod, or the new model of `pod`.
     pub model: Option<String>,
     /// Absolute; the working directory of a new Pod.
@@ -57,6 +59,7 @@ impl Work {
             verbs: Vec::new(),
             prompt: None,
             pod: None,
+            keep: false,
             model: None,
             cwd,
             form: Form::Plain,

@@ -49,6 +49,8 @@ mod child_events;
 mod rewind;
 /// How a Pod becomes live.
 mod live;
+/// How an ephemeral Pod becomes an ordinary one.
+mod keep;
 /// The log between runs.
 mod log;
 /// How a Pod stops, also at the end of the host.
@@ -236,6 +238,7 @@ impl Pod {
                 self.row.parent = None;
                 self.change(|info| info.parent = None);
             }
+            Fact::Kept => self.is_kept(),
             Fact::ChildEvent(message) => self.child_event(message).await,
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
             Fact::SocketVanished => self.reopen_socket(),

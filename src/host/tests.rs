@@ -9,6 +9,7 @@ use std::path::Path;
 
 mod approvals;
 mod connections;
+mod ephemeral;
 mod sockets;
 mod faults;
 mod pods;

@@ -26,7 +26,8 @@ mod peer;
 mod policy;
 mod read_output;
 mod reclaim;
-mod remove;
+/// Also for ephemeral Pods, which are removed by age.
+pub(crate) mod remove;
 mod restore;
 mod revoke;
 mod send;

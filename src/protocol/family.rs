@@ -88,6 +88,33 @@ pub struct PodInfo {
     pub queue: Vec<Queued>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<SegmentId>,
+    /// Whether the Pod is deleted once it has rested for [`EPHEMERAL_MS`].
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ephemeral: bool,
+}
+
+/// How long an ephemeral Pod rests before it is deleted, in milliseconds.
+pub const EPHEMERAL_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl PodInfo {
+    /// Whether lists show the Pod unless all Pods are asked for: an ephemeral one that is stopped
+    /// is left out.
+    pub fn is_listed(&self) -> bool {
+        !self.ephemeral || self.state != State::Stopped
+    }
+
+    /// When an ephemeral Pod is deleted unless it is used before; milliseconds since the Unix epoch.
+    pub fn deleted_at(&self) -> u64 {
+        let rests_since = match self.state {
+            State::Stopped => self.since,
+            _ => self.since.max(self.last_activity),
+        };
+        rests_since.saturating_add(EPHEMERAL_MS)
+    }
+}
+
+pub(crate) fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// How well commands are confined: the three honest words.

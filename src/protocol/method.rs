@@ -287,6 +287,10 @@ pub struct NewPod {
     /// The environment that its commands inherit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Whether it is deleted, with its children, once it has rested for a day. A later use makes it
+    /// an ordinary Pod.
+    #[serde(default, skip_serializing_if = "crate::protocol::family::is_false")]
+    pub ephemeral: bool,
 }
 
 /// What a new child shall be. The name is free text: it is checked with everything else.

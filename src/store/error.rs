@@ -17,6 +17,8 @@ pub enum StoreError {
     /// The first decision counts, and a request that was withdrawn takes none.
     #[error("that approval request was decided or withdrawn already")]
     NotAsked,
+    #[error("pod {0} was used again and is kept")]
+    NotEphemeral(PodName),
     /// The row of a Pod cannot be read.
     #[error("the record of pod {name} cannot be read: {reason}; delete it with :rm {name}")]
     Damaged { name: String, reason: String },

@@ -12,7 +12,7 @@ use crate::store::peers::{add_edge, remove_edge};
 use crate::store::pods::{delete, existing, insert, json, signed};
 use crate::store::{Decided, MailboxMessage, PodRow, Store, StoreError, Wanted};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 /// A step of the family's life.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Change {
     pub wanted: Vec<(PodName, Wanted, u64)>,
     /// A Pod that is deleted.
     pub remove: Option<PodName>,
+    /// The change is refused when the Pod to delete has become an ordinary one.
+    pub only_ephemeral: bool,
     /// The person's decision that led to this change; the change is refused when its request does
     /// not wait any more.
     pub answer: Option<Decided>,
@@ -48,7 +50,17 @@ pub struct ChildMessage {
 impl Change {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        let Self { create, wanted, remove, answer, leases, message, peers, discard } = self;
+        let Self {
+            create,
+            wanted,
+            remove,
+            only_ephemeral: _,
+            answer,
+            leases,
+            message,
+            peers,
+            discard,
+        } = self;
         create.is_none()
             && wanted.is_empty()
             && remove.is_none()
@@ -100,6 +112,9 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         }
     }
     if let Some(pod) = &change.remove {
+        if change.only_ephemeral {
+            must_be_ephemeral(db, pod)?;
+        }
         delete(db, pod)?;
     }
     if let Some(decided) = &change.answer
@@ -123,6 +138,12 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         discard(db, session)?;
     }
     write(db, &change.leases)
+}
+
+fn must_be_ephemeral(db: &Connection, pod: &PodName) -> Result<(), Failure> {
+    let sql = "SELECT 1 FROM pods WHERE key = ?1 AND ephemeral";
+    let found = db.query_row(sql, [pod.key()], |_| Ok(())).optional()?;
+    found.ok_or_else(|| StoreError::NotEphemeral(pod.clone()).into())
 }
 
 /// Only the rows that differ are written.

@@ -46,6 +46,8 @@ pub struct PodRow {
     pub restrictions: Restrictions,
     /// How its last run ended.
     pub last_run: Option<LastRun>,
+    /// Whether the Pod is deleted once it has rested long enough.
+    pub ephemeral: bool,
 }
 
 /// What a person or a parent wants of a Pod.
@@ -148,6 +150,12 @@ impl Store {
         self.set(pod, "last", last).await
     }
 
+    /// Makes a Pod ordinary, with the Pods above and below it; returns those that were ephemeral.
+    pub async fn keep_pods(&self, pod: &PodName) -> Result<Vec<PodName>, StoreError> {
+        let key = pod.key();
+        self.writer.run("write to", move |db| keep(db, &key)).await
+    }
+
     /// Deletes a Pod with its mailbox and marks its session. Its children lose their parent.
     pub async fn remove_pod(&self, pod: &PodName) -> Result<(), StoreError> {
         let pod = pod.clone();
@@ -174,6 +182,23 @@ impl Store {
     }
 }
 
+fn keep(db: &Connection, key: &str) -> Result<Vec<PodName>, Failure> {
+    // `UNION` ends where damaged rows are each other's parents.
+    let sql = "WITH RECURSIVE
+            above (key) AS (SELECT ?1 UNION
+                SELECT pods.parent FROM above JOIN pods ON pods.key = above.key
+                WHERE pods.parent IS NOT NULL),
+            below (key) AS (SELECT ?1 UNION
+                SELECT pods.key FROM below JOIN pods ON pods.parent = below.key)
+        UPDATE pods SET ephemeral = 0 WHERE ephemeral
+            AND (key IN (SELECT key FROM above) OR key IN (SELECT key FROM below))
+        RETURNING name";
+    let mut statement = db.prepare(sql)?;
+    let names = statement.query_map([key], |row| row.get(0))?;
+    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    Ok(names.iter().filter_map(|name| PodName::parse(name).ok()).collect())
+}
+
 pub fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
     if rows == 0 { Err(StoreError::NoSuchPod(pod.clone()).into()) } else { Ok(()) }
 }
@@ -192,8 +217,9 @@ pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
         }
     }
     let sql = "INSERT INTO pods (key, name, parent, wanted, cwd, workspace, session, segment,
-            config, scope, env, created, since, seen, last, gaps, last_run)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+            config, scope, env, created, since, seen, last, gaps, last_run,
+            ephemeral)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     let inserted = db.execute(
         sql,
         params![
@@ -214,6 +240,7 @@ pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
             row.last,
             json(&row.restrictions),
             row.last_run.as_ref().map(json),
+            row.ephemeral,
         ],
     );
     match inserted {
@@ -252,6 +279,7 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         last: column(row, "last")?,
         restrictions: decoded(row, "gaps")?,
         last_run: last_run(row)?,
+        ephemeral: column(row, "ephemeral")?,
     })
 }
 

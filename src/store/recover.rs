@@ -97,6 +97,8 @@ fn row(data: &Path, session: SessionId) -> Option<PodRow> {
         env: record.env,
         restrictions: Restrictions::default(),
         last_run: None,
+        // What cannot be known is never deleted by age.
+        ephemeral: false,
     })
 }
 

@@ -84,4 +84,7 @@ pub const MIGRATIONS: &[&str] = &[
         session TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE pods ADD COLUMN ephemeral INTEGER NOT NULL DEFAULT 0;
+",
 ];

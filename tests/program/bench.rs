@@ -187,9 +187,9 @@ impl Bench {
         alive(pid).then_some(pid)
     }
 
-    /// What `yoi ls --json` says of a Pod.
+    /// What `yoi ls --all --json` says of a Pod.
     pub fn pod(&self, name: &str) -> Option<Value> {
-        let done = self.yoi(&["ls", "--json"]);
+        let done = self.yoi(&["ls", "--all", "--json"]);
         assert_eq!(done.code, Some(0), "{done:?}");
         done.events().into_iter().find(|info| info["name"] == name)
     }

@@ -58,7 +58,7 @@ fn stopped_short_is_4() {
 fn no_such_pod_is_5() {
     let bench = Bench::new();
     for args in [
-        &["--pod", "nobody", "-p", "hi"] as &[&str],
+        &["--pod", "nobody", "-c", "stop"] as &[&str],
         &["log", "nobody"],
         &["stop", "nobody"],
         &["rm", "nobody", "--yes"],

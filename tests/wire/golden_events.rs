@@ -71,6 +71,7 @@ fn info() -> PodInfo {
         notes: vec![],
         queue: vec![Queued { id: "q".into(), input: text("next") }],
         segment: None,
+        ephemeral: false,
     }
 }
 

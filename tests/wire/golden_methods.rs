@@ -35,6 +35,7 @@ fn every_method_has_its_line() {
         profile: Some("fast".into()),
         max_turns: Some(9),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
+        ephemeral: true,
     };
     let lines = vec![
         (
@@ -88,7 +89,7 @@ fn every_method_has_its_line() {
         ),
         (
             Method::New(new),
-            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","max_turns":9,"env":{"PATH":"/bin"}}}"#,
+            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","max_turns":9,"env":{"PATH":"/bin"},"ephemeral":true}}"#,
         ),
         (
             Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),

@@ -23,7 +23,7 @@ impl App {
 
     /// Every verb and every Pod.
     pub(super) fn open_palette(&mut self) -> Vec<Effect> {
-        let pods = self.family.all().iter().map(|info| ListRow {
+        let pods = self.family.listed().map(|info| ListRow {
             text: info.name.to_string(),
             help: format!("Pod, {}", self.setup.glyphs.state_sign(info).word),
             choice: Choice::Open(info.name.clone()),

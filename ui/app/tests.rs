@@ -71,6 +71,7 @@ pub fn pod(name: &str, state: State) -> PodInfo {
         notes: Vec::new(),
         queue: Vec::new(),
         segment: None,
+        ephemeral: false,
     }
 }
 

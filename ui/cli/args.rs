@@ -54,6 +54,9 @@ pub struct Args {
     /// from standard input. Piped input is appended
     #[arg(short, long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
+    /// Keep the fresh pod of -p; without this it is deleted a day after its last use
+    #[arg(long, requires = "prompt", conflicts_with = "pod")]
+    pub keep: bool,
     /// Carry out a verb, as after `:` in the dashboard; can be given several times
     #[arg(short = 'c', long = "command", value_name = "VERB")]
     pub verbs: Vec<String>,
@@ -97,6 +100,9 @@ pub enum Ask {
 pub enum Command {
     /// List the pods
     Ls {
+        /// Also the stopped pods of `yoi -p`, which are deleted after a day
+        #[arg(long)]
+        all: bool,
         /// One pod a line, as JSON
         #[arg(long)]
         json: bool,

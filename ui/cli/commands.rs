@@ -24,10 +24,12 @@ async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Fai
     }
 }
 
-/// `yoi ls`: a table of the Pods, or one a line as JSON.
-pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
+/// `yoi ls`: a table of the Pods, or one a line as JSON; with `all` also those that are ephemeral and
+/// stopped.
+pub async fn list(opening: &Opening, all: bool, json: bool) -> Result<(), Failure> {
     let client = client(opening, Attach::OrBeTheHost).await?;
-    let pods: Vec<PodInfo> = client.pods().cloned().collect();
+    let (pods, others): (Vec<PodInfo>, Vec<PodInfo>) =
+        client.pods().cloned().partition(|info| all || info.is_listed());
     if json {
         for info in &pods {
             let line = serde_json::to_string(info);
@@ -35,26 +37,43 @@ pub async fn list(opening: &Opening, json: bool) -> Result<(), Failure> {
             console::out(&SafeText::json(line));
         }
     } else if pods.is_empty() {
-        console::err("no pods yet: `yoi`, or `yoi -p <message>`, makes one");
+        console::err(&nothing_listed(others.len()));
     } else {
         console::out(table(&pods, yoi::protocol::now_ms()).trim_end());
     }
     done(client, Ok(())).await
 }
 
+fn nothing_listed(others: usize) -> String {
+    match others {
+        0 => "no pods yet: `yoi`, or `yoi -p <message>`, makes one".to_owned(),
+        1 => "no pods but one of `yoi -p`: `yoi ls --all` lists it".to_owned(),
+        n => format!("no pods but {n} of `yoi -p`: `yoi ls --all` lists them"),
+    }
+}
+
+/// The state of a Pod, and when it is deleted.
+fn state_cell(info: &PodInfo, now: u64) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(why) = &info.why {
+        notes.push(spell::for_shell(why, &Family::default(), Some(&info.name)));
+    }
+    if info.ephemeral {
+        let left = in_words(info.deleted_at().saturating_sub(now));
+        notes.push(format!("ephemeral, {left} left"));
+    }
+    match notes.is_empty() {
+        true => state::of(info.state).to_owned(),
+        false => format!("{} ({})", state::of(info.state), notes.join(" · ")),
+    }
+}
+
 fn table(pods: &[PodInfo], now: u64) -> String {
     let rows = pods.iter().map(|info| {
-        let state = info.why.as_ref().map_or_else(
-            || state::of(info.state).to_owned(),
-            |why| {
-                let why = spell::for_shell(why, &Family::default(), Some(&info.name));
-                format!("{} ({why})", state::of(info.state))
-            },
-        );
         let model = if info.model.is_empty() { "no model" } else { &info.model };
         [
             info.name.to_string(),
-            state,
+            state_cell(info, now),
             in_words(now.saturating_sub(info.since)),
             model.to_owned(),
             info.cwd.display().to_string(),

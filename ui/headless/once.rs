@@ -14,8 +14,12 @@ struct Addressee {
     after: After,
 }
 
+const STOP_TREE: Method = Method::StopPods { tree: true };
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
+    /// It was made for this message: its children are stopped with it.
+    StopTree,
     Stop,
     /// It was live before.
     LeaveLive,
@@ -30,11 +34,11 @@ pub async fn once(
     input: Vec<Segment>,
 ) -> Result<(), Failure> {
     let addressee = match &work.pod {
-        None => create(client, opening, work).await?,
-        Some(name) => {
-            let info = client.find(name)?.clone();
-            continue_with(client, opening, work, info).await?
-        }
+        None => create(client, opening, work, None).await?,
+        Some(name) => match client.find(name).cloned() {
+            Ok(info) => continue_with(client, opening, work, info).await?,
+            Err(_) => create(client, opening, work, Some(name.clone())).await?,
+        },
     };
     client.take_charge_of(&addressee.name);
     let result = converse(client, &addressee.name, input).await;
@@ -45,8 +49,12 @@ async fn create(
     client: &mut LineClient,
     opening: &Opening,
     work: &Work,
+    name: Option<PodName>,
 ) -> Result<Addressee, Failure> {
     let new = NewPod {
+        // A name is given to a Pod in order to come back to it.
+        ephemeral: name.is_none() && !work.keep,
+        name,
         cwd: work.cwd.clone(),
         model: work.model.clone(),
         env: opening.env.clone(),
@@ -59,7 +67,7 @@ async fn create(
     client.follow(&info.name).await?;
     client.printer.reply(Some(&info.name.clone()), &Event::Created { info: info.clone() });
     print_notes(client, &info);
-    Ok(Addressee { name: info.name, after: After::Stop })
+    Ok(Addressee { name: info.name, after: After::StopTree })
 }
 
 async fn continue_with(
@@ -145,16 +153,20 @@ async fn leave_addressee(
 ) -> Result<(), Failure> {
     if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
         let requests = match addressee.after {
-            After::Stop => [Method::Pause, Method::Stop].as_slice(),
+            After::StopTree => [Method::Pause, STOP_TREE].as_slice(),
+            After::Stop => &[Method::Pause, Method::Stop],
             After::LeaveLive => &[Method::Pause],
         };
         client.interrupt(&addressee.name, requests).await;
         return result;
     }
-    if addressee.after == After::Stop
-        && client.find(&addressee.name).is_ok_and(|i| i.state != State::Stopped)
-    {
-        let stopped = client.call(Some(&addressee.name), Method::Stop).await;
+    let stop = match addressee.after {
+        After::StopTree => STOP_TREE,
+        After::Stop => Method::Stop,
+        After::LeaveLive => return result,
+    };
+    if client.find(&addressee.name).is_ok_and(|i| i.state != State::Stopped) {
+        let stopped = client.call(Some(&addressee.name), stop).await;
         return result.and(stopped.map(drop));
     }
     result

@@ -148,7 +148,10 @@ impl Tree {
     }
 
     fn lists(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
-        self.workspaces == Workspaces::All || family.belongs(info, &self.workspace, current)
+        let is_current = current == Some(&info.name);
+        (info.is_listed() || is_current)
+            && (self.workspaces == Workspaces::All
+                || family.belongs(info, &self.workspace, current))
     }
 }
 

@@ -15,6 +15,13 @@ impl Pod {
             let text = format!("pod `{}` is being created; try again when it is", self.row.name);
             return reply(answer, Err(Refusal::invalid(text)));
         }
+        let answer = match by {
+            Some(_) => answer,
+            None => match self.keep_before(&method, answer).await {
+                Some(answer) => answer,
+                None => return,
+            },
+        };
         match method {
             Method::Send { input, queue } => {
                 self.send(Input { segments: input, from: by }, queue, answer).await

@@ -88,6 +88,8 @@ pub(crate) enum Fact {
     Stopped,
     /// The parent of the Pod was deleted.
     Orphaned,
+    /// The Pod is an ordinary one from now on.
+    Kept,
     /// An event of a child is in the Pod's mailbox.
     ChildEvent(MailboxMessage),
     /// The store holds the decision on the Pod's approval request.

@@ -98,6 +98,7 @@ pub(crate) fn info(row: &PodRow, resolved: &Resolved, queue: Vec<Queued>) -> Pod
         notes: Vec::new(),
         queue,
         segment: row.segment,
+        ephemeral: row.ephemeral,
     };
     show_model(&mut info, resolved.model.as_ref());
     info

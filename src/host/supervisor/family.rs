@@ -123,6 +123,9 @@ impl Family {
     /// here, stopped; the verb that holds the mark makes it live and has it listed.
     pub(crate) fn create(&mut self, mut row: PodRow, birth: Birth) -> (Handle, Mark) {
         row.wanted = Wanted::Live;
+        if let Some(parent) = row.parent.as_ref().and_then(|parent| self.shared.pod(parent)) {
+            row.ephemeral = parent.info.borrow().ephemeral;
+        }
         let key = row.name.key();
         self.table.add(key.clone(), Holder { live: false, ..holder(&row) });
         self.table.go_live(&key);
@@ -201,6 +204,12 @@ impl Family {
         self.table.remove(&name.key());
         self.change.remove = Some(name.clone());
         self.publish.push(Publish::Removed(name.clone()));
+    }
+
+    /// The same, refused when the Pod has become an ordinary one.
+    pub(crate) fn remove_ephemeral(&mut self, name: &PodName) {
+        self.change.only_ephemeral = true;
+        self.remove(name);
     }
 
     pub(crate) fn peer(&mut self, source: PodName, peer: PodName) {

@@ -113,6 +113,7 @@ fn row(root: &Path, pod: &str, parent: Option<&str>, wanted: Wanted) -> PodRow {
         env: Default::default(),
         restrictions: Default::default(),
         last_run: None,
+        ephemeral: false,
     }
 }
 

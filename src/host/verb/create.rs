@@ -21,6 +21,7 @@ pub(super) struct Plan {
     pub(super) resolved: Resolved,
     pub(super) scope: Scope,
     pub(super) env: Env,
+    pub(super) ephemeral: bool,
 }
 
 impl Plan {
@@ -43,6 +44,7 @@ impl Plan {
             env: crate::sandbox::short_env(&self.env),
             restrictions: Restrictions::default(),
             last_run: None,
+            ephemeral: self.ephemeral,
         }
     }
 }

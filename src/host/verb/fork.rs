@@ -75,6 +75,7 @@ fn forked(row: &PodRow, name: PodName) -> PodRow {
         seen: true,
         restrictions: Restrictions::default(),
         last_run: None,
+        ephemeral: false,
         ..row.clone()
     }
 }

@@ -62,7 +62,8 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let (scope, mut notes) = wanted_scope(shared, asked, &workspace);
     notes.extend(says.notices.iter().map(ToString::to_string));
     let workspace = workspace.root;
-    Ok((Plan { parent: None, cwd, workspace, resolved, scope, env }, notes))
+    let ephemeral = new.ephemeral;
+    Ok((Plan { parent: None, cwd, workspace, resolved, scope, env, ephemeral }, notes))
 }
 
 /// The workspace of a directory, and the canonical directory.

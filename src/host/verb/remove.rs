@@ -22,20 +22,41 @@ impl Verb for Remove {
             removed.await?;
             return Ok(done());
         }
-        let (handle, children) = cx.family(move |family| remove(family, &name)).await?;
-        crate::crash_point!("remove-stored");
-        futures_util::future::join_all(children.iter().map(|child| child.tell(Fact::Orphaned)))
-            .await;
-        let deleted = unfinished::delete(&cx.shared, handle.session).await;
-        deleted.map_err(|e| {
-            let text = format!("{} is gone, but {e}; the next start tries again", handle.name);
-            Refusal::internal(text)
-        })?;
+        let removed = cx.family(move |family| {
+            let removed = checked(family, &name)?;
+            family.remove(&removed.0.name);
+            Ok(removed)
+        });
+        delete_files(&cx, removed.await?).await?;
         Ok(done())
     }
 }
 
-fn remove(family: &mut Family, name: &PodName) -> Result<(Handle, Vec<Handle>), Refusal> {
+/// Removes the addressed Pod, unless it has become an ordinary one.
+pub(crate) async fn ephemeral(cx: &Cx) -> Result<(), Refusal> {
+    let name = cx.to()?.clone();
+    let removed = cx.family(move |family| {
+        let removed = checked(family, &name)?;
+        family.remove_ephemeral(&removed.0.name);
+        Ok(removed)
+    });
+    delete_files(cx, removed.await?).await
+}
+
+async fn delete_files(cx: &Cx, (handle, children): Removed) -> Result<(), Refusal> {
+    crate::crash_point!("remove-stored");
+    futures_util::future::join_all(children.iter().map(|child| child.tell(Fact::Orphaned))).await;
+    let deleted = unfinished::delete(&cx.shared, handle.session).await;
+    deleted.map_err(|e| {
+        let text = format!("{} is gone, but {e}; the next start tries again", handle.name);
+        Refusal::internal(text)
+    })
+}
+
+/// A Pod to remove, and its children.
+type Removed = (Handle, Vec<Handle>);
+
+fn checked(family: &mut Family, name: &PodName) -> Result<Removed, Refusal> {
     let handle = family.pod(name)?;
     family.must_not_be_stopping(&handle.name)?;
     family.must_not_be_starting(&handle.name)?;
@@ -46,6 +67,5 @@ fn remove(family: &mut Family, name: &PodName) -> Result<(Handle, Vec<Handle>), 
     let children = family.table.children(&name.key());
     let children = children.iter().filter_map(|key| family.name_of(key));
     let children = children.filter_map(|name| family.shared.pod(&name)).collect();
-    family.remove(&handle.name);
     Ok((handle, children))
 }

@@ -1,10 +1,10 @@
 //! Restore: stopped Pods come back, each with what was stored with it; a plan says beforehand what
 //! that means now.
 
-use crate::host::authority;
 use crate::host::pod::{Fact, Handle, tail};
 use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::host::{authority, ephemeral};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
 use crate::session::LogError;
 use futures_util::StreamExt as _;
@@ -37,6 +37,7 @@ impl Verb for Restore {
             return Ok(Event::Plan { steps, done: false });
         }
         possible(&steps)?;
+        keep(&cx, &first).await?;
         bring(&cx, &mut steps).await?;
         possible(&steps)?;
         let steps = steps.into_iter().map(|step| step.plan).collect();
@@ -77,6 +78,7 @@ impl Verb for RestoreByName {
         let named = handle.name.clone();
         let mut steps = cx.family(move |family| Ok(find(family, &named, false))).await?;
         steps.truncate(1);
+        keep(&cx, &handle).await?;
         look(&cx, &mut steps).await;
         bring(&cx, &mut steps).await?;
         let Some(step) = steps.pop() else { return Err(missing()) };
@@ -85,6 +87,14 @@ impl Verb for RestoreByName {
         }
         step.reply.ok_or_else(|| not_restorable(&handle.name, &step.plan.notes.join(" · ")))
     }
+}
+
+/// A Pod that a person restores is an ordinary one.
+async fn keep(cx: &Cx, pod: &Handle) -> Result<(), Refusal> {
+    if cx.by.is_none() && pod.info.borrow().ephemeral {
+        ephemeral::keep(&cx.shared, &pod.name).await?;
+    }
+    Ok(())
 }
 
 fn already_live(cx: &Cx, handle: &Handle) -> Event {

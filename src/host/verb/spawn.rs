@@ -135,7 +135,8 @@ async fn plan(
         cx.files(&cwd, find).await?
     };
     let (parent, env) = (Some(parent.clone()), parental.env);
-    Ok(Plan { parent, cwd, workspace, resolved, scope, env })
+    // What its parent is at the moment of its creation decides.
+    Ok(Plan { parent, cwd, workspace, resolved, scope, env, ephemeral: false })
 }
 
 /// The directory that the call names.

@@ -105,3 +105,19 @@ fn the_strip_shows_three_that_need_a_person_oldest_first() {
     let names: Vec<&str> = strip.iter().map(|info| info.name.as_str()).collect();
     assert_eq!((names, more), (vec!["b", "a", "c"], 1));
 }
+
+#[test]
+fn an_ephemeral_pod_is_shown_while_it_is_live_or_current_and_not_when_it_is_stopped() {
+    let ephemeral = |name: &str, state| PodInfo { ephemeral: true, ..pod(name, state) };
+    let family = family(vec![
+        pod("alice", State::Idle),
+        ephemeral("once", State::Running),
+        ephemeral("done", State::Stopped),
+        pod("docs", State::Stopped),
+    ]);
+    assert_eq!(shown(&tree(), &family, None), ["alice", "once", "1 stopped"]);
+    let all = Tree { stopped_pods: StoppedPods::Listed, ..tree() };
+    assert_eq!(shown(&all, &family, None), ["alice", "once", "docs"]);
+    assert_eq!(shown(&all, &family, Some("done")), ["alice", "once", "done", "docs"]);
+    assert_eq!(family.likely(Path::new("/repo")).map(|info| info.name.as_str()), Some("alice"));
+}
