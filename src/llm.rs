@@ -83,6 +83,9 @@ pub enum Delta {
         item: Item,
         native: Option<Value>,
     },
+    /// So many bytes came that no other delta shows before its block is complete: citations, the notes
+    /// of a router, a call without a name. They count to the size of the answer.
+    Unseen(usize),
     Usage(Usage),
     /// A block or event we do not know; kept for the trace, never an error.
     Unknown(Value),

@@ -39,6 +39,8 @@ mod session_state;
 pub mod policy;
 /// The system prompt and the notes of the runtime.
 mod prompt;
+/// How large a reply may become.
+mod reply_size;
 /// One model request and its stream.
 mod stream;
 /// What model requests used and cost.
@@ -51,6 +53,7 @@ pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
 pub use message::{Input, Notification};
 pub use policy::Policy;
+pub use reply_size::ReplyLimits;
 pub use session_state::SessionState;
 
 /// What a run is given and does not change.
@@ -100,6 +103,7 @@ pub struct Limits {
     /// How many tokens of the newest history a compaction keeps verbatim.
     pub keep_tokens: u64,
     pub pruning: context::Pruning,
+    pub reply: ReplyLimits,
 }
 
 /// Why a run begins.
@@ -409,7 +413,7 @@ impl Run {
 
     /// Makes entries durable, then tells.
     pub(crate) async fn commit(&mut self, entries: Vec<Entry>) -> Result<(), Stopped> {
-        let end = self.session_state.journal.commit(entries.clone()).await?;
+        let end = self.session_state.journal.commit(&entries).await?;
         for entry in &entries {
             self.session_state.state.apply(entry);
         }

@@ -21,7 +21,7 @@ mod texts;
 
 pub use backwards::{Recent, backwards};
 pub use begun::is_begun;
-pub use cut::{CUT_OVER, Cut, cut, shorten_event};
+pub use cut::{CUT_OVER, Cut, cut, json_size, shorten_event};
 pub use error::LogError;
 pub use fork::{entries_through, fork, fork_into};
 pub use journal::Journal;

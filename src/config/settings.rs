@@ -49,6 +49,12 @@ pub struct Limits {
     pub live_children: NonZeroU32,
     /// How many messages may wait in the mailbox of one Pod. What children tell is not counted.
     pub mailbox: NonZeroU32,
+    /// The largest reply of a model, in MiB of log.
+    pub reply_mib: Mebibytes<MAX_REPLY_MIB>,
+    /// The largest block of a reply, in MiB of log.
+    pub block_mib: Mebibytes<MAX_BLOCK_MIB>,
+    /// The most that a model may write as the arguments of one tool call, in MiB of log.
+    pub argument_mib: Mebibytes<MAX_BLOCK_MIB>,
 }
 
 /// A name for how Pods are made.
@@ -133,6 +139,35 @@ impl TryFrom<f64> for Ratio {
     }
 }
 
+/// A block is one line of the log, and a line is read up to [`crate::protocol::MAX_LINE`]: 1 MiB is
+/// left for what stands around the text.
+const MAX_BLOCK_MIB: u64 = (crate::protocol::MAX_LINE as u64 >> 20) - 1;
+/// What is held of one reply must fit into memory several times.
+const MAX_REPLY_MIB: u64 = 1024;
+
+/// A size in MiB, from 1 to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u64")]
+pub struct Mebibytes<const MOST: u64>(u64);
+
+impl<const MOST: u64> Mebibytes<MOST> {
+    pub fn bytes(self) -> u64 {
+        self.0 << 20
+    }
+}
+
+impl<const MOST: u64> TryFrom<u64> for Mebibytes<MOST> {
+    type Error = String;
+
+    fn try_from(value: u64) -> Result<Self, Self::Error> {
+        if (1..=MOST).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(format!("expected a number from 1 to {MOST}"))
+        }
+    }
+}
+
 const fn count(value: u32) -> NonZeroU32 {
     NonZeroU32::new(value).expect("the defaults below are above zero")
 }
@@ -148,6 +183,9 @@ impl Default for Limits {
             depth: const { count(4) },
             live_children: const { count(16) },
             mailbox: const { count(1000) },
+            reply_mib: Mebibytes(128),
+            block_mib: Mebibytes(60),
+            argument_mib: Mebibytes(56),
         }
     }
 }

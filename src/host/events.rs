@@ -19,6 +19,9 @@ const READER: Limits = Limits { lines: 256, bytes: 1024 * 1024 };
 const ALERTS: usize = 512;
 /// How much of a streaming block a page holds, in bytes.
 const IN_FLIGHT: usize = 64 * 1024;
+/// How much of a streaming block is kept, in bytes; what a snapshot leaves out of a long one is in
+/// the log as soon as the block is complete.
+const STREAMING: usize = 1024 * 1024;
 /// How much output of a running tool is kept for later readers, in bytes.
 const OUTPUT: usize = 16 * 1024;
 
@@ -194,14 +197,14 @@ impl Publisher {
     fn follow(&mut self, event: &Event) {
         match event {
             Event::TextDelta { text } => match self.in_flight.last_mut() {
-                Some(InFlight::Text { text: all, .. }) => all.push_str(text),
+                Some(InFlight::Text { text: all, skipped }) => grow(all, skipped, text),
                 _ => self.in_flight.push(InFlight::Text { text: text.clone(), skipped: 0 }),
             },
             Event::ThinkingStart => {
                 self.in_flight.push(InFlight::Thinking { text: String::new(), skipped: 0 });
             }
             Event::ThinkingDelta { text } => match self.in_flight.last_mut() {
-                Some(InFlight::Thinking { text: all, .. }) => all.push_str(text),
+                Some(InFlight::Thinking { text: all, skipped }) => grow(all, skipped, text),
                 _ => self.in_flight.push(InFlight::Thinking { text: text.clone(), skipped: 0 }),
             },
             Event::ToolCallStart { id, name } => {
@@ -213,7 +216,8 @@ impl Publisher {
                     if let InFlight::ToolCall { id: of, arguments, .. } = block
                         && of == id
                     {
-                        arguments.push_str(json);
+                        let room = STREAMING.saturating_sub(arguments.len());
+                        arguments.push_str(&json[..json.floor_char_boundary(room)]);
                     }
                 }
             }
@@ -236,6 +240,16 @@ impl Publisher {
             let from = output.ceil_char_boundary(over);
             output.drain(..from);
         }
+    }
+}
+
+/// Adds streamed text; of a long one the beginning is dropped, about half of what is kept at once.
+fn grow(all: &mut String, skipped: &mut u64, text: &str) {
+    all.push_str(text);
+    if all.len() > STREAMING {
+        let from = all.ceil_char_boundary(all.len() - STREAMING / 2);
+        all.drain(..from);
+        *skipped += from as u64;
     }
 }
 

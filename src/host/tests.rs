@@ -10,6 +10,7 @@ use std::path::Path;
 mod approvals;
 mod connections;
 mod ephemeral;
+mod endless;
 mod sockets;
 mod faults;
 mod pods;

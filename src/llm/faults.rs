@@ -330,11 +330,13 @@ async fn bytes_that_are_not_text_do_not_end_an_answer() {
 }
 
 #[tokio::test]
-async fn an_endless_line_is_a_cut() {
-    let steps = std::iter::repeat_n(Step::Send(vec![b'x'; 1 << 20]), 40).collect();
+async fn an_event_without_end_is_refused_and_not_asked_for_again() {
+    let steps = std::iter::repeat_n(Step::Send(vec![b'x'; 1 << 20]), 70).collect();
     let received = hear(Wire::Chat, Reply::stream(steps), PATIENT).await;
-    let [Err(Failure::Cut(said))] = &received[..] else { panic!("{received:?}") };
-    assert!(said.contains("longer than"), "{said}");
+    let [Err(failure)] = &received[..] else { panic!("{received:?}") };
+    let said = failure.to_string();
+    assert!(said.contains("one event is longer than 64 MiB"), "{said}");
+    assert!(!failure.retryable());
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Server-sent events: bytes in, events out, however the bytes are cut.
 
-/// The most bytes one event may have. A whole answer can come as one event, so this is generous.
-const MAX_EVENT: usize = 32 << 20;
+/// The most bytes one event may have. A whole block can come as one event, so it is as long as a line
+/// of the log may be.
+const MAX_EVENT: usize = crate::protocol::MAX_LINE;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event of a stream.
@@ -15,7 +16,7 @@ pub struct Event {
 
 /// An event grew past the decoder's limit; nothing more can be read from its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("one event is longer than {0} bytes")]
+#[error("one event is longer than {} MiB, more than is read", .0 >> 20)]
 pub struct TooLong(pub usize);
 
 /// Collects bytes until a blank line ends an event. Lines end in CR, LF or CRLF; bytes that are

@@ -4,6 +4,7 @@
 use crate::llm::{Delta, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::Kept;
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin};
+use crate::run::reply_size::{ReplyLimits, ReplySize};
 use crate::run::usage::merged;
 use crate::run::{
     Accepted, End, Run, Stopped, answer, context, interrupted, prompt, session_state,
@@ -125,7 +126,7 @@ impl Run {
         let text = tokio::select! {
             biased;
             () = interrupted(&mut interrupt) => None,
-            text = collect(&provider, &request, &mut usage) => Some(text),
+            text = collect(&provider, &request, self.setup.limits.reply, &mut usage) => Some(text),
         };
         self.commit_usage(usage, asked).await?;
         match text {
@@ -146,12 +147,15 @@ fn failed(why: &str) -> Stopped {
 async fn collect(
     provider: &Provider,
     request: &Request,
+    limits: ReplyLimits,
     usage: &mut Usage,
 ) -> Result<String, Failure> {
     let mut deltas = provider.open(request).await?;
-    let mut text = String::new();
+    let (mut text, mut size) = (String::new(), ReplySize::new(limits));
     while let Some(delta) = deltas.next().await {
-        match delta? {
+        let delta = delta?;
+        size.add(&delta).map_err(|too_large| Failure::Unusable(too_large.to_string()))?;
+        match delta {
             Delta::Text(piece) => text.push_str(&piece),
             Delta::End(Stop::EndTurn | Stop::MaxTokens | Stop::Other(_)) => return Ok(text),
             Delta::End(Stop::Refusal(why)) => {
@@ -164,6 +168,7 @@ async fn collect(
             | Delta::ToolCallStart { .. }
             | Delta::ToolCallArgs { .. }
             | Delta::Block { .. }
+            | Delta::Unseen(_)
             | Delta::Unknown(_) => {}
         }
     }

@@ -4,6 +4,7 @@ use crate::llm::{Delta, Deltas, Failure, Request, Stop, Usage};
 use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
+use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::usage::merged;
 use crate::run::{Run, Stopped, context, interrupted, prompt};
 use crate::session::Partial;
@@ -13,6 +14,9 @@ use std::time::Instant;
 
 /// How often an answer that broke in the middle is gone on with.
 const MAX_CONTINUATIONS: u32 = 3;
+
+/// How much is kept of the words with which a provider declines, in bytes.
+const MAX_REFUSAL: usize = 64 * 1024;
 
 /// What came of one request.
 enum Reply {
@@ -26,8 +30,8 @@ enum Reply {
 }
 
 /// An answer that is being received.
-#[derive(Default)]
 struct Answer {
+    size: ReplySize,
     /// The open block as far as it arrived.
     text: String,
     thinking: String,
@@ -37,6 +41,20 @@ struct Answer {
     usage: Usage,
     shown: bool,
     said: bool,
+}
+
+impl Answer {
+    fn new(limits: ReplyLimits) -> Self {
+        Self {
+            size: ReplySize::new(limits),
+            text: String::new(),
+            thinking: String::new(),
+            held: Vec::new(),
+            usage: Usage::default(),
+            shown: false,
+            said: false,
+        }
+    }
 }
 
 impl Run {
@@ -136,7 +154,7 @@ impl Run {
         };
         self.doing("thinking").await;
         let asked = self.session_state.state.history.len() as u64;
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(self.setup.limits.reply);
         let failure = loop {
             let delta = tokio::select! {
                 biased;
@@ -148,7 +166,15 @@ impl Run {
             };
             match delta {
                 Some(Ok(Delta::End(stop))) => return self.end(answer, asked, stop).await,
-                Some(Ok(delta)) => self.receive(&mut answer, delta).await?,
+                Some(Ok(delta)) => match answer.size.add(&delta) {
+                    Ok(()) => self.receive(&mut answer, delta).await?,
+                    Err(too_large) => {
+                        // Ends the connection: the provider makes no more of this answer.
+                        drop((deltas, delta));
+                        self.keep_partial(answer, asked).await?;
+                        return Err(provider_error(&Failure::Unusable(too_large.to_string())));
+                    }
+                },
                 Some(Err(failure)) => break failure,
                 None => break Failure::Cut("the answer ended before the provider said so".into()),
             }
@@ -172,7 +198,8 @@ impl Run {
     }
 
     async fn receive(&mut self, answer: &mut Answer, delta: Delta) -> Result<(), Stopped> {
-        answer.shown |= !matches!(delta, Delta::Usage(_) | Delta::Unknown(_));
+        let shows = !matches!(delta, Delta::Usage(_) | Delta::Unseen(_) | Delta::Unknown(_));
+        answer.shown |= shows;
         self.acted |= answer.shown;
         match delta {
             Delta::Text(text) => {
@@ -194,7 +221,7 @@ impl Run {
             }
             Delta::Block { item, native } => self.block(answer, item, native).await?,
             Delta::Usage(usage) => answer.usage = merged(answer.usage, usage),
-            Delta::Unknown(_) | Delta::End(_) => {}
+            Delta::Unseen(_) | Delta::Unknown(_) | Delta::End(_) => {}
         }
         Ok(())
     }
@@ -237,13 +264,15 @@ impl Run {
                 model: String::new(),
             },
         };
-        Entry::new(Fact::AssistantItem { item, origin: Some(origin), native, partial })
+        let origin = Some(origin);
+        within_a_line(Entry::new(Fact::AssistantItem { item, origin, native, partial }))
     }
 
     /// The answer is complete: what was held is committed together with what it cost.
     async fn end(&mut self, mut answer: Answer, asked: u64, stop: Stop) -> Result<Reply, Stopped> {
         if let (Stop::Refusal(refusal), false) = (&stop, answer.said) {
             let refusal = if refusal.is_empty() { "the model declined" } else { refusal };
+            let refusal = &refusal[..refusal.floor_char_boundary(MAX_REFUSAL)];
             let content = vec![Content::Refusal { refusal: refusal.to_owned() }];
             answer.held.push((Item::Message { role: Role::Assistant, content }, None));
         }

@@ -2,6 +2,8 @@
 
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::event::Event;
+use crate::protocol::item::{Content, Item};
+use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -25,21 +27,71 @@ pub struct Cut {
 
 /// The shortened form of an entry whose line is over 64 KiB; `None` for every other.
 pub fn cut(entry: &Entry) -> Option<Cut> {
-    let mut line = Counter(0);
-    let counted = serde_json::to_writer(&mut line, entry).is_ok();
-    let cut_bytes = line.0;
-    (counted && cut_bytes > CUT_OVER).then(|| Cut { entry: shorten(entry.clone()), cut_bytes })
+    let cut_bytes = json_size(entry);
+    (cut_bytes > CUT_OVER).then(|| {
+        let entry = Entry { id: entry.id, ts: entry.ts, fact: clipped(&entry.fact) };
+        Cut { entry: shorten(entry), cut_bytes }
+    })
 }
 
 /// The shortened form of an event whose line is over 64 KiB; `None` for every other.
 pub fn shorten_event(event: &Event) -> Option<Event> {
-    let mut line = Counter(0);
-    let counted = serde_json::to_writer(&mut line, event).is_ok();
-    if !counted || line.0 <= CUT_OVER {
+    if json_size(event) <= CUT_OVER {
         return None;
     }
-    let value = shortened(serde_json::to_value(event).ok()?);
+    let clipped = match event {
+        Event::TextDone { text } => &Event::TextDone { text: beginning(text) },
+        Event::ThinkingDone { text } => &Event::ThinkingDone { text: beginning(text) },
+        event => event,
+    };
+    let value = shortened(serde_json::to_value(clipped).ok()?);
     serde_json::from_value(value).ok()
+}
+
+/// A copy of a fact that is over the limit, with only the beginning of the texts that may be as long
+/// as a line: shortening then copies no more than that.
+fn clipped(fact: &Fact) -> Fact {
+    match fact {
+        Fact::AssistantItem { item, origin, partial, .. } => {
+            let (item, origin) = (clipped_item(item), origin.clone());
+            Fact::AssistantItem { item, origin, native: None, partial: *partial }
+        }
+        Fact::ToolResult { item, files } => {
+            Fact::ToolResult { item: clipped_item(item), files: files.clone() }
+        }
+        fact => fact.clone(),
+    }
+}
+
+fn clipped_item(item: &Item) -> Item {
+    match item {
+        Item::Message { role, content } if content.len() == 1 => {
+            let content = content.iter().map(|content| match content {
+                Content::Text { text } => Content::Text { text: beginning(text) },
+                content => content.clone(),
+            });
+            Item::Message { role: *role, content: content.collect() }
+        }
+        Item::Reasoning { text, summary, .. } => Item::Reasoning {
+            text: beginning(text),
+            summary: summary.clone(),
+            encrypted_content: None,
+            signature: None,
+        },
+        Item::ToolResult { call_id, summary, content, is_error, images } => Item::ToolResult {
+            call_id: call_id.clone(),
+            summary: summary.clone(),
+            content: content.as_deref().map(beginning),
+            is_error: *is_error,
+            images: images.clone(),
+        },
+        item => item.clone(),
+    }
+}
+
+/// As much of a text as is over the limit by itself, so that it is shortened all the same.
+fn beginning(text: &str) -> String {
+    text[..text.floor_char_boundary(CUT_OVER as usize + 4)].to_owned()
 }
 
 /// Shortens an entry until its line is at most 64 KiB. Kind, ids and summaries stay.
@@ -57,12 +109,12 @@ fn shortened(mut fact: Value) -> Value {
     }
     drop_opaque(&mut fact);
     for keep in KEEP {
-        if size(&fact) <= CUT_OVER - HEAD {
+        if json_size(&fact) <= CUT_OVER - HEAD {
             break;
         }
         shorten_texts(&mut fact, keep);
     }
-    if size(&fact) > CUT_OVER - HEAD {
+    if json_size(&fact) > CUT_OVER - HEAD {
         shorten_lists(&mut fact);
     }
     fact
@@ -128,9 +180,10 @@ fn shorten_lists(value: &mut Value) {
     }
 }
 
-fn size(value: &Value) -> u64 {
+/// How long a value is as JSON, in bytes; it is not held as JSON for that.
+pub fn json_size(value: &impl Serialize) -> u64 {
     let mut line = Counter(0);
-    // Counting does not fail, and neither does encoding a value.
+    // Counting does not fail, and neither does encoding what came as JSON.
     let _ = serde_json::to_writer(&mut line, value);
     line.0
 }
@@ -152,7 +205,7 @@ impl Write for Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::item::{Item, Role};
+    use crate::protocol::item::Role;
     use serde_json::json;
 
     fn length(entry: &Entry) -> u64 {

@@ -96,9 +96,11 @@ impl Journal {
     /// Appends entries, whole or not at all, and returns the length of the file with them once
     /// they are durable. If the caller is cancelled while it waits they are committed all the
     /// same.
-    pub async fn commit(&self, entries: Vec<Entry>) -> Result<u64, LogError> {
-        debug_assert!(entries.iter().all(|entry| entry.id.is_some()), "every entry has an id");
-        let lines = encode(&entries, &self.path)?;
+    pub async fn commit(&self, entries: impl AsRef<[Entry]>) -> Result<u64, LogError> {
+        let has_ids = entries.as_ref().iter().all(|entry| entry.id.is_some());
+        debug_assert!(has_ids, "every entry has an id");
+        let lines = encode(entries.as_ref(), &self.path)?;
+        drop(entries);
         let (done, outcome) = oneshot::channel();
         let request = JournalRequest::Commit(Commit { lines, done });
         self.requests.send(request).await.map_err(|_| self.closed())?;
@@ -109,6 +111,18 @@ impl Journal {
     /// `<segment>.open` after 100 ms or 4 KiB, whichever is first, without sync. Returns at once.
     pub fn stream(&self, kind: Partial, text: &str) {
         self.partial.push(self.end.load(Ordering::Acquire), kind, text);
+    }
+
+    /// Waits until what was streamed is in the file.
+    #[cfg(test)]
+    pub(crate) async fn streamed(&self) {
+        self.partial.kept().await;
+    }
+
+    /// How much streamed text is held in memory, in bytes.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.partial.held()
     }
 
     /// What was streamed is committed or given up. To be called after each commit of streamed
@@ -150,8 +164,7 @@ async fn committer(
 ) {
     let mut closing = Vec::new();
     while let Some(group) = next_group(&mut waiting, &mut closing).await {
-        let mut lines = Vec::new();
-        group.iter().for_each(|commit| lines.extend_from_slice(&commit.lines));
+        let (lines, group) = joined(group);
         let before = appender.length();
         let appended = disk::commit(move || {
             let appended = appender.append(&lines);
@@ -187,11 +200,32 @@ async fn next_group(
     }
 }
 
+/// The lines of a group, and what is answered: one commit alone is not copied.
+fn joined(group: Vec<Commit>) -> (Vec<u8>, Vec<Written>) {
+    let mut lines = Vec::new();
+    let mut written = Vec::with_capacity(group.len());
+    for commit in group {
+        written.push(Written { bytes: commit.lines.len() as u64, done: commit.done });
+        if lines.is_empty() {
+            lines = commit.lines;
+        } else {
+            lines.extend_from_slice(&commit.lines);
+        }
+    }
+    (lines, written)
+}
+
+/// A commit of a group that is being written.
+struct Written {
+    bytes: u64,
+    done: oneshot::Sender<Result<u64, LogError>>,
+}
+
 /// Answers each commit of a group with the length of the file behind its own entries.
-fn tell(group: Vec<Commit>, before: u64, outcome: &Result<(), LogError>) {
+fn tell(group: Vec<Written>, before: u64, outcome: &Result<(), LogError>) {
     let mut end = before;
     for commit in group {
-        end += commit.lines.len() as u64;
+        end += commit.bytes;
         // The caller may have been cancelled meanwhile.
         let _ = commit.done.send(outcome.clone().map(|()| end));
     }

@@ -6,6 +6,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -13,7 +15,9 @@ use tokio::time::Instant;
 /// What is kept at the latest after this time…
 const EVERY: Duration = Duration::from_millis(100);
 /// … or when there is this much of it.
-const AT_LEAST: usize = 4096;
+const AT_LEAST: u64 = 4096;
+/// When so much of a block is in the file, it is dropped from memory.
+const DROP_AT: u64 = 64 * 1024;
 
 /// What kind of text streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,8 @@ pub enum Partial {
 #[derive(Clone)]
 pub struct Block {
     slot: watch::Sender<Slot>,
+    /// Up to where the text is in the file, as [`Slot::start`] counts.
+    kept: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -36,8 +42,33 @@ struct Slot {
     number: u64,
     /// Where the log ended when the block began.
     after: u64,
+    /// Whether the block has begun.
+    streams: bool,
+    /// What is left of the block: what is in the file is dropped now and then.
     sections: Vec<Section>,
+    /// Where `sections` begin, in bytes of all text of this journal.
+    start: u64,
     closing: bool,
+}
+
+impl Slot {
+    fn end(&self) -> u64 {
+        self.start + self.sections.iter().map(|section| section.text.len() as u64).sum::<u64>()
+    }
+
+    /// Drops text up to a place.
+    fn drop_to(&mut self, place: u64) {
+        while let Some(first) = self.sections.first_mut() {
+            let length = first.text.len() as u64;
+            let over = place.saturating_sub(self.start).min(length);
+            self.start += over;
+            if over < length {
+                first.text.drain(..usize::try_from(over).unwrap_or(0));
+                break;
+            }
+            self.sections.remove(0);
+        }
+    }
 }
 
 /// A line of the file: some more text. Lines of the same kind that follow each other are one text.
@@ -59,17 +90,23 @@ impl Block {
     /// A block whose writing task ends with its last handle, and drops `held` then.
     pub fn start(path: PathBuf, held: watch::Receiver<()>) -> Self {
         let (slot, changes) = watch::channel(Slot::default());
+        let kept = Arc::new(AtomicU64::new(0));
+        let written = Kept::new(path, Arc::clone(&kept));
         tokio::spawn(async move {
-            writer(Kept::new(path), changes).await;
+            writer(written, changes).await;
             drop(held);
         });
-        Self { slot }
+        Self { slot, kept }
     }
 
     pub fn push(&self, after: u64, kind: Partial, text: &str) {
         self.slot.send_modify(|slot| {
-            if slot.sections.is_empty() {
+            if !std::mem::replace(&mut slot.streams, true) {
                 slot.after = after;
+            }
+            let kept = self.kept.load(Ordering::Acquire);
+            if kept.saturating_sub(slot.start) >= DROP_AT {
+                slot.drop_to(kept);
             }
             match slot.sections.last_mut() {
                 Some(section) if section.kind == kind => section.text.push_str(text),
@@ -80,13 +117,28 @@ impl Block {
 
     pub fn done(&self) {
         self.slot.send_if_modified(|slot| {
-            let streamed = !slot.sections.is_empty();
+            let streamed = std::mem::take(&mut slot.streams);
             if streamed {
                 slot.number += 1;
-                slot.sections.clear();
+                slot.start = slot.end();
+                slot.sections = Vec::new();
             }
             streamed
         });
+    }
+
+    /// Waits until the text so far is taken by the task that writes.
+    #[cfg(test)]
+    pub async fn kept(&self) {
+        while self.kept.load(Ordering::Acquire) < self.slot.borrow().end() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// How much text is held, in bytes.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.slot.borrow().sections.iter().map(|section| section.text.len()).sum()
     }
 
     /// Waits until all of it is kept.
@@ -129,8 +181,10 @@ struct Kept {
     /// The disk refused: the block then lives in memory alone, and its commit will say so.
     failed: bool,
     number: u64,
-    sections: usize,
-    bytes: usize,
+    /// Up to where the text is taken, as [`Slot::start`] counts.
+    taken: u64,
+    /// The same, shared to the handles of the block.
+    shared: Arc<AtomicU64>,
 }
 
 struct Unwritten {
@@ -140,42 +194,33 @@ struct Unwritten {
 }
 
 impl Kept {
-    fn new(path: PathBuf) -> Self {
-        Self { path, file: None, failed: false, number: 0, sections: 0, bytes: 0 }
+    fn new(path: PathBuf, shared: Arc<AtomicU64>) -> Self {
+        Self { path, file: None, failed: false, number: 0, taken: 0, shared }
     }
 
     fn is_due(&self, slot: &Slot) -> bool {
-        let fresh = if slot.number == self.number { self.unwritten(slot) } else { AT_LEAST };
-        slot.closing || fresh >= AT_LEAST
-    }
-
-    fn unwritten(&self, slot: &Slot) -> usize {
-        let from = self.sections.saturating_sub(1);
-        let length: usize = slot.sections[from..].iter().map(|section| section.text.len()).sum();
-        length.saturating_sub(self.bytes)
+        let fresh = slot.end() - self.taken.max(slot.start);
+        slot.closing || slot.number != self.number || fresh >= AT_LEAST
     }
 
     fn take_unwritten(&mut self, slot: &Slot) -> Unwritten {
         let stale = slot.number != self.number;
-        if stale {
-            (self.number, self.sections, self.bytes) = (slot.number, 0, 0);
-        }
+        self.number = slot.number;
         let mut lines = Vec::new();
-        for (index, section) in
-            slot.sections.iter().enumerate().skip(self.sections.saturating_sub(1))
-        {
-            let written = if index + 1 == self.sections { self.bytes } else { 0 };
-            let text = &section.text[written..];
-            (self.sections, self.bytes) = (index + 1, section.text.len());
-            if text.is_empty() {
-                continue;
-            }
-            let section = Section { kind: section.kind, text: text.to_owned() };
+        let mut end = slot.start;
+        for Section { kind, text } in &slot.sections {
+            let start = end;
+            end += text.len() as u64;
+            let written = usize::try_from(self.taken.saturating_sub(start)).unwrap_or(usize::MAX);
+            let Some(text) = text.get(written..).filter(|text| !text.is_empty()) else { continue };
+            let section = Section { kind: *kind, text: text.to_owned() };
             let piece = Piece { after: slot.after, block: slot.number, section };
             if serde_json::to_writer(&mut lines, &piece).is_ok() {
                 lines.push(b'\n');
             }
         }
+        self.taken = end;
+        self.shared.store(end, Ordering::Release);
         Unwritten { stale, lines }
     }
 

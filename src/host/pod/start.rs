@@ -174,6 +174,11 @@ pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
             protect: compaction.prune_protect,
             min_savings: compaction.prune_min,
         },
+        reply: run::ReplyLimits {
+            whole: settings.limits.reply_mib.bytes(),
+            block: settings.limits.block_mib.bytes(),
+            arguments: settings.limits.argument_mib.bytes(),
+        },
     }
 }
 

@@ -80,6 +80,32 @@ async fn a_client_that_connects_during_a_run_gets_input_status_and_streamed_text
 }
 
 #[tokio::test]
+async fn a_client_that_connects_during_a_long_answer_gets_its_end_and_how_much_is_left_out() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let script = "[[when]]\nany = true\n[[when.step]]\ntext = \"日本\"\nrepeat = 500_000\n\
+                  chunk = 10_000\nfault = { hang = 1_000_000 }\n";
+    std::fs::write(bench.root.join("script.toml"), script).unwrap();
+    bench.call(&pod, Method::say("go")).await.unwrap();
+    let mut all = 0;
+    while all < 3_000_000 {
+        match bench.next(|e| matches!(e, Event::TextDelta { .. } | Event::Lagged)).await {
+            Event::TextDelta { text } => all += text.len(),
+            _ => break,
+        }
+    }
+    let whole = |snapshot: &Value| {
+        let block = &snapshot["in_flight"][0];
+        let text = block["text"].as_str().unwrap_or_default();
+        assert!(text.len() <= 1 << 20, "{} bytes", text.len());
+        block["skipped"].as_u64().unwrap_or(0) + text.len() as u64
+    };
+    let mut late = Plain::at(&bench, &pod).await;
+    while whole(&late.snapshot) < 3_000_000 {
+        late = Plain::at(&bench, &pod).await;
+    }
+}
+
+#[tokio::test]
 async fn an_input_that_was_taken_back_is_in_no_snapshot() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("wait")).await.unwrap();

@@ -84,7 +84,7 @@ impl Decoder {
                 let (id, name) = (text(&native, "id").into(), text(&native, "name").into());
                 out.push(Delta::ToolCallStart { id, name });
             }
-            _ => {}
+            _ => out.push(Delta::Unseen(size_of::<Block>())),
         }
         let lost = self.blocks.insert(index(data), Block { native, json: String::new() });
         if let Some(lost) = lost {
@@ -109,6 +109,7 @@ impl Decoder {
             "signature_delta" => block.native["signature"] = at(delta, "signature").clone(),
             "citations_delta" => {
                 let citation = at(delta, "citation").clone();
+                out.push(Delta::Unseen(citation.to_string().len()));
                 match block.native.get_mut("citations").and_then(Value::as_array_mut) {
                     Some(citations) => citations.push(citation),
                     None => block.native["citations"] = json!([citation]),
@@ -120,6 +121,8 @@ impl Decoder {
                 if text(&block.native, "type") == "tool_use" && !json.is_empty() {
                     let id = text(&block.native, "id").into();
                     out.push(Delta::ToolCallArgs { id, json: json.into() });
+                } else {
+                    out.push(Delta::Unseen(json.len() + 1));
                 }
             }
             _ => out.push(Delta::Unknown(data)),

@@ -128,7 +128,10 @@ impl Decoder {
             }
         }
         if let Some(Value::Array(details)) = delta.remove("reasoning_details") {
-            details.into_iter().for_each(|detail| self.detail(detail));
+            for detail in details {
+                out.push(Delta::Unseen(detail.to_string().len()));
+                self.detail(detail);
+            }
         }
         match delta.remove("content") {
             Some(Value::String(words)) => self.say(Kind::Text, &words, out),
@@ -224,7 +227,7 @@ impl Decoder {
                 .extend(fields.into_iter().filter(|(key, value)| !known(key) && !value.is_null()));
         }
         if call.name.is_empty() {
-            return;
+            return out.push(Delta::Unseen(size_of::<Call>() + json.len()));
         }
         let (id, name) = (call.id.clone(), call.name.clone());
         let first = !std::mem::replace(&mut call.started, true);

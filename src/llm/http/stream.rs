@@ -88,7 +88,7 @@ impl Reader {
                 let fed = self.sse.feed(&bytes, &mut events);
                 self.decode(&events);
                 if let Err(error) = fed {
-                    self.end(&error_text::cut(&self.who, &error.to_string()));
+                    self.end(&error_text::reported(&self.who, &error.to_string(), false));
                 }
                 self.allowed = match self.decoder.progress() {
                     Progress::Open => self.timeouts.idle,

@@ -139,6 +139,30 @@ async fn many_small_deltas_are_few_writes_and_lose_nothing() {
 }
 
 #[tokio::test]
+async fn a_long_block_is_in_the_open_file_and_not_in_memory() {
+    let bench = Bench::new();
+    bench.write(&[bench.start()]);
+    let (journal, _) = Journal::open(&bench.files, bench.segment).await.unwrap();
+    let kinds = [Partial::Thinking, Partial::Text];
+    let mut streamed = [String::new(), String::new()];
+    for n in 0..100_000 {
+        let at = usize::from(n >= 50_000);
+        let delta = format!("日{n} ");
+        journal.stream(kinds[at], &delta);
+        streamed[at] += &delta;
+        // The task that writes runs here.
+        if n % 1_000 == 0 {
+            journal.streamed().await;
+        }
+    }
+    assert!(journal.held() < 200_000, "{} bytes are held", journal.held());
+    journal.close().await;
+    let left = crate::session::partial::left(&bench.files.open_block(bench.segment)).unwrap();
+    let found: Vec<String> = left.sections.into_iter().map(|section| section.text).collect();
+    assert!(found == streamed);
+}
+
+#[tokio::test]
 async fn a_committed_block_leaves_nothing_in_the_open_file() {
     let bench = Bench::new();
     bench.write(&[bench.start()]);

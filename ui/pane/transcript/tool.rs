@@ -10,6 +10,9 @@ use yoi::text::SafeText;
 
 /// How much of a running command's output is kept, in bytes.
 const LIVE_OUTPUT: usize = 64 * 1024;
+/// How much of arguments that are being written is kept, in bytes; the whole ones come when they are
+/// complete.
+const LIVE_ARGUMENTS: usize = 64 * 1024;
 /// How many bytes of streaming arguments are read for the one-line summary.
 const BRIEF_WITHIN: usize = 2048;
 /// The longest text of a one-liner, in characters; the screen cuts it further.
@@ -99,7 +102,8 @@ impl Tool {
     }
 
     pub fn more_arguments(&mut self, json: &str) {
-        self.arguments.push_str(json);
+        let room = LIVE_ARGUMENTS.saturating_sub(self.arguments.len());
+        self.arguments.push_str(&json[..json.floor_char_boundary(room)]);
         if self.arguments.len() <= BRIEF_WITHIN
             && let Some(brief) = brief(&self.name, &self.arguments)
         {

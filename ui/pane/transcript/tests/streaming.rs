@@ -187,3 +187,26 @@ fn an_escape_sequence_that_the_stream_cuts_shows_nothing_of_itself() {
     assert!(screen.contains("one red") && screen.contains("two."), "{screen}");
     assert!(!screen.contains("31") && !screen.contains("tle"), "{screen}");
 }
+
+#[test]
+fn arguments_that_stream_without_end_do_not_grow_the_screen() {
+    let mut bench = Bench::new(vec![you("go")]).open();
+    bench.event(&Event::ToolCallStart { id: "a".into(), name: "Write".into() });
+    let json = r#"{"file_path":"/w/a.txt","content":""#;
+    bench.event(&Event::ToolCallArgsDelta { id: "a".into(), json: json.into() });
+    for _ in 0..1_000 {
+        bench.event(&Event::ToolCallArgsDelta { id: "a".into(), json: "日".repeat(1_000) });
+    }
+    let pages = &mut bench.transcript.pages;
+    let call = pages.find_call("a").expect("the call");
+    pages.recount(call.page);
+    assert!(pages.bytes() < 200_000, "{} bytes", pages.bytes());
+    assert!(bench.screen().contains("▸ Write  /w/a.txt"), "{}", bench.screen());
+    let whole = r#"{"file_path":"/w/a.txt","content":"short after all"}"#;
+    bench.event(&Event::ToolCallDone {
+        id: "a".into(),
+        name: "Write".into(),
+        arguments: whole.into(),
+    });
+    assert!(bench.screen().contains("▸ Write  /w/a.txt"), "{}", bench.screen());
+}
