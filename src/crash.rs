@@ -51,8 +51,7 @@ pub const POINTS: &[&str] = &[
     "compact-summarised",
     "compact-switched",
     "compact-closed",
-    "rewind-forked",
-    "rewind-stored",
+    "rewind-committed",
     // a Pod stops and comes back
     "stop-stored",
     "restore-stored",

@@ -7,7 +7,7 @@ use crate::protocol::{
     Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunOutcome, RunResult, Segment,
     SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
-use crate::session::Files;
+use crate::session::{Files, LogPosition};
 use crate::store::{MailboxMessage, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
 use serde_json::json;
@@ -207,6 +207,13 @@ impl<E: Into<Refusal>> From<E> for Stopped {
     }
 }
 
+/// Where a run began that a person's input began.
+pub(crate) struct FirstEntry {
+    id: EntryId,
+    at: LogPosition,
+    input: Vec<Segment>,
+}
+
 /// A run under way.
 pub(crate) struct Run {
     pub(crate) setup: Setup,
@@ -214,7 +221,7 @@ pub(crate) struct Run {
     pub(crate) ports: Ports,
     /// The first entry of a run that a person's input began. A run that is halted before it has a
     /// result is rolled back to before this entry.
-    first: Option<(EntryId, Vec<Segment>)>,
+    first: Option<FirstEntry>,
     /// Why this run began; `None` while it only compacts.
     pub(crate) trigger: Option<Trigger>,
     /// Whether a model or a tool did anything yet, or a mailbox message was taken: then the run is
@@ -332,8 +339,11 @@ impl Run {
             Start::User { input: Input { segments, from }, taken, accepted } => {
                 let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
                 tracing::Span::current().record("id", invoke.id.map(tracing::field::display));
-                let first = invoke.id.map(|id| (id, segments.clone()));
-                self.first = first.filter(|_| from.is_none());
+                if let Some(id) = invoke.id.filter(|_| from.is_none()) {
+                    let offset = self.session_state.journal.end();
+                    let at = LogPosition { segment: self.session_state.segment, offset };
+                    self.first = Some(FirstEntry { id, at, input: segments.clone() });
+                }
                 let fact = Fact::UserInput { segments: segments.clone(), taken, from };
                 let input = Entry::new(fact);
                 let (id, row) = (input.id, taken_id(&input));

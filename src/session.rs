@@ -1,38 +1,48 @@
 //! What was said and done: append-only JSONL in segments. A journal writes them, replay folds
-//! them, pages read them backwards from the end, fork goes back to an earlier place.
+//! them, pages read them backwards from the end. Nothing of them is ever taken away: an entry that is a jump
+//! says that what stands before it ends at an earlier place.
 
 mod backwards;
 mod begun;
 mod cut;
 mod error;
 mod fork;
+mod glance;
 mod journal;
+mod jump;
 mod line;
+mod lineage;
 mod locate;
 mod open;
 mod page;
 mod partial;
 mod replay;
 mod rewind;
-mod rollback;
+mod scan;
 mod snapshot;
+mod stretches;
 mod range;
 mod texts;
+mod walk;
 
 pub use backwards::{Recent, backwards};
 pub use begun::is_begun;
 pub use cut::{CUT_OVER, Cut, cut, json_size, shorten_event};
 pub use error::LogError;
-pub use fork::{entries_through, fork, fork_into};
+pub use fork::{ForkPoint, fork, fork_point};
 pub use journal::Journal;
+pub use jump::{Jump, JumpKind};
 pub use line::Damaged;
+pub use lineage::{Lineage, LogPosition};
+pub use locate::{holds, locate};
 pub use open::Opened;
 pub use page::{Page, fetch, page};
 pub use partial::Partial;
 pub use range::{Piece, piece};
 pub use replay::{Replay, replay};
-pub use rewind::rewind_targets;
+pub use rewind::{Target, Targets, find_jump, input_at, rewind_targets, standing_entries};
 pub use snapshot::{records, spans};
+pub use stretches::{Stretch, all_stretches, stretches};
 
 use crate::protocol::{SegmentId, SessionId};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::protocol::{
     ApprovalRequest, Entry, Fact, LastRun, NotificationSource, PodEvent, PodName, SessionId, now_ms,
 };
 use crate::run::Notification;
-use crate::session::{self, Files};
+use crate::session::{self, Files, Jump, JumpKind};
 use crate::store::{MailboxKind, MailboxMessage, PodRow, Wanted};
 use crate::trace::OrLog as _;
 
@@ -135,6 +135,10 @@ async fn last_end(shared: &Shared, row: &PodRow) -> Option<Entry> {
             match &entry.fact {
                 Fact::RunCompleted { .. } | Fact::RunErrored { .. } => return Some(entry),
                 Fact::Invoke { .. } => return None,
+                // A person was there since: the parent was told of every run before.
+                fact if Jump::of(fact).is_some_and(|jump| jump.kind != JumpKind::RolledBack) => {
+                    return None;
+                }
                 _ => {}
             }
         }

@@ -8,7 +8,7 @@ use crate::host::pod::View;
 use crate::protocol::{
     Entry, EntryId, Event, Fact, Item, PodName, PodOutput, Refusal, Role, SegmentId,
 };
-use crate::session::{self, LogError, Recent};
+use crate::session::{self, Files, Lineage, LogError, LogPosition, Recent};
 
 /// Bytes of text for another Pod at once: they have to fit into one tool result.
 const FOR_PODS: usize = 48 * 1024;
@@ -71,18 +71,14 @@ pub(crate) async fn read(
 
 /// Walks back from the end to where the new texts begin.
 fn find(view: &View, segment: SegmentId, since: Since, limit: usize) -> Result<Found, LogError> {
-    let after = match since {
-        Since::Entry(after) => after,
-        Since::LastRun => None,
-    };
-    // A rewind may have taken the entry away; ids ascend with time, so they tell as well.
-    let gone = after.is_some_and(|id| session::fetch(&view.files, segment, id).is_err());
+    let mut begin = Begin::of(view, segment, since)?;
     let mut found = Found::default();
     for recent in session::backwards(&view.files, segment, view.end) {
-        let Recent { entry, is_cut } = recent?;
-        if begins(&entry, since, gone) {
+        let recent = recent?;
+        if begin.is_behind(&recent)? {
             return Ok(found);
         }
+        let Recent { entry, is_cut, .. } = recent;
         let entry = match entry.id.filter(|_| is_cut && said(&entry).is_some()) {
             Some(id) => session::fetch(&view.files, segment, id)?,
             None => entry,
@@ -93,20 +89,47 @@ fn find(view: &View, segment: SegmentId, since: Since, limit: usize) -> Result<F
             return Ok(found);
         }
     }
-    // The entry was rolled back together with a run in which nothing was said.
-    found.newest_first.retain(|(id, _)| after.is_none_or(|after| *id > after));
     Ok(found)
 }
 
-/// Whether the new texts begin right after this entry.
-fn begins(entry: &Entry, since: Since, gone: bool) -> bool {
-    match since {
-        Since::LastRun => matches!(entry.fact, Fact::Invoke { .. }),
-        Since::Entry(None) => false,
-        Since::Entry(Some(after)) => {
-            // The first line of a rewound segment is younger than what follows it.
-            let ordered = !matches!(entry.fact, Fact::SegmentStart { .. });
-            entry.id.is_some_and(|id| id == after || (gone && ordered && id < after))
+/// Where the new texts begin, as places: what was read last may have been taken back since, and a
+/// clock may have been set back.
+enum Begin<'f> {
+    Session,
+    LastRun,
+    Behind { last: LogPosition, files: &'f Files, lineage: Lineage<'f> },
+}
+
+impl<'f> Begin<'f> {
+    fn of(view: &'f View, segment: SegmentId, since: Since) -> Result<Self, LogError> {
+        let after = match since {
+            Since::LastRun => return Ok(Self::LastRun),
+            Since::Entry(None) => return Ok(Self::Session),
+            Since::Entry(Some(after)) => after,
+        };
+        let files = &view.files;
+        match session::locate(files, segment, None, after) {
+            Ok(last) => Ok(Self::Behind { last, files, lineage: Lineage::new(files, segment) }),
+            // The log was exchanged.
+            Err(LogError::NoSuchEntry { .. }) => Ok(Self::LastRun),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an entry, read backwards, stands before the new texts.
+    fn is_behind(&mut self, Recent { entry, at, .. }: &Recent) -> Result<bool, LogError> {
+        match self {
+            Self::Session => Ok(false),
+            Self::LastRun => Ok(matches!(entry.fact, Fact::Invoke { .. })),
+            Self::Behind { last, .. } if at.segment == last.segment => Ok(at.offset <= last.offset),
+            Self::Behind { last, files, lineage } => {
+                if lineage.is_older(at.segment, last.segment) {
+                    return Ok(true);
+                }
+                // Earlier versions copied the lines before a rewind into a new segment.
+                let copied = |id| session::holds(files, last.segment, id);
+                entry.id.filter(|_| said(entry).is_some()).map_or(Ok(false), copied)
+            }
         }
     }
 }

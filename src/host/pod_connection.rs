@@ -159,7 +159,10 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         if !view.in_flight.is_empty() {
             rest["in_flight"] = json!(view.in_flight);
         }
-        let log = view.segment.map(|s| LogRange { path: view.files.segment(s), end: view.end });
+        let log = view.segment.map(|segment| {
+            let (files, end) = (view.files.clone(), view.end);
+            LogRange { files, segment, end }
+        });
         write_entries(&mut self.writer, None, "snapshot", log, &rest).await
     }
 

@@ -2,13 +2,13 @@
 //! already, so they are copied from the file piece by piece, and the log is never held in memory.
 
 use crate::host::line_writer::write;
+use crate::protocol::SegmentId;
+use crate::session::{Files, Stretch};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -21,11 +21,13 @@ const READS: usize = 8;
 
 static READING: Semaphore = Semaphore::const_new(READS);
 
-/// The beginning of a segment, up to where it has been published.
+/// A log, up to where it has been published.
 #[derive(Clone, Debug)]
 pub(crate) struct LogRange {
-    pub(crate) path: PathBuf,
-    /// `None` is all of it.
+    pub(crate) files: Files,
+    /// The newest segment.
+    pub(crate) segment: SegmentId,
+    /// Where that ends; `None` is all of it.
     pub(crate) end: Option<u64>,
 }
 
@@ -72,28 +74,29 @@ async fn reading<T: Send + 'static>(
 
 /// What is still to be copied.
 struct Pieces {
-    file: File,
-    /// Lines that follow one another in the file are one range.
-    ranges: VecDeque<Range<u64>>,
+    files: Files,
+    /// The file of the first range.
+    file: Option<(SegmentId, File)>,
+    /// Lines that follow one another in a file are one range.
+    ranges: VecDeque<Stretch>,
     /// Whether a comma stands before the next range.
     comma: bool,
 }
 
 impl Pieces {
     fn of(log: &LogRange) -> io::Result<Self> {
-        let file = File::open(&log.path)?;
-        let end = match log.end {
-            Some(end) => end,
-            None => file.metadata()?.len(),
-        };
-        Ok(Self { file, ranges: ranges(&log.path, end)?, comma: false })
+        Ok(Self { files: log.files.clone(), file: None, ranges: ranges(log)?, comma: false })
     }
 
     /// The next bytes of the array, none at its end.
     fn next(&mut self) -> io::Result<Vec<u8>> {
         let mut piece = Vec::with_capacity(PIECE);
         while piece.len() < PIECE {
-            let Some(range) = self.ranges.front_mut() else { break };
+            let Some(Stretch { segment, range }) = self.ranges.front_mut() else { break };
+            if self.file.as_ref().is_none_or(|(of, _)| of != segment) {
+                self.file = Some((*segment, File::open(self.files.segment(*segment))?));
+            }
+            let Some((_, file)) = &self.file else { break };
             if std::mem::take(&mut self.comma) {
                 piece.push(b',');
             }
@@ -102,7 +105,7 @@ impl Pieces {
             let end = range.end.min(range.start + room);
             let length = usize::try_from(end - range.start).unwrap_or(0);
             piece.resize(from + length, 0);
-            self.file.read_exact_at(&mut piece[from..], range.start)?;
+            file.read_exact_at(&mut piece[from..], range.start)?;
             // JSON text has no newline inside: each one parts two entries.
             piece[from..].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b',');
             range.start = end;
@@ -116,12 +119,17 @@ impl Pieces {
 }
 
 /// Where the readable entries lie.
-fn ranges(path: &Path, end: u64) -> io::Result<VecDeque<Range<u64>>> {
-    let spans = crate::session::spans(path, end).map_err(io::Error::other)?;
-    let mut ranges: VecDeque<Range<u64>> = VecDeque::new();
+fn ranges(log: &LogRange) -> io::Result<VecDeque<Stretch>> {
+    let spans =
+        crate::session::spans(&log.files, log.segment, log.end).map_err(io::Error::other)?;
+    let mut ranges: VecDeque<Stretch> = VecDeque::new();
     for span in spans {
         match ranges.back_mut() {
-            Some(last) if last.end + 1 == span.start => last.end = span.end,
+            Some(last)
+                if last.segment == span.segment && last.range.end + 1 == span.range.start =>
+            {
+                last.range.end = span.range.end;
+            }
             _ => ranges.push_back(span),
         }
     }

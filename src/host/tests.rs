@@ -464,7 +464,7 @@ async fn a_compaction_hands_over_and_a_rewind_goes_back_behind_it() {
     let all = bench.said(&pod).await;
     assert_eq!(all.last().unwrap(), "You said three.");
     let listed = bench.call(&pod, Method::ListRewindTargets).await.unwrap();
-    let Event::RewindTargets { head_entries, targets } = listed else { panic!() };
+    let Event::RewindTargets { head_entries, targets, .. } = listed else { panic!() };
     let previews: Vec<&str> = targets.iter().map(|t| t.preview.as_str()).collect();
     assert_eq!(previews, ["three", "two", "one"]);
     let stale = Method::Rewind { target: targets[1].id, expected_head_entries: 0 };

@@ -160,6 +160,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::Compact
         | Method::ListRewindTargets
         | Method::Rewind { .. }
+        | Method::UndoRewind { .. }
         | Method::ListCompletions { .. }
         | Method::Open { .. }
         | Method::SetModel { .. }

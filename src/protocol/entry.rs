@@ -236,8 +236,12 @@ pub mod domain {
     pub const ASKED: &str = "yoi.asked";
     /// `{approval, verdict}`: it may go on or not. A call that was allowed and has no result may have run.
     pub const ANSWERED: &str = "yoi.answered";
-    /// `{from}`: entries from this id on are not part of the history.
+    /// `{from, to, input}`: a run was taken back; entries from the id `from` on are not part of the
+    /// history. `to` is the place of that entry, as in [`REWOUND`]; earlier versions wrote none.
     pub const ROLLED_BACK: &str = "yoi.rolled_back";
+    /// A rewind `{to}`, its undo `{undo}`, the undo of that `{redo}`, or the beginning of a fork
+    /// `{fork}`: what stands before this entry ends at the given place, `{segment, offset}` in bytes.
+    pub const REWOUND: &str = "yoi.rewound";
 }
 
 impl Entry {

@@ -7,8 +7,8 @@ use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::protocol::piece::LineShape;
 use crate::protocol::reply::{
-    Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput, RewindSummary,
-    RewindTarget, StoppedPod,
+    Comeback, Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput,
+    RewindSummary, RewindTarget, StoppedPod,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -129,6 +129,12 @@ pub enum Event {
     RewindTargets {
         head_entries: usize,
         targets: Vec<RewindTarget>,
+        /// The rewind that can be taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        undo: Option<Box<Comeback>>,
+        /// The undo that can be taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        redo: Option<Box<Comeback>>,
     },
     RewindApplied {
         entries: Vec<Entry>,

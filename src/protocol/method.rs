@@ -160,6 +160,11 @@ pub enum Method {
     Revoke {
         rule: u64,
     },
+    /// Take a rewind back, or the undo of one: the entry is the one of `rewind_targets`.
+    UndoRewind {
+        entry: EntryId,
+        expected_head_entries: usize,
+    },
     /// A new Pod with this one's history, up to and including an entry; `None` is all of it.
     Fork {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +215,7 @@ impl Method {
             | Self::Decide { .. }
             | Self::ListPolicy
             | Self::Revoke { .. }
+            | Self::UndoRewind { .. }
             | Self::Fork { .. } => false,
         }
     }
@@ -254,6 +260,7 @@ impl Method {
             Self::Decide { .. } => "answer",
             Self::ListPolicy => "list_policy",
             Self::Revoke { .. } => "revoke",
+            Self::UndoRewind { .. } => "undo_rewind",
             Self::Fork { .. } => "fork",
         }
     }

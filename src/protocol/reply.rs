@@ -113,6 +113,40 @@ pub struct RewindTarget {
     pub disabled_reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// What leaves the history with the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Losses>,
+}
+
+/// A part of a history, in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// What people and other Pods said.
+    pub messages: usize,
+    pub tool_calls: usize,
+    /// Some of the files that tools changed; what commands changed is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// How many other files tools changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_files: usize,
+}
+
+/// A rewind, or the undo of one, that can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comeback {
+    /// The entry that is taken back.
+    pub entry: EntryId,
+    /// At most 120 characters of the first message that comes back or goes.
+    pub preview: String,
+    /// What comes back.
+    pub returns: Losses,
+    /// What leaves the history, because it came after the entry.
+    pub drops: Losses,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -83,7 +83,7 @@ impl Run {
             }),
             under_way: self.trigger,
         };
-        let session = self.session_state.state.session_id;
+        let session = self.setup.session;
         if let Some(cost) = cost {
             self.setup.identity[session_state::COST] = cost.into();
         }

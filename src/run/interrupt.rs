@@ -1,8 +1,8 @@
 //! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
 
-use crate::protocol::entry::domain;
-use crate::protocol::{Entry, EntryId, Event, RunOutcome, RunResult, Segment};
-use crate::run::{End, Run, Stopped};
+use crate::protocol::{Event, RunOutcome, RunResult};
+use crate::run::{End, FirstEntry, Run, Stopped, session_state};
+use crate::session::{Jump, JumpKind};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -36,8 +36,8 @@ impl Run {
         let interrupt = *self.ports.interrupt.borrow();
         let cancel = interrupt == Interrupt::Cancel;
         let first = self.first.take();
-        if let Some((from, input)) = first.filter(|_| interrupt.is_a_persons() && !self.acted) {
-            return self.roll_back(from, input).await;
+        if let Some(first) = first.filter(|_| interrupt.is_a_persons() && !self.acted) {
+            return self.roll_back(first).await;
         }
         let outcome = if cancel { RunOutcome::Cancelled } else { RunOutcome::Paused };
         let entry = match self.commit_end(outcome).await {
@@ -52,12 +52,20 @@ impl Run {
     }
 
     /// The entry holds the input, too, for the screen on which it is then written again.
-    async fn roll_back(&mut self, from: EntryId, input: Vec<Segment>) -> End {
-        let back = json!({ "from": from, "input": input });
-        let entry = Entry::extension(domain::ROLLED_BACK, back);
+    async fn roll_back(&mut self, first: FirstEntry) -> End {
+        let more = json!({ "from": first.id, "input": first.input });
+        let entry = Jump::entry(JumpKind::RolledBack, first.at, more);
         let id = entry.id;
         if let Err(Stopped::Failed(refusal)) = self.commit(vec![entry]).await {
             return self.failed(refusal).await;
+        }
+        let segment = self.session_state.segment;
+        if segment != first.at.segment {
+            // The run compacted the history, and that is taken back, too.
+            match session_state::fold(&self.setup, segment).await {
+                Ok(state) => self.session_state.state = state,
+                Err(refusal) => return self.failed(refusal).await,
+            }
         }
         crate::crash_point!("halt-committed");
         self.session_state.state.interrupted = false;

@@ -159,9 +159,9 @@ fn internal(error: impl ToString) -> Refusal {
     Refusal::internal(error.to_string())
 }
 
-async fn fold(setup: &Setup, segment: SegmentId) -> Result<Replay, Refusal> {
-    let path = setup.files.segment(segment);
-    let state = tokio::task::spawn_blocking(move || replay(&path, None)).await;
+pub(crate) async fn fold(setup: &Setup, segment: SegmentId) -> Result<Replay, Refusal> {
+    let files = setup.files.clone();
+    let state = tokio::task::spawn_blocking(move || replay(&files, segment, None)).await;
     let mut state = state.map_err(internal)?.map_err(internal)?;
     let earlier = state.pod.as_ref().and_then(|pod| pod.get(COST)?.as_f64());
     if let Some(earlier) = earlier {

@@ -1,127 +1,144 @@
-//! Going back: a new segment that begins with the kept lines of another, which stays as it is.
+//! A second session with the same past: the segments come along as they are, and a new one goes on
+//! from a place in them.
 
-use crate::disk::{self, Appender};
+use crate::disk::{self, Appender, DiskError};
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
 use crate::session::journal::{committed, encode};
-use crate::session::line::{Forward, first_line};
+use crate::session::jump::{Jump, JumpKind, line_at};
+use crate::session::line::{Backward, decode, first_line};
+use crate::session::lineage::{Lineage, LogPosition};
+use crate::session::locate::locate;
+use crate::session::walk::{Step, Walk};
 use crate::session::{Files, Journal, LogError};
+use serde_json::json;
 use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a new segment with the first `keep_entries` lines of `from`, verbatim and with their ids;
-/// only its first line says anew what the segment is and that it was `forked` there. Returns its
-/// length too.
+/// Where a fork parts from its session.
+#[derive(Clone, Copy, Debug)]
+pub struct ForkPoint {
+    /// The end of the last entry that the fork gets.
+    position: LogPosition,
+    /// Turns that had ended there.
+    turns: u64,
+}
+
+/// Finds where a fork parts: behind the entry `at`, wherever it stands in the session that ends in
+/// `segment`, or at its end. Blocking.
+pub fn fork_point(
+    files: &Files,
+    segment: SegmentId,
+    at: Option<EntryId>,
+) -> Result<ForkPoint, LogError> {
+    let position = match at {
+        Some(id) => behind(files, locate(files, segment, None, id)?)?,
+        None => LogPosition { segment, offset: end_of_lines(&files.segment(segment))? },
+    };
+    let mut walk = Walk::new(files, position.segment, Some(position.offset))?;
+    let mut turns = 0;
+    while let Some(Step::Line(_, line)) = walk.next()? {
+        if let Ok(Entry { fact: Fact::TurnEnd { turn_count }, .. }) = decode(&line.bytes) {
+            turns = turn_count;
+            break;
+        }
+    }
+    Ok(ForkPoint { position, turns })
+}
+
+/// The end of the line that begins at a place.
+fn behind(files: &Files, at: LogPosition) -> Result<LogPosition, LogError> {
+    let path = files.segment(at.segment);
+    let read = || -> io::Result<_> {
+        let file = File::open(&path)?;
+        line_at(&file, at.offset, file.metadata()?.len())
+    };
+    let line = read().map_err(LogError::reading(&path))?;
+    let torn = || LogError::Damaged { path, byte: at.offset, reason: "the line is torn".into() };
+    let length = line.ok_or_else(torn)?.len() as u64 + 1;
+    Ok(LogPosition { offset: at.offset + length, ..at })
+}
+
+/// Where the last whole line of a file ends.
+fn end_of_lines(path: &Path) -> Result<u64, LogError> {
+    let read = || -> io::Result<_> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let last = Backward::new(file, length)?.next_line()?;
+        Ok(last.map_or(0, |line| line.end()))
+    };
+    match read().map_err(LogError::reading(path))? {
+        0 => Err(LogError::Empty(path.to_owned())),
+        end => Ok(end),
+    }
+}
+
+/// Makes the session `to` go on from a place of another one, in a new segment. What is behind that
+/// place does not come along. Older segments are shared as links, because nothing is written to them
+/// any more; the one in which the fork parts is copied up to that place. The new segment begins with
+/// the entries `more`.
 pub async fn fork(
     files: &Files,
-    from: SegmentId,
-    keep_entries: usize,
-    forked: SegmentOrigin,
-) -> Result<(Journal, SegmentId, u64), LogError> {
-    fork_into(files, from, keep_entries, forked, files, None).await
-}
-
-/// As [`fork`], into another session when there is one; what its entries refer to comes along.
-pub async fn fork_into(
-    files: &Files,
-    from: SegmentId,
-    keep_entries: usize,
-    forked: SegmentOrigin,
+    point: ForkPoint,
     to: &Files,
-    session: Option<SessionId>,
-) -> Result<(Journal, SegmentId, u64), LogError> {
+    session: SessionId,
+    more: Vec<Entry>,
+) -> Result<(Journal, SegmentId), LogError> {
     let segment = SegmentId::new();
-    let (source, path) = (files.segment(from), to.segment(segment));
-    let (target, dir, blobs) = (path.clone(), to.dir().to_owned(), (files.blobs(), to.blobs()));
+    let path = to.segment(segment);
+    let (from, into, target) = (files.clone(), to.clone(), path.clone());
     let appender = committed(&path, move || {
-        if session.is_some() {
-            disk::private_dir(&dir)?;
-            share(&blobs.0, &blobs.1)?;
-        }
-        copy(&source, &target, keep_entries, forked, session)
+        disk::private_dir(into.dir())?;
+        share_all(&from.blobs(), &into.blobs())?;
+        share_segments(&from, point.position, &into)?;
+        let mut entries = beginning(&from, point, session)?;
+        entries.extend(more);
+        disk::create(&target, &encode(&entries, &target)?, 0o600)?;
+        Ok(Appender::open(&target)?.0)
     });
     let appender = appender.await?;
-    let end = appender.length();
-    Ok((Journal::start(to, segment, appender), segment, end))
+    Ok((Journal::start(to, segment, appender), segment))
 }
 
-/// Images and former contents are named after what they hold and never change: a link is a copy.
-fn share(from: &Path, to: &Path) -> Result<(), LogError> {
-    let Ok(entries) = std::fs::read_dir(from) else { return Ok(()) };
-    disk::private_dir(to)?;
-    for entry in entries.flatten() {
-        let path = to.join(entry.file_name());
-        if std::fs::hard_link(entry.path(), &path).is_err() {
-            std::fs::copy(entry.path(), &path).map_err(LogError::reading(&path))?;
-        }
+/// The first lines of the new segment: what it is, and where its past ends.
+fn beginning(from: &Files, point: ForkPoint, session: SessionId) -> Result<Vec<Entry>, LogError> {
+    let (start, _) = first_line(&from.segment(point.position.segment))?;
+    let mut fact = start.fact;
+    if let Fact::SegmentStart { session_id, history, forked_from, compacted_from, .. } = &mut fact {
+        *session_id = session;
+        history.clear();
+        *compacted_from = None;
+        let (segment_id, at_turn_index) = (point.position.segment, point.turns);
+        *forked_from = Some(SegmentOrigin { segment_id, at_turn_index });
+    }
+    Ok(vec![Entry::new(fact), Jump::entry(JumpKind::Forked, point.position, json!({}))])
+}
+
+fn share_segments(from: &Files, parts: LogPosition, to: &Files) -> Result<(), LogError> {
+    let (source, target) = (from.segment(parts.segment), to.segment(parts.segment));
+    let mut past = File::open(&source).map_err(LogError::reading(&source))?.take(parts.offset);
+    disk::create_with(&target, 0o600, |out| io::copy(&mut past, out).map(drop))?;
+    for older in Lineage::new(from, parts.segment).older(parts.segment) {
+        share(&from.segment(older), &to.segment(older))?;
     }
     Ok(())
 }
 
-/// How many entries of a segment lead to `at` and include it (`None`: all of them), and how many
-/// turns had ended there. An `at` that the segment does not hold is an error. Blocking, so it comes
-/// as a closure.
-pub fn entries_through(
-    files: &Files,
-    segment: SegmentId,
-    at: Option<EntryId>,
-) -> impl FnOnce() -> Result<(usize, u64), LogError> + Send + 'static {
-    let path = files.segment(segment);
-    move || count(&path, at)
+/// Images and former contents are named after what they hold and never change: a link is a copy.
+fn share_all(from: &Path, to: &Path) -> Result<(), LogError> {
+    let Ok(entries) = std::fs::read_dir(from) else { return Ok(()) };
+    disk::private_dir(to)?;
+    for entry in entries.flatten() {
+        share(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
-fn count(path: &Path, at: Option<EntryId>) -> Result<(usize, u64), LogError> {
-    let file = File::open(path).map_err(LogError::reading(path))?;
-    let length = file.metadata().map_err(LogError::reading(path))?.len();
-    let mut lines = Forward::new(file, 0, length).map_err(LogError::reading(path))?;
-    let (mut line, mut entries, mut turns) = (Vec::new(), 0, 0);
-    while lines.next_into(&mut line).map_err(LogError::reading(path))?.is_some() {
-        entries += 1;
-        let entry: Option<Entry> = serde_json::from_slice(&line).ok();
-        turns += u64::from(entry.as_ref().is_some_and(|e| matches!(e.fact, Fact::TurnEnd { .. })));
-        if at.is_some() && entry.is_some_and(|entry| entry.id == at) {
-            return Ok((entries, turns));
-        }
+/// Links a file that is not written any more; where the file system has no links it is copied.
+fn share(from: &Path, to: &Path) -> Result<(), LogError> {
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to).map_err(DiskError::at("copy", from))?;
     }
-    match at {
-        Some(entry) => Err(LogError::NotThere { entry, path: path.to_owned() }),
-        None => Ok((entries, turns)),
-    }
-}
-
-fn copy(
-    source: &Path,
-    target: &Path,
-    keep_entries: usize,
-    forked: SegmentOrigin,
-    session: Option<SessionId>,
-) -> Result<Appender, LogError> {
-    let (start, first_end) = first_line(source)?;
-    let start = encode(&[forked_start(start, forked, session)], target)?;
-    let file = File::open(source).map_err(LogError::reading(source))?;
-    let length = file.metadata().map_err(LogError::reading(source))?.len();
-    let lines = Forward::new(file, first_end, length);
-    let mut lines = lines.map_err(LogError::reading(source))?;
-    disk::create_with(target, 0o600, |out| {
-        out.write_all(&start)?;
-        let mut line = Vec::new();
-        for _ in 1..keep_entries {
-            if lines.next_into(&mut line)?.is_none() {
-                break;
-            }
-            line.push(b'\n');
-            out.write_all(&line)?;
-        }
-        Ok(())
-    })?;
-    Ok(Appender::open(target)?.0)
-}
-
-fn forked_start(start: Entry, forked: SegmentOrigin, session: Option<SessionId>) -> Entry {
-    let mut fact = start.fact;
-    if let Fact::SegmentStart { forked_from, session_id, .. } = &mut fact {
-        *forked_from = Some(forked);
-        *session_id = session.unwrap_or(*session_id);
-    }
-    Entry::new(fact)
+    Ok(())
 }

@@ -70,11 +70,9 @@ impl Journal {
         segment: SegmentId,
         more: Vec<Entry>,
     ) -> Result<(Self, Opened), LogError> {
-        let (path, open_block) = (files.segment(segment), files.open_block(segment));
-        let at = path.clone();
+        let (path, of) = (files.segment(segment), files.clone());
         files.no_writer().await;
-        let (appender, opened) =
-            committed(&path, move || open::open(&at, &open_block, more)).await?;
+        let (appender, opened) = committed(&path, move || open::open(&of, segment, more)).await?;
         Ok((Self::start(files, segment, appender), opened))
     }
 

@@ -164,8 +164,8 @@ impl Forward {
 }
 
 /// Whole lines from an offset back to the beginning, newest first. A torn tail is not a line.
-pub struct Backward<'f> {
-    file: &'f File,
+pub struct Backward {
+    file: File,
     /// What has been read and not been given: the file's bytes from `start` on.
     unread: Vec<u8>,
     start: u64,
@@ -174,9 +174,9 @@ pub struct Backward<'f> {
 /// What is read at once, backwards.
 const CHUNK: u64 = 1 << 16;
 
-impl<'f> Backward<'f> {
+impl Backward {
     /// Starts at the last line end at or before `end`.
-    pub fn new(file: &'f File, end: u64) -> io::Result<Self> {
+    pub fn new(file: File, end: u64) -> io::Result<Self> {
         let mut lines = Self { file, unread: Vec::new(), start: end };
         let mut searched = 0;
         while !lines.unread.iter().take(lines.unread.len() - searched).any(|b| *b == b'\n') {
@@ -185,7 +185,7 @@ impl<'f> Backward<'f> {
                 break;
             }
         }
-        let whole = lines.unread.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let whole = memchr::memrchr(b'\n', &lines.unread).map_or(0, |at| at + 1);
         lines.unread.truncate(whole);
         Ok(lines)
     }
@@ -209,7 +209,7 @@ impl<'f> Backward<'f> {
         let mut searched = 1; // the line's own end
         loop {
             let ahead = self.unread.len() - searched;
-            if let Some(at) = self.unread[..ahead].iter().rposition(|b| *b == b'\n') {
+            if let Some(at) = memchr::memrchr(b'\n', &self.unread[..ahead]) {
                 return Ok(Some(self.take(at + 1)));
             }
             searched = self.unread.len();
@@ -277,8 +277,7 @@ mod tests {
     }
 
     fn backwards(content: &[u8]) -> Vec<Raw> {
-        let file = file_with(content);
-        let mut lines = Backward::new(&file, content.len() as u64).unwrap();
+        let mut lines = Backward::new(file_with(content), content.len() as u64).unwrap();
         std::iter::from_fn(|| lines.next_line().unwrap()).collect()
     }
 

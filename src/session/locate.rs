@@ -1,41 +1,32 @@
 //! Finding an entry by its id without reading the whole log: ids ascend with time, so halving the
 //! file finds the place; only where a clock went backwards is everything searched.
 
-use crate::protocol::entry::Fact;
 use crate::protocol::name::{EntryId, SegmentId};
-use crate::session::line::{self, Forward, first_line};
+use crate::session::line::{self, Forward};
+use crate::session::lineage::{Lineage, LogPosition};
 use crate::session::{Files, LogError};
 use std::fs::File;
 use std::io;
-
-/// A place in a session: before the line that begins at `offset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogPosition {
-    pub segment: SegmentId,
-    pub offset: u64,
-}
 
 /// Around the place where an id should be, this much is searched on both sides: entries that were
 /// made at the same time may stand in another order.
 const NEAR: u64 = 1 << 18;
 
-/// Finds an entry in a segment or in those it was compacted from. `end` is where the first of them
-/// ends.
+/// Finds an entry in a segment or in those that it goes on from, also one that was taken back since.
+/// `end` is where the first of them ends.
 pub fn locate(
     files: &Files,
     segment: SegmentId,
     end: Option<u64>,
     id: EntryId,
 ) -> Result<LogPosition, LogError> {
-    if let Some(place) = of_place_id(id, &[segment]) {
-        return Ok(place);
-    }
-    let chain = chain(files, segment);
-    if let Some(place) = of_place_id(id, &chain) {
+    let mut lineage = Lineage::new(files, segment);
+    if let Some(place) = of_place_id(id, &mut lineage) {
         return Ok(place);
     }
     for search in [by_halves, by_reading] {
-        for (index, segment) in chain.iter().copied().enumerate() {
+        let mut index = 0;
+        while let Some(segment) = lineage.get(index) {
             let path = files.segment(segment);
             let within = || -> io::Result<_> {
                 let file = File::open(&path)?;
@@ -46,9 +37,21 @@ pub fn locate(
             if let Some(offset) = within().map_err(LogError::reading(&path))? {
                 return Ok(LogPosition { segment, offset });
             }
+            index += 1;
         }
     }
     Err(LogError::NoSuchEntry { entry: id, path: files.segment(segment) })
+}
+
+/// Whether a segment has an entry with this id. Where a clock was set back, it may not be found.
+pub fn holds(files: &Files, segment: SegmentId, id: EntryId) -> Result<bool, LogError> {
+    let path = files.segment(segment);
+    let within = || -> io::Result<_> {
+        let file = File::open(&path)?;
+        let end = file.metadata()?.len();
+        by_halves(&file, end, id)
+    };
+    Ok(within().map_err(LogError::reading(&path))?.is_some())
 }
 
 /// Finds the line with an id in one file.
@@ -111,30 +114,6 @@ fn lines_from(file: &File, start: u64, end: u64) -> io::Result<Forward> {
     Forward::new(file.try_clone()?, start, end)
 }
 
-/// A segment and those it was compacted from, newest first, as far as they can be read.
-pub fn chain(files: &Files, segment: SegmentId) -> Vec<SegmentId> {
-    let mut chain = vec![segment];
-    let mut last = segment;
-    while let Ok(Some(older)) = compacted_from(files, last) {
-        if chain.contains(&older) {
-            break;
-        }
-        chain.push(older);
-        last = older;
-    }
-    chain
-}
-
-/// The segment whose history this one carries on in short.
-pub fn compacted_from(files: &Files, segment: SegmentId) -> Result<Option<SegmentId>, LogError> {
-    match first_line(&files.segment(segment))?.0.fact {
-        Fact::SegmentStart { compacted_from, .. } => {
-            Ok(compacted_from.map(|origin| origin.segment_id))
-        }
-        _ => Ok(None),
-    }
-}
-
 /// An id for a line that has none: it names the line's place. UUIDs of version 8 are free for
 /// such use, and no entry has one.
 pub fn place_id(segment: SegmentId, offset: u64) -> EntryId {
@@ -146,11 +125,18 @@ pub fn place_id(segment: SegmentId, offset: u64) -> EntryId {
     EntryId(uuid::Uuid::from_bytes(bytes))
 }
 
-fn of_place_id(id: EntryId, chain: &[SegmentId]) -> Option<LogPosition> {
+fn of_place_id(id: EntryId, lineage: &mut Lineage<'_>) -> Option<LogPosition> {
+    const VERSION: u8 = 0x80;
     let bytes = id.0.as_bytes();
     let mut offset = [0; 8];
     offset[2..].copy_from_slice(&bytes[..6]);
     let offset = u64::from_be_bytes(offset);
-    let segment = chain.iter().copied().find(|segment| place_id(*segment, offset) == id)?;
-    Some(LogPosition { segment, offset })
+    let mut index = 0;
+    while let Some(segment) = lineage.get(index).filter(|_| bytes[6] == VERSION) {
+        if place_id(segment, offset) == id {
+            return Some(LogPosition { segment, offset });
+        }
+        index += 1;
+    }
+    None
 }

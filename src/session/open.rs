@@ -4,11 +4,13 @@
 use crate::disk::{Appender, DiskError};
 use crate::protocol::entry::{Entry, Fact, domain};
 use crate::protocol::item::{Item, Role};
-use crate::protocol::name::EntryId;
+use crate::protocol::name::SegmentId;
 use crate::protocol::outcome::RunOutcome;
-use crate::session::line::{Backward, Forward, Head, decode};
+use crate::session::jump::Jump;
+use crate::session::line::{Forward, Head, decode};
 use crate::session::partial::{self, Left, Partial, Section};
-use crate::session::{LogError, journal, rollback};
+use crate::session::walk::Walk;
+use crate::session::{Files, LogError, journal};
 use serde_json::json;
 use std::fs::File;
 use std::io;
@@ -32,12 +34,13 @@ const CUT_OFF: &str = "cut off: the host ended during this run";
 
 /// Opens and repairs, and appends `more` in the same write as what the repair adds. Blocking.
 pub fn open(
-    path: &Path,
-    open_block: &Path,
+    files: &Files,
+    segment: SegmentId,
     more: Vec<Entry>,
 ) -> Result<(Appender, Opened), LogError> {
+    let (path, open_block) = (&files.segment(segment), &files.open_block(segment));
     let (mut appender, torn) = Appender::open(path)?;
-    let tail = Tail::read(path, appender.length()).map_err(LogError::reading(path))?;
+    let tail = Tail::read(files, segment, appender.length())?;
     let left = unsaved(path, open_block, appender.length()).map_err(LogError::reading(path))?;
     let recovered = left.is_some();
     let cut_run = recovered || tail.run_is_open;
@@ -100,20 +103,13 @@ struct Tail {
 }
 
 impl Tail {
-    fn read(path: &Path, end: u64) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let mut lines = Backward::new(&file, end)?;
+    fn read(files: &Files, segment: SegmentId, end: u64) -> Result<Self, LogError> {
+        let mut lines = Walk::new(files, segment, Some(end))?;
         let mut tail = Self { run_is_open: false, last_ts: 0 };
-        let mut rolled_back: Option<EntryId> = None;
-        while let Some(line) = lines.next_line()? {
+        while let Some(line) = lines.next_in_segment()? {
             let Ok(entry) = decode(&line.bytes) else { continue };
             tail.last_ts = tail.last_ts.max(entry.ts);
-            if let Some(from) = rolled_back {
-                rolled_back = (entry.id != Some(from)).then_some(from);
-                continue;
-            }
             match sign(&entry.fact) {
-                Sign::RolledBack(from) => rolled_back = Some(from),
                 Sign::Open => return Ok(Self { run_is_open: true, ..tail }),
                 Sign::Closed => break,
                 Sign::None => {}
@@ -127,7 +123,6 @@ impl Tail {
 enum Sign {
     Open,
     Closed,
-    RolledBack(EntryId),
     None,
 }
 
@@ -138,7 +133,10 @@ fn sign(fact: &Fact) -> Sign {
             Sign::Closed
         }
         Fact::Extension { domain, .. } if domain == domain::RESUMED => Sign::Open,
-        Fact::Extension { .. } => rollback::from(fact).map_or(Sign::None, Sign::RolledBack),
+        Fact::Extension { .. } if Jump::of(fact).is_some_and(|jump| jump.kind.ends_run()) => {
+            Sign::Closed
+        }
+        Fact::Extension { .. } => Sign::None,
         // A compaction writes the count of turns without being a run.
         Fact::TurnEnd { .. }
         | Fact::UserInput { .. }

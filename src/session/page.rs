@@ -5,9 +5,10 @@ use crate::protocol::entry::Entry;
 use crate::protocol::event::Line;
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::cut::{CUT_OVER, shorten};
-use crate::session::line::{Backward, Forward, Raw, decode};
-use crate::session::locate::{LogPosition, by_halves, compacted_from, locate, place_id};
-use crate::session::rollback;
+use crate::session::line::{Forward, Raw, decode};
+use crate::session::lineage::LogPosition;
+use crate::session::locate::{locate, place_id};
+use crate::session::walk::{Step, Walk};
 use crate::session::{Files, LogError};
 use std::fs::File;
 
@@ -20,7 +21,7 @@ pub struct Page {
 }
 
 /// Reads the entries before `before`, or the last ones, back into the segments that this one was
-/// compacted from. `end` is how much of the segment counts, all of it when absent; `max_bytes`
+/// compacted from or jumps into. `end` is how much of the segment counts, all of it when absent; `max_bytes`
 /// bounds the page, but one entry is always given. Blocking.
 ///
 /// What was rolled back is left out. Entries over 64 KiB come cut. A line without an id gets one
@@ -32,25 +33,35 @@ pub fn page(
     before: Option<EntryId>,
     max_bytes: u64,
 ) -> Result<Page, LogError> {
-    let mut place = match before {
-        Some(id) => locate(files, segment, end, id)?,
-        None => LogPosition { segment, offset: end.unwrap_or(u64::MAX) },
+    let mut walk = match before {
+        Some(id) => Walk::before(files, segment, locate(files, segment, end, id)?)?,
+        None => Walk::new(files, segment, end)?,
     };
-    let mut draft = Draft { files, newest_first: Vec::new(), left: max_bytes };
-    loop {
-        if let Some(before) = draft.segment(place)? {
-            return Ok(draft.page(Some(before)));
-        }
-        match compacted_from(files, place.segment) {
-            Ok(Some(older)) if files.segment(older).exists() => {
-                place = LogPosition { segment: older, offset: u64::MAX };
+    let mut newest_first: Vec<(Line, EntryId)> = Vec::new();
+    let mut left = max_bytes;
+    while let Some(step) = walk.next()? {
+        let (segment, line) = match step {
+            Step::Line(segment, line) => (segment, line),
+            Step::Missing(older) => {
+                let damaged = LogError::Missing(files.segment(older)).to_string();
+                newest_first.push((Line::Damaged { damaged, byte: 0 }, place_id(older, 0)));
+                break;
             }
-            Ok(Some(older)) => {
-                draft.missing(older);
-                return Ok(draft.page(None));
-            }
-            Ok(None) | Err(_) => return Ok(draft.page(None)),
+        };
+        if !newest_first.is_empty() && cost(&line) > left {
+            let before = newest_first.last().map(|(_, id)| *id);
+            return Ok(Page::of(newest_first, before));
         }
+        left = left.saturating_sub(cost(&line));
+        newest_first.push(shown(line, segment));
+    }
+    Ok(Page::of(newest_first, None))
+}
+
+impl Page {
+    fn of(newest_first: Vec<(Line, EntryId)>, before: Option<EntryId>) -> Self {
+        let entries = newest_first.into_iter().rev().map(|(line, _)| line).collect();
+        Self { entries, before }
     }
 }
 
@@ -64,71 +75,6 @@ pub fn fetch(files: &Files, segment: SegmentId, id: EntryId) -> Result<Entry, Lo
     let mut entry = entry.map_err(|reason| LogError::Damaged { path, byte: offset, reason })?;
     entry.id.get_or_insert(id);
     Ok(entry)
-}
-
-/// A page under construction.
-struct Draft<'f> {
-    files: &'f Files,
-    newest_first: Vec<(Line, EntryId)>,
-    left: u64,
-}
-
-impl Draft<'_> {
-    /// Takes lines of one segment from a place on backwards. `Some` when the page is full: where
-    /// the next one ends.
-    fn segment(&mut self, place: LogPosition) -> Result<Option<EntryId>, LogError> {
-        let path = self.files.segment(place.segment);
-        let mut read = || {
-            let file = File::open(&path)?;
-            let end = place.offset.min(file.metadata()?.len());
-            let end = match Forward::new(file.try_clone()?, end, u64::MAX)?.next_line()? {
-                Some(line) => before_rollback(&file, &line)?.unwrap_or(end),
-                None => end,
-            };
-            self.lines(&file, place.segment, end)
-        };
-        read().map_err(LogError::reading(&path))
-    }
-
-    fn lines(
-        &mut self,
-        file: &File,
-        segment: SegmentId,
-        end: u64,
-    ) -> std::io::Result<Option<EntryId>> {
-        let mut lines = Backward::new(file, end)?;
-        while let Some(line) = lines.next_line()? {
-            let full = !self.newest_first.is_empty() && cost(&line) > self.left;
-            if full {
-                return Ok(self.newest_first.last().map(|(_, id)| *id));
-            }
-            self.left = self.left.saturating_sub(cost(&line));
-            if let Some(offset) = before_rollback(file, &line)? {
-                lines.jump(offset);
-            }
-            self.newest_first.push(shown(line, segment));
-        }
-        Ok(None)
-    }
-
-    fn missing(&mut self, segment: SegmentId) {
-        let path = self.files.segment(segment);
-        let damaged = LogError::Missing(path).to_string();
-        self.newest_first.push((Line::Damaged { damaged, byte: 0 }, place_id(segment, 0)));
-    }
-
-    fn page(self, before: Option<EntryId>) -> Page {
-        let entries = self.newest_first.into_iter().rev().map(|(line, _)| line).collect();
-        Page { entries, before }
-    }
-}
-
-/// Where the transcript goes on before a line, when that line is a rollback.
-fn before_rollback(file: &File, line: &Raw) -> std::io::Result<Option<u64>> {
-    match rollback::from_line(&line.bytes) {
-        Some(from) => by_halves(file, line.start, from),
-        None => Ok(None),
-    }
 }
 
 /// What a line takes of the page.

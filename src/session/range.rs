@@ -2,7 +2,8 @@
 
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::protocol::piece::{ByteRange, LineShape, MAX_PIECE};
-use crate::session::locate::{LogPosition, locate, place_id};
+use crate::session::lineage::LogPosition;
+use crate::session::locate::{locate, place_id};
 use crate::session::texts::TextScanner;
 use crate::session::{Files, LogError};
 use std::fs::File;

@@ -4,14 +4,15 @@
 use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
-use crate::protocol::method::Segment;
-use crate::protocol::name::{EntryId, SessionId};
-use crate::session::LogError;
+use crate::protocol::name::{EntryId, SegmentId, SessionId};
+use crate::session::jump::Jump;
 use crate::session::line::{Damaged, Forward, decode};
-use crate::session::rollback::{self, Skip};
+use crate::session::stretches::{Stretch, stretches};
+use crate::session::{Files, LogError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A segment, folded.
@@ -29,7 +30,7 @@ pub struct Replay {
     pub open_calls: Vec<(String, String)>,
     /// Approval requests without a decision in the log; see [`Replay::open_approval`].
     approvals: Vec<ApprovalRequest>,
-    /// Lines in the segment, damaged ones included.
+    /// Lines in the segment, damaged ones and those that were taken back included.
     pub entries: usize,
     /// Bytes of whole lines.
     pub end: u64,
@@ -46,45 +47,76 @@ pub struct Replay {
     pub pod: Option<Value>,
     /// When the last run was cut off by the end of its host; milliseconds since the Unix epoch.
     pub cut_at: Option<u64>,
-    /// What was said by a person: which line of the segment, counted from 0; when, in milliseconds
-    /// since the Unix epoch; and the words.
-    pub user_inputs: Vec<(usize, u64, Vec<Segment>)>,
     pub forked_from: Option<SegmentOrigin>,
     pub compacted_from: Option<SegmentOrigin>,
     /// Whether a run has begun and not ended.
     run_is_open: bool,
+    /// What was known before the last run began.
+    before_run: Option<BeforeRun>,
 }
 
-/// Folds a segment, or its first `upto` bytes. Blocking. Damaged lines are skipped and listed; a
-/// torn tail is not a line.
-pub fn replay(path: &Path, upto: Option<u64>) -> Result<Replay, LogError> {
-    let read = || -> std::io::Result<Replay> {
-        let length = File::open(path)?.metadata()?.len();
-        let end = upto.map_or(length, |upto| upto.min(length));
-        let mut skip = Skip::read(path, end)?;
-        let mut replay = empty(path);
-        let mut lines = Forward::new(File::open(path)?, 0, end)?;
+/// To be restored when the run is taken back.
+#[derive(Clone, Debug, PartialEq)]
+struct BeforeRun {
+    /// The first entry of the run.
+    first: EntryId,
+    history: usize,
+    approvals: usize,
+    turn_count: u64,
+    usage: Option<(u64, u64)>,
+    config: RequestConfig,
+}
+
+/// Folds a segment, or its first `upto` bytes, together with the parts of older segments that it
+/// jumps into. Blocking. What was taken back is no part of the history, but its mailbox rows stay
+/// taken and its cost stays paid. Damaged lines are skipped and listed; a torn tail is not a line.
+pub fn replay(files: &Files, segment: SegmentId, upto: Option<u64>) -> Result<Replay, LogError> {
+    let path = files.segment(segment);
+    let (own, older): (Vec<Stretch>, Vec<Stretch>) = stretches(files, segment, upto)?
+        .into_iter()
+        .partition(|stretch| stretch.segment == segment);
+    let mut replay = empty(&path);
+    for Stretch { segment, range } in older {
+        let older = files.segment(segment);
+        lines(&older, range, |_, line| replay.take_older(line))?;
+    }
+    let end = own.last().map_or(0, |last| last.range.end);
+    let mut standing = own.into_iter().peekable();
+    lines(&path, 0..end, |start, line| {
+        while standing.next_if(|stretch| stretch.range.end <= start).is_some() {}
+        let stands = standing.peek().is_some_and(|stretch| stretch.range.start <= start);
+        replay.line(start, line, stands);
+    })?;
+    replay.interrupted |= replay.run_is_open;
+    if replay.entries == 0 { Err(LogError::Empty(path)) } else { Ok(replay) }
+}
+
+/// Calls a function with each whole line of a range and the offset where it begins.
+fn lines(path: &Path, range: Range<u64>, mut take: impl FnMut(u64, &[u8])) -> Result<(), LogError> {
+    let mut read = || -> std::io::Result<()> {
+        let mut lines = Forward::new(File::open(path)?, range.start, range.end)?;
         let mut line = Vec::new();
         while let Some(start) = lines.next_into(&mut line)? {
-            replay.line(&mut skip, start, &line);
+            take(start, &line);
         }
-        replay.interrupted |= replay.run_is_open;
-        Ok(replay)
+        Ok(())
     };
-    let replay = read().map_err(LogError::reading(path))?;
-    if replay.entries == 0 { Err(LogError::Empty(path.to_owned())) } else { Ok(replay) }
+    read().map_err(LogError::reading(path))
 }
 
 impl Replay {
-    /// Takes in an entry that was just committed, as a replay of the longer log would.
+    /// Takes in an entry that was just committed, as a replay of the longer log would. Of jumps, only
+    /// the rollback of the last run can be taken in.
     pub fn apply(&mut self, entry: &Entry) {
-        let index = self.entries;
         self.entries += 1;
-        self.note_taken(&entry.fact);
-        if let Some(from) = rollback::from(&entry.fact) {
-            self.roll_back(from);
+        self.note(&entry.fact);
+        if let Fact::Extension { domain, payload } = &entry.fact
+            && domain == domain::ROLLED_BACK
+        {
+            let from = payload.get("from").and_then(Value::as_str);
+            self.roll_back(from.and_then(|id| id.parse().ok()));
         }
-        self.take(index, entry.clone());
+        self.take(entry.clone());
     }
 
     /// The approval request of an open call, which has not started.
@@ -95,66 +127,77 @@ impl Replay {
         self.approvals.last().filter(is_open)
     }
 
-    fn line(&mut self, skip: &mut Skip, start: u64, line: &[u8]) {
-        let index = self.entries;
+    fn line(&mut self, start: u64, line: &[u8], stands: bool) {
         self.entries += 1;
         self.end = start + line.len() as u64 + 1;
-        let entry = decode(line);
-        if let Ok(entry) = &entry {
-            self.note_taken(&entry.fact);
-        }
-        if skip.skips(start, entry.as_ref().ok().and_then(|entry| entry.id)) {
-            // What is taken back was paid for all the same.
-            if let Ok(Entry { fact: Fact::LlmUsage { cost, .. }, .. }) = entry {
-                self.add_cost(cost);
-            }
-            return;
-        }
-        match entry {
+        match decode(line) {
             Ok(entry) => {
-                if let Some(from) = rollback::from(&entry.fact)
-                    && !skip.has_met(from)
-                {
-                    self.roll_back(from);
+                self.note(&entry.fact);
+                if stands {
+                    self.take(entry);
                 }
-                self.take(index, entry);
             }
-            Err(reason) => {
-                self.damaged.push(Damaged { byte: start, line: Some(index + 1), reason });
+            Err(reason) if stands => {
+                let line = Some(self.entries);
+                self.damaged.push(Damaged { byte: start, line, reason });
             }
+            Err(_) => {}
         }
     }
 
-    /// A row that was taken stays taken when its entry is rolled back.
-    fn note_taken(&mut self, fact: &Fact) {
-        let id = match fact {
-            Fact::UserInput { taken, .. } | Fact::SystemItem { taken, .. } => taken.as_deref(),
-            Fact::Extension { domain, payload } if domain == domain::TAKEN => {
-                payload.get("id").and_then(Value::as_str)
+    /// Takes a line of an older segment.
+    fn take_older(&mut self, line: &[u8]) {
+        if let Ok(entry) = decode(line) {
+            self.take(entry);
+        }
+    }
+
+    /// Notes what an entry of this segment says for good, also when the entry was taken back: where
+    /// the segment comes from, which Pod it belongs to, what was paid and which rows were taken.
+    fn note(&mut self, fact: &Fact) {
+        match fact {
+            Fact::SegmentStart { session_id, forked_from, compacted_from, .. } => {
+                self.session_id = *session_id;
+                self.forked_from = *forked_from;
+                self.compacted_from = *compacted_from;
             }
-            _ => None,
-        };
-        self.taken.extend(id.map(str::to_owned));
+            Fact::UserInput { taken, .. } | Fact::SystemItem { taken, .. } => {
+                self.taken.extend(taken.clone());
+            }
+            Fact::LlmUsage { cost, .. } => self.add_cost(*cost),
+            Fact::Extension { domain, payload } if domain == domain::TAKEN => {
+                let id = payload.get("id").and_then(Value::as_str);
+                self.taken.extend(id.map(str::to_owned));
+            }
+            Fact::Extension { domain, payload } if domain == domain::POD => {
+                self.pod = Some(payload.clone());
+            }
+            _ => {}
+        }
     }
 
-    /// Takes back what is in the history from an entry on. The entry itself may lie in an older
-    /// segment, so the ids say what came after it.
-    fn roll_back(&mut self, from: EntryId) {
-        let stays = |kept: &Kept| kept.id.is_none_or(|id| id < from);
-        self.history.truncate(self.history.iter().rposition(stays).map_or(0, |last| last + 1));
-        self.usage = self.usage.filter(|(measured, _)| *measured <= self.history.len() as u64);
+    /// Takes the last run back, if it began with this entry.
+    fn roll_back(&mut self, from: Option<EntryId>) {
+        let of_last = |before: &mut BeforeRun| Some(before.first) == from;
+        let Some(before) = self.before_run.take_if(of_last) else { return };
+        self.history.truncate(before.history);
+        self.approvals.truncate(before.approvals);
+        self.turn_count = before.turn_count;
+        self.usage = before.usage;
+        self.config = before.config;
         self.open_calls = open_calls(&self.history);
-        self.run_is_open = false;
     }
 
-    fn take(&mut self, index: usize, Entry { id, ts, fact }: Entry) {
+    fn take(&mut self, Entry { id, fact, .. }: Entry) {
         match fact {
             Fact::SegmentStart { .. } => self.segment_start(fact),
-            Fact::Invoke { .. } => self.under_way(),
+            Fact::Invoke { .. } => {
+                self.before_run = id.map(|first| self.before_run(first));
+                self.under_way();
+            }
             Fact::UserInput { segments, .. } => {
                 self.cut_at = None;
                 self.keep(id, Item::message(Role::User, flatten(&segments)));
-                self.user_inputs.push((index, ts, segments));
             }
             Fact::AssistantItem { item, origin, native, partial } => {
                 self.under_way();
@@ -183,9 +226,8 @@ impl Replay {
                 self.run_is_open = false;
             }
             Fact::ConfigChanged { config } => self.config = config,
-            Fact::LlmUsage { history_len, input_total_tokens, cost, .. } => {
+            Fact::LlmUsage { history_len, input_total_tokens, .. } => {
                 self.usage = Some((history_len, input_total_tokens));
-                self.add_cost(cost);
             }
             Fact::Extension { domain, payload } => self.extension(&domain, payload),
             Fact::Unknown(_) => {}
@@ -193,29 +235,22 @@ impl Replay {
     }
 
     fn segment_start(&mut self, fact: Fact) {
-        let Fact::SegmentStart {
-            session_id,
-            system_prompt,
-            config,
-            history,
-            forked_from,
-            compacted_from,
-        } = fact
-        else {
-            return;
-        };
-        self.session_id = session_id;
+        let Fact::SegmentStart { system_prompt, config, history, .. } = fact else { return };
         self.system_prompt = system_prompt;
         self.config = config;
         self.open_calls = open_calls(&history);
         self.history = history;
-        self.forked_from = forked_from;
-        self.compacted_from = compacted_from;
     }
 
     fn extension(&mut self, name: &str, payload: Value) {
         match name {
-            domain::POD => self.pod = Some(payload),
+            domain::ROLLED_BACK | domain::REWOUND => {
+                let jump = Jump::of(&Fact::Extension { domain: name.into(), payload });
+                if jump.is_some_and(|jump| jump.kind.ends_run()) {
+                    self.run_is_open = false;
+                    self.interrupted = false;
+                }
+            }
             domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
             domain::ASKED => {
                 self.approvals.extend(serde_json::from_value::<ApprovalRequest>(payload).ok())
@@ -231,6 +266,17 @@ impl Replay {
     fn add_cost(&mut self, cost: Option<f64>) {
         if let Some(cost) = cost {
             *self.cost.get_or_insert_default() += cost;
+        }
+    }
+
+    fn before_run(&self, first: EntryId) -> BeforeRun {
+        BeforeRun {
+            first,
+            history: self.history.len(),
+            approvals: self.approvals.len(),
+            turn_count: self.turn_count,
+            usage: self.usage,
+            config: self.config.clone(),
         }
     }
 
@@ -290,9 +336,9 @@ fn empty(path: &Path) -> Replay {
         damaged: Vec::new(),
         pod: None,
         cut_at: None,
-        user_inputs: Vec::new(),
         forked_from: None,
         compacted_from: None,
         run_is_open: false,
+        before_run: None,
     }
 }

@@ -1,130 +1,195 @@
-//! Where one can go back to: before each thing a person said, also before a compaction.
+//! Where one can go back to: before each thing a person said, also before a compaction; and which
+//! rewind can be taken back.
 
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::method::Segment;
-use crate::protocol::name::SegmentId;
-use crate::protocol::{RewindTarget, RewindTargetId};
-use crate::session::line::{Forward, Head, decode};
-use crate::session::locate::chain;
-use crate::session::rollback::Skip;
-use crate::session::{Files, LogError};
+use crate::protocol::name::{EntryId, SegmentId};
+use crate::protocol::{Comeback, RewindTarget, RewindTargetId};
+use crate::session::jump::{Jump, JumpKind, line_at};
+use crate::session::line::{decode, id};
+use crate::session::lineage::LogPosition;
+use crate::session::scan::{Input, Scan};
+use crate::session::stretches::{Stretch, all_stretches, stretches};
+use crate::session::{Files, LogError, glance};
 use std::fs::File;
-use std::path::Path;
 
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
 const WARNING: &str = "history suffix will be discarded; tool side effects are not undone";
 const MID_RUN: &str = "sent while a run was under way; go back to the input that began it";
 
-/// The places to go back to, newest first, and the number of lines in `segment`. Targets from
-/// before a compaction name the older segment. Blocking; reads the segments whole.
+/// What a session can go back to.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    /// Lines in the newest segment.
+    pub head_entries: usize,
+    /// Newest first.
+    pub targets: Vec<Target>,
+    pub undo: Option<Box<Comeback>>,
+    pub redo: Option<Box<Comeback>>,
+}
+
+/// A place to go back to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub listed: RewindTarget,
+    /// Where the session ends after the rewind.
+    pub to: LogPosition,
+    /// The entries that the rewind drops.
+    pub entries: usize,
+    /// Where the input stands that is taken back.
+    pub input: LogPosition,
+}
+
+/// The places to go back to. Those from before a compaction name the older segment. Blocking; looks
+/// at the beginning of each line, and reads whole only the inputs and the changes of files.
 pub fn rewind_targets(
     files: &Files,
     segment: SegmentId,
-) -> Result<(usize, Vec<RewindTarget>), LogError> {
-    let mut targets = Vec::new();
-    let mut head = 0;
-    let mut tools_ran = false;
-    for (index, segment) in chain(files, segment).into_iter().enumerate() {
-        let found = Inputs::read(&files.segment(segment));
-        // An older segment that cannot be read any more takes only its own targets away.
-        let found = if index == 0 { found? } else { found.unwrap_or_default() };
-        if index == 0 {
-            head = found.lines;
+    end: Option<u64>,
+) -> Result<Targets, LogError> {
+    let path = files.segment(segment);
+    let count = || {
+        let file = File::open(&path)?;
+        let end = end.unwrap_or(u64::MAX).min(file.metadata()?.len());
+        glance::count_lines(&file, 0..end)
+    };
+    let head_entries = count().map_err(LogError::reading(&path))?;
+    let standing = all_stretches(files, segment, end)?;
+    let scan = Scan::read(files, segment, &standing)?;
+    let target = |(index, input): (usize, &Input)| target(&scan, head_entries, index, input);
+    Ok(Targets {
+        head_entries,
+        targets: scan.inputs.iter().enumerate().rev().map(target).collect(),
+        undo: comeback(files, segment, &standing, &[JumpKind::Rewound, JumpKind::Redone])?,
+        redo: comeback(files, segment, &standing, &[JumpKind::Undone])?,
+    })
+}
+
+fn target(scan: &Scan, head: usize, index: usize, input: &Input) -> Target {
+    let losses = scan.losses(Some(input));
+    let keep = input.keep.unwrap_or(input.place);
+    let listed = RewindTarget {
+        id: RewindTargetId {
+            segment_id: input.place.segment,
+            user_input_entry_index: input.place.index,
+        },
+        expected_head_entries: head,
+        truncate_entries: keep.index,
+        turn_index: index + 1,
+        timestamp_ms: Some(input.ts),
+        preview: preview(&input.segments),
+        eligible: input.keep.is_some(),
+        disabled_reason: input.keep.is_none().then(|| MID_RUN.into()),
+        warning: (losses.tool_calls > 0).then(|| WARNING.into()),
+        drops: Some(losses),
+    };
+    let at = |place: crate::session::scan::Place| LogPosition {
+        segment: place.segment,
+        offset: place.offset,
+    };
+    Target { listed, to: at(keep), entries: scan.lines - keep.ordinal, input: at(input.place) }
+}
+
+/// How many lines of a segment stand, with those of older segments that it jumps into.
+pub fn standing_entries(
+    files: &Files,
+    segment: SegmentId,
+    end: Option<u64>,
+) -> Result<usize, LogError> {
+    let mut lines = 0;
+    for Stretch { segment, range } in stretches(files, segment, end)? {
+        let path = files.segment(segment);
+        let count = || glance::count_lines(&File::open(&path)?, range);
+        lines += count().map_err(LogError::reading(&path))?;
+    }
+    Ok(lines)
+}
+
+/// The newest jump of these kinds that stands, and what taking it back would change.
+fn comeback(
+    files: &Files,
+    head: SegmentId,
+    standing: &[Stretch],
+    kinds: &[JumpKind],
+) -> Result<Option<Box<Comeback>>, LogError> {
+    let Some((at, entry)) = standing_jump(files, standing, |kind, _| kinds.contains(&kind))? else {
+        return Ok(None);
+    };
+    // The segment where the jump stands may have been compacted since, so it is read from there.
+    let back = all_stretches(files, at.segment, Some(at.offset))?;
+    let (dropped, returned) = difference(standing, &back);
+    let dropped = Scan::read(files, head, &dropped)?;
+    let returned = Scan::read(files, head, &returned)?;
+    let first = returned.inputs.first().or(dropped.inputs.first());
+    Ok(Some(Box::new(Comeback {
+        entry,
+        preview: first.map(|input| preview(&input.segments)).unwrap_or_default(),
+        returns: returned.losses(None),
+        drops: dropped.losses(None),
+    })))
+}
+
+/// Where the jump with this id stands, and its kind; `None` when it does not stand any more.
+pub fn find_jump(
+    files: &Files,
+    segment: SegmentId,
+    end: Option<u64>,
+    wanted: EntryId,
+) -> Result<Option<(LogPosition, JumpKind)>, LogError> {
+    let standing = all_stretches(files, segment, end)?;
+    let mut found = None;
+    let is_wanted = |kind, id| {
+        found = (id == wanted).then_some(kind);
+        found.is_some()
+    };
+    let at = standing_jump(files, &standing, is_wanted)?;
+    Ok(at.map(|(at, _)| at).zip(found))
+}
+
+/// The newest jump that stands and is the wanted one: a stretch begins with each.
+fn standing_jump(
+    files: &Files,
+    standing: &[Stretch],
+    mut is_wanted: impl FnMut(JumpKind, EntryId) -> bool,
+) -> Result<Option<(LogPosition, EntryId)>, LogError> {
+    for Stretch { segment, range } in standing.iter().rev().filter(|s| s.range.start > 0) {
+        let path = files.segment(*segment);
+        let read = || line_at(&File::open(&path)?, range.start, range.end);
+        let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
+        if let (Some(jump), Some(id)) = (Jump::of_line(&line), id(&line))
+            && is_wanted(jump.kind, id)
+        {
+            return Ok(Some((LogPosition { segment: *segment, offset: range.start }, id)));
         }
-        targets.extend(found.targets(segment, head, tools_ran));
-        tools_ran |= !found.tool_results.is_empty();
     }
-    number(&mut targets);
-    Ok((head, targets))
+    Ok(None)
 }
 
-/// Numbers the turns from the oldest on, from 1.
-fn number(targets: &mut [RewindTarget]) {
-    for (index, target) in targets.iter_mut().rev().enumerate() {
-        target.turn_index = index + 1;
+/// What only the one and only the other of two sessions with a common beginning holds.
+fn difference(one: &[Stretch], other: &[Stretch]) -> (Vec<Stretch>, Vec<Stretch>) {
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let (mut one, mut other) = (one[same..].to_vec(), other[same..].to_vec());
+    if let (Some(a), Some(b)) = (one.first_mut(), other.first_mut())
+        && (a.segment, a.range.start) == (b.segment, b.range.start)
+    {
+        let end = a.range.end.min(b.range.end);
+        (a.range.start, b.range.start) = (end, end);
+    }
+    (one, other)
+}
+
+/// The input at a place; empty when it cannot be read.
+pub fn input_at(files: &Files, at: LogPosition) -> Result<Vec<Segment>, LogError> {
+    let path = files.segment(at.segment);
+    let read = || line_at(&File::open(&path)?, at.offset, std::fs::metadata(&path)?.len());
+    let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
+    match decode(&line) {
+        Ok(Entry { fact: Fact::UserInput { segments, .. }, .. }) => Ok(segments),
+        Ok(_) | Err(_) => Ok(Vec::new()),
     }
 }
 
-/// What matters of one segment.
-#[derive(Default)]
-struct Inputs {
-    lines: usize,
-    inputs: Vec<Input>,
-    /// Which lines are tool results.
-    tool_results: Vec<usize>,
-    /// The invoke that the next input may belong to.
-    invoke: Option<usize>,
-}
-
-struct Input {
-    index: usize,
-    /// Lines that stay when one goes back to before it.
-    keep: Option<usize>,
-    ts: u64,
-    preview: String,
-}
-
-impl Inputs {
-    fn read(path: &Path) -> Result<Self, LogError> {
-        let read = || -> std::io::Result<Self> {
-            let end = File::open(path)?.metadata()?.len();
-            let mut skip = Skip::read(path, end)?;
-            let mut lines = Forward::new(File::open(path)?, 0, end)?;
-            let mut found = Self::default();
-            let mut line = Vec::new();
-            while let Some(start) = lines.next_into(&mut line)? {
-                let head = Head::read(&line);
-                if !skip.skips(start, head.as_ref().and_then(|head| head.id)) {
-                    found.line(head.as_ref().map_or("", |head| &head.kind), &line);
-                }
-                found.lines += 1;
-            }
-            Ok(found)
-        };
-        read().map_err(LogError::reading(path))
-    }
-
-    fn line(&mut self, kind: &str, line: &[u8]) {
-        let index = self.lines;
-        match kind {
-            "invoke" => self.invoke = Some(index),
-            "user_input" => {
-                let keep = self.invoke.take();
-                if let Ok(Entry { ts, fact: Fact::UserInput { segments, .. }, .. }) = decode(line) {
-                    let preview = preview(&segments);
-                    self.inputs.push(Input { index, keep, ts, preview });
-                }
-            }
-            "system_item" | "extension" | "config_changed" => {}
-            "tool_result" => {
-                self.invoke = None;
-                self.tool_results.push(index);
-            }
-            _ => self.invoke = None,
-        }
-    }
-
-    /// Newest first.
-    fn targets(&self, segment_id: SegmentId, head: usize, tools_ran: bool) -> Vec<RewindTarget> {
-        let target = |input: &Input| {
-            let after = |result: &usize| *result > input.index;
-            let warned = tools_ran || self.tool_results.last().is_some_and(after);
-            RewindTarget {
-                id: RewindTargetId { segment_id, user_input_entry_index: input.index },
-                expected_head_entries: head,
-                truncate_entries: input.keep.unwrap_or(input.index),
-                turn_index: 0,
-                timestamp_ms: Some(input.ts),
-                preview: input.preview.clone(),
-                eligible: input.keep.is_some(),
-                disabled_reason: input.keep.is_none().then(|| MID_RUN.into()),
-                warning: warned.then(|| WARNING.into()),
-            }
-        };
-        self.inputs.iter().rev().map(target).collect()
-    }
-}
 /// The beginning of an input, on one line.
 fn preview(segments: &[Segment]) -> String {
     let text: Vec<String> = segments.iter().map(Segment::flat).collect();

@@ -2,29 +2,37 @@
 //! the records of one domain.
 
 use crate::protocol::entry::{Entry, Fact};
-use crate::session::LogError;
-use crate::session::line::{Forward, decode, id};
-use crate::session::rollback::Skip;
+use crate::protocol::name::SegmentId;
+use crate::session::line::{Forward, decode};
+use crate::session::stretches::{Stretch, stretches};
+use crate::session::{Files, LogError};
 use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 
-/// Where the entries of a segment lie in its first `end` bytes, each without its line end. Damaged
-/// lines and what was rolled back are left out. Blocking.
-pub fn spans(path: &Path, end: u64) -> Result<Vec<Range<u64>>, LogError> {
-    let read = || -> std::io::Result<_> {
-        let mut skip = Skip::read(path, end)?;
-        let mut lines = Forward::new(File::open(path)?, 0, end)?;
-        let mut spans = Vec::new();
-        let mut line = Vec::new();
-        while let Some(start) = lines.next_into(&mut line)? {
-            if !skip.skips(start, id(&line)) && decode(&line).is_ok() {
-                spans.push(start..start + line.len() as u64);
+/// Where the entries of a session lie, oldest first, each without its line end: those of a segment
+/// up to `end`, and those of older segments that it jumps into. Damaged lines and what was taken back
+/// are left out. Blocking.
+pub fn spans(
+    files: &Files,
+    segment: SegmentId,
+    end: Option<u64>,
+) -> Result<Vec<Stretch>, LogError> {
+    let mut spans = Vec::new();
+    for Stretch { segment, range } in stretches(files, segment, end)? {
+        let path = files.segment(segment);
+        let mut read = || -> std::io::Result<()> {
+            let mut lines = Forward::new(File::open(&path)?, range.start, range.end)?;
+            let mut line = Vec::new();
+            while let Some(start) = lines.next_into(&mut line)? {
+                if decode(&line).is_ok() {
+                    spans.push(Stretch { segment, range: start..start + line.len() as u64 });
+                }
             }
-        }
-        Ok(spans)
-    };
-    read().map_err(LogError::reading(path))
+            Ok(())
+        };
+        read().map_err(LogError::reading(&path))?;
+    }
+    Ok(spans)
 }
 
 /// The extension entries of one domain, oldest first. Other lines are left after a glance.

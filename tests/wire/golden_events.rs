@@ -5,11 +5,11 @@ use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{
-    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Completion, CompletionKind, Entry,
-    ErrorCode, Event, Fact, Greeting, InFlight, LastRun, Lent, LineShape, PathHolder, Pattern,
-    PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyRule, Queued,
-    Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, State, StoppedPod,
-    SystemItem, TextSpan, Trigger, TurnResult, Verdict,
+    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, Completion, CompletionKind,
+    Entry, ErrorCode, Event, Fact, Greeting, InFlight, LastRun, Lent, LineShape, Losses,
+    PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
+    PodStatus, PolicyRule, Queued, Restoring, RewindSummary, RewindTarget, RewindTargetId,
+    RunResult, Segment, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -227,6 +227,18 @@ fn with_entries() -> Vec<(Event, String)> {
         eligible: true,
         disabled_reason: None,
         warning: Some("w".into()),
+        drops: Some(Losses {
+            messages: 2,
+            tool_calls: 3,
+            files: vec!["/w/a".into()],
+            more_files: 1,
+        }),
+    };
+    let undo = Comeback {
+        entry: ID.parse().expect("a uuid"),
+        preview: "hi".into(),
+        returns: Losses { messages: 1, ..Losses::default() },
+        drops: Losses::default(),
     };
     vec![
         (
@@ -245,9 +257,14 @@ fn with_entries() -> Vec<(Event, String)> {
             format!(r#"{{"event":"segment_rotated","data":{{"entry":{ENTRY}}}}}"#),
         ),
         (
-            Event::RewindTargets { head_entries: 7, targets: vec![target] },
+            Event::RewindTargets {
+                head_entries: 7,
+                targets: vec![target],
+                undo: Some(Box::new(undo)),
+                redo: None,
+            },
             format!(
-                r#"{{"event":"rewind_targets","data":{{"head_entries":7,"targets":[{{"id":{{"segment_id":"{ID}","user_input_entry_index":2}},"expected_head_entries":7,"truncate_entries":1,"turn_index":1,"timestamp_ms":null,"preview":"hi","eligible":true,"warning":"w"}}]}}}}"#
+                r#"{{"event":"rewind_targets","data":{{"head_entries":7,"targets":[{{"id":{{"segment_id":"{ID}","user_input_entry_index":2}},"expected_head_entries":7,"truncate_entries":1,"turn_index":1,"timestamp_ms":null,"preview":"hi","eligible":true,"warning":"w","drops":{{"messages":2,"tool_calls":3,"files":["/w/a"],"more_files":1}}}}],"undo":{{"entry":"{ID}","preview":"hi","returns":{{"messages":1,"tool_calls":0}},"drops":{{"messages":0,"tool_calls":0}}}}}}}}"#
             ),
         ),
         (

@@ -162,6 +162,10 @@ fn every_method_has_its_line() {
         (Method::ListPolicy, r#"{"method":"list_policy"}"#),
         (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
         (
+            Method::UndoRewind { entry: entry(), expected_head_entries: 7 },
+            r#"{"method":"undo_rewind","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","expected_head_entries":7}}"#,
+        ),
+        (
             Method::Fork { name: PodName::parse("b").ok(), at: Some(entry()) },
             r#"{"method":"fork","params":{"name":"b","at":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
         ),
@@ -176,7 +180,7 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
-        ListPolicy Revoke Fork
+        ListPolicy Revoke UndoRewind Fork
     );
 }
 

@@ -280,6 +280,7 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
         eligible: true,
         disabled_reason: None,
         warning: None,
+        drops: None,
     }
 }
 

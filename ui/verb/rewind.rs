@@ -61,7 +61,7 @@ impl Rewind {
 
     /// The messages are known: one of them was named, or one is to be chosen.
     fn listed(&mut self, known: &Known<'_>, event: Event) -> Next {
-        let Event::RewindTargets { head_entries, targets } = event else {
+        let Event::RewindTargets { head_entries, targets, .. } = event else {
             return Next::End(End::refused(Why::Failed, "the host did not list the messages"));
         };
         self.targets = targets;

@@ -41,6 +41,9 @@ impl Pod {
                 let rewound = self.rewind(target, expected_head_entries).await;
                 reply(answer, rewound.map(|rewound| rewound.event()));
             }
+            Method::UndoRewind { entry, expected_head_entries } => {
+                reply(answer, self.undo_rewind(entry, expected_head_entries).await);
+            }
             Method::ListCompletions { kind, prefix } => self.complete(kind, prefix, answer),
             method @ (Method::Stop
             | Method::ListPods

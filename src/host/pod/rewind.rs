@@ -1,4 +1,4 @@
-//! Rewinds the history to before an input.
+//! Rewinds the history to before an input, and takes a rewind back. Both are one entry of the log.
 
 use crate::host::Answer;
 use crate::host::events::Rewound;
@@ -6,15 +6,22 @@ use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
 use crate::host::splice::LogRange;
 use crate::protocol::{
-    Event, Refusal, RewindSummary, RewindTargetId, Segment, SegmentId, SegmentOrigin, State,
+    Entry, EntryId, Event, Losses, Refusal, RewindSummary, RewindTargetId, Segment, SegmentId,
+    State,
 };
-use crate::session::{self, Files, rewind_targets};
+use crate::session::{self, Files, Jump, JumpKind, Targets, rewind_targets};
+use serde_json::json;
 use std::sync::Arc;
 
 impl Pod {
     pub(super) fn list_rewind_targets(&self, answer: Answer) {
         let Some(segment) = self.row.segment else {
-            let none = Event::RewindTargets { head_entries: 0, targets: Vec::new() };
+            let none = Event::RewindTargets {
+                head_entries: 0,
+                targets: Vec::new(),
+                undo: None,
+                redo: None,
+            };
             return reply(answer, Ok(none));
         };
         if let Err(refusal) = self.must_not_run() {
@@ -22,17 +29,36 @@ impl Pod {
         }
         let files = self.files.clone();
         tokio::task::spawn_blocking(move || {
-            let targets = rewind_targets(&files, segment).map_err(Refusal::from);
-            let event = |(head_entries, targets)| Event::RewindTargets { head_entries, targets };
-            reply(answer, targets.map(event));
+            let targets = rewind_targets(&files, segment, None).map_err(Refusal::from);
+            reply(answer, targets.map(listed));
         });
     }
 
-    /// Opens a new segment that holds what came before the input; the old one stays as it is.
+    /// Goes back to before an input. What came after it stays in the log.
     pub(super) async fn rewind(
         &mut self,
         target: RewindTargetId,
         expected: usize,
+    ) -> Result<Arc<Rewound>, Refusal> {
+        let plan = move |files: &Files, head| plan(files, head, target, expected);
+        self.jump("the run was rewound", plan).await
+    }
+
+    /// Takes a rewind, or the undo of one, back.
+    pub(super) async fn undo_rewind(
+        &mut self,
+        entry: EntryId,
+        expected: usize,
+    ) -> Result<Event, Refusal> {
+        let plan = move |files: &Files, head| plan_undo(files, head, entry, expected);
+        let rewound = self.jump("a rewind was taken back", plan).await?;
+        Ok(rewound.event())
+    }
+
+    async fn jump(
+        &mut self,
+        why: &str,
+        plan: impl FnOnce(&Files, SegmentId) -> Result<Plan, Refusal> + Send + 'static,
     ) -> Result<Arc<Rewound>, Refusal> {
         self.must_be_live()?;
         self.must_not_run()?;
@@ -40,44 +66,56 @@ impl Pod {
             self.row.segment.ok_or_else(|| Refusal::invalid("there is nothing to rewind"))?;
         self.close_log().await;
         let files = self.files.clone();
-        let plan = move || plan(&files, head, target, expected);
-        let plan = tokio::task::spawn_blocking(plan).await??;
-        // The log that is left behind says what a person decided.
-        self.withdraw("the run was rewound").await?;
-        let origin = SegmentOrigin { segment_id: target.segment_id, at_turn_index: plan.turn };
-        let (journal, segment, end) =
-            session::fork(&self.files, target.segment_id, plan.keep, origin).await?;
-        journal.close().await;
-        crate::crash_point!("rewind-forked");
-        self.shared.store.set_segment(&self.row.name, Some(segment)).await?;
-        crate::crash_point!("rewind-stored");
-        self.row.segment = Some(segment);
-        self.end = Some(end);
-        self.change(|info| info.segment = Some(segment));
-        let log = LogRange { path: self.files.segment(segment), end: Some(end) };
+        let plan = tokio::task::spawn_blocking(move || plan(&files, head)).await??;
+        // The part of the log that is left behind says what a person decided.
+        self.withdraw(why).await?;
+        self.write_log(vec![plan.entry]).await?;
+        crate::crash_point!("rewind-committed");
+        let (files, end) = (self.files.clone(), self.end);
+        let left = move || session::standing_entries(&files, head, end);
         let summary = RewindSummary {
-            truncated_to_entries: readable(log.clone()).await?,
-            discarded_entries: plan.head_entries.saturating_sub(plan.keep),
-            tool_side_effect_warning: plan.tools_ran,
+            truncated_to_entries: tokio::task::spawn_blocking(left).await??,
+            discarded_entries: plan.dropped_entries,
+            tool_side_effect_warning: plan.losses.tool_calls > 0,
         };
+        let log = LogRange { files: self.files.clone(), segment: head, end: self.end };
         let rewound = Arc::new(Rewound { log, input: plan.input, summary });
         self.publisher.rewound(&rewound);
+        self.enter_after_jump().await?;
+        Ok(rewound)
+    }
+
+    /// Shows the state in which the last run stands now.
+    async fn enter_after_jump(&mut self) -> Result<(), Refusal> {
+        let tail = self.look_back().await?;
+        self.change(|info| info.context_tokens = tail.context_tokens);
         let before = self.status();
-        self.enter(State::Idle, None);
+        let (state, why) = match tail.interrupted {
+            Some(why) => (State::Paused, Some(why)),
+            None => (State::Idle, None),
+        };
+        self.enter(state, why);
         if before == self.status() {
             // The protocol has it after every rewind, changed or not.
             self.publisher.publish(&Event::Status { status: before });
         }
-        Ok(rewound)
+        Ok(())
     }
 }
 
+fn listed(found: Targets) -> Event {
+    let Targets { head_entries, targets, undo, redo } = found;
+    let targets = targets.into_iter().map(|target| target.listed).collect();
+    Event::RewindTargets { head_entries, targets, undo, redo }
+}
+
+/// What a rewind or its undo does.
 struct Plan {
-    head_entries: usize,
-    keep: usize,
-    turn: u64,
+    entry: Entry,
+    /// The input that is taken back.
     input: Vec<Segment>,
-    tools_ran: bool,
+    dropped_entries: usize,
+    losses: Losses,
 }
 
 fn plan(
@@ -86,29 +124,52 @@ fn plan(
     target: RewindTargetId,
     expected: usize,
 ) -> Result<Plan, Refusal> {
-    let (head_entries, targets) = rewind_targets(files, head)?;
-    if expected != head_entries {
-        let text = format!(
-            "session head changed since picker opened (expected {expected}, current {head_entries})"
-        );
-        return Err(Refusal::invalid(text));
-    }
-    let found = targets.into_iter().find(|t| t.id == target);
+    let targets = rewind_targets(files, head, None)?;
+    must_be_head(expected, targets.head_entries)?;
+    let found = targets.targets.into_iter().find(|found| found.listed.id == target);
     let found = found.ok_or_else(|| Refusal::invalid("that entry is no user input any more"))?;
-    let past = session::replay(&files.segment(target.segment_id), None)?;
-    let at = target.user_input_entry_index;
-    let input = past.user_inputs.into_iter().find(|(index, _, _)| *index == at);
+    if let Some(why) = found.listed.disabled_reason {
+        return Err(Refusal::invalid(why));
+    }
+    let losses = found.listed.drops.unwrap_or_default();
+    let entry = Jump::entry(JumpKind::Rewound, found.to, json!({ "drops": losses }));
     Ok(Plan {
-        head_entries,
-        keep: found.truncate_entries,
-        turn: found.turn_index as u64,
-        input: input.map(|(_, _, segments)| segments).unwrap_or_default(),
-        tools_ran: found.warning.is_some(),
+        entry,
+        input: session::input_at(files, found.input)?,
+        dropped_entries: found.entries,
+        losses,
     })
 }
 
-/// How many entries of a log can be read.
-async fn readable(log: LogRange) -> Result<usize, Refusal> {
-    let count = move || session::spans(&log.path, log.end.unwrap_or(u64::MAX)).map(|s| s.len());
-    Ok(tokio::task::spawn_blocking(count).await??)
+fn plan_undo(
+    files: &Files,
+    head: SegmentId,
+    entry: EntryId,
+    expected: usize,
+) -> Result<Plan, Refusal> {
+    let targets = rewind_targets(files, head, None)?;
+    must_be_head(expected, targets.head_entries)?;
+    let found = session::find_jump(files, head, None, entry)?;
+    let (at, kind) = match found {
+        Some((at, JumpKind::Rewound | JumpKind::Redone)) => (at, JumpKind::Undone),
+        Some((at, JumpKind::Undone)) => (at, JumpKind::Redone),
+        Some((_, JumpKind::RolledBack | JumpKind::Forked)) | None => {
+            return Err(Refusal::invalid("that rewind cannot be taken back any more"));
+        }
+    };
+    let of = [targets.undo, targets.redo].into_iter().flatten().find(|of| of.entry == entry);
+    let (returns, losses) = of.map(|of| (of.returns, of.drops)).unwrap_or_default();
+    let entry = Jump::entry(kind, at, json!({ "returns": returns, "drops": losses }));
+    Ok(Plan { entry, input: Vec::new(), dropped_entries: 0, losses })
+}
+
+/// Nothing came to the log since the targets were listed.
+fn must_be_head(expected: usize, current: usize) -> Result<(), Refusal> {
+    if expected == current {
+        return Ok(());
+    }
+    let text = format!(
+        "session head changed since picker opened (expected {expected}, current {current})"
+    );
+    Err(Refusal::invalid(text))
 }

@@ -2,7 +2,7 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::{ApprovalRequest, Entry, Fact, Item, RunOutcome, SegmentId};
-use crate::session::{self, Files, LogError};
+use crate::session::{self, Files, Jump, LogError};
 use std::collections::BTreeSet;
 
 /// How far back the beginning of the last run is looked for, in bytes; a run that began further
@@ -140,9 +140,8 @@ impl Tail {
                 self.approval = serde_json::from_value(payload.clone()).ok();
                 WaitsForApproval::Known
             }
-            Fact::Extension { domain, .. }
-                if [domain::ANSWERED, domain::ROLLED_BACK].contains(&domain.as_str()) =>
-            {
+            Fact::Extension { domain, .. } if domain == domain::ANSWERED => WaitsForApproval::Known,
+            fact if Jump::of(fact).is_some_and(|jump| jump.kind.ends_run()) => {
                 WaitsForApproval::Known
             }
             Fact::RunErrored { .. } if is_cut_off(&entry.fact) => WaitsForApproval::Unknown,
@@ -178,6 +177,7 @@ fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
         }
         (_, Some(RunOutcome::CutOff(_))) => tail.interrupted = Some(cut_off(ts)),
         (_, Some(_)) => {}
+        (fact, None) if Jump::of(fact).is_some_and(|jump| jump.kind.ends_run()) => {}
         (fact, None) => return decide_under_way(tail, fact, last),
     }
     true

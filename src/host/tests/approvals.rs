@@ -382,7 +382,7 @@ async fn a_decision_is_in_the_log_although_its_run_is_cancelled_or_rewound() {
         bench.is(&pod, State::Paused).await;
         if rewind {
             let targets = bench.call(&pod, Method::ListRewindTargets).await.unwrap();
-            let Event::RewindTargets { head_entries, targets } = targets else { panic!() };
+            let Event::RewindTargets { head_entries, targets, .. } = targets else { panic!() };
             let (target, expected_head_entries) = (targets[0].id, head_entries);
             let rewind = Method::Rewind { target, expected_head_entries };
             bench.call(&pod, rewind).await.unwrap();

@@ -248,7 +248,7 @@ impl Bench {
 
     async fn targets(&self, pod: &str) -> (usize, Vec<RewindTarget>) {
         let listed = self.call(&name(pod), Method::ListRewindTargets).await.unwrap();
-        let Event::RewindTargets { head_entries, targets } = listed else { panic!() };
+        let Event::RewindTargets { head_entries, targets, .. } = listed else { panic!() };
         (head_entries, targets)
     }
 }

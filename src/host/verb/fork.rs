@@ -5,11 +5,9 @@ use crate::host::pod::resolved::Resolved;
 use crate::host::supervisor::{Doing, unfinished};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::entry::domain;
-use crate::protocol::{
-    Entry, EntryId, Event, PodName, Refusal, SegmentId, SegmentOrigin, SessionId, now_ms,
-};
+use crate::protocol::{Entry, EntryId, Event, PodName, Refusal, SegmentId, SessionId, now_ms};
 use crate::scope::lease::Restrictions;
-use crate::session::Files;
+use crate::session::{Files, fork, fork_point};
 use crate::store::PodRow;
 use crate::trace::OrLog as _;
 
@@ -91,16 +89,12 @@ async fn copy(
 ) -> Result<SegmentId, Refusal> {
     let data = &cx.shared.dirs.data;
     let (from, to) = (Files::new(data, of), Files::new(data, new.session));
-    let count = crate::session::entries_through(&from, segment, at);
-    let (keep, turn) = tokio::task::spawn_blocking(count)
+    let source = from.clone();
+    let point = tokio::task::spawn_blocking(move || fork_point(&source, segment, at))
         .await?
         .map_err(|error| Refusal::invalid(error.to_string()))?;
-    let origin = SegmentOrigin { segment_id: segment, at_turn_index: turn };
-    let forked =
-        crate::session::fork_into(&from, segment, keep, origin, &to, Some(new.session)).await;
-    let (journal, segment, _) = forked?;
-    let named = journal.commit(vec![Entry::extension(domain::POD, new.record())]).await;
+    let record = Entry::extension(domain::POD, new.record());
+    let (journal, segment) = fork(&from, point, &to, new.session, vec![record]).await?;
     journal.close().await;
-    named?;
     Ok(segment)
 }

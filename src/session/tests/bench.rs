@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A session in a directory of its own.
 pub struct Bench {
-    temp: tempfile::TempDir,
+    pub temp: tempfile::TempDir,
     pub files: Files,
     pub session: SessionId,
     pub segment: SegmentId,

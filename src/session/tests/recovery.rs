@@ -48,7 +48,7 @@ async fn text_streaming_at_the_end_of_the_host_is_kept_as_partial_items() {
     assert!(matches!(&added[1], Fact::AssistantItem { item, partial: true, .. } if *item == said));
     assert!(matches!(&added[3], Fact::RunErrored { interrupted: true, .. }));
 
-    let replayed = replay(&bench.path(), None).unwrap();
+    let replayed = replay(&bench.files, bench.segment, None).unwrap();
     assert!(replayed.interrupted && replayed.cut_at.is_some());
     assert_eq!(replayed.history.last().unwrap().item, said);
     assert!(!replayed.history.iter().any(|kept| matches!(kept.item, Item::Reasoning { .. })));
@@ -154,9 +154,9 @@ proptest! {
         let kept = whole[..cut].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
 
         std::fs::write(bench.path(), &whole[..kept]).unwrap();
-        let expected = replay(&bench.path(), None).ok();
+        let expected = replay(&bench.files, bench.segment, None).ok();
         std::fs::write(bench.path(), &whole[..cut]).unwrap();
-        prop_assert_eq!(&replay(&bench.path(), None).ok(), &expected);
+        prop_assert_eq!(&replay(&bench.files, bench.segment, None).ok(), &expected);
 
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (journal, opened) =
@@ -167,9 +167,9 @@ proptest! {
         runtime.block_on(journal.commit(vec![notified("goes on")])).unwrap();
         runtime.block_on(journal.close());
 
-        let prefix = replay(&bench.path(), Some(kept as u64)).ok();
+        let prefix = replay(&bench.files, bench.segment, Some(kept as u64)).ok();
         prop_assert_eq!(&prefix, &expected);
-        let after = replay(&bench.path(), None).unwrap();
+        let after = replay(&bench.files, bench.segment, None).unwrap();
         prop_assert_eq!(after.damaged, Vec::new());
         let open_run = expected.as_ref().is_some_and(|replay| replay.interrupted);
         prop_assert_eq!(opened.cut_run, open_run);

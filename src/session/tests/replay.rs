@@ -1,10 +1,10 @@
 use crate::protocol::entry::{Entry, Fact, FileMark, Origin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role};
-use crate::protocol::name::EntryId;
+use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::line::decode;
 use crate::session::tests::bench::{
     Bench, acts, assistant, call, completed, invoke, lines, notified, play, result, rolled_back,
-    said, user,
+    said, start, user,
 };
 use crate::session::{Damaged, LogError, Replay, replay, spans};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn replayed(entries: Vec<Entry>) -> Replay {
     let bench = Bench::new();
     let entries: Vec<Entry> = [bench.start()].into_iter().chain(entries).collect();
     let whole = bench.write(&entries);
-    let replayed = replay(&bench.path(), None).unwrap();
+    let replayed = replay(&bench.files, bench.segment, None).unwrap();
     assert_eq!(replayed.session_id, bench.session);
     assert_eq!((replayed.entries, replayed.end), (entries.len(), whole.len() as u64));
     replayed
@@ -72,8 +72,6 @@ fn a_session_is_folded_into_what_the_model_reads() {
     assert_eq!((replayed.turn_count, replayed.interrupted), (1, false));
     assert_eq!((replayed.usage, replayed.cost), (Some((2, 70)), Some(0.75)));
     assert_eq!((replayed.config, replayed.pod), (config, Some(json!({"name": "b"}))));
-    let Fact::UserInput { segments, .. } = first.fact else { unreachable!() };
-    assert_eq!(replayed.user_inputs, [(3, first.ts, segments)]);
 }
 
 #[test]
@@ -145,7 +143,7 @@ fn a_rolled_back_message_leaves_the_history_and_stays_taken() {
         Item::message(Role::System, "after"),
     ];
     assert_eq!(items(&replayed), expected);
-    assert_eq!((replayed.interrupted, replayed.user_inputs.len()), (false, 1));
+    assert!(!replayed.interrupted);
     assert_eq!(replayed.taken.into_iter().collect::<Vec<_>>(), ["q1", "q2"]);
 }
 
@@ -177,7 +175,7 @@ fn a_log_whose_beginning_is_damaged_still_tells_what_follows() {
     let mut content = b"{\"kind\":\"segment_st\n".to_vec();
     content.extend(lines(&[user("hi")]));
     std::fs::write(bench.path(), content).unwrap();
-    let replayed = replay(&bench.path(), None).unwrap();
+    let replayed = replay(&bench.files, bench.segment, None).unwrap();
     assert_eq!(replayed.session_id, bench.session);
     assert_eq!(items(&replayed), [Item::message(Role::User, "hi")]);
     assert_eq!((replayed.damaged[0].byte, replayed.damaged[0].line), (0, Some(1)));
@@ -186,9 +184,9 @@ fn a_log_whose_beginning_is_damaged_still_tells_what_follows() {
 #[test]
 fn an_empty_log_and_a_missing_one_are_said_to_be_so() {
     let bench = Bench::new();
-    assert!(matches!(replay(&bench.path(), None), Err(LogError::Missing(_))));
+    assert!(matches!(replay(&bench.files, bench.segment, None), Err(LogError::Missing(_))));
     std::fs::write(bench.path(), b"").unwrap();
-    assert!(matches!(replay(&bench.path(), None), Err(LogError::Empty(_))));
+    assert!(matches!(replay(&bench.files, bench.segment, None), Err(LogError::Empty(_))));
 }
 
 /// The two logs of the recorded session.
@@ -218,7 +216,7 @@ fn the_recorded_logs_fold_into_the_history_they_tell_of() {
     let bench = Bench::new();
     let folded = recorded().into_iter().map(|log| {
         std::fs::write(bench.path(), log.join("\n") + "\n").unwrap();
-        let replay = replay(&bench.path(), None).unwrap();
+        let replay = replay(&bench.files, bench.segment, None).unwrap();
         assert!(replay.damaged.is_empty() && replay.open_calls.is_empty() && !replay.interrupted);
         (replay.entries, replay.history.len(), replay.turn_count, replay.usage)
     });
@@ -227,23 +225,53 @@ fn the_recorded_logs_fold_into_the_history_they_tell_of() {
 }
 
 #[test]
-fn a_rollback_right_after_a_compaction_takes_back_what_the_new_segment_kept() {
+fn a_rollback_right_after_a_compaction_takes_the_compaction_back_too() {
     let (run, input) = (invoke(), user("nobody answers"));
-    let bench = Bench::new();
-    let mut begin = bench.start();
+    let mut bench = Bench::new();
+    let older = bench.segment;
+    let earlier = user("earlier");
+    let past = [bench.start(), invoke(), earlier, completed(), run.clone(), input.clone()];
+    bench.write(&past);
+    bench.segment = SegmentId::new();
+    let mut begin = start(bench.session, Some(older));
     let Fact::SegmentStart { history, .. } = &mut begin.fact else { unreachable!() };
-    let kept = |entry: &Entry, text: &str| crate::protocol::entry::Kept {
-        id: entry.id,
-        origin: None,
-        native: None,
-        item: Item::message(Role::User, text),
-    };
-    let earlier = Entry { id: Some(EntryId(uuid::Uuid::nil())), ..user("earlier") };
-    history.push(kept(&earlier, "earlier"));
-    history.push(kept(&input, "nobody answers"));
-    bench.write(&[begin, rolled_back(&run)]);
-    let replayed = replay(&bench.path(), None).unwrap();
+    let item = Item::message(Role::System, "what came before");
+    history.push(crate::protocol::entry::Kept { id: None, origin: None, native: None, item });
+    bench.write(&[begin, invoke(), rolled_back(&run)]);
+    let replayed = replay(&bench.files, bench.segment, None).unwrap();
     assert_eq!(items(&replayed), [Item::message(Role::User, "earlier")]);
+}
+
+#[test]
+fn a_rollback_takes_back_its_run_also_where_the_clock_was_set_back() {
+    let tomorrow = |n: u8| {
+        let mut bytes = *EntryId::new().0.as_bytes();
+        (bytes[0], bytes[15]) = (bytes[0] + 1, n);
+        Some(EntryId(uuid::Uuid::from_bytes(bytes)))
+    };
+    let before = [invoke(), user("hi"), said("hello"), completed()];
+    let before = (0..).zip(before).map(|(n, entry)| Entry { id: tomorrow(n), ..entry });
+    let mut run = vec![invoke(), user("nobody answers")];
+    run.push(rolled_back(&run[0]));
+    let entries: Vec<Entry> = before.chain(run).chain([user("next")]).collect();
+    let expected = [
+        Item::message(Role::User, "hi"),
+        Item::message(Role::Assistant, "hello"),
+        Item::message(Role::User, "next"),
+    ];
+    assert_eq!(items(&replayed(entries.clone())), expected);
+    let mut applied = replayed(vec![]);
+    entries.iter().for_each(|entry| applied.apply(entry));
+    assert_eq!(items(&applied), expected);
+}
+
+#[test]
+fn a_long_message_is_rolled_back_like_a_short_one() {
+    let (run, long) = (invoke(), "long ".repeat(2_000));
+    let back = json!({"from": run.id, "input": [{"kind": "text", "content": long}]});
+    let back = Entry::extension(domain::ROLLED_BACK, back);
+    let replayed = replayed(vec![run, user(&long), back]);
+    assert_eq!(items(&replayed), []);
 }
 
 proptest! {
@@ -258,10 +286,10 @@ proptest! {
         let entries: Vec<Entry> = [bench.start()].into_iter().chain(play(&acts)).collect();
         let from = 1 + from.index(entries.len());
         bench.write(&entries[..from]);
-        let mut applied = replay(&bench.path(), None).unwrap();
+        let mut applied = replay(&bench.files, bench.segment, None).unwrap();
         entries[from..].iter().for_each(|entry| applied.apply(entry));
         bench.write(&entries);
-        let replayed = replay(&bench.path(), None).unwrap();
+        let replayed = replay(&bench.files, bench.segment, None).unwrap();
         prop_assert_eq!(&applied.history, &replayed.history);
         prop_assert_eq!(&applied.open_calls, &replayed.open_calls);
         prop_assert_eq!(applied.turn_count, replayed.turn_count);
@@ -278,7 +306,7 @@ proptest! {
         let bench = Bench::new();
         let entries: Vec<Entry> = [bench.start()].into_iter().chain(play(&acts)).collect();
         bench.write(&entries);
-        let sound = replay(&bench.path(), None).unwrap();
+        let sound = replay(&bench.files, bench.segment, None).unwrap();
 
         let mut damaged_lines: Vec<Vec<u8>> =
             entries.iter().map(|entry| lines(std::slice::from_ref(entry))).collect();
@@ -288,7 +316,7 @@ proptest! {
         }
         let content = damaged_lines.concat();
         std::fs::write(bench.path(), &content).unwrap();
-        let replayed = replay(&bench.path(), None).unwrap();
+        let replayed = replay(&bench.files, bench.segment, None).unwrap();
         prop_assert_eq!(&replayed.history, &sound.history);
         prop_assert_eq!(&replayed.system_prompt, &sound.system_prompt);
         prop_assert_eq!(replayed.interrupted, sound.interrupted);
@@ -298,9 +326,9 @@ proptest! {
             prop_assert_eq!(before as u64, *byte);
         }
 
-        let spans = spans(&bench.path(), content.len() as u64).unwrap();
+        let spans = spans(&bench.files, bench.segment, Some(content.len() as u64)).unwrap();
         let shown: Vec<Entry> = spans.into_iter().map(|span| {
-            let (start, end) = (usize::try_from(span.start).unwrap(), usize::try_from(span.end).unwrap());
+            let (start, end) = (usize::try_from(span.range.start).unwrap(), usize::try_from(span.range.end).unwrap());
             decode(&content[start..end]).unwrap()
         }).collect();
         prop_assert_eq!(shown, crate::session::tests::bench::without_rolled_back(&entries));

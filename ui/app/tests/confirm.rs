@@ -26,7 +26,11 @@ fn rewind(bench: &mut Bench) {
         warning: Some("files stay as they are".into()),
         ..rewind_target(1, "fix it")
     };
-    answer(bench, asked, Event::RewindTargets { head_entries: 12, targets: vec![target] });
+    answer(
+        bench,
+        asked,
+        Event::RewindTargets { head_entries: 12, targets: vec![target], undo: None, redo: None },
+    );
 }
 
 fn leave(bench: &mut Bench) {
@@ -199,7 +203,16 @@ fn a_message_that_is_chosen_from_the_list_is_rewound_to_after_the_same_confirmat
         let asked = bench.press("enter");
         let warning = warning.map(str::to_owned);
         let target = yoi::protocol::RewindTarget { warning, ..rewind_target(1, "fix it") };
-        answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets: vec![target] });
+        answer(
+            &mut bench,
+            asked,
+            Event::RewindTargets {
+                head_entries: 12,
+                targets: vec![target],
+                undo: None,
+                redo: None,
+            },
+        );
         if matches!(bench.app.layers.top(), Some(Layer::List(_))) {
             assert!(calls(&bench.press("enter")).is_empty(), "nothing is rewound yet");
         }

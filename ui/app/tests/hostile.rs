@@ -54,7 +54,11 @@ const PLACES: [Place; 11] = [
         bench.type_in("rewind");
         let asked = bench.press("enter");
         let targets = vec![rewind_target(1, text), rewind_target(2, text)];
-        answer(bench, asked, Event::RewindTargets { head_entries: 12, targets });
+        answer(
+            bench,
+            asked,
+            Event::RewindTargets { head_entries: 12, targets, undo: None, redo: None },
+        );
     }),
 ];
 

@@ -349,7 +349,11 @@ fn a_rewind_lists_the_messages_to_go_back_to() {
     // The host lists the last message first, and so does the screen.
     let targets = vec![rewind_target(2, "now the docs"), rewind_target(1, "fix the tests")];
     let id = targets[0].id;
-    answer(&mut bench, asked, Event::RewindTargets { head_entries: 12, targets });
+    answer(
+        &mut bench,
+        asked,
+        Event::RewindTargets { head_entries: 12, targets, undo: None, redo: None },
+    );
     let screen = bench.screen();
     assert!(screen.contains("2  now the docs") && screen.contains("drops 9 entries"), "{screen}");
     assert_eq!(calls(&bench.press("enter")), []);

@@ -30,7 +30,7 @@ fn plan() -> Event {
 
 fn targets() -> Event {
     let targets = vec![rewind_target(1, "fix the tests")];
-    Event::RewindTargets { head_entries: 12, targets }
+    Event::RewindTargets { head_entries: 12, targets, undo: None, redo: None }
 }
 
 fn rules() -> Event {

@@ -17,7 +17,12 @@ fn rewind() -> Event {
         preview: LONG.into(),
         ..rewind_target(turn_index, "")
     };
-    Event::RewindTargets { head_entries: 12, targets: (1..30).map(target).collect() }
+    Event::RewindTargets {
+        head_entries: 12,
+        targets: (1..30).map(target).collect(),
+        undo: None,
+        redo: None,
+    }
 }
 
 fn restore() -> Event {

@@ -36,7 +36,8 @@ macro_rules! verbs {
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued Steer Seen HostStatus
-    Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy Revoke Fork
+    Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy Revoke
+    UndoRewind Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -179,6 +180,7 @@ impl Asker<'_> {
             }
             "ListPolicy" => Method::ListPolicy,
             "Revoke" => Method::Revoke { rule: n as u64 },
+            "UndoRewind" => self.undo_rewind(&info.name).await,
             "Fork" => Method::Fork { name: None, at: None },
             verb => panic!("`{verb}` is listed and has no request here"),
         }
@@ -194,10 +196,23 @@ impl Asker<'_> {
         NewPod { cwd, model: Some(self.model()), ..NewPod::default() }
     }
 
+    /// Takes the last rewind back, where there is one.
+    async fn undo_rewind(&self, pod: &PodName) -> Method {
+        let listed = timeout(LIMIT, self.client.call(Some(pod), Method::ListRewindTargets)).await;
+        let (expected_head_entries, undo) = match listed.expect("an answer") {
+            Ok(Event::RewindTargets { head_entries, undo, redo, .. }) => {
+                (head_entries, undo.or(redo))
+            }
+            _ => (0, None),
+        };
+        let entry = undo.map_or_else(EntryId::new, |undo| undo.entry);
+        Method::UndoRewind { entry, expected_head_entries }
+    }
+
     /// Back to before the last input, where there is one.
     async fn rewind(&self, pod: &PodName) -> Method {
         let listed = timeout(LIMIT, self.client.call(Some(pod), Method::ListRewindTargets)).await;
-        if let Ok(Event::RewindTargets { head_entries, targets }) = listed.expect("an answer")
+        if let Ok(Event::RewindTargets { head_entries, targets, .. }) = listed.expect("an answer")
             && let Some(target) = targets.first()
         {
             return Method::Rewind { target: target.id, expected_head_entries: head_entries };

@@ -1,0 +1,105 @@
+//! A look at the beginning of each line: as fast as the file can be read, whatever the lines hold.
+
+use crate::session::jump::line_at;
+use crate::session::line::Head;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+/// How much of each line is kept, in bytes.
+const KEPT: usize = 256;
+/// What is read at once, in bytes.
+const CHUNK: usize = 1 << 18;
+
+/// A whole line, of which only the beginning was read.
+pub struct Glance<'f> {
+    file: &'f File,
+    pub start: u64,
+    end: u64,
+    head: &'f [u8],
+}
+
+impl<'f> Glance<'f> {
+    /// The kind of the entry, and what follows it in a line that this program wrote.
+    pub fn kind(&self) -> io::Result<(Cow<'f, str>, &'f [u8])> {
+        if let Some((kind, rest)) = kind(self.head) {
+            return Ok((kind.into(), rest));
+        }
+        let line = self.line()?;
+        let kind = Head::read(&line).map(|head| head.kind.into_owned());
+        Ok((kind.unwrap_or_default().into(), &[]))
+    }
+
+    /// All of the line.
+    pub fn line(&self) -> io::Result<Vec<u8>> {
+        Ok(line_at(self.file, self.start, self.end)?.unwrap_or_default())
+    }
+}
+
+/// The kind of a line that begins as this program writes lines, and what follows it.
+fn kind(head: &[u8]) -> Option<(&str, &[u8])> {
+    const UUID: usize = 36;
+    let rest = head.strip_prefix(b"{\"id\":\"")?.get(UUID..)?.strip_prefix(b"\",\"ts\":")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = rest[digits..].strip_prefix(b",\"kind\":\"")?;
+    let end = memchr::memchr(b'"', rest)?;
+    Some((std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]))
+}
+
+/// Calls a function with each whole line of a range.
+pub fn glance(
+    file: &File,
+    range: Range<u64>,
+    mut take: impl FnMut(Glance<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut head, mut start) = (Vec::with_capacity(KEPT), range.start);
+    chunks(file, range, |at, chunk| {
+        let mut from = 0;
+        for newline in memchr::memchr_iter(b'\n', chunk) {
+            keep(&mut head, &chunk[from..newline]);
+            let end = at + newline as u64 + 1;
+            take(Glance { file, start, end, head: &head })?;
+            head.clear();
+            (start, from) = (end, newline + 1);
+        }
+        keep(&mut head, &chunk[from..]);
+        Ok(())
+    })
+}
+
+fn keep(head: &mut Vec<u8>, bytes: &[u8]) {
+    let room = KEPT - head.len();
+    head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+}
+
+/// How many lines end in a range.
+pub fn count_lines(file: &File, range: Range<u64>) -> io::Result<usize> {
+    let mut lines = 0;
+    chunks(file, range, |_, chunk| {
+        lines += memchr::memchr_iter(b'\n', chunk).count();
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+fn chunks(
+    file: &File,
+    range: Range<u64>,
+    mut take: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut at = range.start;
+    while at < range.end {
+        let wanted = usize::try_from(range.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+        match file.read_at(&mut buffer[..wanted], at)? {
+            0 => break,
+            read => {
+                take(at, &buffer[..read])?;
+                at += read as u64;
+            }
+        }
+    }
+    Ok(())
+}

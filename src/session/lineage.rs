@@ -1,0 +1,118 @@
+//! The segments of a session in the order in which they were begun, and places in them.
+
+use crate::protocol::name::SegmentId;
+use crate::session::line::Forward;
+use crate::session::{Files, LogError};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::Path;
+
+/// A place in a session: before the line that begins at `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPosition {
+    pub segment: SegmentId,
+    /// Bytes from the beginning of the segment.
+    pub offset: u64,
+}
+
+/// A segment, the one that it goes on from, and so on, the newest first. Each is looked for when it
+/// is asked for. The order is that of the references in the files, so a clock that was set back
+/// changes nothing, and no segment comes twice.
+pub struct Lineage<'f> {
+    files: &'f Files,
+    known: Vec<SegmentId>,
+    is_whole: bool,
+}
+
+impl<'f> Lineage<'f> {
+    pub fn new(files: &'f Files, head: SegmentId) -> Self {
+        Self { files, known: vec![head], is_whole: false }
+    }
+
+    /// The segment at an index; 0 is the newest.
+    pub fn get(&mut self, index: usize) -> Option<SegmentId> {
+        while self.known.len() <= index && self.extend() {}
+        self.known.get(index).copied()
+    }
+
+    /// Whether a segment was begun before another one.
+    pub fn is_older(&mut self, segment: SegmentId, than: SegmentId) -> bool {
+        matches!((self.index(segment), self.index(than)), (Some(a), Some(b)) if a > b)
+    }
+
+    /// All segments that are older than this one, the newest first.
+    pub fn older(&mut self, than: SegmentId) -> Vec<SegmentId> {
+        let Some(at) = self.index(than) else { return Vec::new() };
+        while self.extend() {}
+        self.known.split_off(at + 1)
+    }
+
+    fn index(&mut self, segment: SegmentId) -> Option<usize> {
+        let mut index = 0;
+        while let Some(known) = self.get(index) {
+            if known == segment {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    fn extend(&mut self) -> bool {
+        let Some(last) = self.known.last().filter(|_| !self.is_whole) else { return false };
+        let before = self.known.len();
+        match origins(&self.files.segment(*last)) {
+            Ok(origins) => {
+                let of = [origins.forked_from, origins.compacted_from].into_iter().flatten();
+                let mut of = of.map(|origin| origin.segment_id);
+                let older = of.find(|older| {
+                    !self.known.contains(older) && self.files.segment(*older).exists()
+                });
+                self.known.extend(older);
+                self.is_whole = older.is_none();
+            }
+            // Its first line is damaged: each of the others may be older.
+            Err(_) => {
+                let others = self.files.segments();
+                let others: Vec<_> =
+                    others.into_iter().filter(|other| !self.known.contains(other)).collect();
+                self.known.extend(others);
+                self.is_whole = true;
+            }
+        }
+        self.known.len() > before
+    }
+}
+
+/// Where a segment comes from, as its first line says.
+#[derive(Deserialize)]
+pub struct Origins {
+    kind: String,
+    #[serde(default)]
+    pub forked_from: Option<Origin>,
+    #[serde(default)]
+    pub compacted_from: Option<Origin>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+pub struct Origin {
+    pub segment_id: SegmentId,
+}
+
+/// Reads where a segment comes from. The history that it begins with is passed over.
+pub fn origins(path: &Path) -> Result<Origins, LogError> {
+    let read = || -> std::io::Result<_> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Forward::new(file, 0, length)?.next_line()
+    };
+    let line = read().map_err(LogError::reading(path))?;
+    let Some(line) = line else { return Err(LogError::Empty(path.to_owned())) };
+    let damaged = |reason| LogError::Damaged { path: path.to_owned(), byte: 0, reason };
+    let origins: Origins =
+        serde_json::from_slice(&line.bytes).map_err(|error| damaged(error.to_string()))?;
+    if origins.kind != "segment_start" {
+        return Err(damaged("it does not begin with segment_start".into()));
+    }
+    Ok(origins)
+}

@@ -1,0 +1,188 @@
+//! What a session holds, in numbers: what a person said, how many tools were called, which files
+//! tools changed.
+
+use crate::protocol::Losses;
+use crate::protocol::entry::{Entry, Fact};
+use crate::protocol::item::Item;
+use crate::protocol::method::Segment;
+use crate::protocol::name::SegmentId;
+use crate::session::glance::{Glance, count_lines, glance};
+use crate::session::line::decode;
+use crate::session::stretches::Stretch;
+use crate::session::{Files, LogError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// Names of changed files that are listed; of the rest, the number.
+const NAMED: usize = 5;
+
+/// The numbers of some stretches.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// Oldest first.
+    pub inputs: Vec<Input>,
+    pub lines: usize,
+    tool_calls: usize,
+    /// One for each change, oldest first.
+    changed: Vec<PathBuf>,
+    /// Ids of calls that change a file and have no result yet.
+    changing: BTreeSet<String>,
+    /// The invoke that the next input may belong to.
+    invoke: Option<Place>,
+}
+
+/// Something that a person or another Pod said.
+#[derive(Debug)]
+pub struct Input {
+    pub place: Place,
+    /// The first line that goes when one goes back to before this input; `None` where it came in
+    /// the middle of a run.
+    pub keep: Option<Place>,
+    pub ts: u64,
+    pub segments: Vec<Segment>,
+    /// Numbers of what stands before it.
+    inputs: usize,
+    tool_calls: usize,
+    changed: usize,
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub segment: SegmentId,
+    /// In bytes.
+    pub offset: u64,
+    /// In lines of the segment.
+    pub index: usize,
+    /// In lines that were scanned.
+    pub ordinal: usize,
+}
+
+impl Scan {
+    /// Looks at each line, oldest first. A segment other than `head` that cannot be read takes only
+    /// its own lines away.
+    pub fn read(files: &Files, head: SegmentId, stretches: &[Stretch]) -> Result<Self, LogError> {
+        let mut scan = Self::default();
+        // How many lines each segment has before an offset.
+        let mut counted: BTreeMap<SegmentId, (u64, usize)> = BTreeMap::new();
+        for Stretch { segment, range } in stretches {
+            let path = files.segment(*segment);
+            let mut read = || -> io::Result<()> {
+                let file = File::open(&path)?;
+                let (at, lines) = counted.get(segment).copied().unwrap_or_default();
+                let index = lines + count_lines(&file, at..range.start)?;
+                let before = scan.lines;
+                scan.stretch(&file, *segment, range.clone(), index)?;
+                counted.insert(*segment, (range.end, index + scan.lines - before));
+                Ok(())
+            };
+            match read().map_err(LogError::reading(&path)) {
+                Err(error) if *segment == head => return Err(error),
+                Err(_) | Ok(()) => {}
+            }
+        }
+        Ok(scan)
+    }
+
+    /// What stands from an input on, or all of it.
+    pub fn losses(&self, from: Option<&Input>) -> Losses {
+        let before = from.map_or((0, 0, 0), |from| (from.inputs, from.tool_calls, from.changed));
+        let mut files: Vec<PathBuf> = self.changed[before.2..].to_vec();
+        files.sort_unstable();
+        files.dedup();
+        let more_files = files.len().saturating_sub(NAMED);
+        files.truncate(NAMED);
+        let files = files.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        Losses {
+            messages: self.inputs.len() - before.0,
+            tool_calls: self.tool_calls - before.1,
+            files,
+            more_files,
+        }
+    }
+
+    fn stretch(
+        &mut self,
+        file: &File,
+        segment: SegmentId,
+        range: std::ops::Range<u64>,
+        first: usize,
+    ) -> io::Result<()> {
+        let before = self.lines;
+        self.invoke = None;
+        glance(file, range, |line| {
+            let index = first + self.lines - before;
+            let place = Place { segment, offset: line.start, index, ordinal: self.lines };
+            self.lines += 1;
+            self.line(&line, place)
+        })
+    }
+
+    fn line(&mut self, line: &Glance<'_>, place: Place) -> io::Result<()> {
+        let (kind, rest) = line.kind()?;
+        match kind.as_ref() {
+            "invoke" => self.invoke = Some(place),
+            "user_input" => {
+                let keep = self.invoke.take();
+                self.input(&line.line()?, place, keep);
+            }
+            "system_item" | "extension" | "config_changed" => {}
+            "assistant_item" => {
+                self.invoke = None;
+                if is_call(rest) {
+                    self.tool_calls += 1;
+                    if changes_files(rest) {
+                        self.call(&line.line()?);
+                    }
+                }
+            }
+            "tool_result" => {
+                self.invoke = None;
+                if !self.changing.is_empty() {
+                    self.result(&line.line()?);
+                }
+            }
+            _ => self.invoke = None,
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, line: &[u8], place: Place, keep: Option<Place>) {
+        let Ok(Entry { ts, fact: Fact::UserInput { segments, .. }, .. }) = decode(line) else {
+            return;
+        };
+        let (inputs, tool_calls) = (self.inputs.len(), self.tool_calls);
+        let changed = self.changed.len();
+        let input = Input { place, keep, ts, segments, inputs, tool_calls, changed };
+        self.inputs.push(input);
+    }
+
+    /// A call that changes the file that it names.
+    fn call(&mut self, line: &[u8]) {
+        let Ok(Entry { fact: Fact::AssistantItem { item, .. }, .. }) = decode(line) else { return };
+        let Item::ToolCall { call_id, .. } = item else { return };
+        self.changing.insert(call_id);
+    }
+
+    fn result(&mut self, line: &[u8]) {
+        let Ok(Entry { fact: Fact::ToolResult { item, files }, .. }) = decode(line) else { return };
+        let Item::ToolResult { call_id, .. } = item else { return };
+        if self.changing.remove(&call_id) {
+            self.changed.extend(files.into_iter().map(|mark| mark.path));
+        }
+    }
+}
+
+/// Whether an item is a tool call. Lines of other programs are not looked into.
+fn is_call(rest: &[u8]) -> bool {
+    rest.starts_with(br#","item":{"kind":"tool_call""#)
+}
+
+/// Whether a call is one of the tools that change the file that they name.
+fn changes_files(rest: &[u8]) -> bool {
+    [&br#""name":"Write""#[..], br#""name":"Edit""#]
+        .iter()
+        .any(|name| memchr::memmem::find(rest, name).is_some())
+}
