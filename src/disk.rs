@@ -3,11 +3,13 @@
 
 mod append;
 mod committers;
+mod file_id;
 
 #[cfg(test)]
 pub use append::small;
 pub use append::{AppendError, Appender};
 pub use committers::{NotCommitted, commit};
+pub use file_id::FileId;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};

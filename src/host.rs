@@ -5,6 +5,7 @@ use crate::client::pod_api::Request;
 use crate::client::{Client, ConnectError, Events};
 use crate::config::dirs::{Dirs, Env};
 use crate::config::settings::Settings;
+use crate::disk::DiskError;
 use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal};
@@ -37,6 +38,10 @@ mod listing;
 mod output;
 /// The lock on the data directory.
 mod host_lock;
+/// Whether the data directory is still this host's own.
+mod ownership;
+/// What a person has to know about the whole host.
+mod notices;
 /// One Pod: the actor that owns it, and the handle by which others reach it.
 mod pod;
 /// One connection to a Pod's own socket.
@@ -122,17 +127,20 @@ pub enum HostError {
     Config(#[from] crate::config::dirs::ConfigError),
     #[error(transparent)]
     Listener(#[from] ListenError),
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// A running host.
 pub struct Host {
     shared: Shared,
     supervisor: mpsc::Sender<supervisor::Step>,
-    lock: host_lock::HostLock,
+    lock: Arc<host_lock::HostLock>,
     listener: tokio::task::JoinHandle<()>,
     refresh: tokio::task::JoinHandle<()>,
     /// Deletes ephemeral Pods when they are due.
     deleting: tokio::task::JoinHandle<()>,
+    watching: tokio::task::JoinHandle<()>,
 }
 
 /// What every task of the host may use; nothing in it changes but through its own channel.
@@ -141,6 +149,8 @@ pub(crate) struct Shared(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) dirs: Dirs,
+    /// The directories with the runtime directory in which the sockets lie now.
+    sockets: watch::Sender<Arc<Dirs>>,
     pub(crate) store: Store,
     pub(crate) settings: Settings,
     pub(crate) env: Env,
@@ -166,7 +176,12 @@ pub(crate) struct Inner {
     pub(crate) newborns: watch::Sender<BTreeMap<String, pod::Handle>>,
     /// Work on paths.
     pub(crate) files: files::Files,
-    /// Threads for paths that tools name.
+    /// What must lie where this host found it.
+    pub(crate) ownership: ownership::Ownership,
+    /// The sockets that this host made, by path. Held for one look, never across an await.
+    pub(crate) bound: Mutex<BTreeMap<PathBuf, crate::disk::FileId>>,
+    /// What a person has to know about the whole host.
+    pub(crate) notices: watch::Sender<Arc<Vec<String>>>,
     /// Approval requests that wait, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// Why the host ends, once it does; the supervisor is the only writer.
@@ -190,6 +205,23 @@ pub(crate) struct Members(pub(crate) Arc<BTreeMap<String, pod::Handle>>);
 pub(crate) type Answer = oneshot::Sender<Result<Event, Refusal>>;
 
 impl Shared {
+    /// Where the sockets lie now.
+    pub(crate) fn sockets(&self) -> Arc<Dirs> {
+        self.sockets.borrow().clone()
+    }
+
+    /// Moves the sockets below the data directory, where that is another place than now.
+    pub(crate) fn move_sockets(&self) -> bool {
+        self.sockets.send_if_modified(|sockets| {
+            let mut moved = Dirs::clone(sockets);
+            let moves = moved.move_runtime().is_ok_and(|moves| moves);
+            if moves {
+                *sockets = Arc::new(moved);
+            }
+            moves
+        })
+    }
+
     /// Sends an event to every watching connection.
     pub(crate) fn feed(&self, pod: Option<&PodName>, seq: Option<u64>, event: &Event) {
         if self.feed_lock().is_empty() {
@@ -236,7 +268,9 @@ impl Shared {
         let mut pods: Vec<(u64, PodInfo)> =
             members.0.values().map(|h| (h.created, h.info.borrow().clone())).collect();
         pods.sort_by_key(|(created, info)| (*created, info.name.clone()));
-        pods.into_iter().map(|(_, info)| info).collect()
+        let damaged = self.damaged.borrow().clone();
+        let damaged = damaged.iter().filter_map(pod::resolved::damaged_info);
+        pods.into_iter().map(|(_, info)| info).chain(damaged).collect()
     }
 
     /// The family with everything between its members.
@@ -269,11 +303,14 @@ impl Host {
         crate::llm::http::install_crypto();
         let mut dirs = options.dirs;
         dirs.make()?;
-        let lock = host_lock::HostLock::take(&dirs)?;
-        let (store, opening) = Store::open(&dirs.data.join("yoi.db")).await?;
+        let lock = Arc::new(host_lock::HostLock::take(&dirs)?);
+        let database = dirs.data.join("yoi.db");
+        let (store, opening) = Store::open(&database).await?;
+        let ownership = ownership::Ownership::of(&lock, &database);
+        let ownership = ownership.map_err(DiskError::at("look at", &dirs.data))?;
         let (settings, diagnostics) = Settings::load(&dirs.config);
         crate::config::keys::register_secrets(&options.env, &settings);
-        let mut notices: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        let notices: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
         let timeouts = crate::llm::http::Timeouts {
             connect: settings.timeouts.connect(),
             first_event: settings.timeouts.first_event(),
@@ -283,6 +320,7 @@ impl Host {
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
             timeouts,
+            sockets: watch::Sender::new(Arc::new(dirs.clone())),
             dirs,
             store,
             settings,
@@ -298,25 +336,33 @@ impl Host {
             members: watch::Sender::default(),
             newborns: watch::Sender::default(),
             files: files::Files::default(),
+            ownership,
+            bound: Mutex::default(),
+            notices: watch::Sender::default(),
             approvals: watch::Sender::default(),
             ending: watch::Sender::default(),
             connections: watch::Sender::new(0),
         }));
+        shared.guard_store();
         let probing = shared.clone();
         tokio::spawn(async move { probing.confinement().await.clone() });
-        notices.extend(supervisor::recover(&shared, &opening).await?);
+        supervisor::recover(&shared, &opening).await?;
         let (steps, inbox) = mpsc::channel(supervisor::STEPS);
-        let supervisor = supervisor::bring_back(&shared, &steps).await?;
+        let owner = supervisor::bring_back(&shared, &steps).await?;
         let listener = listener::open(&shared, &steps)?;
-        lock.hold(&shared.dirs.host_socket())?;
-        let refresh = listener::refresh_on_signal(shared.clone(), steps.clone());
+        lock.hold(&shared.sockets().host_socket())?;
+        let weak = Arc::downgrade(&lock);
+        let refresh = listener::refresh_on_signal(shared.clone(), steps.clone(), weak);
+        let watching = ownership::watch(&shared);
         tokio::spawn(pod_api::serve(shared.clone(), steps.downgrade(), requests));
-        tokio::spawn(supervisor.run(inbox, options.idle_exit));
+        tokio::spawn(owner.run(inbox, options.idle_exit));
         let deleting = ephemeral::delete_when_due(shared.clone(), steps.downgrade());
         let deleting = tokio::spawn(deleting);
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
-        Ok((Self { shared, supervisor: steps, lock, listener, refresh, deleting }, notices))
+        let supervisor = steps;
+        let host = Self { shared, supervisor, lock, listener, refresh, deleting, watching };
+        Ok((host, notices))
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.
@@ -342,6 +388,7 @@ impl Host {
         self.listener.abort();
         self.refresh.abort();
         self.deleting.abort();
+        self.watching.abort();
         let members = self.shared.members.borrow().clone();
         let mut leaving = tokio::task::JoinSet::new();
         for handle in members.0.values() {
@@ -352,7 +399,12 @@ impl Host {
         if tokio::time::timeout(PAUSE, leaving.join_all()).await.is_err() {
             tracing::warn!("host ends although runs did not pause within {PAUSE:?}");
         }
+        listener::close(&self.shared);
+        // The next host opens the database when the lock is free: this one has closed it by then.
+        if tokio::time::timeout(PAUSE, self.shared.store.clone().close()).await.is_err() {
+            tracing::warn!("the database was not closed within {PAUSE:?}");
+        }
         tracing::info!("host ended");
-        self.lock.leave(&self.shared.dirs);
+        self.lock.leave();
     }
 }

@@ -15,6 +15,7 @@ mod pods;
 mod policy;
 mod recover;
 mod schema;
+mod wal;
 
 pub use approvals::{Decided, StoredApproval};
 pub use counts::{Counts, counts};
@@ -27,7 +28,7 @@ pub use pods::{DamagedRow, PodRow, Wanted};
 pub use policy::StoredRule;
 pub use recover::recover;
 
-use lane::Lane;
+use lane::{Guard, Lane};
 use std::path::Path;
 
 /// The handle to the database. Its threads end with the last clone.
@@ -49,6 +50,11 @@ impl Store {
             reader: Lane::start("store-read", path, reader)?,
         };
         Ok((store, opening))
+    }
+
+    /// Asks `guard` before each change from now on; a reason that it gives refuses the change.
+    pub fn guard(&self, guard: Guard) {
+        self.writer.guard(guard);
     }
 
     /// Closes the database, for every handle, behind what is under way; one file is left.

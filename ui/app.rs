@@ -17,6 +17,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{PodInfo, PodName};
+use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
 mod areas;
@@ -138,6 +139,8 @@ pub struct App {
     pub inbox: Inbox,
     pub composer: Composer,
     pub notices: Notices,
+    /// What a person has to know about the whole host, as the host last said it.
+    pub host_notices: Vec<SafeText<'static>>,
     pub detail: Detail,
     pub zoom: Zoom,
     /// The model of new Pods, if the person chose one.

@@ -122,9 +122,12 @@ impl Family {
     /// A Pod and everything below it, parents first.
     pub fn subtree<'a>(&'a self, name: &PodName) -> Vec<&'a PodInfo> {
         let mut found: Vec<&PodInfo> = self.get(name).into_iter().collect();
+        let mut seen: BTreeSet<&PodName> = found.iter().map(|pod| &pod.name).collect();
         let mut at = 0;
         while let Some(pod) = found.get(at) {
-            let children: Vec<_> = self.children(&pod.name).collect();
+            // A circle of parents, which only a damaged store can hold, is walked once.
+            let children: Vec<_> =
+                self.children(&pod.name).filter(|child| seen.insert(&child.name)).collect();
             found.extend(children);
             at += 1;
         }
@@ -217,7 +220,9 @@ impl Family {
     /// Whether a Pod is listed in `workspace`: it works there, or the Pod at the top of its tree does, or the
     /// current Pod is in the same tree.
     pub fn belongs(&self, info: &PodInfo, workspace: &Path, current: Option<&PodName>) -> bool {
-        if info.workspace == workspace || current == Some(&info.name) {
+        // Of a damaged record even the workspace may be lost: then every screen lists it.
+        let lost = info.state == State::Damaged && info.workspace.as_os_str().is_empty();
+        if lost || info.workspace == workspace || current == Some(&info.name) {
             return true;
         }
         let root = self.root(info);
@@ -271,6 +276,16 @@ mod tests {
         assert_eq!(names("y"), ["y"]);
         let lineage = family.lineage(family.get(&name("d")).expect("d"));
         assert_eq!(lineage, [&name("a"), &name("b"), &name("c")]);
+    }
+
+    #[test]
+    fn parents_that_are_each_others_are_walked_once() {
+        let mut family = Family::default();
+        family.replace(vec![child("b", "a"), child("a", "b")], Vec::new(), Vec::new());
+        let names: Vec<_> =
+            family.subtree(&name("a")).into_iter().map(|info| info.name.to_string()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(family.lineage(family.get(&name("a")).expect("a")).len(), 2);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::app::panes::{composer, inbox, peers, tree};
 use crate::app::{App, Areas, Focus, Layer, Link};
 use crate::keys::{Action, Context};
+use crate::notice::Notice;
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::items;
 use crate::pane::tree::Workspaces;
@@ -240,7 +241,10 @@ fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
     let waits = app.leader || app.pinning.is_some();
     let hints = app.hints();
     let counts = app.counts();
-    let notice = app.notices.shown().filter(|_| !waits && app.link == Link::Up);
+    // Without a host, only the reason why it ended is worth the place of the hints.
+    let of_host =
+        |notice: &&Notice| app.link == Link::Up || app.host_notices.contains(&notice.text);
+    let notice = app.notices.shown().filter(of_host).filter(|_| !waits);
     let view = actionbar::View {
         prompt,
         notice,

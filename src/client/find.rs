@@ -31,7 +31,8 @@ pub fn lock_file(data: &Path) -> PathBuf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     NoHost,
-    /// It has the lock and does not say yet where it is reached.
+    /// It has the lock and does not say where it is reached: it starts, or it ends because its lock
+    /// file was removed.
     Starting,
     By(Holder),
 }
@@ -39,13 +40,19 @@ pub enum Held {
 /// The host that runs for this data directory.
 pub fn held(data: &Path) -> Held {
     let path = lock_file(data);
-    let Ok(file) = File::open(&path) else { return Held::NoHost };
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => {}
-        Ok(()) | Err(TryLockError::Error(_)) => return Held::NoHost,
+    if is_locked(&path) {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        return serde_json::from_str(&text).map_or(Held::Starting, Held::By);
     }
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    serde_json::from_str(&text).map_or(Held::Starting, Held::By)
+    // A host locks the directory before its file, and holds it also where that file was removed.
+    if is_locked(data) { Held::Starting } else { Held::NoHost }
+}
+
+fn is_locked(path: &Path) -> bool {
+    // Nothing but a file or a directory holds a lock, and opening a FIFO would wait for its writer.
+    let lockable = std::fs::metadata(path).is_ok_and(|found| found.is_file() || found.is_dir());
+    let file = lockable.then(|| File::open(path).ok()).flatten();
+    file.is_some_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// The host of this data directory, if it can be reached.
@@ -128,5 +135,9 @@ mod tests {
         let holder = Holder { pid: 7, version: "1".into(), socket: "/s".into() };
         std::fs::write(lock_file(temp.path()), serde_json::to_vec(&holder).unwrap()).unwrap();
         assert_eq!(held(temp.path()), Held::By(holder));
+        std::fs::remove_file(lock_file(temp.path())).unwrap();
+        let dir = File::open(temp.path()).unwrap();
+        dir.lock().unwrap();
+        assert_eq!(held(temp.path()), Held::Starting, "a host without its lock file");
     }
 }

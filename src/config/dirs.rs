@@ -108,6 +108,18 @@ impl Dirs {
         }
     }
 
+    /// Takes `<data>/run` as the runtime directory, made and claimed; whether it was another one
+    /// before.
+    pub fn move_runtime(&mut self) -> Result<bool, ConfigError> {
+        let below_data = self.data.join("run");
+        if self.runtime == below_data {
+            return Ok(false);
+        }
+        claim(&below_data, &self.data)?;
+        self.runtime = below_data;
+        Ok(true)
+    }
+
     /// Where a socket lies: `<runtime>/<name>/sock`, or below `/tmp` if that path is too long for
     /// a socket. Pure; see [`Dirs::make_socket_dir`].
     pub fn socket(&self, name: &str) -> PathBuf {

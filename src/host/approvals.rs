@@ -43,9 +43,12 @@ impl Shared {
             State::Running => PodStatus::Running,
             State::NeedsYou if approvals() => PodStatus::Running,
             State::Paused => PodStatus::Paused,
-            State::NeedsYou | State::Idle | State::Stopped | State::Failed | State::Unknown => {
-                PodStatus::Idle
-            }
+            State::NeedsYou
+            | State::Idle
+            | State::Stopped
+            | State::Failed
+            | State::Damaged
+            | State::Unknown => PodStatus::Idle,
         }
     }
 }

@@ -165,8 +165,13 @@ impl Feed {
         lines
     }
 
+    /// The family, behind what a person has to know about the host.
     fn family(&self) -> Vec<u8> {
-        encode_event(None, None, None, &self.shared.whole_family())
+        let notices = self.shared.host_notices();
+        let mut lines = notices.map(|event| encode_event(None, None, None, &event));
+        let family = encode_event(None, None, None, &self.shared.whole_family());
+        lines.get_or_insert_default().extend(family);
+        lines.unwrap_or_default()
     }
 
     /// Writes the events that wait now: a reply never overtakes the events that it follows. Events
@@ -216,8 +221,9 @@ async fn write_on<W: AsyncWrite + Unpin>(
                 None => write(writer, &feed.start_over()).await?,
             },
             reply = replies.recv() => {
-                let Some(reply) = reply else { return Ok(()) };
+                // Events that wait come first, also before the end: they may say why it comes.
                 feed.write_waiting(writer).await?;
+                let Some(reply) = reply else { return Ok(()) };
                 feed.write_outcome(writer, reply.id.as_deref(), reply.outcome).await?;
             }
         }

@@ -1,22 +1,32 @@
 //! The lock that makes a host the only one of its data directory, and the file in which clients
-//! find its socket.
+//! find its socket. The directory itself is locked, too: whoever deletes the lock file does not let
+//! a second host in.
 
 use crate::client::find::{Holder, lock_file};
 use crate::config::dirs::Dirs;
+use crate::disk::FileId;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often a lock that another program only looked at is tried again, 20 ms apart.
+/// How often a lock that another program only looked at is tried again.
 const TRIES: u32 = 10;
+/// The time between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a host did not get the lock.
 #[derive(Debug, thiserror::Error)]
 pub enum HostLockError {
     #[error("a host already runs for {} (process {pid}); `yoi host stop` ends it", data.display())]
     Taken { data: PathBuf, pid: u32 },
+    /// The directory is locked and no lock file names the process.
+    #[error(
+        "a host already runs for {} and its lock file was removed: that host ends by itself; try again in a moment",
+        data.display()
+    )]
+    Ending { data: PathBuf },
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
@@ -25,31 +35,47 @@ pub enum HostLockError {
 pub(crate) struct HostLock {
     file: File,
     path: PathBuf,
+    /// Held open for its lock.
+    dir: File,
+    data: PathBuf,
 }
 
 impl HostLock {
     /// Takes the lock for the life of this value.
     pub(crate) fn take(dirs: &Dirs) -> Result<Self, HostLockError> {
         let path = lock_file(&dirs.data);
+        let io = |action, path: &Path, source| HostLockError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        };
         for _ in 0..TRIES {
-            let io = |action, source| HostLockError::Io { action, path: path.clone(), source };
-            let file = open(&path).map_err(|e| io("open", e))?;
+            let dir = File::open(&dirs.data).map_err(|e| io("open", &dirs.data, e))?;
+            // A file system on which a directory cannot be locked leaves it to the file.
+            if let Err(TryLockError::WouldBlock) = dir.try_lock() {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+            let file = open(&path).map_err(|e| io("open", &path, e))?;
             match file.try_lock() {
                 // The host before this one removes its file when it ends: a lock on that file protects
                 // nothing.
-                Ok(()) if same(&file, &path) => {
+                Ok(()) if is_at(&file, &path) && is_at(&dir, &dirs.data) => {
                     // A host that was killed left its address, which clients must not use.
-                    file.set_len(0).map_err(|e| io("empty", e))?;
-                    return Ok(Self { file, path });
+                    file.set_len(0).map_err(|e| io("empty", &path, e))?;
+                    return Ok(Self { file, path, dir, data: dirs.data.clone() });
                 }
                 Ok(()) => {}
                 // A client that looks whether the lock is held holds it for a moment.
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
-                Err(TryLockError::Error(source)) => return Err(io("lock", source)),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(source)) => return Err(io("lock", &path, source)),
             }
         }
-        let pid = open(&path).ok().and_then(|file| holder(&file)).map_or(0, |holder| holder.pid);
-        Err(HostLockError::Taken { data: dirs.data.clone(), pid })
+        let data = dirs.data.clone();
+        let holder = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Err(holder.map_or(HostLockError::Ending { data: data.clone() }, |holder: Holder| {
+            HostLockError::Taken { data, pid: holder.pid }
+        }))
     }
 
     /// Writes the process and the socket of the host that holds the lock.
@@ -75,31 +101,34 @@ impl HostLock {
         file.set_len(bytes.len() as u64)
     }
 
-    /// Removes the sockets, then the lock. What cannot be removed is found and replaced by the
-    /// next start.
-    pub(crate) fn leave(self, dirs: &Dirs) {
-        let socket = dirs.host_socket();
-        let _ = std::fs::remove_file(&socket);
-        if let Some(dir) = socket.parent() {
-            let _ = std::fs::remove_dir(dir);
+    /// The directory and the file that are locked, each with its path and its identity.
+    pub(crate) fn files(&self) -> std::io::Result<[(PathBuf, FileId); 2]> {
+        Ok([
+            (self.data.clone(), FileId::of(&self.dir)?),
+            (self.path.clone(), FileId::of(&self.file)?),
+        ])
+    }
+
+    /// Removes the lock file, if it is this host's, and lets go of the lock. What cannot be removed
+    /// is found and replaced by the next start.
+    pub(crate) fn leave(&self) {
+        if is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
         }
-        let _ = std::fs::remove_dir(&dirs.runtime);
-        let _ = std::fs::remove_file(&self.path);
+        // Dropping the files does the same, later.
+        let _ = (self.file.unlock(), self.dir.unlock());
     }
 }
 
+/// Opens the lock file, or creates it. A FIFO in its place does not block.
 fn open(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    let flags = i32::try_from(flags).unwrap_or(0);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(flags).open(path)
 }
 
-fn same(file: &File, path: &Path) -> bool {
-    let (Ok(ours), Ok(there)) = (file.metadata(), std::fs::metadata(path)) else { return false };
-    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
-}
-
-fn holder(mut file: &File) -> Option<Holder> {
-    let mut text = String::new();
-    file.rewind().ok()?;
-    file.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+fn is_at(file: &File, path: &Path) -> bool {
+    FileId::of(file).is_ok_and(|id| FileId::at(path).ok().flatten() == Some(id))
 }

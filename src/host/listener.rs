@@ -2,10 +2,14 @@
 //! vanish.
 
 use crate::config::dirs::ConfigError;
+use crate::disk::FileId;
+use crate::host::host_lock::HostLock;
 use crate::host::{Shared, host_connection, pod, pod_connection, supervisor};
 use crate::protocol::PodName;
+use crate::trace::OrLog as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, Weak};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -20,15 +24,34 @@ pub enum ListenError {
     Listen { path: PathBuf, source: std::io::Error },
 }
 
+impl ListenError {
+    /// Whether this process, or the system, has no file descriptor left.
+    fn is_want_of_descriptors(&self) -> bool {
+        use rustix::io::Errno;
+        let Self::Listen { source, .. } = self else { return false };
+        [Errno::MFILE, Errno::NFILE]
+            .map(Errno::raw_os_error)
+            .map(Some)
+            .contains(&source.raw_os_error())
+    }
+}
+
+/// The name of the host's own socket. No Pod can be called so.
+const HOST: &str = ".host";
+
 /// Opens the host's own socket.
 pub(crate) fn open(
     shared: &Shared,
     steps: &mpsc::Sender<supervisor::Step>,
 ) -> Result<JoinHandle<()>, ListenError> {
-    let listener = listen(shared, ".host")?;
+    let listener = listen_or_move(shared)?;
     let (shared, steps) = (shared.clone(), steps.clone());
     Ok(tokio::spawn(async move {
         while let Some(stream) = accept(&listener).await {
+            // A client that was led here by an old lock file must not be served.
+            if !shared.still_owns().await {
+                return;
+            }
             tokio::spawn(host_connection::serve(stream, shared.clone(), steps.clone()));
         }
     }))
@@ -49,14 +72,27 @@ pub(crate) fn open_pod(
 
 /// Removes a Pod's socket and its directory; what cannot be removed is replaced next time.
 pub(crate) fn close_pod(shared: &Shared, name: &PodName) {
-    remove(&shared.dirs.socket(name.as_str()));
+    remove_own(shared, &shared.sockets().socket(name.as_str()));
+}
+
+/// Removes the host's own socket.
+pub(crate) fn close(shared: &Shared) {
+    remove_own(shared, &shared.sockets().host_socket());
 }
 
 /// Removes the sockets that a killed host left. What cannot be removed is replaced when
 /// its Pod is live.
 pub(crate) fn sweep(shared: &Shared) {
-    for socket in shared.dirs.sockets() {
+    for socket in shared.sockets().sockets() {
         remove(&socket);
+    }
+}
+
+/// Removes a socket if it is the one that this host made: another host may have put its own there.
+fn remove_own(shared: &Shared, socket: &Path) {
+    let ours = shared.bound.lock().unwrap_or_else(PoisonError::into_inner).remove(socket);
+    if ours.is_some() && FileId::at_link(socket).ok().flatten() == ours {
+        remove(socket);
     }
 }
 
@@ -67,9 +103,30 @@ fn remove(socket: &Path) {
     }
 }
 
+/// Makes the socket of the host. Where the runtime directory cannot be used any more, all sockets
+/// move below the data directory.
+fn listen_or_move(shared: &Shared) -> Result<UnixListener, ListenError> {
+    let error = match listen(shared, HOST) {
+        Err(error) if !error.is_want_of_descriptors() => error,
+        listening => return listening,
+    };
+    if !shared.move_sockets() {
+        return Err(error);
+    }
+    let place = shared.sockets();
+    shared.add_notice(format!("the sockets lie in {} now: {error}", place.runtime.display()));
+    listen(shared, HOST)
+}
+
 fn listen(shared: &Shared, name: &str) -> Result<UnixListener, ListenError> {
-    let path = shared.dirs.make_socket_dir(name)?;
-    bind(&path).map_err(|source| ListenError::Listen { path, source })
+    let path = shared.sockets().make_socket_dir(name)?;
+    let bound = bind(&path);
+    let listener = bound.map_err(|source| ListenError::Listen { path: path.clone(), source })?;
+    if let Ok(Some(id)) = FileId::at_link(&path) {
+        let mut bound = shared.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        bound.insert(path, id);
+    }
+    Ok(listener)
 }
 
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
@@ -102,27 +159,35 @@ fn is_command(stream: &tokio::net::UnixStream) -> bool {
     pid.is_some_and(crate::sandbox::is_ours)
 }
 
-/// A client that finds the lock held but no socket sends SIGUSR1: the sockets are made again.
+/// A client that finds the lock held but no socket sends SIGUSR1: the sockets are made again, and the
+/// lock file names the new one.
 pub(crate) fn refresh_on_signal(
     shared: Shared,
     steps: mpsc::Sender<supervisor::Step>,
+    lock: Weak<HostLock>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let Ok(mut asked) = signal(SignalKind::user_defined1()) else { return };
         let mut listener: Option<JoinHandle<()>> = None;
         while asked.recv().await.is_some() {
-            if shared.dirs.host_socket().exists() {
+            if shared.sockets().host_socket().exists() || !shared.still_owns().await {
                 continue;
             }
-            if let Ok(new) = open(&shared, &steps)
-                && let Some(old) = listener.replace(new)
-            {
-                old.abort();
+            match open(&shared, &steps) {
+                Ok(new) => drop(listener.replace(new).inspect(JoinHandle::abort)),
+                Err(error) => {
+                    tracing::warn!("the socket cannot be made again: {error}");
+                    continue;
+                }
             }
             let members = shared.members.borrow().clone();
             for handle in members.0.values() {
                 // Each Pod that is live opens its socket again; the others stay closed.
                 handle.tell(pod::Fact::SocketVanished).await;
+            }
+            // Last: who reads the file finds everything in place.
+            if let Some(lock) = lock.upgrade() {
+                lock.hold(&shared.sockets().host_socket()).or_log("name the new socket");
             }
         }
     })

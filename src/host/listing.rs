@@ -117,7 +117,7 @@ fn entry(shared: &Shared, pod: &Handle, sight: &Sight, facts: &Facts) -> Value {
         "state": if missing { "missing" } else { "readable" },
         "active": { "session_id": pod.session },
         "live": {
-            "socket_path": shared.dirs.socket(info.name.as_str()), "reachable": is_live(info),
+            "socket_path": shared.sockets().socket(info.name.as_str()), "reachable": is_live(info),
         },
         "restore": restore(info, missing),
         "family": facts.family(&key, info.parent.as_ref(), sight),
@@ -143,7 +143,7 @@ fn entry(shared: &Shared, pod: &Handle, sight: &Sight, facts: &Facts) -> Value {
 /// Whether a Pod can be restored, and why not.
 fn restore(info: &PodInfo, missing: bool) -> Value {
     let name = &info.name;
-    if is_live(info) {
+    if !info.state.can_be_restored() {
         return json!({ "possible": false, "reason": format!("`{name}` is live") });
     }
     if missing {
@@ -168,7 +168,7 @@ fn corrupt(
         "pod_name": name,
         "visibility": sight.word,
         "state": "corrupt",
-        "live": { "socket_path": shared.dirs.socket(name.as_str()), "reachable": false },
+        "live": { "socket_path": shared.sockets().socket(name.as_str()), "reachable": false },
         "restore": { "possible": false, "reason": "its record cannot be read" },
         "family": facts.family(&name.key(), row.parent.as_ref(), sight),
         "spawned_children": facts.children(&name.key()),

@@ -22,6 +22,8 @@ mod family;
 mod marks;
 /// Where a Pod reads although it asked for write, in sentences.
 mod notes;
+/// What of a damaged store is made again, and what is said of it.
+mod repair;
 /// The family as the last host left it.
 mod start;
 /// What the last host began and did not finish.
@@ -29,7 +31,8 @@ pub(crate) mod unfinished;
 
 pub(crate) use family::Family;
 pub(crate) use marks::{Doing, Mark};
-pub(crate) use start::{bring_back, recover};
+pub(crate) use repair::recover;
+pub(crate) use start::bring_back;
 
 /// Steps that wait for the supervisor; when it is full the verb waits.
 pub(crate) const STEPS: usize = 64;

@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Events};
 use crate::config::dirs::{Dirs, Env};
-use crate::host::{Host, IdleExit, Options};
+use crate::host::{Host, HostError, IdleExit, Options};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, RunResult, State};
 use std::path::Path;
@@ -11,6 +11,7 @@ mod approvals;
 mod connections;
 mod ephemeral;
 mod endless;
+mod damage;
 mod sockets;
 mod faults;
 mod pods;
@@ -19,6 +20,7 @@ mod histories;
 mod kept;
 mod late;
 mod one_writer;
+mod ownership;
 mod records;
 mod settings;
 mod tools;
@@ -112,6 +114,10 @@ impl Bench {
 }
 
 pub async fn start(root: &Path) -> Host {
+    try_start(root).await.unwrap()
+}
+
+async fn try_start(root: &Path) -> Result<Host, HostError> {
     let home = root.join("home").display().to_string();
     let env = Env::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
     let options = Options {
@@ -121,7 +127,7 @@ pub async fn start(root: &Path) -> Host {
         old_nofile: None,
         idle_exit: IdleExit::Never,
     };
-    Host::start(options).await.unwrap().0
+    Ok(Host::start(options).await?.0)
 }
 
 fn run_end(event: &Event) -> bool {

@@ -7,6 +7,7 @@ use crate::host::request_log::logged;
 use crate::host::supervisor::{self, Family, Step, missing};
 use crate::host::{Shared, authority};
 use crate::protocol::{Event, Method, PodName, Refusal};
+use crate::store::DamagedRow;
 use std::path::Path;
 use tokio::sync::mpsc;
 
@@ -85,7 +86,16 @@ impl Cx {
     /// The addressed Pod, if it is listed.
     pub(crate) fn pod(&self) -> Result<Handle, Refusal> {
         let name = self.to()?;
-        self.shared.pod(name).ok_or_else(|| missing(name))
+        self.shared.pod(name).ok_or_else(|| self.damaged_or_missing(name))
+    }
+
+    fn damaged_or_missing(&self, name: &PodName) -> Refusal {
+        match self.shared.damaged_row(name) {
+            None => missing(name),
+            Some(DamagedRow { name, reason, .. }) => Refusal::invalid(format!(
+                "the record of pod `{name}` is damaged ({reason}); :rm {name} deletes it"
+            )),
+        }
     }
 
     /// One step on the family: a pure function, committed in one transaction, then published, then

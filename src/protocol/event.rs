@@ -179,6 +179,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "asks")]
         approvals: Vec<ApprovalRequest>,
     },
+    /// What a person has to know about the whole host, all of it: damage that was repaired, or why
+    /// the host ends. Before `family`, when there is anything, and whenever it changes.
+    HostNotices {
+        notices: Vec<String>,
+    },
     /// A Pod is new or something about it changed.
     PodChanged {
         info: Box<PodInfo>,
@@ -306,6 +311,7 @@ impl Event {
             self,
             Self::Accepted { .. }
                 | Self::Family { .. }
+                | Self::HostNotices { .. }
                 | Self::PodChanged { .. }
                 | Self::PodRemoved { .. }
                 | Self::Entry { .. }

@@ -20,11 +20,33 @@ pub enum State {
     Idle,
     /// Not live; can be restored.
     Stopped,
-    /// The runtime cannot go on with it: `why` says so.
+    /// The runtime cannot go on with it: `why` says so; can be restored.
     Failed,
+    /// Its record in the store cannot be read: it can only be looked at and deleted.
+    Damaged,
     /// From a newer host.
     #[serde(other)]
     Unknown,
+}
+
+impl State {
+    /// Whether a restore brings a Pod in this state back.
+    pub fn can_be_restored(self) -> bool {
+        match self {
+            Self::Stopped | Self::Failed => true,
+            Self::Running
+            | Self::NeedsYou
+            | Self::Paused
+            | Self::Idle
+            | Self::Damaged
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether a Pod in this state holds nothing and does nothing.
+    pub fn is_at_rest(self) -> bool {
+        matches!(self, Self::Stopped | Self::Damaged)
+    }
 }
 
 /// One Pod, whole: every change of it is sent as a new one.

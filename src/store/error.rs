@@ -33,6 +33,9 @@ pub enum StoreError {
     Database { action: &'static str, path: PathBuf, source: rusqlite::Error },
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// The database of this host was deleted or replaced; the sentence says what happened.
+    #[error("{0}")]
+    NotOurs(String),
     #[error("the store is closed; start the host again")]
     Closed,
 }

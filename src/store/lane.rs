@@ -4,7 +4,7 @@ use crate::disk::DiskError;
 use crate::store::StoreError;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
 /// Work that waits for the thread; when so much does, the next caller waits.
@@ -18,10 +18,14 @@ enum LaneRequest {
     Close(oneshot::Sender<()>),
 }
 
+/// Says why nothing may be done any more, if so. Called on the thread of the lane.
+pub type Guard = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// The handle to such a thread.
 #[derive(Clone)]
 pub struct Lane {
     requests: mpsc::Sender<LaneRequest>,
+    guard: Arc<OnceLock<Guard>>,
     path: Arc<PathBuf>,
 }
 
@@ -33,7 +37,12 @@ impl Lane {
             .name(name.into())
             .spawn(serve)
             .map_err(DiskError::at("start a thread for", path))?;
-        Ok(Self { requests, path: Arc::new(path.to_owned()) })
+        Ok(Self { requests, guard: Arc::default(), path: Arc::new(path.to_owned()) })
+    }
+
+    /// Asks `guard` before each piece of work from now on; the first guard stays.
+    pub fn guard(&self, guard: Guard) {
+        let _ = self.guard.set(guard);
     }
 
     /// Does something with the connection, as one transaction, and gives its result once that is
@@ -44,9 +53,12 @@ impl Lane {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (done, outcome) = oneshot::channel();
-        let path = Arc::clone(&self.path);
+        let (path, guard) = (Arc::clone(&self.path), Arc::clone(&self.guard));
         let work = Box::new(move |connection: &mut Connection| {
-            let result = transact(connection, work);
+            let result = match guard.get().and_then(|guard| guard()) {
+                Some(why) => Err(StoreError::NotOurs(why).into()),
+                None => transact(connection, work),
+            };
             let result = result.map_err(|failure| match failure {
                 Failure::Sql(error) => StoreError::at(action, &path)(error),
                 Failure::Refused(error) => *error,

@@ -1,7 +1,7 @@
 //! Opening the database: refused when newer, migrated when older, put aside when damaged.
 
 use crate::disk::{self, DiskError};
-use crate::store::StoreError;
+use crate::store::{StoreError, wal};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -18,6 +18,10 @@ pub struct Opening {
     pub migrated: Option<PathBuf>,
     /// Where the damaged one lies now.
     pub set_aside: Option<PathBuf>,
+    /// Where the write-ahead log lies now of which the database was gone.
+    pub orphaned_log: Option<PathBuf>,
+    /// Where a copy lies of a write-ahead log that was damaged: its last changes are lost.
+    pub damaged_log: Option<PathBuf>,
 }
 
 /// How long a statement waits for another process, such as a backup.
@@ -31,16 +35,52 @@ pub fn open(
     if let Some(dir) = path.parent() {
         disk::private_dir(dir)?;
     }
-    let mut opening = Opening::default();
+    must_be_regular(path)?;
+    // SQLite deletes the log of a database that is gone, and stops reading at damage, silently.
+    let orphaned_log = put_orphaned_log_aside(path)?;
+    let damaged_log = copy_damaged_log(path)?;
+    let mut opening = Opening { orphaned_log, damaged_log, ..Opening::default() };
     let writer = match writer(path, migrations, &mut opening) {
         Err(error) if is_damaged(&error) => {
-            opening = Opening { set_aside: Some(set_aside(path)?), ..Opening::default() };
+            opening.set_aside = Some(set_aside(path)?);
             writer(path, migrations, &mut opening)?
         }
         opened => opened?,
     };
     let reader = reader(path).map_err(StoreError::at("open", path))?;
     Ok((writer, reader, opening))
+}
+
+/// Another kind of file in its place would block or could not hold it.
+fn must_be_regular(path: &Path) -> Result<(), StoreError> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let why = io::Error::other("it is not a regular file; move it away");
+            Err(DiskError::at("open", path)(why).into())
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn put_orphaned_log_aside(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let log = with_suffix(path, "-wal");
+    let is_empty = |path: &Path| fs::metadata(path).map_or(true, |found| found.len() == 0);
+    if !is_empty(path) || is_empty(&log) {
+        return Ok(None);
+    }
+    let aside = beside(&log, "orphaned");
+    fs::rename(&log, &aside).map_err(DiskError::at("put aside", &log))?;
+    Ok(Some(aside))
+}
+
+fn copy_damaged_log(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let log = with_suffix(path, "-wal");
+    if !wal::is_damaged(&log).map_err(DiskError::at("read", &log))? {
+        return Ok(None);
+    }
+    let copy = beside(&log, "damaged");
+    fs::copy(&log, &copy).map_err(DiskError::at("copy", &log))?;
+    Ok(Some(copy))
 }
 
 fn writer(

@@ -12,7 +12,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -61,8 +61,10 @@ pub enum Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRow {
     pub name: String,
-    /// As far as that can be read.
+    /// As far as that can be read, like the directories.
     pub parent: Option<PodName>,
+    pub cwd: PathBuf,
+    pub workspace: PathBuf,
     pub reason: String,
 }
 
@@ -104,6 +106,23 @@ impl Store {
         to: Option<SegmentId>,
     ) -> Result<(), StoreError> {
         self.set(pod, "segment", to.map(|segment| segment.to_string())).await
+    }
+
+    /// Leaves a Pod without a parent.
+    pub async fn forget_parent(&self, pod: &PodName) -> Result<(), StoreError> {
+        self.set(pod, "parent", None::<String>).await
+    }
+
+    /// The sessions that the store knows, also of rows that cannot be read.
+    pub async fn sessions(&self) -> Result<BTreeSet<SessionId>, StoreError> {
+        let read = |db: &Connection| {
+            let sql = "SELECT session FROM pods UNION SELECT session FROM discards";
+            let mut statement = db.prepare(sql)?;
+            let sessions = statement.query_map([], |row| row.get::<_, String>(0))?;
+            let sessions = sessions.collect::<Result<Vec<_>, _>>()?;
+            Ok(sessions.into_iter().filter_map(|session| session.parse().ok()).collect())
+        };
+        self.reader.run("read", read).await
     }
 
     /// What is wanted of a Pod, from now on.
@@ -255,15 +274,29 @@ pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
 /// Reads a row; whatever is wrong with it stays with it.
 fn read(row: &Row<'_>) -> Result<PodRow, DamagedRow> {
     read_columns(row).map_err(|reason| {
-        let name = row.get("name").or_else(|_| row.get("key")).unwrap_or_default();
         let parent = optional(row, "parent_name").ok().flatten();
-        DamagedRow { name, parent, reason }
+        let (cwd, workspace) = (path(row, "cwd"), path(row, "workspace"));
+        DamagedRow {
+            name: readable_name(row),
+            parent,
+            cwd: cwd.unwrap_or_default(),
+            workspace: workspace.unwrap_or_default(),
+            reason,
+        }
     })
+}
+
+/// The name of a row, or where that is damaged its key, by which the row can be deleted.
+fn readable_name(row: &Row<'_>) -> String {
+    let (name, key) = (row.get::<_, String>("name"), row.get::<_, String>("key"));
+    let key = key.unwrap_or_default();
+    let fits = |name: &String| PodName::parse(name).is_ok_and(|name| name.key() == key);
+    name.ok().filter(fits).unwrap_or(key)
 }
 
 fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
     Ok(PodRow {
-        name: parsed(row, "name")?,
+        name: name_of_its_key(row)?,
         parent: optional(row, "parent_name")?,
         wanted: column(row, "wanted")?,
         cwd: path(row, "cwd")?,
@@ -281,6 +314,12 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         last_run: last_run(row)?,
         ephemeral: column(row, "ephemeral")?,
     })
+}
+
+/// The name, which must be the one that the key is made of.
+fn name_of_its_key(row: &Row<'_>) -> Result<PodName, String> {
+    let (name, key): (PodName, String) = (parsed(row, "name")?, column(row, "key")?);
+    if name.key() == key { Ok(name) } else { Err(format!("name: `{name}` is not that of `{key}`")) }
 }
 
 fn column<T: FromSql>(row: &Row<'_>, name: &'static str) -> Result<T, String> {

@@ -372,6 +372,10 @@ fn ours() -> Vec<(Event, String)> {
             ),
         ),
         (
+            Event::HostNotices { notices: vec!["a repair".into()] },
+            r#"{"event":"host_notices","data":{"notices":["a repair"]}}"#.into(),
+        ),
+        (
             Event::PodChanged { info: Box::new(info()) },
             format!(r#"{{"event":"pod_changed","data":{{"info":{INFO}}}}}"#),
         ),
@@ -541,7 +545,7 @@ fn every_event_has_its_line() {
         LlmContinuation TextDelta TextDone ThinkingStart ThinkingDelta ThinkingDone ToolCallStart
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
-        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family PodChanged
+        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
     );
@@ -606,6 +610,7 @@ fn every_state_has_its_word() {
         (State::Idle, "idle"),
         (State::Stopped, "stopped"),
         (State::Failed, "failed"),
+        (State::Damaged, "damaged"),
     ] {
         golden(&state, &format!("\"{word}\""));
     }

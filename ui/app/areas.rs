@@ -273,6 +273,7 @@ fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, 
 fn has_notes(app: &App, name: &PodName) -> bool {
     app.family.get(name).is_some_and(|info| {
         let waits = || wait::sentence(info, &app.family, app.now).is_some();
-        info.why.is_some() || !info.notes.is_empty() || waits()
+        let noted = info.why.is_some() || !info.notes.is_empty();
+        noted || !app.host_notices.is_empty() || waits()
     })
 }

@@ -107,19 +107,21 @@ fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
             lines.push((line("cancel"), "drop the run"));
         }
         State::Idle => lines.push((line("compact"), "shorten the history")),
-        State::Stopped => {
-            lines.push((line("restore"), "bring it back"));
-            lines.push((format!("restore {name} --plan"), "say what that would do"));
-            lines.push((line("rm"), "delete it and its transcript"));
-        }
-        State::Failed | State::Unknown => {}
+        State::Stopped | State::Failed | State::Damaged | State::Unknown => {}
     }
-    if info.state != State::Stopped {
+    if info.state.can_be_restored() {
+        lines.push((line("restore"), "bring it back"));
+        lines.push((format!("restore {name} --plan"), "say what that would do"));
+    }
+    if info.state.is_at_rest() {
+        lines.push((line("rm"), "delete it and its transcript"));
+    }
+    if !info.state.is_at_rest() {
         lines.push((line("stop"), "stop it"));
         if has_children {
             lines.push((format!("stop {name} --tree"), "stop it and everything below it"));
         }
-    } else if has_children {
+    } else if has_children && info.state.can_be_restored() {
         lines.push((format!("restore {name} --tree"), "bring it and everything below it back"));
     }
     lines.push((line("explain"), "say why it is in its state"));

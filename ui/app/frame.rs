@@ -99,6 +99,7 @@ fn is_of_the_family(event: &Event) -> bool {
     matches!(
         event,
         Event::Family { .. }
+            | Event::HostNotices { .. }
             | Event::PodChanged { .. }
             | Event::PodRemoved { .. }
             | Event::Peered { .. }

@@ -193,8 +193,13 @@ impl App {
             (State::Paused, false) => {
                 vec![Hint::new(send, "goes on"), Hint::new(":cancel", "drops the run")]
             }
-            (State::Stopped, true) => vec![Hint::new(send, "restores and sends")],
-            (State::Stopped, false) => vec![Hint::new(":restore", "brings it back")],
+            (state, true) if state.can_be_restored() => {
+                vec![Hint::new(send, "restores and sends")]
+            }
+            (State::Damaged, _) => vec![Hint::new(":rm", "deletes it")],
+            (state, false) if state.can_be_restored() => {
+                vec![Hint::new(":restore", "brings it back")]
+            }
             (_, false) if queued => vec![
                 Hint::new(send, "sends the first queued"),
                 Hint::new(self.keymap.label(Context::Composer, Action::Up), "edits the last"),

@@ -9,6 +9,7 @@ use yoi::protocol::entry::domain;
 use yoi::protocol::{
     Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, State,
 };
+use yoi::text::SafeText;
 
 /// The lines that the tour writes into the composer, in this order.
 const TOUR: [&str; 7] = [
@@ -50,6 +51,7 @@ impl App {
                 self.family.replace(pods, peers, approvals);
                 self.family_known(first)
             }
+            Event::HostNotices { notices } => self.host_notices_came(notices),
             Event::PodChanged { info } => self.pod_changed(*info),
             Event::PodRemoved { name } => self.pod_removed(&name),
             Event::Peered { source, peer } => {
@@ -74,6 +76,19 @@ impl App {
             Event::Alert(alert) => self.of_current(pod.as_ref(), Kind::Warned, &alert.message),
             _ => Vec::new(),
         }
+    }
+
+    /// Shows what is new of what a person has to know about the host; all of it stays in the row of
+    /// notes.
+    fn host_notices_came(&mut self, notices: Vec<String>) -> Vec<Effect> {
+        for notice in notices {
+            let notice = SafeText::line(notice);
+            if !self.host_notices.contains(&notice) {
+                self.say(Kind::Warned, notice.as_str());
+                self.host_notices.push(notice);
+            }
+        }
+        Vec::new()
     }
 
     fn family_known(&mut self, first: bool) -> Vec<Effect> {
@@ -214,6 +229,7 @@ impl App {
     /// The screen is connected again: it subscribes anew and forgets what it had loaded.
     pub(super) fn connected(&mut self) -> Vec<Effect> {
         self.link = Link::Up;
+        self.host_notices.clear();
         self.search = Search::default();
         self.transcripts.clear();
         self.verbs.clear();

@@ -30,7 +30,7 @@ impl App {
             (State::Paused, _) => Method::Resume,
             // Child events or notifications came while the Pod was stopped; resuming hands them to it.
             (State::Idle, None) if info.why.is_some() => Method::Resume,
-            (State::Stopped, _) | (_, None) => return Vec::new(),
+            (State::Stopped | State::Failed | State::Damaged, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
         };
         vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
@@ -86,10 +86,10 @@ impl App {
         self.restore_and_send(name, message)
     }
 
-    /// Sends a message; a stopped Pod is restored first.
+    /// Sends a message; a Pod that is stopped or failed is restored first.
     pub(super) fn restore_and_send(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
         let state = self.family.get(name).map(|info| info.state);
-        if state != Some(State::Stopped) {
+        if !state.is_some_and(State::can_be_restored) {
             return self.send_now(name, message);
         }
         let method = Method::Restore { name: name.to_string() };

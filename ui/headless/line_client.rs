@@ -45,6 +45,8 @@ pub struct LineClient {
     is_family_known: bool,
     pods: BTreeMap<PodName, Known>,
     peers: Vec<PeerEdge>,
+    /// What was printed of what a person has to know about the host.
+    host_notices: Vec<String>,
     /// Pods of which events were missed.
     stale: BTreeSet<PodName>,
     /// How far each Pod was shown.
@@ -91,6 +93,7 @@ impl LineClient {
             is_family_known: false,
             pods: BTreeMap::new(),
             peers: Vec::new(),
+            host_notices: Vec::new(),
             stale: BTreeSet::new(),
             follows: BTreeMap::new(),
             catching_up: None,

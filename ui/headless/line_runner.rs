@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use tokio::sync::mpsc;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodName, Refusal, Segment, State};
+use yoi::protocol::{Event, Method, PodName, Refusal, Segment};
 
 /// The widest first column of a list, in characters.
 const TABLE: usize = 48;
@@ -119,7 +119,7 @@ impl<'a> LineRunner<'a> {
 
     async fn go_to(&mut self, client: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
         let info = client.find(pod)?.clone();
-        if info.state == State::Stopped {
+        if info.state.can_be_restored() {
             client.call(None, Method::Restore { name: info.name.to_string() }).await?;
         }
         client.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;

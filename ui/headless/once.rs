@@ -80,7 +80,7 @@ async fn continue_with(
     client.view = View::One(name.clone());
     client.follow(&name).await?;
     let after = if info.state == State::Stopped { After::Stop } else { After::LeaveLive };
-    if after == After::Stop {
+    if info.state.can_be_restored() {
         client.call(None, Method::Restore { name: name.to_string() }).await?;
     }
     if let Some(model) = work.model.clone() {

@@ -53,7 +53,7 @@ impl Glyphs {
             State::Idle if info.unseen => ("✓", "v", Role::Ok),
             State::Idle => ("○", "o", Role::Idle),
             State::Stopped => ("◌", ".", Role::Dim),
-            State::Failed => ("✕", "x", Role::Error),
+            State::Failed | State::Damaged => ("✕", "x", Role::Error),
             State::Unknown => ("?", "?", Role::Warn),
         };
         StateSign { shape: self.pick(unicode, ascii), word: state::of_pod(info), role }

@@ -3,7 +3,7 @@
 use crate::verb::several::{Each, confirm, ended, list, names};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName, State};
+use yoi::protocol::{Event, Method, PodName};
 
 pub static VERB: Verb = of::<Remove>(Verb {
     safety: Safety::TypedOnly,
@@ -52,7 +52,7 @@ impl Remove {
                 return Next::End(unknown);
             }
             let info = known.family.get(pod);
-            if info.is_some_and(|info| info.state != State::Stopped) {
+            if info.is_some_and(|info| !info.state.is_at_rest()) {
                 let stop = known.spell(&format!("stop {pod}"));
                 let text = format!("{pod} is live: {stop} comes first");
                 return Next::End(End::refused(Why::Failed, text));

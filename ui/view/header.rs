@@ -94,7 +94,7 @@ fn model(app: &App, info: &PodInfo) -> Option<String> {
     (!shown.is_empty()).then(|| shown.to_owned())
 }
 
-/// The notes of a Pod, and why it is in its state.
+/// Why a Pod is in its state, what is to be known about the host, and the notes of the Pod.
 fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let Some(info) = app.family.get(name) else { return Vec::new() };
     let sign = app.setup.glyphs.state_sign(info);
@@ -102,7 +102,8 @@ fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
     let wait = wait::sentence(info, &app.family, app.now);
     let wait = wait.map(|wait| (wait, app.theme.style(sign.role)));
-    why.chain(wait).chain(notes).collect()
+    let host = app.host_notices.iter().map(|note| (note.to_string(), app.theme.warn));
+    why.chain(wait).chain(host).chain(notes).collect()
 }
 
 /// Paints the notes of a Pod into one row.

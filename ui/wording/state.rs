@@ -11,6 +11,7 @@ pub fn of(state: State) -> &'static str {
         State::Idle => "idle",
         State::Stopped => "stopped",
         State::Failed => "failed",
+        State::Damaged => "damaged",
         State::Unknown => "unknown",
     }
 }

@@ -31,7 +31,7 @@ fn since(info: &PodInfo, family: &Family) -> Option<u64> {
         State::NeedsYou => Some(info.since),
         State::Running => Some(family.silent_since(info)),
         State::Idle => working(info, family).next().map(|_| info.since),
-        State::Paused | State::Stopped | State::Failed | State::Unknown => None,
+        State::Paused | State::Stopped | State::Failed | State::Damaged | State::Unknown => None,
     }
 }
 

@@ -96,7 +96,8 @@ fn because(info: &PodInfo) -> String {
         }
         (None, State::Idle) => "its run is over; it waits for a message".into(),
         (None, State::Stopped) => "it was stopped; :restore brings it back".into(),
-        (None, State::Failed) => "the runtime cannot go on with it".into(),
+        (None, State::Failed) => "the runtime could not go on with it; :restore tries again".into(),
+        (None, State::Damaged) => "its record cannot be read; :rm deletes it".into(),
         (None, State::Unknown) => "the host is newer than this screen".into(),
     }
 }

@@ -147,7 +147,13 @@ impl Pod {
         }
         let (name, info) = (&self.row.name, self.info.borrow());
         let text = match (info.state, &info.why) {
-            (State::Failed, Some(why)) => format!("pod `{name}` failed: {why}"),
+            _ if self.admission.host_ends() => return Err(host_ends(name)),
+            (State::Failed, Some(why)) if why.contains(":restore") => {
+                format!("pod `{name}` failed: {why}")
+            }
+            (State::Failed, Some(why)) => {
+                format!("pod `{name}` failed: {why}; :restore {name} tries again")
+            }
             _ => format!("pod `{name}` is stopped; :restore {name} brings it back"),
         };
         Err(Refusal::invalid(text))
@@ -179,6 +185,13 @@ impl Pod {
             reply(answer, verb::carry_out(&shared, &supervisor, by, pod, method).await);
         });
     }
+}
+
+/// What a request to a live Pod gets while its host ends.
+fn host_ends(name: &PodName) -> Refusal {
+    Refusal::internal(format!(
+        "the host is ending, so pod `{name}` takes nothing more; start yoi again and repeat it: the pod comes back by itself"
+    ))
 }
 
 pub(super) fn already_running() -> Refusal {

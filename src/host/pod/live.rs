@@ -80,7 +80,7 @@ impl Pod {
         Event::PodRestored {
             result: json!({
                 "action": "restored", "pod_name": self.row.name,
-                "socket_path": self.shared.dirs.socket(self.row.name.as_str()),
+                "socket_path": self.shared.sockets().socket(self.row.name.as_str()),
                 "state": info.state, "why": info.why,
             }),
         }

@@ -5,9 +5,9 @@ use crate::config::keys::Keys;
 use crate::config::model_select::{ModelChoice, ModelContext, WantedModel, choose as choose_model};
 use crate::config::settings::WorkspaceSettings;
 use crate::host::Shared;
-use crate::protocol::{PodInfo, Queued, State};
+use crate::protocol::{PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
-use crate::store::{MailboxKind, MailboxMessage, PodRow};
+use crate::store::{DamagedRow, MailboxKind, MailboxMessage, PodRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
@@ -102,6 +102,44 @@ pub(crate) fn info(row: &PodRow, resolved: &Resolved, queue: Vec<Queued>) -> Pod
     };
     show_model(&mut info, resolved.model.as_ref());
     info
+}
+
+/// What is known of a Pod whose record cannot be read; `None` when not even its name can.
+pub(crate) fn damaged_info(row: &DamagedRow) -> Option<PodInfo> {
+    let name = PodName::parse(&row.name).ok()?;
+    let why = format!(
+        "its record in the database is damaged ({}); its log is not touched, and :rm {name} deletes both",
+        row.reason
+    );
+    Some(PodInfo {
+        parent: row.parent.clone(),
+        state: State::Damaged,
+        since: now_ms(),
+        seq: 0,
+        why: Some(why),
+        activity: None,
+        unseen: false,
+        cwd: row.cwd.clone(),
+        workspace: row.workspace.clone(),
+        model: String::new(),
+        model_why: String::new(),
+        model_chosen: false,
+        model_sends: None,
+        context_tokens: 0,
+        context_window: 0,
+        cost: None,
+        scope: Vec::new(),
+        deny: Vec::new(),
+        lent: Vec::new(),
+        last_activity: 0,
+        last_result: None,
+        confined: None,
+        notes: Vec::new(),
+        queue: Vec::new(),
+        ephemeral: false,
+        segment: None,
+        name,
+    })
 }
 
 /// The queued inputs among the rows of a mailbox.

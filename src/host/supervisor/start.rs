@@ -2,41 +2,13 @@
 
 use crate::host::pod::{self, resolved};
 use crate::host::supervisor::family::holder;
-use crate::host::supervisor::{Family, Step, Supervisor, unfinished};
+use crate::host::supervisor::{Family, Step, Supervisor, repair, unfinished};
 use crate::host::{HostError, Shared, notify_parent};
 use crate::protocol::PodName;
 use crate::scope::lease::LeaseTable;
-use crate::store::{Change, DamagedRow, Opening, PodRow, StoreError, Wanted};
+use crate::store::{Change, DamagedRow, PodRow, StoreError, Wanted};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
-
-/// Rebuilds a store that is new or was damaged from the logs; every Pod found there is stopped.
-pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<Vec<String>, HostError> {
-    let mut notices = Vec::new();
-    if let Some(aside) = &opening.set_aside {
-        notices.push(format!("the store was damaged and is kept as {}", aside.display()));
-    }
-    if !opening.created && opening.set_aside.is_none() {
-        return Ok(notices);
-    }
-    let data = shared.dirs.data.clone();
-    let rows = tokio::task::spawn_blocking(move || crate::store::recover(&data)).await;
-    let rows = rows.unwrap_or_default();
-    if !rows.is_empty() {
-        notices.push(format!(
-            "{} pods were rebuilt from their logs, stopped; peers, leases, approval requests and \
-             queued messages are gone",
-            rows.len()
-        ));
-    }
-    for row in rows {
-        match shared.store.create_pod(row).await {
-            Ok(()) | Err(StoreError::Taken(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(notices)
-}
 
 /// Starts an actor for every known Pod; those that were live become live again, in the order they
 /// were created, with what they held.
@@ -45,6 +17,7 @@ pub(crate) async fn bring_back(
     supervisor: &mpsc::Sender<Step>,
 ) -> Result<Supervisor, HostError> {
     let mut rows = read_rows(shared).await?;
+    repair::cut_circles(shared, &mut rows).await?;
     let mut table = LeaseTable::default();
     for row in &rows {
         table.add(row.name.key(), holder(row));

@@ -60,7 +60,7 @@ impl Bench {
     }
 
     fn host_socket(&self) -> std::path::PathBuf {
-        self.host.shared.dirs.host_socket()
+        self.host.shared.sockets().host_socket()
     }
 
     /// A whole run; the events of it are read.
@@ -96,7 +96,7 @@ impl Raw {
     }
 
     async fn at_pod(bench: &Bench, pod: &PodName) -> Self {
-        Self::at(&bench.host.shared.dirs.socket(pod.as_str())).await
+        Self::at(&bench.host.shared.sockets().socket(pod.as_str())).await
     }
 
     async fn send(&mut self, request: &Value) {
@@ -290,7 +290,7 @@ async fn readers_that_do_not_read_their_snapshot_do_not_stop_a_commit() {
     }
     let mut reading = Raw::at_pod(&bench, &pod).await;
     assert!(reading.line().await.to_string().len() > 600_000, "more than what waits on its way");
-    let socket = bench.host.shared.dirs.socket(pod.as_str());
+    let socket = bench.host.shared.sockets().socket(pod.as_str());
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let reader = UnixStream::connect(&socket).await.unwrap();

@@ -34,7 +34,7 @@ impl Bench {
     }
 
     /// The same host, started again after its files were changed behind its back.
-    async fn damaged_while_away(self, change: impl FnOnce(&std::path::Path)) -> Self {
+    pub async fn damaged_while_away(self, change: impl FnOnce(&std::path::Path)) -> Self {
         self.host.end().await;
         change(&self.root);
         Self::at(self._root).await

@@ -18,7 +18,7 @@ struct Plain {
 
 impl Plain {
     async fn at(bench: &Bench, pod: &PodName) -> Self {
-        let socket = bench.host.shared.dirs.socket(pod.as_str());
+        let socket = bench.host.shared.sockets().socket(pod.as_str());
         let (reader, writer) = UnixStream::connect(socket).await.unwrap().into_split();
         let lines = BufReader::new(reader).lines();
         let mut plain = Self { lines, writer, snapshot: Value::Null };

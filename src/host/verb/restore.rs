@@ -99,7 +99,7 @@ async fn keep(cx: &Cx, pod: &Handle) -> Result<(), Refusal> {
 
 fn already_live(cx: &Cx, handle: &Handle) -> Event {
     let status = cx.shared.status(&handle.info.borrow());
-    let socket = cx.shared.dirs.socket(handle.name.as_str());
+    let socket = cx.shared.sockets().socket(handle.name.as_str());
     Event::PodRestored {
         result: json!({
             "action": "already_live", "pod_name": handle.name,
@@ -149,7 +149,7 @@ fn find(family: &mut Family, first: &PodName, tree: bool) -> Vec<Step> {
         let (what, note) = match busy {
             _ if n > 0 && !tree && !live => (Restoring::StaysStopped, None),
             Some(refusal) => (Restoring::Impossible, Some(refusal.message)),
-            None if live && !(failed && n == 0) => (Restoring::AlreadyLive, None),
+            None if live && !(failed && (n == 0 || tree)) => (Restoring::AlreadyLive, None),
             None => (Restoring::Idle, None),
         };
         steps.push(Step::new(pod, what, note));
@@ -159,7 +159,8 @@ fn find(family: &mut Family, first: &PodName, tree: bool) -> Vec<Step> {
 
 /// A live Pod that failed is restored as if it were stopped.
 fn has_failed(pod: &Handle) -> bool {
-    pod.info.borrow().state == State::Failed
+    let state = pod.info.borrow().state;
+    state != State::Stopped && state.can_be_restored()
 }
 
 /// Looks at the directory and at the log of each Pod that is to come back.

@@ -43,7 +43,7 @@ impl Verb for SpawnPod {
         crate::crash_point!("spawn-told");
         list(&cx, &child).await?;
         let info = Box::new(child.info.borrow().clone());
-        Ok(Event::Spawned { info, socket: cx.shared.dirs.socket(child.name.as_str()) })
+        Ok(Event::Spawned { info, socket: cx.shared.sockets().socket(child.name.as_str()) })
     }
 }
 

@@ -13,7 +13,7 @@ impl Verb for HostStatus {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             data_dir: cx.shared.dirs.data.clone(),
-            runtime_dir: cx.shared.dirs.runtime.clone(),
+            runtime_dir: cx.shared.sockets().runtime.clone(),
         })
     }
 }

@@ -67,6 +67,7 @@ fn word(state: State) -> &'static str {
         State::Idle => "idle",
         State::Stopped => "stopped",
         State::Failed => "failed",
+        State::Damaged => "damaged",
         State::Unknown => "in an unknown state",
     }
 }

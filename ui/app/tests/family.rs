@@ -42,6 +42,26 @@ fn once(id: &str) -> Vec<(String, Verdict)> {
 }
 
 #[test]
+fn what_is_to_be_known_of_the_host_is_said_once_and_stays_above_every_transcript() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    let notices = || Event::HostNotices { notices: vec!["the database was damaged".into()] };
+    bench.host(None, notices());
+    assert_eq!(bench.notice(), "the database was damaged");
+    bench.wait(60_000);
+    assert_eq!(bench.notice(), "");
+    bench.host(None, notices());
+    assert_eq!(bench.notice(), "", "a screen that is told again says nothing new");
+    for pod in ["alice", "bob"] {
+        bench.app.make_current(&PodName::parse(pod).expect("a name"));
+        assert!(bench.screen().contains("the database was damaged"), "{}", bench.screen());
+    }
+    bench.host(None, Event::HostNotices { notices: vec!["the host ends: no lock".into()] });
+    bench.msg(Msg::HostEnded);
+    assert!(bench.notice().contains("the host ends: no lock"));
+    assert!(bench.screen().contains("the host ends: no lock"), "{}", bench.screen());
+}
+
+#[test]
 fn an_approval_request_opens_the_inbox_without_taking_the_focus() {
     let mut bench = bench();
     bench.type_in("hal");

@@ -86,7 +86,12 @@ impl LineClient {
         match info.state {
             State::Running => awaited == Awaited::AllPods || self.is_ours(info),
             State::NeedsYou => self.inbox.waits_for_person() && self.is_ours(info),
-            State::Paused | State::Idle | State::Stopped | State::Failed | State::Unknown => false,
+            State::Paused
+            | State::Idle
+            | State::Stopped
+            | State::Failed
+            | State::Damaged
+            | State::Unknown => false,
         }
     }
 

@@ -58,6 +58,7 @@ impl LineClient {
                 let edge = PeerEdge::new(source, peer);
                 self.peers.retain(|known| *known != edge);
             }
+            Event::HostNotices { notices } => self.host_notices_came(notices),
             Event::PodChanged { info } => self.know(*info),
             Event::PodRemoved { name } => {
                 self.pods.remove(&name);
@@ -68,6 +69,16 @@ impl LineClient {
                 if let Some(known) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
                     known.runs.note(seq, &event);
                 }
+            }
+        }
+    }
+
+    /// Prints what is new of what a person has to know about the host.
+    fn host_notices_came(&mut self, notices: Vec<String>) {
+        for notice in notices {
+            if !self.host_notices.contains(&notice) {
+                self.printer.note(&notice);
+                self.host_notices.push(notice);
             }
         }
     }
@@ -140,7 +151,12 @@ impl LineClient {
 pub fn is_busy(state: State) -> bool {
     match state {
         State::Running | State::NeedsYou => true,
-        State::Paused | State::Idle | State::Stopped | State::Failed | State::Unknown => false,
+        State::Paused
+        | State::Idle
+        | State::Stopped
+        | State::Failed
+        | State::Damaged
+        | State::Unknown => false,
     }
 }
 
@@ -152,6 +168,7 @@ pub fn stuck(info: &PodInfo) -> Option<Failure> {
     };
     match info.state {
         State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),
+        State::Damaged => Some(Failure::new(Exit::Failed, why("its record cannot be read"))),
         State::NeedsYou => Some(Failure::new(Exit::Refused, why("it needs an answer"))),
         State::Stopped => Some(Failure::new(
             Exit::StoppedShort,

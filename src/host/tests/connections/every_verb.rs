@@ -233,7 +233,7 @@ fn rule(target: std::path::PathBuf) -> Rule {
 /// Sends one request and disconnects, over the socket of its Pod or of the host.
 async fn send_and_leave(bench: &Bench, request: &Incoming, to_pod: bool) {
     let mut request = request.clone();
-    let socket = request.pod.as_ref().map(|pod| bench.host.shared.dirs.socket(pod.as_str()));
+    let socket = request.pod.as_ref().map(|pod| bench.host.shared.sockets().socket(pod.as_str()));
     // A Pod that is being stopped takes no connection any more.
     let pod = match socket.filter(|_| to_pod) {
         Some(socket) => UnixStream::connect(socket).await.ok(),
