@@ -28,6 +28,8 @@ mod long_blocks;
 mod planted;
 #[path = "program/pty.rs"]
 mod pty;
+#[path = "program/returning.rs"]
+mod returning;
 #[path = "program/secrets.rs"]
 mod secrets;
 #[path = "program/signals.rs"]

@@ -8,12 +8,13 @@ use crate::pane::composer::Composer;
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::Inbox;
 use crate::pane::peers::Peers;
-use crate::pane::transcript::{Detail, Transcript};
+use crate::pane::transcript::{Bookmark, Detail, Transcript};
 use crate::pane::tree::Tree;
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::Sources;
 use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{PodInfo, PodName};
@@ -61,6 +62,8 @@ mod picked;
 mod pods;
 /// Keys in the lines and lists on top.
 mod prompt;
+/// What of the screen outlives it.
+mod screen_state;
 /// Sending messages.
 mod send;
 /// Two transcripts, or the whole width for one.
@@ -74,10 +77,12 @@ pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
 pub use layer::{Layer, Layers, RequestToken};
 pub use message::{Asked, Msg};
+pub use screen_state::ScreenState;
 pub use split::Zoom;
 
 /// Which pane gets the keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Focus {
     #[default]
     Composer,
@@ -153,6 +158,12 @@ pub struct App {
     beside: Option<PodName>,
     /// The Pod to begin with, until the family is known.
     initial_pod: Option<PodName>,
+    /// Where the earlier screen was, until the family is known.
+    returning: Option<screen_state::Returning>,
+    /// Where the person was in transcripts that are not kept.
+    bookmarks: BTreeMap<PodName, Bookmark>,
+    /// The theme that the person chose here or on an earlier screen.
+    pub chosen_theme: Option<String>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
     guard: Guard,
@@ -284,12 +295,15 @@ impl App {
         if !self.transcripts.contains_key(name) && self.transcripts.len() >= TRANSCRIPTS {
             let keep = [&self.current, &self.previous, &self.beside, &self.shown().cloned()]
                 .map(Option::clone);
+            self.set_bookmarks();
             self.transcripts.retain(|name, _| keep.contains(&Some(name.clone())));
         }
         let (detail, zone) = (self.detail, self.zone().clone());
+        let bookmark = self.bookmarks.get(name).cloned().unwrap_or_default();
         self.transcripts.entry(name.clone()).or_insert_with(|| {
             let mut transcript = Transcript::in_zone(zone);
             transcript.set_detail(detail);
+            transcript.open_at(bookmark);
             transcript
         })
     }
@@ -331,6 +345,7 @@ impl App {
     fn theme_loaded(&mut self, theme: Theme, diagnostics: Vec<String>) -> Vec<Effect> {
         let name = theme.name.clone();
         self.theme = theme;
+        self.chosen_theme = Some(name.clone());
         if diagnostics.is_empty() {
             return self.say(Kind::Done, format!("theme {name}"));
         }

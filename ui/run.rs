@@ -7,6 +7,7 @@ use crate::view;
 use anyhow::Context as _;
 use crossterm::event::Event as Terminal;
 use input::Input;
+use saved::Saver;
 use std::path::PathBuf;
 use std::time::Duration;
 use terminal::{Painted, Screen};
@@ -29,14 +30,19 @@ mod input;
 mod long;
 /// The options of the dashboard, and its app before the first event.
 mod open;
+/// The files in which a screen keeps what outlives it.
+mod saved;
 /// The terminal, taken and given back.
 mod terminal;
 
 pub use open::{Find, Offers, Options, Reconnect};
+pub use saved::ScreenFiles;
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
 /// reply to a request comes. Text that streams is read, not played: 25 frames a second are enough.
 const FRAME: Duration = Duration::from_millis(40);
+/// How long after a change the state of the screen is written: what a crash of the screen loses.
+const SAVE: Duration = Duration::from_secs(1);
 /// How often a frame is begun again because the terminal has changed its size meanwhile.
 const RESIZES: usize = 4;
 /// How many messages are handled between two frames.
@@ -53,11 +59,18 @@ pub async fn dashboard(
     events: Events,
     options: Options,
 ) -> anyhow::Result<ExitReason> {
-    let mut app = open::open(&options);
+    let (mut app, saved) = open::open(&options);
     let signals = input::signals().context("cannot listen for signals")?;
     let screen = Screen::take().context("cannot take the terminal")?;
     app.size = screen.size().context("cannot measure the terminal")?;
     let (sender, answers) = mpsc::channel(ANSWERS);
+    let failed = sender.clone();
+    let saver = options.screen.and_then(|files| {
+        Saver::start(files, saved, options.usual_theme, move |why| {
+            // A loop that is over shows no notices.
+            let _ = failed.blocking_send(Arrived::Msg(Msg::Said(Kind::Warned, why)));
+        })
+    });
     let themes = options.config_dir.map(|dir| dir.join("themes"));
     let mut running = Loop {
         app,
@@ -74,11 +87,18 @@ pub async fn dashboard(
         copies: options.copies,
         painted: None,
         redraw: Redraw::Nothing,
+        saver,
+        save_at: None,
         over: None,
     };
     let reason = running.run().await;
     if let Some(input) = running.input.take() {
         input.stop().await;
+    }
+    if let Some(saver) = running.saver.take() {
+        // No reply is awaited any more, so that the saver can say why it failed.
+        running.answers.close();
+        saver.finish(running.app.screen_state(), running.app.chosen_theme.clone()).await;
     }
     reason
 }
@@ -93,6 +113,8 @@ enum Arrived {
     Signal(i32),
     /// The terminal has been closed.
     Deaf,
+    /// The state of the screen is to be written.
+    Save,
     /// A frame is due.
     Frame,
 }
@@ -116,6 +138,9 @@ struct Loop {
     painted: Option<Instant>,
     /// What has to be painted because of the messages since the last frame.
     redraw: Redraw,
+    saver: Option<Saver>,
+    /// When the state of the screen is written; `None` while it is as it was written.
+    save_at: Option<Instant>,
     over: Option<ExitReason>,
 }
 
@@ -137,7 +162,25 @@ impl Loop {
             if self.redraw == Redraw::Frame && (urgent || self.frame_is_due()) {
                 self.paint().await?;
             }
+            self.save_if_due();
         }
+    }
+
+    /// Notes that the state of the screen may have changed.
+    fn changed(&mut self) {
+        if self.saver.is_some() {
+            self.save_at.get_or_insert_with(|| Instant::now() + SAVE);
+        }
+    }
+
+    fn save_if_due(&mut self) {
+        let Some(saver) = self.saver.as_ref() else { return };
+        let now = Instant::now();
+        if self.save_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let saved = saver.save(self.app.screen_state(), self.app.chosen_theme.clone());
+        self.save_at = (!saved).then(|| now + SAVE);
     }
 
     fn look_for_offers(&mut self) {
@@ -162,6 +205,7 @@ impl Loop {
             event = from_host(&mut self.events) => {
                 event.map_or(Arrived::Msg(Msg::HostEnded), |event| Arrived::Msg(Msg::Host(event)))
             }
+            () = until(self.save_at) => Arrived::Save,
             () = until(wake) => Arrived::Frame,
         }
     }
@@ -218,8 +262,12 @@ impl Loop {
                 self.over = Some(ExitReason::Signal(HANGUP));
                 return Ok(false);
             }
+            Arrived::Save => return Ok(false),
             Arrived::Frame => (Msg::Wake, true),
         };
+        if !matches!(msg, Msg::Host(_) | Msg::Wake) {
+            self.changed();
+        }
         if matches!(msg, Msg::HostEnded) {
             self.events = None;
         }

@@ -88,6 +88,31 @@ impl Terminal {
         self.shown.lock().expect("no thread panics with it").screen.screen().contents()
     }
 
+    /// Every row with its colours, and the cursor.
+    pub fn rows(&self) -> Vec<String> {
+        let shown = self.shown.lock().expect("no thread panics with it");
+        let screen = shown.screen.screen();
+        let rows = screen.rows_formatted(0, screen.size().1.into());
+        let cursor = (!screen.hide_cursor()).then(|| screen.cursor_position());
+        let cursor = format!("cursor {cursor:?}");
+        rows.chain([cursor]).collect()
+    }
+
+    /// Has everything painted that the keys before led to.
+    pub fn paints_anew(&mut self) {
+        let frames = |shown: &Shown| {
+            let frame = b"\x1b[?2026l";
+            let count = shown.bytes.windows(frame.len()).filter(|bytes| bytes == frame).count();
+            (count, shown.bytes.ends_with(frame))
+        };
+        let before = frames(&self.shown.lock().expect("no thread panics with it")).0;
+        self.press("\x0c");
+        eventually("the screen is painted anew", || {
+            let (count, ends) = frames(&self.shown.lock().expect("no thread panics with it"));
+            count > before && ends
+        });
+    }
+
     pub fn waits_for(&self, what: &str) {
         let mut last = String::new();
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -96,12 +96,16 @@ impl App {
         if !first {
             return Vec::new();
         }
+        let returning = self.returning.take();
         let workspace = self.setup.workspace.clone();
         match self.initial_pod.take() {
             Some(name) if self.family.get(&name).is_none() => {
                 self.say(Kind::Refused, format!("no Pod named {name}"))
             }
             Some(name) => self.make_current(&name),
+            None if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {
+                returning.map(|returning| self.return_to(returning)).unwrap_or_default()
+            }
             None => match self.family.likely(&workspace).map(|info| info.name.clone()) {
                 Some(name) => self.make_current(&name),
                 None => Vec::new(),
@@ -121,6 +125,7 @@ impl App {
         self.family.remove(name);
         self.close_layers_about(name);
         self.transcripts.remove(name);
+        self.bookmarks.remove(name);
         self.opened.remove(name);
         self.forget_the_gone();
         if self.current.as_ref() == Some(name) {
@@ -231,6 +236,7 @@ impl App {
         self.link = Link::Up;
         self.host_notices.clear();
         self.search = Search::default();
+        self.set_bookmarks();
         self.transcripts.clear();
         self.verbs.clear();
         self.seen.clear();

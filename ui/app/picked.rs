@@ -71,7 +71,7 @@ impl App {
             return self.say(Kind::Done, format!("{pod} is pinned no more"));
         }
         self.tree.pins.put(slot, pod.clone());
-        self.say(Kind::Done, format!("{slot} is {pod}, until this screen is left"))
+        self.say(Kind::Done, format!("{slot} is {pod}"))
     }
 
     /// `:pin`: pins to a digit; without a digit it lists the pinned Pods.

@@ -57,7 +57,7 @@ impl App {
 
     fn take(&mut self) -> Message {
         let message = self.composer.take();
-        self.composer.history.add(&message);
+        self.composer.history.add(&message, self.now);
         message
     }
 

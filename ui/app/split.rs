@@ -4,10 +4,12 @@ use crate::app::Areas;
 use crate::app::{App, Effect, Focus};
 use crate::keys::{Action, Context};
 use crate::notice::Kind;
+use serde::{Deserialize, Serialize};
 use yoi::protocol::PodName;
 
 /// Whether the tree and the peers stand beside the transcripts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Zoom {
     #[default]
     Off,

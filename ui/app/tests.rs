@@ -111,6 +111,11 @@ pub struct Bench {
 impl Bench {
     /// A screen of 80x24 over these Pods, in `/repo`, two minutes after noon.
     pub fn new(pods: Vec<PodInfo>) -> Self {
+        Self::returning(ScreenState::default(), pods)
+    }
+
+    /// The same, after a screen that kept this state.
+    pub fn returning(state: ScreenState, pods: Vec<PodInfo>) -> Self {
         let setup = Setup {
             cwd: "/repo".into(),
             workspace: "/repo".into(),
@@ -120,7 +125,8 @@ impl Bench {
             ..Setup::default()
         };
         let theme = crate::theme::Theme::default();
-        let app = App::new(setup, crate::keys::default_keymap(), theme, None);
+        let mut app = App::new(setup, crate::keys::default_keymap(), theme, None);
+        app.restore_screen(state);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);
         bench.host(None, Event::Family { pods, peers: Vec::new(), approvals: Vec::new() });
@@ -155,6 +161,13 @@ impl Bench {
 
     pub fn type_in(&mut self, text: &str) -> Vec<Effect> {
         typed(text).flat_map(|key| self.msg(key)).collect()
+    }
+
+    /// Makes a Pod the current one; the draft stays.
+    pub fn go_to(&mut self, pod: &str) -> Vec<Effect> {
+        self.press("ctrl-x");
+        self.type_in(&format!(":open {pod}"));
+        self.press("enter")
     }
 
     /// Time passes without anything happening.
@@ -294,6 +307,7 @@ mod long;
 mod picked;
 mod rebound;
 mod redraw;
+mod returning;
 mod sending;
 mod split;
 mod ways;

@@ -3,13 +3,13 @@
 use crate::app::ExitReason;
 use crate::cli::args::Args;
 use crate::headless::{Exit, Failure};
-use crate::run::{self, Find, Offers, Options, Reconnect};
+use crate::run::{self, Find, Offers, Options, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
 use yoi::config::model_select::{ModelContext, choose, probe_local};
 use yoi::config::settings::{Ui, WorkspaceSettings};
-use yoi::config::{Catalogue, Keys, Settings};
+use yoi::config::{Catalogue, Keys, Settings, Workspace};
 use yoi::host::Host;
 
 /// Shows the dashboard until it is left.
@@ -28,7 +28,9 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         cwd: opening.cwd.clone(),
         model,
         env: opening.env.clone(),
-        theme: theme(args.theme, &settings.ui),
+        theme: args.theme,
+        usual_theme: settings.ui.theme.clone(),
+        screen: Some(files(opening)),
         keymap: keymap(&settings.ui, &opening.dirs.config),
         config_dir: Some(opening.dirs.config.clone()),
         copies: Some(opening.dirs.state.join("copies")),
@@ -45,9 +47,11 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
     left(ended?)
 }
 
-/// The theme that the command line names, else that of the settings.
-fn theme(named: Option<String>, settings: &Ui) -> Option<String> {
-    named.or_else(|| settings.theme.clone())
+/// Where the screen of this workspace is kept.
+fn files(opening: &Opening) -> ScreenFiles {
+    let workspace = Workspace::of(&opening.cwd, &opening.env);
+    let workspace = workspace.map_or_else(|_| opening.cwd.clone(), |workspace| workspace.root);
+    ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace)
 }
 
 /// The key map of the settings.
@@ -159,10 +163,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_settings_choose_theme_and_keymap_unless_the_command_line_does() {
-        let settings = Ui { theme: Some("day".into()), keymap: Some("mine.toml".into()) };
-        assert_eq!(theme(None, &settings).as_deref(), Some("day"));
-        assert_eq!(theme(Some("mono".into()), &settings).as_deref(), Some("mono"));
+    fn the_settings_choose_the_keymap() {
+        let settings = Ui { keymap: Some("mine.toml".into()), ..Ui::default() };
         assert_eq!(keymap(&settings, Path::new("/c")), Some("/c/mine.toml".into()));
         let elsewhere = Ui { keymap: Some("/k.toml".into()), ..Ui::default() };
         assert_eq!(keymap(&elsewhere, Path::new("/c")), Some("/k.toml".into()));

@@ -9,11 +9,13 @@ mod complete;
 mod draft;
 mod draw;
 mod history;
+mod saved;
 
 pub use complete::{Accepted, Files};
 pub use draft::{Draft, Message};
 pub use draw::{View, queue_rows};
-pub use history::History;
+pub use history::{History, Sent};
+pub use saved::SavedDraft;
 
 /// The composer: the draft for the current Pod, and those for the others.
 #[derive(Default)]

@@ -7,6 +7,8 @@ mod ahead;
 mod approval;
 /// A block: one log entry, or a reply that streams.
 mod block;
+/// Where a person was in it.
+mod bookmark;
 /// Text of models and tools, made safe and laid out.
 mod clean;
 /// Lines of code, with colours.
@@ -48,6 +50,7 @@ mod tool;
 /// The transcript as a widget.
 mod view;
 
+pub use bookmark::Bookmark;
 pub use copy::{CodeLines, Copy, LogCopy, Source};
 pub use find::Search;
 pub use load::Wanted;
@@ -58,6 +61,8 @@ use block::{Block, Fold, Kind};
 use jiff::tz::TimeZone;
 use pages::{Pages, Pos};
 use scroll::{Anchor, Seen};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use yoi::protocol::{Entry, EntryId};
 
 /// One Pod's transcript.
@@ -84,6 +89,9 @@ pub struct Transcript {
     cursor: Option<Pos>,
     find: find::Find,
     tables: long::Tables,
+    /// The folds of blocks that are not loaded yet.
+    folds: BTreeMap<EntryId, Fold>,
+    way_back: bookmark::Return,
     /// The number of blocks that came since the view left the tail.
     new_below: usize,
     /// The text and the thinking that stream.
@@ -104,7 +112,8 @@ pub enum Scroll {
 }
 
 /// How much of each block is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// One line a block.
     Overview,
@@ -144,6 +153,8 @@ impl Transcript {
             cursor: None,
             find: find::Find::default(),
             tables: long::Tables::default(),
+            folds: BTreeMap::new(),
+            way_back: bookmark::Return::default(),
             new_below: 0,
             said: stream::LiveText::default(),
             thought: stream::LiveText::default(),
@@ -184,6 +195,9 @@ impl Transcript {
         let Some(block) = self.pages.get_mut(pos) else { return };
         block.fold = fold;
         block.cache = None;
+        if let Some(id) = block.id {
+            self.folds.insert(id, fold);
+        }
         if fold == Fold::Open && block.cut.is_some() && block.long.is_none() {
             self.load.want_whole(block.id);
         }
@@ -193,6 +207,7 @@ impl Transcript {
     /// Unfolds all blocks, or folds them again.
     pub fn toggle_fold_all(&mut self) {
         self.unfolded = !self.unfolded;
+        self.folds.clear();
         self.pages.all_mut().for_each(|block| block.fold = Fold::Auto);
         self.redraw_all();
     }

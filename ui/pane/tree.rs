@@ -3,7 +3,8 @@
 use crate::family::Family;
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
-use std::collections::HashSet;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{PodInfo, PodName, State};
 
@@ -17,7 +18,8 @@ pub use picked::{Marks, Pins};
 const STRIP: usize = 3;
 
 /// Which Pods are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Workspaces {
     #[default]
     This,
@@ -25,7 +27,8 @@ pub enum Workspaces {
 }
 
 /// Whether stopped Pods have rows of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StoppedPods {
     #[default]
     Folded,
@@ -49,7 +52,8 @@ pub struct Tree {
 }
 
 /// The thing that a row shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     Pod(PodName),
     /// The row into which stopped Pods fold.
@@ -128,6 +132,11 @@ impl Tree {
             Place::Pod(name) => Some(name),
             Place::Stopped => None,
         }
+    }
+
+    /// The Pods whose children are folded.
+    pub fn folded(&self) -> BTreeSet<PodName> {
+        self.folded.iter().cloned().collect()
     }
 
     pub fn is_folded(&self, name: &PodName) -> bool {

@@ -1,9 +1,10 @@
 //! The options of the dashboard, and its app before the first event.
 
-use crate::app::{App, Setup};
+use crate::app::{App, ScreenState, Setup};
 use crate::keys;
 use crate::notice::Kind;
 use crate::pane::glyph::Glyphs;
+use crate::run::saved::ScreenFiles;
 use crate::theme::Theme;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -41,8 +42,12 @@ pub struct Options {
     pub model: Option<String>,
     /// The environment offered to Pods; it also tells what the terminal can show.
     pub env: BTreeMap<String, String>,
-    /// The theme at the start; `None` = the default.
+    /// The theme that the command line names.
     pub theme: Option<String>,
+    /// The theme of the settings.
+    pub usual_theme: Option<String>,
+    /// Where the screen is kept.
+    pub screen: Option<ScreenFiles>,
     /// The key map that the settings name; `None` = `keymap.toml`, if there is one.
     pub keymap: Option<PathBuf>,
     /// The directory of `keymap.toml` and `themes/`.
@@ -61,12 +66,18 @@ pub struct Options {
     pub offers: Option<Offers>,
 }
 
-/// The app before the first event, with notices about problems in its files.
-pub fn open(options: &Options) -> App {
+/// The app before the first event, with notices about problems in its files, and what the last screen
+/// kept.
+pub fn open(options: &Options) -> (App, ScreenState) {
     let env = |name: &str| options.env.get(name).cloned();
     let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));
-    let wanted = options.theme.as_deref().unwrap_or("night");
+    let usual = options.usual_theme.as_deref();
+    let files = options.screen.as_ref();
+    let (saved, damaged) = files.map(ScreenFiles::screen).unwrap_or_default();
+    let (chosen, no_theme) = files.map(|files| files.theme(usual)).unwrap_or_default();
+    let wanted = options.theme.as_deref().or(chosen.as_deref()).or(usual).unwrap_or("night");
     let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
+    diagnostics.extend(damaged.into_iter().chain(no_theme));
     let mut keymap = keys::default_keymap();
     let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
     if let Some(file) = options.keymap.clone().or_else(own) {
@@ -94,6 +105,8 @@ pub fn open(options: &Options) -> App {
     };
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);
+    app.chosen_theme = chosen;
+    app.restore_screen(saved.clone());
     let now = now_ms();
     for diagnostic in diagnostics {
         app.notices.say(Kind::Warned, diagnostic, now);
@@ -101,5 +114,5 @@ pub fn open(options: &Options) -> App {
     if let Some(notice) = &options.notice {
         app.notices.say(Kind::Info, notice.clone(), now);
     }
-    app
+    (app, saved)
 }

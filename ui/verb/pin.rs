@@ -10,8 +10,8 @@ pub static VERB: Verb = of::<Pin>(Verb {
     more: &[
         "Keeps a Pod in a slot from 1 to 9: the key of the slot, in the tree and after the leader, goes to it. \
          The same slot again ends it. {tree pin} and the key of a slot do the same for the row of the tree.",
-        "The key of a slot without a Pod goes to that row of the tree. Pins are this screen's own: they \
-         last until it is left.",
+        "The key of a slot without a Pod goes to that row of the tree. Pins are \
+         kept with the screen of this workspace.",
     ],
     ..verb("pin", "keep a Pod in a slot, or list the slots; again ends it")
 });

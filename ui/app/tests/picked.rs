@@ -260,7 +260,7 @@ fn m_and_a_digit_pin_a_row_which_the_digit_then_goes_to() {
     bench.press("m");
     assert!(bench.screen().contains("1 to 9 pins bob to that slot · Esc leaves"));
     bench.press("1");
-    assert_eq!(bench.notice(), "1 is bob, until this screen is left");
+    assert_eq!(bench.notice(), "1 is bob");
     let screen = bench.screen();
     assert!(screen.contains("○ bob 1 "), "{screen}");
     bench.press("g");

@@ -1,10 +1,12 @@
 //! One draft: the text, the pastes that stand in it as chips, the files it names.
 
 use crate::keys::Action;
+use crate::pane::composer::saved::SavedMessage;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::Widget as _;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use tui_textarea::{CursorMove, TextArea, WrapMode};
@@ -30,22 +32,29 @@ pub struct Draft {
 /// A long paste and the chip that stands for it. No two pastes of a draft have the same id, and so no
 /// chip stands for the text of another one.
 #[derive(Clone, Debug, PartialEq)]
-struct Paste {
+pub struct Paste {
     id: u32,
     chip: String,
-    segment: Segment,
+    pub segment: Segment,
 }
 
 /// A draft that was taken out: the segments that are sent, and the text with its chips.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "SavedMessage", into = "SavedMessage")]
 pub struct Message {
     pub text: String,
     pub segments: Vec<Segment>,
-    pastes: Vec<Paste>,
-    files: BTreeSet<String>,
+    pub pastes: Vec<Paste>,
+    pub files: BTreeSet<String>,
 }
 
 impl Paste {
+    /// The paste of a segment, if it is one.
+    pub fn of(segment: Segment) -> Option<Self> {
+        let Segment::Paste { id, .. } = segment else { return None };
+        Some(Self { id, chip: String::new(), segment }.numbered(id))
+    }
+
     /// The same text under this id.
     fn numbered(mut self, number: u32) -> Self {
         if let Segment::Paste { id, chars, lines, .. } = &mut self.segment {
@@ -159,7 +168,7 @@ impl Draft {
     }
 
     /// The highest id of a paste in this draft.
-    fn last_paste(&self) -> u32 {
+    pub fn last_paste(&self) -> u32 {
         self.pastes.iter().map(|paste| paste.id).max().unwrap_or(0)
     }
 

@@ -1,25 +1,34 @@
 //! The messages that were sent before, to be sent again.
 
 use crate::pane::composer::Message;
+use serde::{Deserialize, Serialize};
 
 /// How many messages are kept.
 const KEPT: usize = 500;
 
+/// A message that was sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Milliseconds since the Unix epoch.
+    pub at: u64,
+    pub message: Message,
+}
+
 /// Messages in the order they were sent, and the place while a person walks through them.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    sent: Vec<Message>,
+    sent: Vec<Sent>,
     /// Where the walk is, and the draft it began with.
     walk: Option<(usize, Message)>,
 }
 
 impl History {
-    /// Adds a message; the same one twice in a row is kept once.
-    pub fn add(&mut self, message: &Message) {
-        if self.sent.last().is_some_and(|last| last.segments == message.segments) {
+    /// Adds a message that is sent at `now`; the same one twice in a row is kept once.
+    pub fn add(&mut self, message: &Message, now: u64) {
+        if self.sent.last().is_some_and(|last| last.message.segments == message.segments) {
             return;
         }
-        self.sent.push(message.clone());
+        self.sent.push(Sent { at: now, message: message.clone() });
         if self.sent.len() > KEPT {
             self.sent.remove(0);
         }
@@ -38,16 +47,16 @@ impl History {
             None => draft(),
         };
         self.walk = Some((at, draft));
-        self.sent.get(at).cloned()
+        self.sent.get(at).map(|sent| sent.message.clone())
     }
 
     /// The message after, and at the end the draft the walk began with.
     pub fn newer(&mut self) -> Option<Message> {
         let (at, draft) = self.walk.take()?;
         match self.sent.get(at + 1) {
-            Some(message) => {
+            Some(sent) => {
                 self.walk = Some((at + 1, draft));
-                Some(message.clone())
+                Some(sent.message.clone())
             }
             None => Some(draft),
         }
@@ -55,6 +64,17 @@ impl History {
 
     /// All messages, the newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &Message> {
-        self.sent.iter().rev()
+        self.sent.iter().rev().map(|sent| &sent.message)
+    }
+
+    /// All messages, the oldest first.
+    pub fn all(&self) -> &[Sent] {
+        &self.sent
+    }
+
+    /// The messages of an earlier screen.
+    pub fn of(mut sent: Vec<Sent>) -> Self {
+        sent.drain(..sent.len().saturating_sub(KEPT));
+        Self { sent, walk: None }
     }
 }

@@ -89,7 +89,7 @@ fn history_comes_back_to_the_draft_it_began_with() {
     for text in ["first", "second"] {
         type_in(&mut composer, text);
         let message = composer.take();
-        composer.history.add(&message);
+        composer.history.add(&message, 1);
     }
     type_in(&mut composer, "draft");
     let text = |composer: &Composer| composer.draft().message().text;
@@ -160,7 +160,7 @@ fn two_pastes_of_the_same_size_stay_two_messages_in_the_history_and_when_they_ar
     for letter in ["a", "b"] {
         composer.paste(&letter.repeat(2000));
         let message = composer.take();
-        composer.history.add(&message);
+        composer.history.add(&message, 1);
     }
     let contents = |message: &Message| match &message.segments[..] {
         [Segment::Paste { content, .. }] => content.chars().next(),

@@ -14,7 +14,8 @@ const CACHED_PARTS: usize = 8;
 impl Transcript {
     /// Chooses the page to load next: one that the view will soon reach.
     pub(super) fn look_ahead(&mut self) {
-        if self.load.under_way().is_some() || self.find.is_seeking() {
+        if self.load.under_way().is_some() || self.find.is_seeking() || self.way_back.is_under_way()
+        {
             return;
         }
         if let Some(gap) = self.tail_gap() {

@@ -8,6 +8,7 @@ use crate::pane::transcript::rest::{PartText, Rest, shortened};
 use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::rows::Row;
 use crate::theme::Role;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::rc::Rc;
 use yoi::protocol::entry::domain;
@@ -49,7 +50,8 @@ pub struct Cache {
 }
 
 /// Whether a block shows all of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fold {
     /// Decided by its kind and the level of detail.
     #[default]

@@ -27,6 +27,7 @@ impl Transcript {
     /// Moves a line down or up: the cursor goes from block to block while these are in view, and the
     /// view moves through what is longer.
     pub fn step(&mut self, by: i32) {
+        self.stay_here();
         for _ in 0..by.unsigned_abs() {
             let Some(at) = self.focus() else { return };
             if self.cursor.is_none() {

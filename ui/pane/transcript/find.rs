@@ -95,6 +95,7 @@ impl Transcript {
             return;
         };
         self.load.failed = None;
+        self.stay_here();
         self.find.seek = Some(Seek::Match { from, back: by > 0 });
         self.go_on_seeking();
         self.find_visible_rows();

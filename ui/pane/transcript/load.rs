@@ -154,6 +154,7 @@ impl Transcript {
             Some(Want::Older(_) | Want::Refill(..) | Want::Parts(_)) | None => {}
         }
         self.attach_tables();
+        self.go_on_back();
         self.go_on_seeking();
         self.find_visible_rows();
         self.drop_pages();

@@ -96,6 +96,7 @@ impl Transcript {
     pub fn scroll(&mut self, by: Scroll) {
         self.load.failed = None;
         self.find.stop();
+        self.stay_here();
         let page = i32::from(self.size.1).max(1);
         match by {
             Scroll::Lines(n) => self.scroll_rows(n),

@@ -1,0 +1,143 @@
+//! A screen that is left and opened again.
+
+use crate::bench::{Bench, eventually, signal};
+use crate::pty::Terminal;
+
+/// Ctrl+X, the leader.
+const LEADER: &str = "\x18";
+const PAGE_UP: &str = "\x1b[5~";
+const LEFT: &str = "\x1b[D";
+const DRAFT: &str = "漢字の下書き and more";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    let rows: String = (1..=150).map(|n| format!("row {n}\\n\\n")).collect();
+    bench.play(&format!(
+        r#"
+[[when]]
+says = "many"
+text = "{rows}That was all."
+
+[[when]]
+says = "spawn"
+[[when.step]]
+call = [
+  {{ name = "SpawnPod", args = {{ name = "kid", task = "hello", profile = "inherit", scope = [{{ target = "{{cwd}}/sub", permission = "write" }}] }} }},
+]
+[[when.step]]
+text = "It is there."
+
+[[when]]
+any = true
+text = "Noted."
+"#
+    ));
+    std::fs::create_dir(bench.ws().join("sub")).expect("a new directory");
+    bench
+}
+
+/// A screen with a family, folds, a pin, a theme and a draft, in the middle of a transcript.
+fn in_use(bench: &Bench, columns: u16, rows: u16) -> Terminal {
+    let mut terminal = Terminal::sized(bench, &["--model", &bench.model()], columns, rows);
+    terminal.waits_for("No Pod works here");
+    terminal.press("spawn\r");
+    terminal.waits_for("It is there.");
+    eventually("the child is idle", || {
+        bench.pod("kid").is_some_and(|kid| kid["state"] == "idle" && !kid["last_result"].is_null())
+            && bench.pod("ws").is_some_and(|ws| ws["state"] == "idle")
+    });
+    terminal.press(":new bob\r");
+    terminal.waits_for("bob is ready");
+    terminal.press("hello\r");
+    terminal.waits_for("Noted.");
+    terminal.press(":open ws\r");
+    terminal.waits_for("It is there.");
+    terminal.press("many\r");
+    terminal.waits_for("That was all.");
+    eventually("all is idle", || bench.pod("ws").is_some_and(|ws| ws["state"] == "idle"));
+    terminal.press(":theme day\r:pin 4\r");
+    terminal.waits_for("4 is ws");
+    // Folds the row of the tree, then writes a draft with the cursor inside.
+    terminal.press(&format!("{LEADER}t"));
+    terminal.press("h");
+    terminal.press(&format!("{LEADER}c"));
+    terminal.press(DRAFT);
+    terminal.press(&LEFT.repeat(3));
+    terminal
+}
+
+fn left(terminal: &mut Terminal) {
+    terminal.press(&format!("{LEADER}q"));
+    assert_eq!(terminal.ends(), 0);
+}
+
+fn is_the_same_after_it_was_left(bench: &Bench, mut first: Terminal, columns: u16, rows: u16) {
+    first.paints_anew();
+    let before = first.rows();
+    let text = first.text();
+    assert!(text.contains(DRAFT) && text.contains("row "), "{text}");
+    left(&mut first);
+    let open = || Terminal::sized(bench, &[], columns, rows);
+    let mut second = open();
+    // The action bar of the first screen may still show a notice.
+    let bar = usize::from(rows) - 1;
+    let without_bar = |mut rows: Vec<String>| {
+        rows.remove(bar);
+        rows
+    };
+    shows(&second, &without_bar(before), without_bar);
+    second.paints_anew();
+    let whole = second.rows();
+    left(&mut second);
+    shows(&open(), &whole, |rows| rows);
+}
+
+/// Waits until the terminal shows these rows.
+fn shows(terminal: &Terminal, rows: &[String], part: impl Fn(Vec<String>) -> Vec<String>) {
+    let same = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        eventually("the screen is the same", || part(terminal.rows()) == rows);
+    }));
+    if same.is_err() {
+        let now = part(terminal.rows());
+        let differ = rows.iter().zip(&now).filter(|(before, now)| before != now);
+        let differ: Vec<_> = differ.collect();
+        panic!("these rows differ: {differ:#?}\n{}", terminal.text());
+    }
+}
+
+#[test]
+fn a_screen_of_80x24_is_the_same_after_it_was_left() {
+    let bench = bench();
+    let mut first = in_use(&bench, 80, 24);
+    first.press(&PAGE_UP.repeat(4));
+    is_the_same_after_it_was_left(&bench, first, 80, 24);
+}
+
+#[test]
+fn a_screen_of_200x60_is_the_same_after_it_was_left() {
+    let bench = bench();
+    let mut first = in_use(&bench, 200, 60);
+    first.press(&format!("{LEADER}:split bob\r"));
+    first.waits_for("bob stands beside it");
+    // The focus is in the transcript, on a block of its own.
+    first.press(&format!("{LEADER}r{}", PAGE_UP.repeat(2)));
+    first.press("kk");
+    is_the_same_after_it_was_left(&bench, first, 200, 60);
+}
+
+#[test]
+fn a_draft_outlives_the_kill_of_its_screen() {
+    let bench = bench();
+    let mut first = Terminal::open(&bench, &["--model", &bench.model()]);
+    first.waits_for("No Pod works here");
+    first.press(DRAFT);
+    let kept = || {
+        let files = crate::bench::files(&bench.path("home/state/screens"));
+        let mut texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+        texts.any(|text| text.contains(DRAFT))
+    };
+    eventually("the draft is written", kept);
+    signal(first.pid(), "KILL");
+    first.ends();
+    Terminal::open(&bench, &[]).waits_for(DRAFT);
+}

@@ -1,0 +1,212 @@
+//! What of a screen outlives it: taken from the app when it may have changed, and given to the app of
+//! the next screen before its first event.
+
+use crate::app::{App, Areas, Effect, Focus, Zoom};
+use crate::pane::composer::{SavedDraft, Sent};
+use crate::pane::transcript::{Bookmark, Detail};
+use crate::pane::tree::{Place, StoppedPods, Workspaces};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use yoi::protocol::PodName;
+
+/// How many lines of the command line are kept.
+const LINES: usize = 200;
+/// The size of all sent messages that are kept, in bytes; the newest ones are.
+const SENT: usize = 1024 * 1024;
+/// How many drafts are kept.
+const DRAFTS: usize = 32;
+
+/// Everything of a screen that the next one in the same workspace shows again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScreenState {
+    current: Option<PodName>,
+    previous: Option<PodName>,
+    beside: Option<PodName>,
+    focus: Focus,
+    /// The row of the tree with the cursor.
+    row: Option<Place>,
+    workspaces: Workspaces,
+    stopped_pods: StoppedPods,
+    folded: BTreeSet<PodName>,
+    marks: Vec<PodName>,
+    pins: BTreeMap<u8, PodName>,
+    detail: Detail,
+    zoom: Zoom,
+    /// Lines that were run, newest first.
+    lines: Vec<String>,
+    bookmarks: BTreeMap<PodName, Bookmark>,
+    /// By the name of their Pod; the empty name is the Pod that is still to be created.
+    drafts: BTreeMap<String, SavedDraft>,
+    /// The messages that were sent, oldest first.
+    sent: Vec<Sent>,
+}
+
+/// Where the earlier screen was.
+#[derive(Debug)]
+pub(super) struct Returning {
+    current: PodName,
+    previous: Option<PodName>,
+    beside: Option<PodName>,
+    focus: Focus,
+    row: Option<Place>,
+}
+
+impl ScreenState {
+    /// Joins what two screens keep. The one that is kept last decides, but drafts and places that it has
+    /// not changed since `base` are taken from the other one, and the messages of both are kept.
+    pub fn merged(mut self, base: &Self, other: Self) -> Self {
+        self.drafts = joined(self.drafts, &base.drafts, other.drafts);
+        self.bookmarks = joined(self.bookmarks, &base.bookmarks, other.bookmarks);
+        let own: BTreeSet<(u64, String)> = self.sent.iter().map(sent_key).collect();
+        self.sent.extend(other.sent.into_iter().filter(|sent| !own.contains(&sent_key(sent))));
+        self.sent.sort_by_key(|sent| sent.at);
+        keep_newest(&mut self.sent);
+        self
+    }
+}
+
+fn sent_key(sent: &Sent) -> (u64, String) {
+    (sent.at, sent.message.text.clone())
+}
+
+/// For each key: the own value, unless only the other one has changed.
+fn joined<K: Ord + Clone, V: Clone + PartialEq>(
+    own: BTreeMap<K, V>,
+    base: &BTreeMap<K, V>,
+    other: BTreeMap<K, V>,
+) -> BTreeMap<K, V> {
+    let keys: BTreeSet<K> = own.keys().chain(other.keys()).cloned().collect();
+    let value = |key: K| {
+        let unchanged = own.get(&key) == base.get(&key);
+        let value = if unchanged { other.get(&key) } else { own.get(&key) };
+        value.cloned().map(|value| (key, value))
+    };
+    keys.into_iter().filter_map(value).collect()
+}
+
+fn keep_newest(sent: &mut Vec<Sent>) {
+    let mut bytes = 0;
+    let newest = sent.iter().rev().take_while(|sent| {
+        bytes += sent.message.bytes();
+        bytes <= SENT
+    });
+    let drop = sent.len() - newest.count();
+    sent.drain(..drop);
+}
+
+impl App {
+    /// What of this screen the next one shows again.
+    pub fn screen_state(&self) -> ScreenState {
+        if let Some(returning) = &self.returning {
+            // The family is not known yet: the screen is still where the earlier one was.
+            return self.state_at(returning);
+        }
+        let current = self.current.clone();
+        let place = current.map(|current| Returning {
+            current,
+            previous: self.previous.clone(),
+            beside: self.beside.clone(),
+            focus: self.focus,
+            row: self.tree.cursor.clone(),
+        });
+        match &place {
+            Some(place) => self.state_at(place),
+            None => self.state(),
+        }
+    }
+
+    fn state_at(&self, place: &Returning) -> ScreenState {
+        ScreenState {
+            current: Some(place.current.clone()),
+            previous: place.previous.clone(),
+            beside: place.beside.clone(),
+            focus: place.focus,
+            row: place.row.clone(),
+            ..self.state()
+        }
+    }
+
+    /// All but the place of the screen.
+    fn state(&self) -> ScreenState {
+        let is_there = |name: &PodName| !self.family.is_known() || self.family.get(name).is_some();
+        let mut bookmarks = self.all_bookmarks();
+        bookmarks.retain(|name, _| is_there(name));
+        let drafts = self.composer.drafts().into_iter();
+        let drafts = drafts.filter(|(pod, _)| pod.as_ref().is_none_or(is_there)).take(DRAFTS);
+        let name = |pod: Option<PodName>| pod.map(String::from).unwrap_or_default();
+        let mut sent = self.composer.history.all().to_vec();
+        keep_newest(&mut sent);
+        ScreenState {
+            workspaces: self.tree.workspaces,
+            stopped_pods: self.tree.stopped_pods,
+            folded: self.tree.folded(),
+            marks: self.tree.marks.all().to_vec(),
+            pins: self.tree.pins.all().map(|(slot, name)| (slot, name.clone())).collect(),
+            detail: self.detail,
+            zoom: self.zoom,
+            lines: self.lines.iter().take(LINES).cloned().collect(),
+            bookmarks,
+            drafts: drafts.map(|(pod, draft)| (name(pod), draft)).collect(),
+            sent,
+            ..ScreenState::default()
+        }
+    }
+
+    /// Takes over what an earlier screen kept, before the first event.
+    pub fn restore_screen(&mut self, state: ScreenState) {
+        let drafts = state.drafts.into_iter().filter_map(|(name, draft)| match name.as_str() {
+            "" => Some((None, draft)),
+            name => Some((Some(PodName::parse(name).ok()?), draft)),
+        });
+        self.composer.restore(drafts.collect(), state.sent);
+        self.tree.workspaces = state.workspaces;
+        self.tree.stopped_pods = state.stopped_pods;
+        state.folded.into_iter().for_each(|name| self.tree.fold(name));
+        state.marks.into_iter().for_each(|name| self.tree.marks.toggle(name));
+        state.pins.into_iter().for_each(|(slot, name)| self.tree.pins.put(slot, name));
+        (self.detail, self.zoom) = (state.detail, state.zoom);
+        self.lines = state.lines;
+        self.bookmarks = state.bookmarks;
+        let (previous, beside, focus, row) = (state.previous, state.beside, state.focus, state.row);
+        self.returning =
+            state.current.map(|current| Returning { current, previous, beside, focus, row });
+    }
+
+    pub(super) fn can_return(&self, to: &Returning) -> bool {
+        self.family.get(&to.current).is_some()
+    }
+
+    /// Goes where the earlier screen was.
+    pub(super) fn return_to(&mut self, to: Returning) -> Vec<Effect> {
+        let Returning { current, previous, beside, focus, row } = to;
+        let effects = self.make_current(&current);
+        let there = |name: &PodName| self.family.get(name).is_some() && *name != current;
+        let (previous, beside) = (previous.filter(&there), beside.filter(&there));
+        (self.previous, self.beside) = (previous, beside);
+        self.focus = match focus {
+            Focus::Peers if !Areas::has_peers(self) => Focus::Composer,
+            // The requests on a screen that was just opened are unread.
+            Focus::Inbox => Focus::Composer,
+            focus => focus,
+        };
+        self.tree.cursor = row.or(self.tree.cursor.take());
+        effects
+    }
+
+    /// Remembers where the person is in every transcript.
+    pub(super) fn set_bookmarks(&mut self) {
+        self.bookmarks = self.all_bookmarks();
+    }
+
+    fn all_bookmarks(&self) -> BTreeMap<PodName, Bookmark> {
+        let mut bookmarks = self.bookmarks.clone();
+        for (name, transcript) in &self.transcripts {
+            match transcript.bookmark() {
+                bookmark if bookmark == Bookmark::default() => drop(bookmarks.remove(name)),
+                bookmark => drop(bookmarks.insert(name.clone(), bookmark)),
+            }
+        }
+        bookmarks
+    }
+}
