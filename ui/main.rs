@@ -12,6 +12,8 @@ mod console;
 mod theme;
 /// Text brought to a width: measured, cut, filled and wrapped.
 mod rows;
+/// Colours of source code: what each piece of a line is.
+mod code;
 /// Notices: short messages on the action bar, and the list of past ones.
 mod notice;
 /// The family as the host last described it.

@@ -41,7 +41,7 @@ pub fn render(text: &str, cells: usize) -> Vec<Row> {
 pub fn grow(text: &str, cells: usize, finished: &mut Finished, out: &mut Vec<Row>) {
     out.truncate(finished.rows);
     if let Some(fence) = finished.fence.clone()
-        && !grow_code(text, cells, &fence, finished, out)
+        && !grow_code(text, cells, fence, finished, out)
     {
         return;
     }
@@ -84,7 +84,7 @@ pub fn code_blocks(text: &str) -> Vec<String> {
 fn grow_code(
     text: &str,
     cells: usize,
-    fence: &Fence,
+    mut fence: Fence,
     finished: &mut Finished,
     out: &mut Vec<Row>,
 ) -> bool {
@@ -97,10 +97,11 @@ fn grow_code(
             }
             return whole;
         }
-        code::line(line.trim_end_matches('\n'), &fence.language, &[], cells, out);
+        code::line(line.trim_end_matches('\n'), &mut fence.code, &[], cells, out);
         if whole {
             finished.byte += line.len();
             finished.rows = out.len();
+            finished.fence = Some(fence.clone());
         }
     }
     false

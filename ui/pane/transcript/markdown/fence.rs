@@ -1,14 +1,18 @@
 //! Fenced code blocks in a markdown text that comes in pieces.
 
-/// How many bytes of each line are kept: enough for a fence and its language.
-pub const FENCE_LINE: usize = 256;
+use crate::code::{Highlighter, LONGEST};
 
-/// An open code block: the fence that closes it, and its language.
+/// How many bytes of a line outside of code are kept: enough for a fence and its language.
+pub const FENCE_LINE: usize = 256;
+/// How many bytes of a line of code are kept: one that is cut is still too long to be coloured.
+const CODE_LINE: usize = LONGEST + 4;
+
+/// An open code block: the fence that closes it, and the colours of its next line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
     mark: char,
     count: usize,
-    pub language: String,
+    pub code: Highlighter,
 }
 
 impl Fence {
@@ -17,7 +21,7 @@ impl Fence {
         let line = line.trim_start();
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let count = line.chars().take_while(|c| *c == mark).count();
-        Some(Self { mark, count, language: language.into() })
+        Some(Self { mark, count, code: Highlighter::new(language) })
     }
 
     /// The fence of a line that opens a code block outside of lists and quotes (CommonMark 4.5).
@@ -28,7 +32,7 @@ impl Fence {
         let found = Some(fence).filter(|fence| indent < 4 && fence.count >= 3)?;
         let info = &text[found.count..];
         let inline = found.mark == '`' && info.contains('`');
-        (!inline).then(|| Self { language: language_of(info.trim()), ..found })
+        (!inline).then(|| Self { code: Highlighter::new(language_of(info.trim())), ..found })
     }
 
     pub fn closed_by(&self, line: &str) -> bool {
@@ -39,14 +43,14 @@ impl Fence {
 }
 
 /// The language in the words after a fence.
-pub fn language_of(info: &str) -> String {
-    info.split([' ', ',', '{']).next().unwrap_or("").to_owned()
+pub fn language_of(info: &str) -> &str {
+    info.split([' ', ',', '{']).next().unwrap_or("")
 }
 
 /// The code block that is open after the last complete line of a text that comes in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Fences {
-    /// The first [`FENCE_LINE`] bytes of the line that is not complete.
+    /// The beginning of the line that is not complete.
     line: String,
     open: Option<Fence>,
     blank: bool,
@@ -55,7 +59,8 @@ pub struct Fences {
 impl Fences {
     pub fn push(&mut self, piece: &str) {
         for line in piece.split_inclusive('\n') {
-            let room = FENCE_LINE.saturating_sub(self.line.len());
+            let most = if self.open.is_some() { CODE_LINE } else { FENCE_LINE };
+            let room = most.saturating_sub(self.line.len());
             self.line.push_str(&line[..line.floor_char_boundary(room)]);
             if line.ends_with('\n') {
                 self.end_line();
@@ -67,9 +72,10 @@ impl Fences {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_end_matches('\n');
         self.blank = line.trim().is_empty();
-        match &self.open {
+        match &mut self.open {
             Some(fence) if fence.closed_by(line) => self.open = None,
-            Some(_) => {}
+            // Only what the line leaves open is needed here.
+            Some(fence) => drop(fence.code.line(line)),
             None => self.open = Fence::of_line(line),
         }
     }
@@ -89,15 +95,15 @@ impl Fences {
 mod tests {
     use super::*;
 
-    fn open_after(text: &str) -> Option<String> {
+    fn open_after(text: &str) -> Option<Highlighter> {
         let mut fences = Fences::default();
         fences.push(text);
-        fences.open().map(|fence| fence.language.clone())
+        fences.open().map(|fence| fence.code.clone())
     }
 
     #[test]
     fn a_fence_follows_nothing_but_spaces() {
-        assert_eq!(open_after("   ~~~ rust\n"), Some("rust".into()));
+        assert_eq!(open_after("   ~~~ rust\n"), Some(Highlighter::new("rust")));
         for line in
             ["    ~~~\n", "\t~~~\n", "\u{a0}\u{a0}~~~\n", "\u{3000}```\n", "~~\n", "``` a`b\n"]
         {

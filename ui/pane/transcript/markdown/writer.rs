@@ -1,5 +1,6 @@
 //! Walks the parts of a markdown text and writes their rows.
 
+use crate::code::Highlighter;
 use crate::pane::transcript::code;
 use crate::pane::transcript::markdown::fence::language_of;
 use crate::pane::transcript::markdown::{Fence, Finished, grow_code};
@@ -43,9 +44,10 @@ pub struct Writer<'a> {
     finished: Option<Finished>,
 }
 
+#[derive(Default)]
 struct Code {
     text: String,
-    language: String,
+    colours: Highlighter,
     /// Set if a later drawing can continue inside it.
     fence: Option<Fence>,
 }
@@ -340,16 +342,16 @@ impl<'a> Writer<'a> {
 
     fn code_of(&self, kind: &CodeBlockKind<'_>, range: &Range<usize>) -> Code {
         let CodeBlockKind::Fenced(info) = kind else {
-            return Code { text: String::new(), language: String::new(), fence: None };
+            return Code::default();
         };
         let language = language_of(info);
         let opening = self.text[range.clone()].lines().next().unwrap_or("");
-        let fence = (self.depth == 1).then(|| Fence::opened_by(opening, &language)).flatten();
-        Code { text: String::new(), language, fence }
+        let fence = (self.depth == 1).then(|| Fence::opened_by(opening, language)).flatten();
+        Code { text: String::new(), colours: Highlighter::new(language), fence }
     }
 
     fn end_code(&mut self, range: &Range<usize>) {
-        let Some(code) = self.code.take() else { return };
+        let Some(mut code) = self.code.take() else { return };
         let source = &self.text[range.clone()];
         let closing = source.trim_end_matches('\n').lines().skip(1).last();
         let open = code.fence.filter(|fence| {
@@ -361,7 +363,7 @@ impl<'a> Writer<'a> {
         }
         for line in code.text.lines() {
             let prefix = self.first_prefix();
-            code::line(line, &code.language, &prefix, self.cells, self.out);
+            code::line(line, &mut code.colours, &prefix, self.cells, self.out);
         }
     }
 
@@ -371,7 +373,7 @@ impl<'a> Writer<'a> {
         let byte = range.start + first + 1;
         let (rows, inside) = (self.out.len(), Some(fence.clone()));
         let mut finished = Finished { byte, rows, fence: inside, number: None };
-        grow_code(self.text, self.cells, &fence, &mut finished, self.out);
+        grow_code(self.text, self.cells, fence, &mut finished, self.out);
         self.finished = Some(finished);
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::code::Highlighter;
 use proptest::prelude::*;
 
 /// The parts of a text as it stands in a line, which comes in pieces.
@@ -93,15 +94,15 @@ proptest! {
 }
 
 #[test]
-fn a_part_inside_a_block_of_code_knows_its_fence() {
+fn a_part_inside_a_block_of_code_knows_its_fence_and_what_its_lines_left_open() {
     let code = "let a = 1; // and so on\n".repeat(6_000);
-    let text = format!("Look:\n\n```rust\n{code}```\n\n{}", "more words\n".repeat(20_000));
+    let text = format!("Look:\n\n```rust\n/*\n{code}```\n\n{}", "more words\n".repeat(20_000));
     let found = parts(&encoded(&text, false), 7, 1000);
-    let languages: Vec<Option<&str>> = found
-        .iter()
-        .map(|part| part.begin.fence.as_ref().map(|fence| fence.language.as_str()))
-        .collect();
-    assert_eq!(languages[..4], [None, Some("rust"), Some("rust"), None]);
+    let mut inside_comment = Highlighter::new("rust");
+    inside_comment.line("/*");
+    let begins: Vec<Option<&Highlighter>> =
+        found.iter().map(|part| part.begin.fence.as_ref().map(|fence| &fence.code)).collect();
+    assert_eq!(begins[..4], [None, Some(&inside_comment), Some(&inside_comment), None]);
 }
 
 #[test]

@@ -43,10 +43,7 @@ pub fn unfolded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     let argument = |name: &str| tool.argument(name).map(|text| clean::argument(&text));
     match tool.name.as_str() {
         "Bash" if argument("command").is_some() => {
-            for (at, line) in argument("command").unwrap_or_default().lines().enumerate() {
-                let mark = if at == 0 { "$ " } else { "  " };
-                code::line(&format!("{mark}{line}"), "sh", &[], cells, out);
-            }
+            code::command(&argument("command").unwrap_or_default(), cells, out);
         }
         "Edit" if argument("new_string").is_some() => {
             let old = argument("old_string").unwrap_or_default();
