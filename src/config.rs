@@ -17,6 +17,8 @@ pub mod models;
 pub mod policy;
 /// The user's settings, and the little a workspace may say.
 pub mod settings;
+/// The settings as the file says them now.
+pub mod settings_file;
 /// Base URLs: checked and joined.
 pub mod url;
 /// Which directory a Pod works in, and whether it may write there.
@@ -27,8 +29,10 @@ pub use diagnostic::Diagnostic;
 pub use dirs::{ConfigError, Dirs, Env};
 pub use keys::{Keys, KeysError, MissingKey, Secret};
 pub use model_select::{
-    ModelChoice, ModelContext, ModelError, WantedModel, choose, probe_local, rehearsal, resolve,
+    Destination, ModelChoice, ModelContext, ModelError, WantedModel, choose, probe_local,
+    rehearsal, resolve,
 };
 pub use models::{KeySource, Model, Price, Reasoning, Wire};
 pub use settings::{Settings, WorkspaceSettings};
+pub use settings_file::{Reading, SettingsFile};
 pub use workspace::{Access, Workspace};

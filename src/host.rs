@@ -4,7 +4,8 @@
 use crate::client::pod_api::Request;
 use crate::client::{Client, ConnectError, Events};
 use crate::config::dirs::{Dirs, Env};
-use crate::config::settings::Settings;
+use crate::config::model_select::Destination;
+use crate::config::settings_file::SettingsFile;
 use crate::disk::DiskError;
 use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
@@ -12,7 +13,7 @@ use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusa
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,6 +55,8 @@ mod subscribers;
 mod line_writer;
 /// Events that carry a whole log, copied from it piece by piece.
 mod splice;
+/// Which model a Pod gets, and where a person agreed that text is sent.
+mod models;
 /// What a run needs of its host: the policy and the Pod's relations.
 mod rules;
 /// The family: which Pods there are, which are live, and who holds which lease.
@@ -152,7 +155,9 @@ pub(crate) struct Inner {
     /// The directories with the runtime directory in which the sockets lie now.
     sockets: watch::Sender<Arc<Dirs>>,
     pub(crate) store: Store,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingsFile,
+    /// Where a person agreed that text is sent.
+    pub(crate) consents: watch::Sender<Arc<BTreeSet<Destination>>>,
     pub(crate) env: Env,
     pub(crate) http: crate::llm::http::Http,
     pub(crate) timeouts: crate::llm::http::Timeouts,
@@ -308,14 +313,16 @@ impl Host {
         let (store, opening) = Store::open(&database).await?;
         let ownership = ownership::Ownership::of(&lock, &database);
         let ownership = ownership.map_err(DiskError::at("look at", &dirs.data))?;
-        let (settings, diagnostics) = Settings::load(&dirs.config);
+        let file = SettingsFile::open(&dirs.config);
+        let reading = file.last();
+        let (settings, notices) = (reading.settings, reading.mistakes);
         crate::config::keys::register_secrets(&options.env, &settings);
-        let notices: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
         let timeouts = crate::llm::http::Timeouts {
             connect: settings.timeouts.connect(),
             first_event: settings.timeouts.first_event(),
             idle: settings.timeouts.idle(),
         };
+        let consents = store.consents().await?;
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
@@ -323,7 +330,8 @@ impl Host {
             sockets: watch::Sender::new(Arc::new(dirs.clone())),
             dirs,
             store,
-            settings,
+            settings: file,
+            consents: watch::Sender::new(Arc::new(consents)),
             env: options.env,
             helper: options.helper,
             old_nofile: options.old_nofile,

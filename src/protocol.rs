@@ -29,8 +29,8 @@ pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};
 pub use piece::{ByteRange, LineShape, MAX_PIECE, NotJson, TextSpan, Unescape, encoded_len};
 pub use reply::{
-    Comeback, Completion, CompletionKind, Losses, PathHolder, PeerRegistered, PlanStep, PodOutput,
-    Restoring, RewindSummary, RewindTarget, RewindTargetId, StoppedPod,
+    Comeback, Completion, CompletionKind, FoundModel, Losses, PathHolder, PeerRegistered, PlanStep,
+    PodOutput, Restoring, RewindSummary, RewindTarget, RewindTargetId, StoppedPod,
 };
 
 /// The number both sides name in their first line on the host socket.

@@ -53,6 +53,7 @@ pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
 pub use message::{Input, Notification};
 pub use policy::Policy;
+pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
 pub use session_state::SessionState;
 
@@ -65,6 +66,8 @@ pub struct Setup {
     pub store: Store,
     /// `None`: no model is known, and a message is answered with what is missing.
     pub model: Option<(Model, Provider)>,
+    /// The answer to a message while there is no model.
+    pub without_model: String,
     pub tools: tools::Context,
     /// The Pod's threads for paths that messages and calls name.
     pub path_threads: tools::PathThreads,

@@ -2,6 +2,7 @@
 //! that reads; a write is on disk when its future resolves.
 
 mod approvals;
+mod consents;
 mod counts;
 mod cursors;
 mod discards;

@@ -133,7 +133,7 @@ async fn perform(client: &mut LineClient, opening: &Opening, work: &Work) -> Res
         runner.carry_out(client, line, Way::Command).await?;
     }
     match &work.prompt {
-        Some(input) => once::once(client, opening, work, input.clone()).await,
+        Some(input) => once::once(client, &mut runner, input.clone()).await,
         None if work.verbs.is_empty() => lines::lines(client, &mut runner).await,
         None => runner.finish(client).await,
     }

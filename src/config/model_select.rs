@@ -63,10 +63,8 @@ pub struct ModelContext<'a> {
 /// The model that was named cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    #[error(
-        "there is no provider {asked} (known: {known}); [provider.{asked}] in config.toml adds one"
-    )]
-    UnknownProvider { asked: String, known: String },
+    #[error("there is no provider {asked} (known: {known})\n{}", example(asked, config))]
+    UnknownProvider { asked: String, known: String, config: PathBuf },
     #[error("{0} is not of the form provider/model")]
     Form(String),
     #[error("{0} has no default model: name one, such as {0}/<model>")]
@@ -83,6 +81,61 @@ pub enum ModelError {
     NoScript,
 }
 
+/// The lines that define a provider, and the file that they belong into.
+pub fn example(id: &str, config: &Path) -> String {
+    let variable: String = id
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .collect();
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let table = if id.chars().all(bare) { id.to_owned() } else { format!("{id:?}") };
+    format!(
+        "to add it, write into {}:\n[provider.{table}]\nwire = \"openai_chat\"\nbase_url = \
+         \"http://127.0.0.1:8000/v1\"\nkey_env = \"{variable}_API_KEY\"",
+        config.display()
+    )
+}
+
+/// Where a model's text goes, and with which key: what a person agrees to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Destination {
+    pub provider: String,
+    pub base_url: String,
+    /// Where the key comes from: `env NAME`, `file provider` or `none`.
+    pub key: String,
+}
+
+impl Destination {
+    pub fn of(model: &Model) -> Self {
+        let key = match &model.key {
+            KeySource::Env(name) => format!("env {name}"),
+            KeySource::File(provider) => format!("file {provider}"),
+            KeySource::None => "none".into(),
+        };
+        Self { provider: model.provider.clone(), base_url: model.base_url.clone(), key }
+    }
+}
+
+/// Where a choice comes from that no person made for one Pod alone.
+const FROM_CONFIG: &str = "config.toml";
+const FROM_ENV: &str = "YOI_MODEL";
+
+impl ModelChoice {
+    /// The same with the sentence about where its model is now.
+    #[must_use]
+    pub fn with_sends(self) -> Self {
+        let sends = (!self.chosen).then(|| sends(&self.model));
+        Self { sends, ..self }
+    }
+
+    /// The model that was asked for, to ask for it again; `None` if the rules chose, so that they choose
+    /// again.
+    pub fn wanted(&self) -> Option<WantedModel> {
+        let by_rule = !self.chosen || [FROM_CONFIG, FROM_ENV].contains(&self.why.as_str());
+        (!by_rule).then(|| WantedModel::new(self.model.spec(), self.why.clone()))
+    }
+}
+
 /// The model to use, `None` if there is nothing to connect to. In order: what was asked for,
 /// `YOI_MODEL`, the workspace, the settings, a key in the environment, a stored key.
 pub fn choose(
@@ -90,7 +143,7 @@ pub fn choose(
     place: &ModelContext<'_>,
 ) -> Result<Option<ModelChoice>, ModelError> {
     let all = Catalogue::with(place.settings);
-    let from_env = || var(place.env, "YOI_MODEL").map(|spec| WantedModel::new(spec, "YOI_MODEL"));
+    let from_env = || var(place.env, "YOI_MODEL").map(|spec| WantedModel::new(spec, FROM_ENV));
     if let Some(asked) = asked.cloned().or_else(from_env) {
         return chosen(&all, &asked, place).map(Some);
     }
@@ -98,7 +151,7 @@ pub fn choose(
         return Ok(Some(choice));
     }
     if let Some(spec) = &place.settings.model {
-        return chosen(&all, &WantedModel::new(spec, "config.toml"), place).map(Some);
+        return chosen(&all, &WantedModel::new(spec, FROM_CONFIG), place).map(Some);
     }
     let set = |id: &str| {
         let names = all.providers.get(id).map_or(&[][..], Provider::key_variables);
@@ -109,15 +162,23 @@ pub fn choose(
             return found(&all, &format!("{id}/"), format!("{name} is set"), place).map(Some);
         }
     }
+    of_stored(&all, place)
+}
+
+/// The default model of the first provider with a stored key. A key alone does not say which model of a
+/// provider without a default to use, or where a configured one is.
+fn of_stored(all: &Catalogue, place: &ModelContext<'_>) -> Result<Option<ModelChoice>, ModelError> {
     let stored = place.keys.list().unwrap_or_default();
-    let first = ORDER.into_iter().find(|id| stored.iter().any(|name| name == id));
-    let Some(id) = first.or(stored.first().map(String::as_str)) else { return Ok(None) };
-    match found(&all, &format!("{id}/"), format!("a key for {id} is stored"), place) {
-        Ok(choice) => Ok(Some(choice)),
-        // A key alone does not say where to send what: then there is no model yet.
-        Err(_) if !ORDER.contains(&id) => Ok(None),
-        Err(error) => Err(error),
+    let first = ORDER.into_iter().filter(|id| stored.iter().any(|name| name == id));
+    let rest = stored.iter().map(String::as_str).filter(|id| !ORDER.contains(id));
+    for id in first.chain(rest) {
+        match found(all, &format!("{id}/"), format!("a key for {id} is stored"), place) {
+            Ok(choice) => return Ok(Some(choice)),
+            Err(error) if ORDER.contains(&id) => return Err(error),
+            Err(_) => {}
+        }
     }
+    Ok(None)
 }
 
 /// A script whose path is absolute or one of the built-in ones.
@@ -155,7 +216,8 @@ pub fn resolve(
     let (id, name) = split(all, spec)?;
     let Some(provider) = all.providers.get(&id) else {
         let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
-        return Err(ModelError::UnknownProvider { asked: id, known });
+        let config = place.keys.file().with_file_name("config.toml");
+        return Err(ModelError::UnknownProvider { asked: id, known, config });
     };
     let name = match name {
         Some(name) => name,
@@ -310,16 +372,14 @@ fn absolute(cwd: &Path, file: &str) -> PathBuf {
     std::path::absolute(cwd.join(file)).unwrap_or_else(|_| cwd.join(file))
 }
 
-/// The model servers that run on this machine and have a model loaded: Ollama and LM Studio, on
-/// loopback only, each given 300 ms.
+/// The model servers that run on this machine and have a model: Ollama and LM Studio, on loopback only,
+/// each given 300 ms.
 pub async fn probe_local(http: &reqwest::Client, place: &ModelContext<'_>) -> Vec<ModelChoice> {
-    let servers = [
-        ("ollama", "http://127.0.0.1:11434/api/tags", "/models/0/name"),
-        ("lmstudio", "http://127.0.0.1:1234/v1/models", "/data/0/id"),
-    ];
     let all = Catalogue::with(place.settings);
-    let probes = servers.map(|(id, address, first)| async move {
-        Some((id, first_model(http, address, first).await?))
+    let near = |id: &&str| url_of(&all, id).is_some_and(|base| url::is_loopback(&base));
+    let probes = ["ollama", "lmstudio"].into_iter().filter(near).map(|id| {
+        let list = format!("{}/models", url_of(&all, id).unwrap_or_default());
+        async move { Some((id, first_model(http, &list).await?)) }
     });
     let answers = futures_util::future::join_all(probes).await;
     let choice = |(id, name): (&str, String)| {
@@ -332,14 +392,21 @@ pub async fn probe_local(http: &reqwest::Client, place: &ModelContext<'_>) -> Ve
     answers.into_iter().flatten().filter_map(choice).collect()
 }
 
-/// The first model a server lists, at this place of its JSON answer.
-async fn first_model(http: &reqwest::Client, address: &str, first: &str) -> Option<String> {
+/// The base URL of a provider by its table alone.
+fn url_of(all: &Catalogue, id: &str) -> Option<String> {
+    let provider = all.providers.get(id)?;
+    url::join(provider.base_url.as_deref()?, provider.version.as_deref().unwrap_or("v1")).ok()
+}
+
+/// The first model that a server lists and that can answer: models for embeddings cannot.
+async fn first_model(http: &reqwest::Client, list: &str) -> Option<String> {
     let probe = async {
-        let answer = http.get(address).send().await.ok()?.error_for_status().ok()?;
+        let answer = http.get(list).send().await.ok()?.error_for_status().ok()?;
         answer.json::<Value>().await.ok()
     };
     let answer = tokio::time::timeout(PROBE, probe).await.ok()??;
-    answer.pointer(first)?.as_str().map(str::to_owned)
+    let names = answer["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());
+    names.into_iter().find(|name| !name.contains("embed")).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! answers requests. It awaits neither a run nor a caller.
 
 use crate::config::dirs::Env;
+use crate::config::settings::Settings;
 use crate::host::Shared;
 use crate::host::events::Publisher;
 use crate::host::pod::approval::PendingApproval;
@@ -95,6 +96,10 @@ pub(crate) struct Pod {
     info: watch::Sender<PodInfo>,
     publisher: Publisher,
     resolved: Resolved,
+    /// The settings by which the model was looked at last.
+    settings: Arc<Settings>,
+    /// While there is no model: the mistakes that were met when one was looked for.
+    mistakes: Vec<String>,
     /// The environment that clients offered; never written.
     env: Env,
     phase: Phase,
@@ -129,7 +134,7 @@ pub(crate) fn spawn(
         Birth::New { env } | Birth::Child { env } => (Vec::new(), with_offered(&row.env, env)),
     };
     let (name, session, created) = (row.name.clone(), row.session, row.created);
-    let (info, watched) = watch::channel(resolved::info(&row, &resolved, queue));
+    let (info, watched) = watch::channel(resolved::info(shared, &row, &resolved, queue));
     let commands = Commands::default();
     let pod = Pod {
         publisher: Publisher::new(name.clone(), shared.clone()),
@@ -142,6 +147,8 @@ pub(crate) fn spawn(
         row,
         info,
         resolved,
+        settings: shared.settings.last().settings,
+        mistakes: Vec::new(),
         env,
         phase: Phase::Idle(None),
         admission: Admission::Open,
@@ -168,6 +175,7 @@ impl Pod {
     /// Serves requests and follows the run, until every handle is gone.
     async fn serve_requests(&mut self, inbox: &mut mpsc::Receiver<PodRequest>) {
         let mut granted = self.granted.subscribe();
+        let mut consents = self.shared.consents.subscribe();
         loop {
             let deadline = self.phase.deadline();
             tokio::select! {
@@ -177,6 +185,7 @@ impl Pod {
                 },
                 event = self.phase.next_event() => self.on_run_event(event).await,
                 Ok(()) = granted.changed() => self.show_granted(),
+                Ok(()) = consents.changed() => self.consents_changed().await,
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.deadline_passed().await;
                 }

@@ -33,10 +33,12 @@ pub(crate) async fn policy(
 ) -> Result<Policy, Refusal> {
     let workspace_file = workspace.join(".yoi/config.toml").display().to_string();
     let at = workspace.clone();
-    let says = shared.files.run(&workspace, move || WorkspaceSettings::load(&at)).await?;
+    let host = shared.clone();
+    let read = move || (host.settings_now().settings, WorkspaceSettings::load(&at));
+    let (settings, says) = shared.files.run(&workspace, read).await?;
     let rules = Rules {
-        user: shared.settings.permissions.clone(),
-        user_file: shared.dirs.config.join("config.toml").display().to_string(),
+        user: settings.permissions.clone(),
+        user_file: shared.settings.path().display().to_string(),
         workspace: says.rules,
         workspace_file,
     };

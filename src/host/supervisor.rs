@@ -105,7 +105,7 @@ impl Supervisor {
     async fn take_steps(&mut self, inbox: &mut mpsc::Receiver<Step>, idle_exit: IdleExit) {
         let shared = self.family.shared.clone();
         let end = || shared.ending.send_replace(Some(Ending::Asked));
-        let patience = patience(&shared.settings, idle_exit);
+        let patience = patience(&shared.settings.last().settings, idle_exit);
         let mut connections = shared.connections.subscribe();
         let mut give_up = patience.map(|patience| Instant::now() + patience);
         loop {

@@ -19,6 +19,7 @@ mod family;
 mod histories;
 mod kept;
 mod late;
+mod models;
 mod one_writer;
 mod ownership;
 mod records;

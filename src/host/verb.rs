@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 mod create;
 mod decide;
 mod end;
+mod find_model;
 mod fork;
 mod forward;
 mod lend;
@@ -154,6 +155,9 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Revoke { rule } => authorized(revoke::Revoke { rule }, cx).await,
         Method::ListPods => authorized(list::ListPods, cx).await,
         Method::ReadOutput => authorized(read_output::ReadOutput, cx).await,
+        Method::FindModel { cwd, model, env } => {
+            authorized(find_model::FindModel { cwd, model, env }, cx).await
+        }
         Method::HostStatus => authorized(status::HostStatus, cx).await,
         Method::Trace { filter } => authorized(trace::Trace { filter }, cx).await,
         Method::Page { before, max_bytes } => {
@@ -174,6 +178,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::ListCompletions { .. }
         | Method::Open { .. }
         | Method::SetModel { .. }
+        | Method::Consent { .. }
         | Method::EditQueued { .. }
         | Method::Steer { .. }
         | Method::Seen => authorized(forward::Forward(method), cx).await,

@@ -41,6 +41,9 @@ pub fn install_crypto() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
+/// The place of the client without TLS for this machine.
+const NEAR: usize = 2;
+
 /// The connections of this process; clones share them. Nothing is set up before it is needed.
 #[derive(Clone, Debug)]
 pub struct Http {
@@ -58,12 +61,18 @@ impl Http {
     /// may be missing), and past any proxy where the server is on this machine.
     fn client(&self, url: &Url) -> Result<&Client, Failure> {
         let (tls, near) = (url.scheme() == "https", is_loopback(url));
-        let place = usize::from(tls) + 2 * usize::from(near);
+        let place = usize::from(tls) + NEAR * usize::from(near);
         let client = self.clients[place].get_or_init(|| self.build(tls, near));
         client.as_ref().map_err(|cause| {
             let what = if tls { "no secure connection can be made" } else { "no connection" };
             Failure::Unusable(format!("{what}: {cause} (is ca-certificates installed?)"))
         })
+    }
+
+    /// The client for servers on this machine; `None` where no connection can be made.
+    pub fn near(&self) -> Option<&Client> {
+        let client = self.clients[NEAR].get_or_init(|| self.build(false, true));
+        client.as_ref().ok()
     }
 
     fn build(&self, tls: bool, near: bool) -> Result<Client, String> {

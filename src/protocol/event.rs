@@ -7,8 +7,8 @@ use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::protocol::piece::LineShape;
 use crate::protocol::reply::{
-    Comeback, Completion, CompletionKind, PathHolder, PeerRegistered, PlanStep, PodOutput,
-    RewindSummary, RewindTarget, StoppedPod,
+    Comeback, Completion, CompletionKind, FoundModel, PathHolder, PeerRegistered, PlanStep,
+    PodOutput, RewindSummary, RewindTarget, StoppedPod,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -239,6 +239,17 @@ pub enum Event {
         data_dir: std::path::PathBuf,
         runtime_dir: std::path::PathBuf,
     },
+    /// The reply to `find_model`.
+    ModelFound {
+        /// `None`: there is nothing to connect to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<FoundModel>,
+        /// The path of the settings, which need not exist.
+        config: std::path::PathBuf,
+        /// The mistakes in the settings, each with its place.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mistakes: Vec<String>,
+    },
     /// The reply to `trace`: log lines of the host, oldest first.
     Trace {
         lines: Vec<String>,
@@ -321,6 +332,7 @@ impl Event {
                 | Self::FetchedRange { .. }
                 | Self::Created { .. }
                 | Self::Host { .. }
+                | Self::ModelFound { .. }
                 | Self::Trace { .. }
                 | Self::Peered { .. }
                 | Self::Unpeered { .. }

@@ -75,9 +75,9 @@ pub struct PodInfo {
     pub model: String,
     /// Where the choice of the model comes from, in words: `--model`, `ANTHROPIC_API_KEY is set` …
     pub model_why: String,
-    /// Whether a person chose this model; if not, the first message needs a confirmation.
+    /// Whether a person chose this model.
     pub model_chosen: bool,
-    /// What the first message on a model that no person chose would send where, with which key.
+    /// What a message would send where, with which key; `None` once a person chose the model or agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_sends: Option<String>,
     pub context_tokens: u64,

@@ -89,6 +89,19 @@ pub enum Method {
     SetModel {
         model: String,
     },
+    /// Agree to what `model_sends` says of this Pod's model. It holds for every Pod whose text goes there
+    /// with that key.
+    Consent {
+        sends: String,
+    },
+    /// Look for the model that a new Pod in this directory and environment would get, or for one by name.
+    FindModel {
+        cwd: PathBuf,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env: BTreeMap<String, String>,
+    },
     /// Replace a queued input, or take it out of the queue (`input` absent).
     EditQueued {
         id: String,
@@ -199,6 +212,8 @@ impl Method {
             | Self::Open { .. }
             | Self::Remove
             | Self::SetModel { .. }
+            | Self::Consent { .. }
+            | Self::FindModel { .. }
             | Self::EditQueued { .. }
             | Self::Steer { .. }
             | Self::Seen
@@ -244,6 +259,8 @@ impl Method {
             Self::Open { .. } => "open",
             Self::Remove => "remove",
             Self::SetModel { .. } => "set_model",
+            Self::Consent { .. } => "consent",
+            Self::FindModel { .. } => "find_model",
             Self::EditQueued { .. } => "edit_queued",
             Self::Steer { .. } => "steer",
             Self::Seen => "seen",

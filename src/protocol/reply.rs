@@ -5,6 +5,18 @@ use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::scope::{Permission, Rule};
 use serde::{Deserialize, Serialize};
 
+/// The model that a new Pod would get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundModel {
+    /// `provider/model`.
+    pub model: String,
+    /// Where the choice comes from, in words.
+    pub why: String,
+    /// What a message would send where, with which key; `None` once a person chose the model or agreed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends: Option<String>,
+}
+
 /// A Pod that was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoppedPod {

@@ -24,12 +24,26 @@ const WORK: &str = include_str!("../../prompts/work.md");
 /// The request to a model to hand a conversation over.
 pub const COMPACTION: &str = include_str!("../../prompts/compaction.md");
 /// The answer to a message when no model is known.
-pub const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
+const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
 
 /// Files of a workspace that tell agents how to work there; the first of each directory counts.
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// How much of such a file is taken, in bytes.
 const MAX_INSTRUCTIONS: u64 = 64 * 1024;
+
+/// The answer to a message when no model is known: what became of the message, the mistakes that were met
+/// when a model was looked for, and the ways to connect one.
+pub fn no_model(config: &Path, mistakes: &[String]) -> String {
+    let (kept, _) = NO_MODEL.split_once("\n\n").unwrap_or((NO_MODEL, ""));
+    let mistakes: String = mistakes.iter().map(|mistake| format!("{mistake}\n\n")).collect();
+    format!("{kept}\n\n{mistakes}{}", ways_to_connect(config))
+}
+
+/// The ways to connect a model; `config` is the path of the settings.
+pub fn ways_to_connect(config: &Path) -> String {
+    let (_, ways) = NO_MODEL.split_once("\n\n").unwrap_or(("", NO_MODEL));
+    ways.trim().replace("{config}", &config.display().to_string())
+}
 
 /// A notification as a model reads it.
 pub fn notification(message: &str) -> String {

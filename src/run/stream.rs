@@ -185,7 +185,9 @@ impl Run {
     }
 
     async fn open(&self) -> Result<Deltas, Failure> {
-        let Some((_, provider)) = &self.setup.model else { return Ok(without_a_model()) };
+        let Some((_, provider)) = &self.setup.model else {
+            return Ok(without_a_model(self.setup.without_model.clone()));
+        };
         let request = Request {
             system: self.session_state.system.clone(),
             input: context::input(&self.session_state.state.history, self.setup.limits.pruning),
@@ -332,8 +334,7 @@ impl Run {
 }
 
 /// The answer to a message when no model is known.
-fn without_a_model() -> Deltas {
-    let text = prompt::NO_MODEL.trim().to_owned();
+fn without_a_model(text: String) -> Deltas {
     let item = Item::message(Role::Assistant, text.clone());
     let deltas =
         [Delta::Text(text), Delta::Block { item, native: None }, Delta::End(Stop::EndTurn)];

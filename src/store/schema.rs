@@ -87,4 +87,13 @@ pub const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE pods ADD COLUMN ephemeral INTEGER NOT NULL DEFAULT 0;
 ",
+    "
+    CREATE TABLE consents (                    -- where a person agreed that text is sent
+        provider TEXT NOT NULL,
+        base_url TEXT NOT NULL,
+        key      TEXT NOT NULL,                -- where the key comes from
+        created  INTEGER NOT NULL,
+        PRIMARY KEY (provider, base_url, key)
+    ) STRICT, WITHOUT ROWID;
+",
 ];

@@ -97,6 +97,26 @@ impl Bench {
         self.path("home/run")
     }
 
+    /// Settings by which no model server of this machine is found, whatever runs on it; further lines may
+    /// follow.
+    pub fn without_local_models(&self) -> String {
+        let dead = || std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let nowhere = || format!("http://{}", dead().local_addr().expect("its address"));
+        let settings = format!(
+            "provider.ollama.base_url = '{}'\nprovider.lmstudio.base_url = '{}'\n",
+            nowhere(),
+            nowhere()
+        );
+        self.settings(&settings);
+        settings
+    }
+
+    /// Writes `config.toml`.
+    pub fn settings(&self, text: &str) {
+        fs::create_dir_all(self.path("home/config")).expect("a writable home");
+        fs::write(self.path("home/config/config.toml"), text).expect("a writable home");
+    }
+
     /// The model that plays the script.
     pub fn model(&self) -> String {
         format!("rehearsal:{}", self.path("script.toml").display())

@@ -118,10 +118,14 @@ fn a_host_of_another_version_is_5_and_both_are_named() {
 
 #[test]
 fn no_model_is_69_and_says_how_to_connect_one() {
-    let done = Bench::new().yoi(&["--no-ui", "-p", "hi"]);
+    let bench = Bench::new();
+    bench.without_local_models();
+    let done = bench.yoi(&["--no-ui", "-p", "hi"]);
     assert_eq!(done.code, Some(69), "{done:?}");
-    assert!(done.out.contains("ANTHROPIC_API_KEY"), "{done:?}");
-    assert!(done.last_words().contains("--model"), "{done:?}");
+    assert_eq!(done.out, "", "an answer is a model's");
+    for way in ["--model", "ANTHROPIC_API_KEY", "yoi auth anthropic", "home/config/config.toml"] {
+        assert!(done.err.contains(way), "{way}: {done:?}");
+    }
 }
 
 #[test]

@@ -6,8 +6,8 @@ use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, Completion, CompletionKind,
-    Entry, ErrorCode, Event, Fact, Greeting, InFlight, LastRun, Lent, LineShape, Losses,
-    PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
+    Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent, LineShape,
+    Losses, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
     PodStatus, PolicyRule, Queued, Restoring, RewindSummary, RewindTarget, RewindTargetId,
     RunResult, Segment, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict,
 };
@@ -434,6 +434,18 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::ModelFound {
+                model: Some(FoundModel {
+                    model: "ollama/m".into(),
+                    why: "ollama runs on this machine".into(),
+                    sends: Some("sends it".into()),
+                }),
+                config: "/c/config.toml".into(),
+                mistakes: vec!["config.toml:1:1: no".into()],
+            },
+            r#"{"event":"model_found","data":{"model":{"model":"ollama/m","why":"ollama runs on this machine","sends":"sends it"},"config":"/c/config.toml","mistakes":["config.toml:1:1: no"]}}"#.into(),
+        ),
+        (
             Event::Trace { lines: vec!["a".into()] },
             r#"{"event":"trace","data":{"lines":["a"]}}"#.into(),
         ),
@@ -546,7 +558,7 @@ fn every_event_has_its_line() {
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
-        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
+        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
     );
 }

@@ -105,6 +105,18 @@ fn every_method_has_its_line() {
             r#"{"method":"set_model","params":{"model":"ollama/"}}"#,
         ),
         (
+            Method::Consent { sends: "sends it".into() },
+            r#"{"method":"consent","params":{"sends":"sends it"}}"#,
+        ),
+        (
+            Method::FindModel {
+                cwd: "/w".into(),
+                model: Some("ollama/m".into()),
+                env: BTreeMap::from([("A".into(), "b".into())]),
+            },
+            r#"{"method":"find_model","params":{"cwd":"/w","model":"ollama/m","env":{"A":"b"}}}"#,
+        ),
+        (
             Method::EditQueued { id: "q1".into(), input: Some(vec![text("new")]) },
             r#"{"method":"edit_queued","params":{"id":"q1","input":[{"kind":"text","content":"new"}]}}"#,
         ),
@@ -178,7 +190,7 @@ fn every_method_has_its_line() {
         Method,
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
-        ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued
+        ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
         ListPolicy Revoke UndoRewind Fork
     );

@@ -12,7 +12,7 @@ use crate::pane::inbox;
 use crate::rows::wrap_text;
 use crate::verb::{self, Reply, VerbId, Way};
 use crossterm::event::{KeyEvent, KeyEventKind};
-use yoi::protocol::{Method, PodName};
+use yoi::protocol::{Method, PodInfo, PodName};
 
 /// The notice for a key that came before the person could read the confirmation.
 const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
@@ -22,8 +22,8 @@ const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press
 pub enum Confirm {
     /// A message looks like a verb.
     Offered { line: String },
-    /// The first message to a model that the person did not choose.
-    FirstMessage { pod: PodName, model: String, sends: String, message: Message },
+    /// The first message to a model that no person chose or agreed to; without a message, what waits.
+    FirstMessage { pod: PodName, model: String, sends: String, message: Option<Message> },
     /// Leaving the screen while these Pods work.
     Leave { working: Vec<PodName> },
     /// The confirmation of a verb.
@@ -74,11 +74,21 @@ enum Pages {
 }
 
 impl Confirm {
+    /// The confirmation that a message to this Pod needs, if no person chose its model or agreed to it.
+    pub fn first_message(info: &PodInfo, message: Option<&Message>) -> Option<Self> {
+        let sends = info.model_sends.clone()?;
+        let model = format!("{} ({})", info.model, info.model_why);
+        let (pod, message) = (info.name.clone(), message.cloned());
+        Some(Self::FirstMessage { pod, model, sends, message })
+    }
+
     /// The text of the confirmation.
     pub fn text(&self) -> String {
         match self {
             Self::Offered { line } => format!("`:{line}` is a verb"),
-            Self::FirstMessage { sends, .. } => sends.clone(),
+            Self::FirstMessage { model, sends, .. } => {
+                format!("{model} {sends}. You are asked once.")
+            }
             Self::Leave { working } => match working.as_slice() {
                 [one] => format!("{one} is working"),
                 more => format!("{} Pods are working", more.len()),
@@ -192,10 +202,12 @@ impl App {
                 self.composer.clear();
                 self.run_line(&line, Way::Line)
             }
-            Confirm::FirstMessage { pod, model, message, .. } => {
-                // A message that is sent makes the model a chosen one.
-                let asked = Asked::ChosenFor(pod.clone(), message);
-                let method = Method::SetModel { model };
+            Confirm::FirstMessage { pod, sends, message, .. } => {
+                let asked = match message {
+                    Some(message) => Asked::AgreedFor(pod.clone(), message),
+                    None => Asked::Quietly,
+                };
+                let method = Method::Consent { sends };
                 vec![Effect::Call { pod: Some(pod), method, asked }]
             }
             Confirm::Leave { .. } => self.leave_now(),
@@ -229,7 +241,9 @@ impl App {
         self.closed();
         match confirm {
             Confirm::FirstMessage { pod, message, .. } => {
-                self.composer.give_back(Some(&pod), &message);
+                if let Some(message) = message {
+                    self.composer.give_back(Some(&pod), &message);
+                }
                 self.say(Kind::Info, "nothing was sent · :model chooses another model")
             }
             Confirm::Offered { .. }

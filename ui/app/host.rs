@@ -1,6 +1,5 @@
 //! Events of the host, which change the state, and its replies, which continue what a call was for.
 
-use crate::app::send::unchosen;
 use crate::app::{App, Asked, Effect, Link, RequestToken};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
@@ -285,7 +284,7 @@ impl App {
                 Event::Created { info } => self.tour_begins(*info, &token),
                 _ => Vec::new(),
             },
-            Asked::ChosenFor(pod, message) => self.restore_and_send(&pod, message),
+            Asked::AgreedFor(pod, message) => self.restore_and_send(&pod, message),
             Asked::ReadyFor(pod, message) => self.send_now(&pod, message),
             Asked::Files(prefix) => {
                 if let Event::Completions { entries, .. } = reply {
@@ -319,9 +318,13 @@ impl App {
                     transcript.parts_failed(range, refusal.message.clone());
                 }
             }
-            Asked::Send(pod, message)
-            | Asked::ChosenFor(pod, message)
-            | Asked::ReadyFor(pod, message) => {
+            Asked::Send(pod, message, token) => {
+                if self.sending_refused(&pod, &message, &token) {
+                    return Vec::new();
+                }
+                self.composer.give_back(Some(&pod), &message);
+            }
+            Asked::AgreedFor(pod, message) | Asked::ReadyFor(pod, message) => {
                 self.composer.give_back(Some(&pod), &message);
             }
             Asked::NewFor(message, _) => self.composer.give_back(None, &message),
@@ -381,7 +384,7 @@ impl App {
         } else {
             self.known(info);
         }
-        let approvals = self.family.get(&name).is_some_and(|info| unchosen(info).is_some());
+        let approvals = self.family.get(&name).is_some_and(|info| info.model_sends.is_some());
         if approvals && !waits {
             self.composer.give_back(Some(&name), &message);
             let text = format!(

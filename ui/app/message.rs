@@ -58,13 +58,13 @@ pub enum Asked {
     /// Parts of a long text.
     Parts(PodName, PartRange),
     /// A message to a Pod; a refusal puts it back into the composer.
-    Send(PodName, Message),
+    Send(PodName, Message, RequestToken),
     /// Creates the Pod for this first message.
     NewFor(Message, RequestToken),
     /// Creates the Pod of the tour.
     NewTour(RequestToken),
-    /// Chooses the model of the Pod; the message is sent after that.
-    ChosenFor(PodName, Message),
+    /// Agrees to the model of the Pod; the message is sent after that.
+    AgreedFor(PodName, Message),
     /// Restores the Pod; the message is sent after that.
     ReadyFor(PodName, Message),
     /// Files whose names begin with this text.

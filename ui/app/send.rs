@@ -1,11 +1,11 @@
 //! Sending a message: its Pod is created, restored or given a model first where that is needed, and a
 //! refused message returns to the composer.
 
-use crate::app::{App, Asked, Confirm, Effect, Layer};
+use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Method, PodInfo, PodName, State};
+use yoi::protocol::{Method, PodName, State};
 
 impl App {
     /// Enter in the composer.
@@ -25,6 +25,11 @@ impl App {
 
     fn enter_on_nothing(&mut self) -> Vec<Effect> {
         let Some(info) = self.info() else { return Vec::new() };
+        if info.state == State::NeedsYou
+            && let Some(confirm) = Confirm::first_message(info, None)
+        {
+            return self.open_layer(Layer::Confirm(confirm));
+        }
         let pod = info.name.clone();
         let method = match (info.state, info.queue.first()) {
             (State::Paused, _) => Method::Resume,
@@ -78,9 +83,7 @@ impl App {
         let Some(info) = self.family.get(name) else {
             return self.say(Kind::Refused, format!("no Pod named {name}"));
         };
-        if let Some(sends) = unchosen(info) {
-            let (pod, model) = (name.clone(), info.model.clone());
-            let confirm = Confirm::FirstMessage { pod, model, sends, message };
+        if let Some(confirm) = Confirm::first_message(info, Some(&message)) {
             return self.open_layer(Layer::Confirm(confirm));
         }
         self.restore_and_send(name, message)
@@ -100,8 +103,26 @@ impl App {
     /// Sends a message; while the Pod works, it waits in its queue.
     pub(super) fn send_now(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
         let method = Method::Send { input: message.segments.clone(), queue: true };
-        let asked = Asked::Send(name.clone(), message);
+        let asked = Asked::Send(name.clone(), message, self.request_token());
         vec![Effect::Call { pod: Some(name.clone()), method, asked }]
+    }
+
+    /// The host refused a message because its Pod found a model that no person agreed to: the person is
+    /// asked now, or, when something else was done meanwhile, by the next message.
+    pub(super) fn sending_refused(
+        &mut self,
+        pod: &PodName,
+        message: &Message,
+        token: &RequestToken,
+    ) -> bool {
+        let Some(info) = self.family.get(pod) else { return false };
+        let waits = self.still_waits(token) && self.selected() == Some(pod);
+        let confirm = Confirm::first_message(info, Some(message));
+        let Some(confirm) = confirm.filter(|_| waits && self.layers.is_empty()) else {
+            return false;
+        };
+        self.open_layer(Layer::Confirm(confirm));
+        true
     }
 
     /// Sends the draft into the run that is under way.
@@ -112,7 +133,8 @@ impl App {
         }
         let message = self.take();
         let method = Method::Steer { id: None, input: message.segments.clone() };
-        vec![Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Send(pod, message) }]
+        let asked = Asked::Send(pod.clone(), message, self.request_token());
+        vec![Effect::Call { pod: Some(pod), method, asked }]
     }
 
     /// Takes a queued message back into the empty composer.
@@ -128,9 +150,4 @@ impl App {
         let method = Method::EditQueued { id: id.to_owned(), input: None };
         vec![Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Unqueue(pod, message) }]
     }
-}
-
-/// Where the first message to a Pod would go, if its model was not chosen by a person.
-pub(super) fn unchosen(info: &PodInfo) -> Option<String> {
-    if info.model_chosen || info.model.is_empty() { None } else { info.model_sends.clone() }
 }

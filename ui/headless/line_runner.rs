@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use tokio::sync::mpsc;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodName, Refusal, Segment};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, Segment};
 
 /// The widest first column of a list, in characters.
 const TABLE: usize = 48;
@@ -27,8 +27,8 @@ pub enum Next {
 
 /// Carries out lines for a current Pod.
 pub struct LineRunner<'a> {
-    opening: &'a Opening,
-    work: &'a Work,
+    pub opening: &'a Opening,
+    pub work: &'a Work,
     current: Option<PodName>,
     /// Pods that were given work: the ends of their last runs decide the exit code.
     busy: BTreeSet<PodName>,
@@ -83,12 +83,44 @@ impl<'a> LineRunner<'a> {
         let pod = self.current_pod(client).await?;
         client.take_charge_of(&pod);
         let input = vec![Segment::Text { content: text.to_owned() }];
-        let reply = client.call(Some(&pod), Method::Send { input, queue: true }).await?;
+        let reply = self.send(client, &pod, input).await?;
         if let Event::Accepted { queued: Some(_), .. } = &reply {
             client.printer.note(&verb::send::sentence(&pod, &reply));
         }
         self.busy.insert(pod);
         Ok(())
+    }
+
+    /// Sends a message, once a person has agreed to the Pod's model where that is needed.
+    pub async fn send(
+        &mut self,
+        client: &mut LineClient,
+        pod: &PodName,
+        input: Vec<Segment>,
+    ) -> Result<Event, Failure> {
+        self.agree(client, pod).await?;
+        let send = Method::Send { input, queue: true };
+        match client.try_call(Some(pod), send.clone()).await? {
+            Ok(reply) => Ok(reply),
+            // The Pod found another model just now.
+            Err(_) if client.find(pod)?.model_sends.is_some() => {
+                self.agree(client, pod).await?;
+                client.call(Some(pod), send).await
+            }
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Asks whether text may go where the model of a Pod is, if no person chose the model or agreed.
+    async fn agree(&mut self, client: &mut LineClient, pod: &PodName) -> Result<(), Failure> {
+        let Ok(info) = client.find(pod) else { return Ok(()) };
+        let Some(sends) = info.model_sends.clone() else { return Ok(()) };
+        let (model, why) = (&info.model, &info.model_why);
+        let question = format!("{model} ({why}) {sends}. You are asked once.");
+        let enter = "send";
+        let confirm = Confirm { question, about: Vec::new(), enter, unasked: Unasked::Asking };
+        self.confirm(client, &confirm).await?;
+        client.call(Some(pod), Method::Consent { sends }).await.map(drop)
     }
 
     /// The current Pod; at first the one named at the start, or a new one.
@@ -226,6 +258,7 @@ impl<'a> LineRunner<'a> {
             let begins = request.pod.clone().filter(|_| request.begins_work());
             if let Some(pod) = &begins {
                 self.offer_environment(client, pod).await?;
+                self.agree(client, pod).await?;
                 client.take_charge_of(pod);
             }
             if let Method::Decide { approval, .. } = &request.method {
@@ -320,12 +353,26 @@ impl<'a> LineRunner<'a> {
         let mut result = Ok(());
         for pod in &self.busy {
             let Ok(info) = client.find(pod) else { continue };
-            let ended = stuck(info)
-                .map_or_else(|| client.last_end(pod).map_or(Ok(()), run_tracker::End::result), Err);
+            let failure = stuck(info).or_else(|| without_model(info, self.opening));
+            let ended = || client.last_end(pod).map_or(Ok(()), run_tracker::End::result);
+            let ended = failure.map_or_else(ended, Err);
             result = result.and(ended);
         }
         result
     }
+}
+
+/// The failure of a program whose Pod has no model, with the ways to connect one.
+pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
+    let ways = || yoi::run::ways_to_connect(&opening.dirs.config.join("config.toml"));
+    let pod = &info.name;
+    let message = || {
+        format!(
+            "{pod} has no model, so nothing was sent; --model <provider>/<name> takes one\n\n{}",
+            ways()
+        )
+    };
+    info.model.is_empty().then(|| Failure::new(Exit::NoModel, message()))
 }
 
 fn list_inbox(client: &mut LineClient, way: Way) {

@@ -3,6 +3,7 @@
 use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{Awaited, LineClient, View, stuck};
+use crate::headless::line_runner::{LineRunner, without_model};
 use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
 use yoi::protocol::method::NewPod;
@@ -29,10 +30,10 @@ enum After {
 /// of its children. The Pod is stopped afterwards, unless it was live before.
 pub async fn once(
     client: &mut LineClient,
-    opening: &Opening,
-    work: &Work,
+    runner: &mut LineRunner<'_>,
     input: Vec<Segment>,
 ) -> Result<(), Failure> {
+    let (opening, work) = (runner.opening, runner.work);
     let addressee = match &work.pod {
         None => create(client, opening, work, None).await?,
         Some(name) => match client.find(name).cloned() {
@@ -41,7 +42,7 @@ pub async fn once(
         },
     };
     client.take_charge_of(&addressee.name);
-    let result = converse(client, &addressee.name, input).await;
+    let result = converse(client, runner, &addressee.name, input).await;
     leave_addressee(client, &addressee, result).await
 }
 
@@ -104,10 +105,14 @@ fn print_notes(client: &mut LineClient, info: &PodInfo) {
 
 async fn converse(
     client: &mut LineClient,
+    runner: &mut LineRunner<'_>,
     name: &PodName,
     input: Vec<Segment>,
 ) -> Result<(), Failure> {
-    let reply = client.call(Some(name), Method::Send { input, queue: true }).await?;
+    if let Some(failure) = without_model(client.find(name)?, runner.opening) {
+        return Err(failure);
+    }
+    let reply = runner.send(client, name, input).await?;
     let begun = Begun::of(&reply);
     let begun =
         begun.ok_or_else(|| Failure::new(Exit::Failed, "the host did not say what it recorded"))?;
@@ -117,10 +122,6 @@ async fn converse(
     }
     client.until_idle(Awaited::OwnPods).await?;
     ended?;
-    let info = client.find(name)?;
-    if info.model.is_empty() {
-        return Err(Failure::new(Exit::NoModel, "no model: set a provider's key, or give --model"));
-    }
     // Child events may have started more runs: the last one decides.
     client.last_end(name).map_or(Ok(()), End::result)
 }

@@ -83,6 +83,40 @@ fn a_default_model_says_what_is_sent_where_with_which_key() {
 }
 
 #[test]
+fn the_lines_that_the_refusal_of_an_unknown_provider_shows_define_it() {
+    for id in ["nobody", "my.server", "a b"] {
+        let mut bench = Bench::new(&[]);
+        let asked = format!("{id}/x");
+        let refusal = bench.choose(&asked).unwrap_err().to_string();
+        let lines = refusal.split_once("config.toml:\n").expect("the lines").1;
+        let (settings, mistakes) = Settings::read(Path::new("config.toml"), lines);
+        assert_eq!(mistakes, [], "{lines}");
+        bench.settings = settings;
+        assert_eq!(bench.choose(&asked).unwrap().model.spec(), asked);
+    }
+}
+
+#[test]
+fn a_stored_key_of_a_provider_without_a_default_model_hides_no_other() {
+    let bench = Bench::new(&[]);
+    bench.keys.set("xai", "k").unwrap();
+    assert_eq!(bench.found(), None);
+    bench.keys.set("zeta", "k").unwrap();
+    bench.keys.set("mistral", "k").unwrap();
+    assert_eq!(bench.found().unwrap().model.provider, "mistral");
+}
+
+#[test]
+fn a_choice_is_made_again_as_it_was_made() {
+    let mut bench = Bench::new(&[("ANTHROPIC_API_KEY", "k")]);
+    assert_eq!(bench.found().unwrap().wanted(), None);
+    let chosen = bench.choose("openai/x").unwrap();
+    assert_eq!(chosen.wanted(), Some(WantedModel::new("openai/x", "--model")));
+    bench.settings.model = Some("groq/".into());
+    assert_eq!(bench.found().unwrap().wanted(), None, "the file may say another one now");
+}
+
+#[test]
 fn the_model_option_wins_then_yoi_model_then_settings_then_keys() {
     let mut bench = Bench::new(&[("YOI_MODEL", "gemini/"), ("ANTHROPIC_API_KEY", "k")]);
     bench.settings.model = Some("deepseek/".into());
@@ -128,6 +162,11 @@ fn a_model_is_named_by_provider_and_id_by_provider_or_by_a_known_id() {
         why("nobody/x").contains("no provider nobody (known: anthropic"),
         "{}",
         why("nobody/x")
+    );
+    let config = bench.dir.path().join("config.toml").display().to_string();
+    assert!(
+        why("nobody/x").contains(&config)
+            && why("nobody/x").contains("\nkey_env = \"NOBODY_API_KEY\"")
     );
     assert!(why("nonsense").contains("provider/model"));
     assert!(why("ollama/").contains("ollama/<model>"));
@@ -236,12 +275,11 @@ fn server(body: Option<&'static str>) -> String {
 async fn a_probe_takes_the_first_model_of_a_list_and_gives_up_on_silence() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let full = server(Some(r#"{"models":[{"name":"qwen3:8b"},{"name":"b"}]}"#));
-    let name = first_model(&http, &full, "/models/0/name").await;
-    assert_eq!(name.as_deref(), Some("qwen3:8b"));
-    let empty = server(Some(r#"{"models":[]}"#));
-    assert_eq!(first_model(&http, &empty, "/models/0/name").await, None);
+    let full = server(Some(r#"{"data":[{"id":"nomic-embed-text"},{"id":"qwen3:8b"},{"id":"b"}]}"#));
+    assert_eq!(first_model(&http, &full).await.as_deref(), Some("qwen3:8b"));
+    let empty = server(Some(r#"{"data":[]}"#));
+    assert_eq!(first_model(&http, &empty).await, None);
     let started = std::time::Instant::now();
-    assert_eq!(first_model(&http, &server(None), "/models/0/name").await, None);
+    assert_eq!(first_model(&http, &server(None)).await, None);
     assert!(started.elapsed() < Duration::from_secs(5));
 }

@@ -51,6 +51,7 @@ impl Pod {
             | Method::Peer { .. }) => self.pass_on(method, answer),
             Method::Open { env } => self.offer(env, answer).await,
             Method::SetModel { model } => self.set_model(&model, answer).await,
+            Method::Consent { sends } => self.consent(&sends, answer).await,
             Method::EditQueued { id, input } => self.edit_queued(&id, input, answer).await,
             Method::Steer { id, input } => self.steer(id, input, answer).await,
             Method::Seen => {
@@ -61,6 +62,7 @@ impl Pod {
             | Method::Page { .. }
             | Method::Fetch { .. }
             | Method::New(_)
+            | Method::FindModel { .. }
             | Method::Remove
             | Method::HostStatus
             | Method::Trace { .. }

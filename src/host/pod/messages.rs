@@ -16,10 +16,16 @@ impl Pod {
             return reply(answer, Err(refusal));
         }
         let idle = !self.phase.is_running();
+        if idle {
+            self.find_model_again().await;
+            if let Some(refusal) = self.unagreed() {
+                return reply(answer, Err(refusal));
+            }
+        }
         let keyless = idle && self.key_is_missing();
         if idle && !self.is_undecided() && !(keyless && queue) {
             let accepted = Some(accepted(answer));
-            return self.start(Start::User { input, taken: None, accepted }).await;
+            return self.start_now(Start::User { input, taken: None, accepted }).await;
         }
         match self.put(MailboxKind::Input, input.payload()).await {
             Ok(row) => {
@@ -51,7 +57,7 @@ impl Pod {
     /// Messages of people and Pods are bounded; an event of a child is a fact and always stored.
     async fn mailbox_must_have_room(&self) -> Result<(), Refusal> {
         let waiting = self.shared.store.waiting_messages(&self.row.name).await?;
-        let limit = self.shared.settings.limits.mailbox;
+        let limit = self.shared.settings.last().settings.limits.mailbox;
         if waiting < u64::from(limit.get()) {
             return Ok(());
         }

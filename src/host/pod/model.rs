@@ -1,25 +1,32 @@
-//! The model of a Pod, its key, and the environment that clients offer.
+//! The model of a Pod, its key, a person's consent to it, and the environment that clients offer.
 
+use crate::config::Catalogue;
 use crate::config::keys::{Keys, MissingKey, Secret};
-use crate::config::model_select::{ModelChoice, WantedModel};
+use crate::config::model_select::{self, ModelChoice, ModelContext, WantedModel};
 use crate::config::models::Model;
-use crate::config::settings::WorkspaceSettings;
+use crate::config::settings::{Settings, WorkspaceSettings};
 use crate::host::Answer;
+use crate::host::models::{self, Local, Search};
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Pod, resolved};
 use crate::llm::Provider;
 use crate::protocol::{Event, Refusal, State};
 use crate::run::Start;
+use crate::trace::OrLog as _;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Pod {
     /// A client's environment: commands and keys come from it from now on.
     pub(super) async fn offer(&mut self, env: BTreeMap<String, String>, answer: Answer) {
-        crate::config::keys::register_secrets(&env, &self.shared.settings);
+        crate::config::keys::register_secrets(&env, &self.shared.settings.last().settings);
         self.env.extend(env);
+        if !self.phase.is_running() {
+            self.find_model_again().await;
+        }
         reply(answer, Ok(done()));
-        self.go_on_with_key().await;
+        self.go_on_with_model().await;
     }
 
     pub(super) async fn set_model(&mut self, spec: &str, answer: Answer) {
@@ -27,37 +34,137 @@ impl Pod {
         let is_changed = changed.is_ok();
         reply(answer, changed);
         if is_changed {
-            self.go_on_with_key().await;
+            self.go_on_with_model().await;
         }
     }
 
     async fn change_model(&mut self, wanted: WantedModel) -> Result<Event, Refusal> {
-        let choice = self.choose(wanted).await?;
-        let resolved = Resolved { model: Some(choice.clone()), ..self.resolved.clone() };
-        let config = resolved.value();
-        self.shared.store.set_config(&self.row.name, &config).await?;
-        self.row.config = config;
-        self.change(|info| resolved::show_model(info, Some(&choice)));
-        self.resolved = resolved;
+        let found = models::find(&self.shared, self.search(Some(wanted)), Local::Ignored).await?;
+        let choice = found.choice.map_err(Refusal::invalid)?;
+        self.settings = found.reading.settings;
+        self.use_model(choice.ok_or_else(|| Refusal::invalid("name a model"))?).await?;
         Ok(done())
     }
 
-    /// The model of that name, as the settings of the user and of the workspace define it.
-    async fn choose(&self, wanted: WantedModel) -> Result<ModelChoice, Refusal> {
-        let (shared, env) = (self.shared.clone(), self.env.clone());
-        let (workspace, cwd) = (self.row.workspace.clone(), self.row.cwd.clone());
-        let choose = move || {
-            let workspace = WorkspaceSettings::load(&workspace);
-            resolved::choose(&shared, Some(wanted), &env, &cwd, &workspace)
+    /// A person agrees to what `model_sends` says of this Pod.
+    pub(super) async fn consent(&mut self, sends: &str, answer: Answer) {
+        let agreed = match &self.resolved.model {
+            Some(choice) if choice.sends.as_deref() == Some(sends) => {
+                self.shared.agree(choice).await
+            }
+            _ => Err(Refusal::invalid("the model is another one by now: look at it again")),
         };
-        let chosen = self.shared.files.run(&self.row.workspace, choose).await?;
-        chosen.map_err(Refusal::invalid)?.ok_or_else(|| Refusal::invalid("name a model"))
+        self.show_model();
+        let is_agreed = agreed.is_ok();
+        reply(answer, agreed.map(|()| done()));
+        if is_agreed {
+            self.go_on_with_model().await;
+        }
     }
 
-    /// A Pod that waited for a key and has one now goes on with its decision or its messages.
-    async fn go_on_with_key(&mut self) {
+    /// A person agreed to a model, or took that back.
+    pub(super) async fn consents_changed(&mut self) {
+        self.show_model();
+        self.go_on_with_model().await;
+    }
+
+    /// Looks for a model where the Pod has none, for its key where that is missing, and at what the
+    /// settings say of it where they changed. What the Pod has stays where nothing better is found.
+    pub(super) async fn find_model_again(&mut self) {
+        let found = match self.resolved.model.clone() {
+            None => self.find_first_model().await,
+            Some(choice) if self.key(&choice).is_err() => self.find_key(&choice).await,
+            Some(choice) => self.look_at_settings(&choice).await,
+        };
+        if let Some(choice) = found {
+            self.use_model(choice).await.or_log("store the model of a Pod");
+        }
+    }
+
+    async fn find_first_model(&mut self) -> Option<ModelChoice> {
+        // A path that does not answer finds no model; the message says so.
+        let found = models::find(&self.shared, self.search(None), Local::Probed).await;
+        let found = match found {
+            Ok(found) => found,
+            Err(refusal) => {
+                self.mistakes = vec![refusal.message];
+                return None;
+            }
+        };
+        self.settings = found.reading.settings;
+        match found.choice {
+            Ok(choice) => {
+                self.mistakes = found.reading.mistakes;
+                choice
+            }
+            Err(why) => {
+                self.mistakes = vec![why];
+                None
+            }
+        }
+    }
+
+    /// The model with a key that is there: the same one, or, where no person chose it, the one that the
+    /// rules choose now.
+    async fn find_key(&self, choice: &ModelChoice) -> Option<ModelChoice> {
+        let search = self.search(choice.wanted());
+        let found = models::find(&self.shared, search, Local::Ignored).await.ok()?;
+        let found = found.choice.ok()??;
+        self.key(&found).is_ok().then_some(found)
+    }
+
+    /// The same model as the settings define it now, if that differs from what they said before.
+    async fn look_at_settings(&mut self, choice: &ModelChoice) -> Option<ModelChoice> {
+        let (shared, dir) = (self.shared.clone(), self.shared.dirs.config.clone());
+        let now = move || shared.settings_now().settings;
+        let now = self.shared.files.run(&dir, now).await.ok()?;
+        let before = std::mem::replace(&mut self.settings, now.clone());
+        if Arc::ptr_eq(&before, &now) {
+            return None;
+        }
+        let was = self.defined_by(&before, choice)?;
+        let is = self.defined_by(&now, choice)?;
+        (was != is).then(|| ModelChoice { model: is, ..choice.clone() }.with_sends())
+    }
+
+    fn defined_by(&self, settings: &Settings, choice: &ModelChoice) -> Option<Model> {
+        let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&self.shared.dirs.config));
+        let (env, cwd) = (&self.env, self.row.cwd.as_path());
+        let context = ModelContext { settings, workspace: &workspace, env, keys: &keys, cwd };
+        let all = Catalogue::with(settings);
+        Some(model_select::resolve(&all, &choice.model.spec(), &context).ok()?.0)
+    }
+
+    fn search(&self, wanted: Option<WantedModel>) -> Search {
+        Search {
+            wanted,
+            env: self.env.clone(),
+            cwd: self.row.cwd.clone(),
+            workspace: self.row.workspace.clone(),
+        }
+    }
+
+    /// Stores a choice, then shows it and works with it.
+    async fn use_model(&mut self, choice: ModelChoice) -> Result<(), Refusal> {
+        let resolved = Resolved { model: Some(choice), ..self.resolved.clone() };
+        let config = resolved.value();
+        self.shared.store.set_config(&self.row.name, &config).await?;
+        self.row.config = config;
+        self.resolved = resolved;
+        self.mistakes.clear();
+        self.show_model();
+        Ok(())
+    }
+
+    fn show_model(&mut self) {
+        let (shared, choice) = (self.shared.clone(), self.resolved.model.clone());
+        self.change(|info| resolved::show_model(&shared, info, choice.as_ref()));
+    }
+
+    /// A Pod that waited for a key or a consent and has it now goes on with its decision or its messages.
+    async fn go_on_with_model(&mut self) {
         let busy = self.phase.is_running() || self.is_undecided();
-        if busy || self.key_is_missing() || !self.is_live() {
+        if busy || self.key_is_missing() || self.unagreed().is_some() || !self.is_live() {
             return;
         }
         if self.info.borrow().state != State::NeedsYou {
@@ -72,6 +179,19 @@ impl Pod {
 
     pub(super) fn key_is_missing(&self) -> bool {
         self.resolved.model.as_ref().is_some_and(|choice| self.key(choice).is_err())
+    }
+
+    /// Why nothing is sent to the model: no person chose it or agreed to where it is.
+    pub(super) fn unagreed(&self) -> Option<Refusal> {
+        let choice = self.resolved.model.as_ref()?;
+        let sends = self.shared.unagreed(choice)?;
+        let (pod, model) = (&self.row.name, choice.model.spec());
+        let text = format!(
+            "nothing was sent: {pod} found {model} ({}), which {sends}; a message on the screen asks \
+             whether it may, and :model {model} chooses it",
+            choice.why
+        );
+        Some(Refusal::invalid(text))
     }
 
     /// The model and its provider, `None` when no model is known.

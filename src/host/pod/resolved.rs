@@ -1,16 +1,12 @@
 //! The configuration of a Pod, and what is known of a Pod from the store alone.
 
-use crate::config::dirs::Env;
-use crate::config::keys::Keys;
-use crate::config::model_select::{ModelChoice, ModelContext, WantedModel, choose as choose_model};
-use crate::config::settings::WorkspaceSettings;
+use crate::config::model_select::ModelChoice;
 use crate::host::Shared;
 use crate::protocol::{PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
 use crate::store::{DamagedRow, MailboxKind, MailboxMessage, PodRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::Path;
 
 /// The resolved configuration of a Pod, as the store keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,33 +40,25 @@ impl Resolved {
     }
 }
 
-/// The model of that name; without a name, the one that the rules choose. Blocking.
-pub(crate) fn choose(
-    shared: &Shared,
-    wanted: Option<WantedModel>,
-    env: &Env,
-    cwd: &Path,
-    workspace: &WorkspaceSettings,
-) -> Result<Option<ModelChoice>, String> {
-    let keys = Keys::at(&shared.dirs.config);
-    let context = ModelContext { settings: &shared.settings, workspace, env, keys: &keys, cwd };
-    choose_model(wanted.as_ref(), &context).map_err(|e| e.to_string())
-}
-
 /// Shows a choice of model.
-pub(crate) fn show_model(info: &mut PodInfo, choice: Option<&ModelChoice>) {
+pub(crate) fn show_model(shared: &Shared, info: &mut PodInfo, choice: Option<&ModelChoice>) {
     let Some(choice) = choice else {
         return;
     };
     info.model = choice.model.spec();
     info.model_why.clone_from(&choice.why);
     info.model_chosen = choice.chosen;
-    info.model_sends.clone_from(&choice.sends);
+    info.model_sends = shared.unagreed(choice);
     info.context_window = choice.model.window;
 }
 
 /// What is known of a Pod from the store alone.
-pub(crate) fn info(row: &PodRow, resolved: &Resolved, queue: Vec<Queued>) -> PodInfo {
+pub(crate) fn info(
+    shared: &Shared,
+    row: &PodRow,
+    resolved: &Resolved,
+    queue: Vec<Queued>,
+) -> PodInfo {
     let mut info = PodInfo {
         name: row.name.clone(),
         parent: row.parent.clone(),
@@ -100,7 +88,7 @@ pub(crate) fn info(row: &PodRow, resolved: &Resolved, queue: Vec<Queued>) -> Pod
         segment: row.segment,
         ephemeral: row.ephemeral,
     };
-    show_model(&mut info, resolved.model.as_ref());
+    show_model(shared, &mut info, resolved.model.as_ref());
     info
 }
 

@@ -28,6 +28,8 @@ const DECISIONS: usize = 4;
 /// Why a run does not start.
 enum NotStarted {
     NoKey(MissingKey),
+    /// No person agreed to where the model is.
+    Unagreed(Refusal),
     /// The rules of the workspace cannot be read now.
     NoRules(Refusal),
 }
@@ -38,6 +40,12 @@ impl Pod {
         if self.phase.is_running() {
             return start.refused(&already_running());
         }
+        self.find_model_again().await;
+        self.start_now(start).await;
+    }
+
+    /// The same after the model was looked for.
+    pub(super) async fn start_now(&mut self, start: Start) {
         let setup = match self.setup().await {
             Ok(setup) => setup,
             Err(why) => return self.not_started(start, why),
@@ -93,6 +101,7 @@ impl Pod {
                 let why = format!("no key for {}: {missing}", provider.map_or("", String::as_str));
                 (State::NeedsYou, Refusal::new(ErrorCode::ProviderError, why))
             }
+            NotStarted::Unagreed(refusal) => (State::NeedsYou, refusal),
             NotStarted::NoRules(refusal) => (State::Failed, refusal),
         };
         start.refused(&refusal);
@@ -101,16 +110,24 @@ impl Pod {
 
     async fn setup(&self) -> Result<Setup, NotStarted> {
         let granted = self.granted.clone();
+        let model = self.provider().map_err(NotStarted::NoKey)?;
+        if let Some(refusal) = self.unagreed() {
+            return Err(NotStarted::Unagreed(refusal));
+        }
+        // The settings may change while the run starts: what follows is read by the newest.
+        let permissions = self.permissions().await.map_err(NotStarted::NoRules)?;
+        let settings = self.shared.settings.last().settings;
         Ok(Setup {
-            model: self.provider().map_err(NotStarted::NoKey)?,
+            model,
+            without_model: crate::run::no_model(&self.shared.settings.path(), &self.mistakes),
             pod: self.row.name.clone(),
             session: self.row.session,
             files: self.files.clone(),
             store: self.shared.store.clone(),
-            tools: self.tools(),
+            tools: self.tools(&settings),
             path_threads: self.path_threads.clone(),
             tool_set: self.shared.tools.subscribe(),
-            limits: limits(&self.shared.settings, self.resolved.max_turns),
+            limits: limits(&settings, self.resolved.max_turns),
             retries: crate::llm::retry::Policy::default(),
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
@@ -118,7 +135,7 @@ impl Pod {
             scope: Arc::new(move || granted.borrow().scope.clone()),
             commands: self.commands.clone(),
             others: self.others(),
-            permissions: self.permissions().await.map_err(NotStarted::NoRules)?,
+            permissions,
         })
     }
 
@@ -142,11 +159,11 @@ impl Pod {
         })
     }
 
-    fn tools(&self) -> tools::Context {
+    fn tools(&self, settings: &Settings) -> tools::Context {
         tools::Context {
             cwd: self.row.cwd.clone(),
             scope: self.granted.borrow().scope.clone(),
-            env: command_env(&self.shared.settings, &self.env),
+            env: command_env(settings, &self.env),
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
             outputs: self.files.outputs(),
@@ -154,7 +171,7 @@ impl Pod {
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
-            command_time: command_time(&self.shared.settings),
+            command_time: command_time(settings),
             others: Vec::new(),
             needs: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),

@@ -242,7 +242,7 @@ impl Family {
     pub(crate) fn room_below(&self, root: &PodName) -> Result<usize, Refusal> {
         let below = self.table.below(&root.key());
         let live = below.iter().filter(|key| self.table.is_live(key)).count();
-        let most = self.shared.settings.limits.live_children.get() as usize;
+        let most = self.shared.settings.last().settings.limits.live_children.get() as usize;
         if live >= most {
             let text = format!(
                 "{live} pods are live below `{root}` and limits.live_children is {most}; stop one first"

@@ -168,7 +168,7 @@ impl Effect {
             Self::Spawn => bench.spawned().await,
             Self::Timeouts => format!("{:?}", shared.timeouts),
             Self::Run => {
-                let settings = &shared.settings;
+                let settings = &shared.settings.last().settings;
                 let env = Env::from([("GITHUB_TOKEN".to_owned(), "t".to_owned())]);
                 let commands = (command_time(settings), command_env(settings, &env));
                 let patience = patience(settings, IdleExit::BySettings);

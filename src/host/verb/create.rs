@@ -1,11 +1,10 @@
 //! What new Pods are made of: the parts that `new`, `spawn` and `fork` share.
 
 use crate::config::dirs::Env;
-use crate::config::model_select::{ModelChoice, WantedModel};
-use crate::config::settings::{Profile, WorkspaceSettings};
-use crate::host::Shared;
+use crate::config::settings::{Profile, Settings};
+use crate::config::settings_file::Reading;
 use crate::host::paths::canonical;
-use crate::host::pod::resolved::{self, Resolved};
+use crate::host::pod::resolved::Resolved;
 use crate::host::verb::Cx;
 use crate::protocol::{PodName, Refusal, SessionId, now_ms};
 use crate::scope::Scope;
@@ -52,10 +51,10 @@ impl Plan {
 /// The profile of that name, with its name; `None` and `default` are the one of that name, when the
 /// user has one.
 pub(super) fn profile(
-    shared: &Shared,
+    settings: &Settings,
     asked: Option<&str>,
 ) -> Result<Option<(String, Profile)>, Refusal> {
-    let profiles = &shared.settings.profile;
+    let profiles = &settings.profile;
     let name = asked.unwrap_or("default");
     match profiles.get(name) {
         Some(profile) => Ok(Some((name.to_owned(), profile.clone()))),
@@ -70,21 +69,10 @@ pub(super) fn profile(
     }
 }
 
-/// The model for a new Pod in this directory, and what its workspace's own file says.
-pub(super) async fn choose(
-    cx: &Cx,
-    asked: Option<WantedModel>,
-    env: &Env,
-    cwd: &Path,
-    workspace: &Path,
-) -> Result<(Result<Option<ModelChoice>, String>, WorkspaceSettings), Refusal> {
-    let (shared, env, root) = (cx.shared.clone(), env.clone(), workspace.to_owned());
-    let at = cwd.to_owned();
-    cx.files(workspace, move || {
-        let says = WorkspaceSettings::load(&root);
-        (resolved::choose(&shared, asked, &env, &at, &says), says)
-    })
-    .await
+/// The settings as their file says them now.
+pub(super) async fn settings(cx: &Cx) -> Result<Reading, Refusal> {
+    let shared = cx.shared.clone();
+    cx.files(&cx.shared.dirs.config, move || shared.settings_now()).await
 }
 
 /// The path of a rule in the form that scopes compare.

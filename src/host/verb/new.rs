@@ -1,8 +1,10 @@
 //! New: a Pod that a person makes.
 
 use crate::config::model_select::WantedModel;
+use crate::config::settings::Settings;
 use crate::config::workspace::{Access, Workspace};
 use crate::host::Shared;
+use crate::host::models::{self, Found, Local, Search};
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::verb::create::{self, Plan};
@@ -40,18 +42,21 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let shared = &cx.shared;
     let (workspace, cwd) = place(&new.cwd, cx).await?;
     let env = if new.env.is_empty() { shared.env.clone() } else { new.env };
-    let profile = create::profile(shared, new.profile.as_deref())?;
+    let reading = create::settings(cx).await?;
+    let profile = create::profile(&reading.settings, new.profile.as_deref())?;
     let asked = new.model.map(|spec| WantedModel::new(spec, "--model"));
     let asked = asked.or_else(|| {
         let (name, profile) = profile.as_ref()?;
         Some(WantedModel::new(profile.model.clone()?, format!("profile {name}")))
     });
-    let (model, says) = create::choose(cx, asked, &env, &cwd, &workspace.root).await?;
-    let limits = shared.settings.clone().narrowed(&says).limits;
+    let (at, root) = (cwd.clone(), workspace.root.clone());
+    let search = Search { wanted: asked, env: env.clone(), cwd: at, workspace: root };
+    let Found { choice, says, reading } = models::find(shared, search, Local::Probed).await?;
+    let limits = Settings::clone(&reading.settings).narrowed(&says).limits;
     let profile = profile.map(|(_, profile)| profile).unwrap_or_default();
     let max_turns = new.max_turns.or(profile.max_turns.map(std::num::NonZeroU32::get));
     let resolved = Resolved {
-        model: model.map_err(Refusal::invalid)?,
+        model: choice.map_err(Refusal::invalid)?,
         max_turns: max_turns.unwrap_or(limits.max_turns.get()),
         instruction: profile.instruction,
     };
@@ -60,6 +65,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         None => None,
     };
     let (scope, mut notes) = wanted_scope(shared, asked, &workspace);
+    notes.extend(reading.mistakes);
     notes.extend(says.notices.iter().map(ToString::to_string));
     let workspace = workspace.root;
     let ephemeral = new.ephemeral;

@@ -30,8 +30,9 @@ impl Verb for ListPolicy {
         let shared = &cx.shared;
         let mut stored = shared.store.policy().await?;
         let mut all = vec![listed("*", "(secrets of this machine)", Action::Deny, "the program")];
-        let user = &shared.settings.permissions;
-        let file = shared.dirs.config.join("config.toml").display().to_string();
+        let settings = shared.settings.last().settings;
+        let user = &settings.permissions;
+        let file = shared.settings.path().display().to_string();
         all.extend(user.rule.iter().map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
         if cx.to.is_some() {
             let pod = cx.pod()?;

@@ -335,7 +335,7 @@ fn has_room(
         Some(left) if *left > 0 => *left,
         _ => {
             let root = family.name_of(&root).unwrap_or_else(|| name.clone());
-            let most = family.shared.settings.limits.live_children.get() as usize;
+            let most = family.shared.settings.last().settings.limits.live_children.get() as usize;
             match room.get(&root.key()) {
                 None => family.room_below(&root)?,
                 Some(_) => {

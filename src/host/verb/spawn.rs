@@ -3,6 +3,7 @@
 
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::workspace::Workspace;
+use crate::host::models::{self, Local, Search};
 use crate::host::paths::canonical;
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Birth, Fact, Handle, Parental};
@@ -100,7 +101,8 @@ fn must_be_free(family: &Family, name: &PodName) -> Result<(), Refusal> {
 }
 
 fn within_limits(family: &Family, parent: &PodName) -> Result<(), Refusal> {
-    let limits = &family.shared.settings.limits;
+    let settings = family.shared.settings.last().settings;
+    let limits = &settings.limits;
     let above = family.table.above(&parent.key());
     let depth = above.len() + 1;
     if depth > limits.depth.get() as usize {
@@ -181,18 +183,22 @@ async fn child_config(
     cx: &Cx,
 ) -> Result<Resolved, Refusal> {
     let invalid = |text: String| Refusal::invalid(format!("invalid SpawnPod.profile: {text}"));
+    let reading = create::settings(cx).await?;
     let profile = match new.profile.as_deref() {
         Some("inherit") => None,
-        asked => create::profile(&cx.shared, asked).map_err(|refusal| invalid(refusal.message))?,
+        asked => {
+            create::profile(&reading.settings, asked).map_err(|refusal| invalid(refusal.message))?
+        }
     };
     let mut resolved = parental.resolved.clone();
     resolved.model = inherited(resolved.model.as_ref(), parent);
     if let Some((name, profile)) = profile {
         if let Some(spec) = profile.model {
             let asked = Some(WantedModel::new(spec, format!("profile {name}")));
-            let (env, workspace) = (&parental.env, &parental.workspace);
-            let (model, _) = create::choose(cx, asked, env, cwd, workspace).await?;
-            resolved.model = model.map_err(invalid)?;
+            let (env, workspace) = (parental.env.clone(), parental.workspace.clone());
+            let search = Search { wanted: asked, env, cwd: cwd.to_owned(), workspace };
+            let found = models::find(&cx.shared, search, Local::Ignored).await?;
+            resolved.model = found.choice.map_err(invalid)?;
         }
         if let Some(max_turns) = profile.max_turns {
             resolved.max_turns = max_turns.get();

@@ -111,8 +111,8 @@ fn the_first_message_on_a_default_model_is_shown_before_it_is_sent() {
     bench.wait(400);
     bench.press("enter");
     let chosen = bench.confirm("enter");
-    let model = "anthropic/claude-sonnet-4".into();
-    assert_eq!(calls(&chosen), [(Some("alice"), &Method::SetModel { model })]);
+    let sends = sends.to_owned();
+    assert_eq!(calls(&chosen), [(Some("alice"), &Method::Consent { sends })]);
     let sent = answer(&mut bench, chosen, Event::Accepted { entry: None, queued: None });
     assert_eq!(calls(&sent), [(Some("alice"), &message("hello"))]);
 }

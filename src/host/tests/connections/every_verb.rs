@@ -35,7 +35,7 @@ macro_rules! verbs {
 
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
-    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel EditQueued Steer Seen HostStatus
+    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy Revoke
     UndoRewind Fork
 }
@@ -83,6 +83,7 @@ impl Asker<'_> {
                 | Method::ListPolicy
                 | Method::Revoke { .. }
                 | Method::HostStatus
+                | Method::FindModel { .. }
                 | Method::Trace { .. }
                 | Method::Watch
         );
@@ -137,6 +138,10 @@ impl Asker<'_> {
             "Open" => Method::Open { env: BTreeMap::from([("TZ".into(), "UTC".into())]) },
             "Remove" => Method::Remove,
             "SetModel" => Method::SetModel { model: self.model() },
+            "Consent" => Method::Consent { sends: format!("sends {n}") },
+            "FindModel" => {
+                Method::FindModel { cwd: path, model: Some(self.model()), env: BTreeMap::new() }
+            }
             "EditQueued" => {
                 let id = info.queue.first().map(|queued| queued.id.clone()).unwrap_or_default();
                 Method::EditQueued {

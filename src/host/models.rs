@@ -1,0 +1,114 @@
+//! Which model a Pod gets: the one that the configuration and the keys name, else one of a server on this
+//! machine; and where a person agreed that text is sent.
+
+use crate::config::dirs::Env;
+use crate::config::keys::{Keys, register_secrets};
+use crate::config::model_select::{self, Destination, ModelChoice, ModelContext, WantedModel};
+use crate::config::settings::WorkspaceSettings;
+use crate::config::settings_file::Reading;
+use crate::host::Shared;
+use crate::protocol::Refusal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a model is looked for with.
+#[derive(Clone)]
+pub(crate) struct Search {
+    /// The model that was asked for; `None`: the one that the rules choose.
+    pub(crate) wanted: Option<WantedModel>,
+    pub(crate) env: Env,
+    pub(crate) cwd: PathBuf,
+    pub(crate) workspace: PathBuf,
+}
+
+/// What was found.
+pub(crate) struct Found {
+    /// `None`: there is nothing to connect to. The error is a sentence about the model that was named.
+    pub(crate) choice: Result<Option<ModelChoice>, String>,
+    /// What the workspace's own file says.
+    pub(crate) says: WorkspaceSettings,
+    /// The settings by which it was found, and their mistakes.
+    pub(crate) reading: Reading,
+}
+
+/// Whether the servers on this machine are asked where the configuration names no model.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Local {
+    Probed,
+    Ignored,
+}
+
+/// Looks for a model: by the settings as their file says them now, then on this machine.
+pub(crate) async fn find(shared: &Shared, search: Search, local: Local) -> Result<Found, Refusal> {
+    let (host, root) = (shared.clone(), search.workspace.clone());
+    let (search, mut found) = shared.files.run(&root, move || by_rule(&host, search)).await?;
+    if local == Local::Probed && matches!(found.choice, Ok(None)) {
+        found.choice = Ok(on_this_machine(shared, &search, &found).await);
+    }
+    Ok(found)
+}
+
+/// The model that the rules choose. Blocking.
+fn by_rule(shared: &Shared, search: Search) -> (Search, Found) {
+    let reading = shared.settings_now();
+    let says = WorkspaceSettings::load(&search.workspace);
+    let keys = Keys::at(&shared.dirs.config);
+    let context = context(&search, &says, &reading, &keys);
+    let choice = model_select::choose(search.wanted.as_ref(), &context).map_err(|error| {
+        let mistakes = reading.mistakes.iter().map(|mistake| format!("\n{mistake}"));
+        format!("{error}{}", mistakes.collect::<String>())
+    });
+    (search, Found { choice, says, reading })
+}
+
+async fn on_this_machine(shared: &Shared, search: &Search, found: &Found) -> Option<ModelChoice> {
+    let keys = Keys::at(&shared.dirs.config);
+    let context = context(search, &found.says, &found.reading, &keys);
+    let http = shared.http.near()?;
+    model_select::probe_local(http, &context).await.into_iter().next()
+}
+
+fn context<'a>(
+    search: &'a Search,
+    says: &'a WorkspaceSettings,
+    reading: &'a Reading,
+    keys: &'a Keys,
+) -> ModelContext<'a> {
+    ModelContext {
+        settings: &reading.settings,
+        workspace: says,
+        env: &search.env,
+        keys,
+        cwd: &search.cwd,
+    }
+}
+
+impl Shared {
+    /// The settings in force, after another look at their file. Blocking.
+    pub(crate) fn settings_now(&self) -> Reading {
+        let before = self.settings.last();
+        let reading = self.settings.now();
+        if !Arc::ptr_eq(&before.settings, &reading.settings) {
+            // A variable may hold a key by the new settings.
+            register_secrets(&self.env, &reading.settings);
+        }
+        reading
+    }
+
+    /// What sending to this model means, while no person chose it or agreed to where it is.
+    pub(crate) fn unagreed(&self, choice: &ModelChoice) -> Option<String> {
+        let to = Destination::of(&choice.model);
+        let agreed = choice.chosen || self.consents.borrow().contains(&to);
+        choice.sends.clone().filter(|_| !agreed)
+    }
+
+    /// Stores that a person agrees to where a model is. Every Pod whose text goes there learns of it.
+    pub(crate) async fn agree(&self, choice: &ModelChoice) -> Result<(), Refusal> {
+        let to = Destination::of(&choice.model);
+        self.store.consent(to.clone()).await?;
+        self.consents.send_modify(|consents| {
+            Arc::make_mut(consents).insert(to);
+        });
+        Ok(())
+    }
+}

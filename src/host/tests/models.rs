@@ -1,0 +1,247 @@
+//! Which model a Pod gets while the host runs: keys, settings and servers that come later are found, and a
+//! person agrees once to where text goes.
+
+use crate::config::Keys;
+use crate::host::tests::Bench;
+use crate::protocol::method::NewPod;
+use crate::protocol::{Event, Method, PodInfo, PodName, State};
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
+
+/// A port of this machine where no program listens.
+fn dead() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Settings with no model server on this machine but the one at `ollama`.
+fn settings(ollama: SocketAddr) -> String {
+    format!(
+        "provider.ollama.base_url = 'http://{ollama}'\nprovider.lmstudio.base_url = 'http://{}'\n",
+        dead()
+    )
+}
+
+/// A server that lists one model, and answers nothing else.
+fn model_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut first = String::new();
+            let _ = BufReader::new(&stream).read_line(&mut first);
+            let body = if first.starts_with("GET /v1/models ") {
+                r#"{"data":[{"id":"qwen3"}]}"#
+            } else {
+                ""
+            };
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            let _ = write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    address
+}
+
+fn key(name: &str) -> BTreeMap<String, String> {
+    let base = format!("http://{}", dead());
+    BTreeMap::from([(name.to_owned(), "sk-test".to_owned()), ("ANTHROPIC_BASE_URL".into(), base)])
+}
+
+impl Bench {
+    async fn pod_with(&self, env: BTreeMap<String, String>) -> PodInfo {
+        let home = self.root.join("home").display().to_string();
+        let env = env.into_iter().chain([("HOME".to_owned(), home)]).collect();
+        let new = NewPod { cwd: self.root.join("w"), env, ..NewPod::default() };
+        match self.client.call(None, Method::New(new)).await.unwrap() {
+            Event::Created { info } => *info,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn bare_pod(&self) -> PodInfo {
+        let info = self.pod_with(BTreeMap::new()).await;
+        assert_eq!((info.model.as_str(), &info.model_sends), ("", &None));
+        info
+    }
+
+    fn write_settings(&self, text: &str) {
+        std::fs::write(self.root.join("home/config/config.toml"), text).unwrap();
+    }
+
+    /// Agrees to what the Pod shows.
+    async fn agree(&self, pod: &PodName) {
+        let sends = self.info(pod).await.model_sends.expect("something to agree to");
+        self.call(pod, Method::Consent { sends }).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_pod_without_a_model_finds_the_key_of_the_next_screen() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let pod = bench.bare_pod().await.name;
+    bench.call(&pod, Method::Open { env: key("ANTHROPIC_API_KEY") }).await.unwrap();
+    let info = bench.info(&pod).await;
+    assert!(info.model.starts_with("anthropic/"), "{}", info.model);
+    assert_eq!((info.model_why.as_str(), info.model_chosen), ("ANTHROPIC_API_KEY is set", false));
+    assert!(info.model_sends.unwrap().contains("with the key from ANTHROPIC_API_KEY"));
+    let bench = bench.restarted().await;
+    assert_eq!(bench.info(&pod).await.model, info.model, "the choice is stored");
+}
+
+#[tokio::test]
+async fn a_stored_key_is_found_by_the_next_message_which_needs_a_consent() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let pod = bench.bare_pod().await.name;
+    Keys::at(&bench.host.shared.dirs.config).set("anthropic", "sk-test").unwrap();
+    let refused = bench.call(&pod, Method::say("hello")).await.unwrap_err().message;
+    assert!(refused.starts_with("nothing was sent: "), "{refused}");
+    let info = bench.info(&pod).await;
+    assert_eq!(info.model_why, "a key for anthropic is stored");
+    assert_eq!(info.state, State::Idle, "a message that was refused waits for nobody");
+    assert!(refused.contains(&info.model_sends.unwrap()), "{refused}");
+    assert_eq!(bench.transcript(&pod).await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_stored_later_takes_the_place_of_one_that_is_missing() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let model = Some("anthropic/claude-x".to_owned());
+    let env = BTreeMap::from([("HOME".to_owned(), "/".to_owned())]);
+    let new = NewPod { cwd: bench.root.join("w"), model, env, ..NewPod::default() };
+    let Event::Created { info } = bench.client.call(None, Method::New(new)).await.unwrap() else {
+        panic!()
+    };
+    let queued = Method::Send { input: vec![], queue: true };
+    bench.call(&info.name, queued).await.unwrap();
+    assert_eq!(bench.info(&info.name).await.state, State::NeedsYou);
+    Keys::at(&bench.host.shared.dirs.config).set("anthropic", "sk-test").unwrap();
+    bench.write_settings(&format!("provider.anthropic.base_url = 'http://{}'\n", dead()));
+    bench.call(&info.name, Method::Open { env: BTreeMap::new() }).await.unwrap();
+    let after = bench.info(&info.name).await;
+    assert_ne!(after.state, State::NeedsYou, "the run began: {after:?}");
+    assert_eq!((after.model_why.as_str(), after.model_chosen), ("--model", true));
+}
+
+#[tokio::test]
+async fn consent_is_asked_once_for_each_provider_address_and_source_of_the_key() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let env = key("ANTHROPIC_API_KEY");
+    let (first, second) = (bench.pod_with(env.clone()).await, bench.pod_with(env.clone()).await);
+    assert!(first.model_sends.is_some() && second.model_sends.is_some());
+    let wrong = Method::Consent { sends: "sends nothing".into() };
+    assert!(bench.call(&first.name, wrong).await.is_err(), "only to what the Pod shows");
+    assert!(bench.info(&first.name).await.model_sends.is_some());
+    bench.agree(&first.name).await;
+    assert_eq!(bench.info(&first.name).await.model_sends, None);
+    assert_eq!(bench.pod_with(env.clone()).await.model_sends, None, "a new Pod is not asked about");
+    let bench = bench.restarted().await;
+    assert_eq!(bench.pod_with(env.clone()).await.model_sends, None, "after a restart neither");
+    assert_eq!(bench.info(&second.name).await.model_sends, None);
+    let elsewhere = key("ANTHROPIC_API_KEY");
+    assert!(bench.pod_with(elsewhere).await.model_sends.is_some(), "another address");
+    Keys::at(&bench.host.shared.dirs.config).set("anthropic", "sk-test").unwrap();
+    let stored = env.into_iter().filter(|(name, _)| name != "ANTHROPIC_API_KEY").collect();
+    assert!(bench.pod_with(stored).await.model_sends.is_some(), "another key");
+}
+
+#[tokio::test]
+async fn consent_reaches_every_pod_whose_text_goes_to_the_same_place() {
+    let mut bench = Bench::with_settings(&settings(dead())).await;
+    let env = key("ANTHROPIC_API_KEY");
+    let (first, second) = (bench.pod_with(env.clone()).await, bench.pod_with(env).await);
+    bench.agree(&first.name).await;
+    let agreed = |event: &Event| matches!(event, Event::PodChanged { info } if info.name == second.name && info.model_sends.is_none());
+    bench.next(agreed).await;
+}
+
+#[tokio::test]
+async fn nothing_is_sent_to_a_model_without_a_choice_or_a_consent() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let pod = bench.pod_with(key("ANTHROPIC_API_KEY")).await.name;
+    for method in [
+        Method::say("hello"),
+        Method::Send { input: vec![], queue: true },
+        Method::Compact,
+        Method::Steer { id: None, input: vec![] },
+    ] {
+        let refused = bench.call(&pod, method.clone()).await.unwrap_err().message;
+        assert!(refused.contains("nothing was sent"), "{method:?}: {refused}");
+    }
+    bench.call(&pod, Method::Notify { message: "psst".into() }).await.unwrap();
+    assert_eq!(bench.info(&pod).await.state, State::NeedsYou);
+    bench.agree(&pod).await;
+    assert_ne!(bench.info(&pod).await.state, State::NeedsYou, "what waited goes on");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_added_while_the_host_runs_is_known_to_the_next_request() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let pod = bench.bare_pod().await.name;
+    let model = || Method::SetModel { model: "mine/m".into() };
+    let refused = bench.call(&pod, model()).await.unwrap_err().message;
+    let file = bench.root.join("home/config/config.toml").display().to_string();
+    assert!(refused.contains(&file) && refused.contains("key_env"), "{refused}");
+    let lines = refused.split_once(&format!("{file}:\n")).unwrap().1.to_owned();
+    bench.write_settings(&format!("{lines}\nmodle = 1\n"));
+    let refused = bench.call(&pod, model()).await.unwrap_err().message;
+    assert!(refused.contains("modle") && refused.contains("stay in force"), "{refused}");
+    bench.write_settings(&lines);
+    bench.call(&pod, model()).await.unwrap();
+    let info = bench.info(&pod).await;
+    assert_eq!((info.model.as_str(), info.model_chosen), ("mine/m", true));
+}
+
+#[tokio::test]
+async fn a_base_url_that_is_changed_in_the_settings_is_used_and_shown_by_the_next_message() {
+    let one = format!("{}model = 'mine/m'\n[provider.mine]\nwire = 'chat'\n", settings(dead()));
+    let (first, second) = (dead(), dead());
+    let bench = Bench::with_settings(&format!("{one}base_url = 'http://{first}'\n")).await;
+    let pod = bench.pod_with(BTreeMap::new()).await.name;
+    let base = || async { bench.host.shared.store.pod(&pod).await.unwrap().unwrap().config };
+    assert!(base().await.to_string().contains(&first.to_string()));
+    bench.write_settings(&format!("{one}base_url = 'http://{second}'\n"));
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    assert!(base().await.to_string().contains(&second.to_string()));
+}
+
+#[tokio::test]
+async fn a_server_on_this_machine_is_found_when_nothing_else_is_and_asked_about() {
+    let server = model_server();
+    let bench = Bench::with_settings(&settings(server)).await;
+    let info = bench.pod_with(BTreeMap::new()).await;
+    assert_eq!((info.model.as_str(), info.model_chosen), ("ollama/qwen3", false));
+    assert_eq!(info.model_why, "ollama runs on this machine");
+    assert!(info.model_sends.unwrap().ends_with(&format!("to {server} without a key")));
+}
+
+#[tokio::test]
+async fn a_server_that_starts_later_is_found_by_the_next_message() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let pod = bench.bare_pod().await.name;
+    bench.write_settings(&settings(model_server()));
+    let refused = bench.call(&pod, Method::say("hello")).await.unwrap_err().message;
+    assert!(refused.contains("ollama/qwen3"), "{refused}");
+    assert_eq!(bench.info(&pod).await.model, "ollama/qwen3");
+}
+
+#[tokio::test]
+async fn a_model_is_named_without_a_pod_as_a_new_pod_would_get_it() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let find = |model: Option<&str>, env: BTreeMap<String, String>| {
+        let model = model.map(str::to_owned);
+        let find = Method::FindModel { cwd: bench.root.join("w"), model, env };
+        bench.client.call(None, find)
+    };
+    let Event::ModelFound { model: None, config, .. } = find(None, BTreeMap::new()).await.unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(config, bench.root.join("home/config/config.toml"));
+    let found = find(None, key("ANTHROPIC_API_KEY")).await.unwrap();
+    let Event::ModelFound { model: Some(found), .. } = found else { panic!() };
+    assert_eq!(found.why, "ANTHROPIC_API_KEY is set");
+    assert!(found.sends.is_some());
+    let refused = find(Some("nope/x"), BTreeMap::new()).await.unwrap_err().message;
+    assert!(refused.contains("there is no provider nope"), "{refused}");
+}

@@ -1,0 +1,38 @@
+//! FindModel: the model that a new Pod would get, and why.
+
+use crate::config::model_select::WantedModel;
+use crate::config::workspace::Workspace;
+use crate::host::models::{self, Local, Search};
+use crate::host::verb::{Caller, Cx, Verb};
+use crate::protocol::{Event, FoundModel, Refusal};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub(crate) struct FindModel {
+    pub(crate) cwd: PathBuf,
+    pub(crate) model: Option<String>,
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl Verb for FindModel {
+    const ALLOWED: Caller = Caller::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let shared = &cx.shared;
+        let (at, env) = (self.cwd.clone(), self.env.clone());
+        let root = cx.files(&self.cwd, move || {
+            Workspace::of(&at, &env).map_or_else(|_| at.clone(), |workspace| workspace.root)
+        });
+        let workspace = root.await?;
+        let wanted = self.model.map(|spec| WantedModel::new(spec, ":model"));
+        let search = Search { wanted, env: self.env, cwd: self.cwd, workspace };
+        let found = models::find(shared, search, Local::Probed).await?;
+        let model = found.choice.map_err(Refusal::invalid)?.map(|choice| FoundModel {
+            model: choice.model.spec(),
+            why: choice.why.clone(),
+            sends: shared.unagreed(&choice),
+        });
+        let config = shared.settings.path();
+        Ok(Event::ModelFound { model, config, mistakes: found.reading.mistakes })
+    }
+}
