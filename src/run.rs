@@ -7,7 +7,7 @@ use crate::protocol::{
     Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunOutcome, RunResult, Segment,
     SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
-use crate::session::{Files, LogPosition};
+use crate::session::{Files, LogPosition, load_output};
 use crate::store::{MailboxMessage, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
 use serde_json::json;
@@ -432,6 +432,29 @@ impl Run {
         }
         self.send(RunEvent::Committed { entries, end }).await;
         Ok(())
+    }
+
+    /// Reads outputs that the next request carries and that were left in the log.
+    pub(crate) async fn load_wanted(&mut self) -> Result<(), Stopped> {
+        let history = &self.session_state.state.history;
+        let wanted = context::wanted(history, self.setup.limits.pruning);
+        self.load(wanted).await
+    }
+
+    /// Reads the outputs of these items of the history.
+    pub(crate) async fn load(&mut self, wanted: Vec<usize>) -> Result<(), Stopped> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let files = self.setup.files.clone();
+        let mut history = std::mem::take(&mut self.session_state.state.history);
+        let read = tokio::task::spawn_blocking(move || {
+            let read = wanted.into_iter().try_for_each(|at| load_output(&files, &mut history[at]));
+            (history, read)
+        });
+        let (history, read) = read.await.map_err(|error| Refusal::internal(error.to_string()))?;
+        self.session_state.state.history = history;
+        Ok(read?)
     }
 
     pub(crate) async fn publish(&self, event: Event) {

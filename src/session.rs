@@ -6,6 +6,7 @@ mod backwards;
 mod begun;
 mod cut;
 mod error;
+mod fold;
 mod fork;
 mod glance;
 mod journal;
@@ -14,6 +15,7 @@ mod line;
 mod lineage;
 mod locate;
 mod open;
+mod outputs;
 mod page;
 mod partial;
 mod replay;
@@ -29,6 +31,7 @@ pub use backwards::{Recent, backwards};
 pub use begun::is_begun;
 pub use cut::{CUT_OVER, Cut, cut, json_size, shorten_event};
 pub use error::LogError;
+pub use fold::{Fold, fold};
 pub use fork::{ForkPoint, fork, fork_point};
 pub use journal::Journal;
 pub use jump::{Jump, JumpKind};
@@ -36,6 +39,7 @@ pub use line::Damaged;
 pub use lineage::{Lineage, LogPosition};
 pub use locate::{holds, locate};
 pub use open::Opened;
+pub use outputs::load as load_output;
 pub use page::{Page, fetch, page};
 pub use partial::Partial;
 pub use range::{Piece, piece};
@@ -98,6 +102,11 @@ impl Files {
     /// The block that is being streamed into a segment.
     pub fn open_block(&self, segment: SegmentId) -> PathBuf {
         self.dir.join(format!("{segment}.open"))
+    }
+
+    /// The fold of the beginning of a segment; it may be deleted at any time.
+    pub fn fold(&self, segment: SegmentId) -> PathBuf {
+        self.dir.join(format!("{segment}.fold"))
     }
 
     /// Images, and the former content of changed files, each under its blake3 name.

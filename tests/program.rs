@@ -24,6 +24,8 @@ mod headless;
 mod host;
 #[path = "program/long_blocks.rs"]
 mod long_blocks;
+#[path = "program/long_logs.rs"]
+mod long_logs;
 #[path = "program/planted.rs"]
 mod planted;
 #[path = "program/pty.rs"]

@@ -116,6 +116,41 @@ pub struct Kept {
     pub native: Option<Value>,
     #[serde(flatten)]
     pub item: Item,
+    /// Where the content of a tool result stands, when it may be left out of memory. Never written
+    /// to a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputPlace>,
+}
+
+/// A long output of a tool in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPlace {
+    pub segment: SegmentId,
+    /// Where the line begins, in bytes.
+    pub offset: u64,
+    /// The length of the content.
+    pub bytes: u64,
+}
+
+impl Kept {
+    /// An item without a provider's form.
+    pub fn new(id: Option<EntryId>, item: Item) -> Self {
+        Self { id, origin: None, native: None, item, output: None }
+    }
+
+    /// The length of the content of a tool result, also where it is left in the log; 0 for others.
+    pub fn output_bytes(&self) -> u64 {
+        match (&self.item, &self.output) {
+            (Item::ToolResult { content: Some(content), .. }, _) => content.len() as u64,
+            (Item::ToolResult { content: None, .. }, Some(place)) => place.bytes,
+            _ => 0,
+        }
+    }
+
+    /// Whether the content is left in the log.
+    pub fn is_left(&self) -> bool {
+        self.output.is_some() && matches!(self.item, Item::ToolResult { content: None, .. })
+    }
 }
 
 /// The model that produced an item; a native block is valid only for the same one.

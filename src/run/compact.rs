@@ -70,8 +70,10 @@ impl Run {
         let mut history =
             vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", prompt::COMPACTED)))];
         history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
-        let tail = tail(&self.session_state.state.history, self.setup.limits.keep_tokens);
-        history.extend_from_slice(tail);
+        let from = tail(&self.session_state.state.history, self.setup.limits.keep_tokens);
+        self.load((from..self.session_state.state.history.len()).collect()).await?;
+        let tail = &self.session_state.state.history[from..];
+        history.extend(tail.iter().cloned().map(|kept| Kept { output: None, ..kept }));
         let (turn_count, cost) =
             (self.session_state.state.turn_count, self.session_state.state.cost);
         let start = session_state::Start {
@@ -109,6 +111,7 @@ impl Run {
         let Some((_, provider)) = self.setup.model.clone() else {
             return Err(failed("there is no model to compact with"));
         };
+        self.load_wanted().await?;
         let mut input =
             context::input(&self.session_state.state.history, self.setup.limits.pruning);
         let item = Item::message(Role::User, prompt::COMPACTION);
@@ -176,12 +179,12 @@ async fn collect(
 }
 
 fn kept(item: Item) -> Kept {
-    Kept { id: None, origin: None, native: None, item }
+    Kept::new(None, item)
 }
 
-/// The newest part of the history that fits into `tokens` and begins where a reply or a message
-/// begins, so that no call is parted from its result.
-fn tail(history: &[Kept], tokens: u64) -> &[Kept] {
+/// Where the newest part of the history begins that fits into `tokens` and begins where a reply or a
+/// message begins, so that no call is parted from its result.
+fn tail(history: &[Kept], tokens: u64) -> usize {
     let mut from = history.len();
     let mut sum = 0;
     for (at, kept) in history.iter().enumerate().rev() {
@@ -195,7 +198,7 @@ fn tail(history: &[Kept], tokens: u64) -> &[Kept] {
             from = at;
         }
     }
-    &history[from..]
+    from
 }
 
 #[cfg(test)]
@@ -218,9 +221,9 @@ mod tests {
         };
         let say = || kept(Item::message(Role::User, "y".repeat(40)));
         let history = [say(), call("a"), call("b"), result("a"), result("b"), say()];
-        assert_eq!(tail(&history, 10), &history[5..]);
-        assert_eq!(tail(&history, 25), &history[5..]);
-        assert_eq!(tail(&history, 36), &history[1..]);
-        assert_eq!(tail(&history, 1000), &history[..]);
+        assert_eq!(tail(&history, 10), 5);
+        assert_eq!(tail(&history, 25), 5);
+        assert_eq!(tail(&history, 36), 1);
+        assert_eq!(tail(&history, 1000), 0);
     }
 }

@@ -122,8 +122,11 @@ fn pruned(history: &[Kept], pruning: Pruning) -> HashSet<String> {
     let (mut newest, mut saved) = (0_u64, 0_u64);
     let mut old = HashSet::new();
     for kept in history.iter().rev() {
-        let Item::ToolResult { call_id, content: Some(content), .. } = &kept.item else { continue };
-        let tokens = estimate(content.len());
+        let Item::ToolResult { call_id, content, .. } = &kept.item else { continue };
+        if content.is_none() && !kept.is_left() {
+            continue;
+        }
+        let tokens = kept.output_bytes().div_ceil(4);
         if newest >= pruning.protect {
             saved += tokens;
             old.insert(call_id.clone());
@@ -146,15 +149,36 @@ pub fn tokens(system: &str, history: &[Kept], measured: Option<(u64, u64)>) -> u
         Some((at, tokens)) if at <= len => (usize::try_from(at).unwrap_or(0), tokens),
         _ => (0, estimate(system.len())),
     };
-    base + history[from..].iter().map(|kept| estimate(size(&kept.item))).sum::<u64>()
+    base + history[from..].iter().map(|kept| estimate(size(kept))).sum::<u64>()
 }
 
-fn size(item: &Item) -> usize {
-    match item {
+/// Which items have content that a request of `history` carries and that is left in the log.
+pub fn wanted(history: &[Kept], pruning: Pruning) -> Vec<usize> {
+    if !history.iter().any(Kept::is_left) {
+        return Vec::new();
+    }
+    let pruned = pruned(history, pruning);
+    let is_wanted = |kept: &Kept| match &kept.item {
+        Item::ToolResult { call_id, .. } => kept.is_left() && !pruned.contains(call_id),
+        _ => false,
+    };
+    (0..history.len()).filter(|at| is_wanted(&history[*at])).collect()
+}
+
+impl Pruning {
+    /// How many bytes of the newest output are never left out.
+    pub fn held(self) -> u64 {
+        self.protect.saturating_add(self.min_savings).saturating_mul(4)
+    }
+}
+
+fn size(kept: &Kept) -> usize {
+    match &kept.item {
         Item::Message { content, .. } => content.iter().map(|c| c.text().len()).sum(),
         Item::ToolCall { name, arguments, .. } => name.len() + arguments.len(),
-        Item::ToolResult { summary, content, images, .. } => {
-            summary.len() + content.as_ref().map_or(0, String::len) + images.len() * 4_000
+        Item::ToolResult { summary, images, .. } => {
+            let content = usize::try_from(kept.output_bytes()).unwrap_or(usize::MAX);
+            summary.len() + content + images.len() * 4_000
         }
         Item::Reasoning { text, encrypted_content, .. } => {
             text.len() + encrypted_content.as_ref().map_or(0, String::len)
@@ -166,11 +190,12 @@ fn size(item: &Item) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::entry::OutputPlace;
 
     const ALL: Pruning = Pruning { protect: u64::MAX, min_savings: 0 };
 
     fn kept(item: Item) -> Kept {
-        Kept { id: None, origin: None, native: None, item }
+        Kept::new(None, item)
     }
     fn call(id: &str) -> Kept {
         kept(Item::ToolCall { call_id: id.into(), name: "Read".into(), arguments: "{}".into() })
@@ -234,6 +259,23 @@ mod tests {
         assert!(words(&input(&history, pruning))[1].contains("left out"));
         let pruning = Pruning { protect: 1, min_savings: 500 };
         assert!(words(&input(&history, pruning))[1].contains("xxx"));
+    }
+
+    #[test]
+    fn an_output_that_is_left_in_the_log_counts_as_it_does_in_memory_and_is_read_when_it_is_sent() {
+        let history = [call("a"), result("a", &"x".repeat(400)), call("b"), result("b", "new")];
+        let mut left = history.clone();
+        left[1].output =
+            Some(OutputPlace { segment: crate::protocol::SegmentId::new(), offset: 7, bytes: 400 });
+        if let Item::ToolResult { content, .. } = &mut left[1].item {
+            *content = None;
+        }
+        assert_eq!(tokens("", &left, None), tokens("", &history, None));
+        let prunes = Pruning { protect: 1, min_savings: 50 };
+        assert_eq!(input(&left, prunes), input(&history, prunes));
+        assert!(wanted(&left, prunes).is_empty());
+        let sends = Pruning { protect: 1, min_savings: 500 };
+        assert_eq!(wanted(&left, sends), [1]);
     }
 
     #[test]

@@ -6,10 +6,14 @@ use crate::protocol::{
 };
 use crate::run::{RunEvent, Setup, prompt};
 use crate::sandbox::Person;
-use crate::session::{Journal, Replay, replay};
+use crate::session::{self, Journal, Replay};
 use crate::tools::tasks::Tasks;
 use crate::trace::OrLog as _;
+use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// After this time the screen says that a log is being read.
+const LONG_FOLD: Duration = Duration::from_millis(300);
 
 /// What a Pod cost in the segments before this one, in its `yoi.pod` record.
 pub(crate) const COST: &str = "cost";
@@ -55,7 +59,7 @@ async fn reopen(
     out: &mpsc::Sender<RunEvent>,
 ) -> Result<SessionState, Refusal> {
     let (journal, opened) = Journal::open(&setup.files, segment).await.map_err(internal)?;
-    let mut state = fold(setup, segment).await?;
+    let mut state = fold_with_word(setup, segment, out).await?;
     let mut end = opened.end;
     if changed(state.pod.as_ref(), &setup.identity) {
         let entry = Entry::extension(domain::POD, setup.identity.clone());
@@ -68,13 +72,12 @@ async fn reopen(
     // fails, it is done when the log is opened next.
     let settled = setup.store.delete_taken_messages(&setup.pod, state.taken.clone()).await;
     settled.or_log("mark mailbox messages as taken");
-    let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
     let system = state.system_prompt.clone().unwrap_or_default();
     Ok(SessionState {
         journal,
         segment,
         system,
-        tasks: Tasks::replay(&items),
+        tasks: Tasks::replay(state.history.iter().map(|kept| &kept.item)),
         state,
         compacted: false,
     })
@@ -150,8 +153,7 @@ pub(crate) async fn begin(
     let state = fold(setup, segment).await?;
     let _ = out.send(RunEvent::Rotated { segment, end }).await;
     let _ = out.send(RunEvent::Committed { entries, end }).await;
-    let items: Vec<_> = state.history.iter().map(|kept| kept.item.clone()).collect();
-    let tasks = Tasks::replay(&items);
+    let tasks = Tasks::replay(state.history.iter().map(|kept| &kept.item));
     Ok(SessionState { journal, segment, system: start.system, state, tasks, compacted: false })
 }
 
@@ -159,10 +161,30 @@ fn internal(error: impl ToString) -> Refusal {
     Refusal::internal(error.to_string())
 }
 
+/// Folds a segment; when that takes long, the screen says so.
+async fn fold_with_word(
+    setup: &Setup,
+    segment: SegmentId,
+    out: &mpsc::Sender<RunEvent>,
+) -> Result<Replay, Refusal> {
+    let mut folding = std::pin::pin!(fold(setup, segment));
+    tokio::select! {
+        folded = &mut folding => return folded,
+        () = tokio::time::sleep(LONG_FOLD) => {}
+    }
+    // An actor that is gone reads no events; its handle aborts the run.
+    let _ = out.send(RunEvent::Doing("reading its log".into())).await;
+    folding.await
+}
+
 pub(crate) async fn fold(setup: &Setup, segment: SegmentId) -> Result<Replay, Refusal> {
     let files = setup.files.clone();
-    let state = tokio::task::spawn_blocking(move || replay(&files, segment, None)).await;
-    let mut state = state.map_err(internal)?.map_err(internal)?;
+    let held = setup.limits.pruning.held();
+    let begun = tokio::time::Instant::now();
+    let folded = tokio::task::spawn_blocking(move || session::fold(&files, segment, held)).await;
+    let folded = folded.map_err(internal)?.map_err(internal)?;
+    tracing::debug!(read = folded.read, ms = begun.elapsed().as_millis(), "folded the log");
+    let mut state = folded.keep();
     let earlier = state.pod.as_ref().and_then(|pod| pod.get(COST)?.as_f64());
     if let Some(earlier) = earlier {
         *state.cost.get_or_insert_default() += earlier;

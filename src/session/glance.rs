@@ -39,7 +39,7 @@ impl<'f> Glance<'f> {
 }
 
 /// The kind of a line that begins as this program writes lines, and what follows it.
-fn kind(head: &[u8]) -> Option<(&str, &[u8])> {
+pub fn kind(head: &[u8]) -> Option<(&str, &[u8])> {
     const UUID: usize = 36;
     let rest = head.strip_prefix(b"{\"id\":\"")?.get(UUID..)?.strip_prefix(b"\",\"ts\":")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -11,6 +11,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 /// What a jump is.
@@ -176,17 +177,20 @@ fn find_before(
     read().map_err(LogError::reading(&path))
 }
 
-/// What is searched at once, in bytes.
+/// What is searched at first, in bytes; then twice as much each time, up to [`CHUNK`].
+const FIRST_CHUNK: u64 = 1 << 15;
 const CHUNK: u64 = 1 << 20;
 
-/// The last jump whose line ends at or before `end`, and where that line begins. Only the jumps
-/// themselves are read as lines; a gigabyte without one is searched in a fraction of a second.
-pub fn last_jump(file: &File, end: u64) -> io::Result<Option<(u64, Jump)>> {
+/// The last jump whose line lies in a range of whole lines, and where that line begins. Only the
+/// jumps themselves are read as lines; a gigabyte without one is searched in a fraction of a second.
+pub fn last_jump(file: &File, range: Range<u64>) -> io::Result<Option<(u64, Jump)>> {
+    let Range { start, end } = range;
     let finder = memchr::memmem::Finder::new(DOMAIN);
-    let mut chunk = Vec::new();
+    let (mut chunk, mut size) = (Vec::new(), FIRST_CHUNK);
     let mut to = end;
-    while to > 0 {
-        let from = to.saturating_sub(CHUNK);
+    while to > start {
+        let from = to.saturating_sub(size).max(start);
+        size = (size * 2).min(CHUNK);
         // What begins in this chunk may end behind it.
         let behind = (to + DOMAIN.len() as u64 - 1).min(end);
         chunk.resize(usize::try_from(behind - from).unwrap_or(0), 0);

@@ -4,7 +4,7 @@
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::name::EntryId;
 use crate::session::LogError;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A line that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damaged {
     /// Where the line begins.
     pub byte: u64,

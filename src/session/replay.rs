@@ -5,18 +5,25 @@ use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
+use crate::session::glance::kind;
 use crate::session::jump::Jump;
 use crate::session::line::{Damaged, Forward, decode};
+use crate::session::lineage::LogPosition;
+use crate::session::outputs::LongResult;
 use crate::session::stretches::{Stretch, stretches};
 use crate::session::{Files, LogError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+/// How the names of the tools of the task list begin.
+const TASKS: &str = "Task";
+
 /// A segment, folded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     pub session_id: SessionId,
     pub system_prompt: Option<String>,
@@ -56,7 +63,7 @@ pub struct Replay {
 }
 
 /// To be restored when the run is taken back.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct BeforeRun {
     /// The first entry of the run.
     first: EntryId,
@@ -71,24 +78,18 @@ struct BeforeRun {
 /// jumps into. Blocking. What was taken back is no part of the history, but its mailbox rows stay
 /// taken and its cost stays paid. Damaged lines are skipped and listed; a torn tail is not a line.
 pub fn replay(files: &Files, segment: SegmentId, upto: Option<u64>) -> Result<Replay, LogError> {
-    let path = files.segment(segment);
-    let (own, older): (Vec<Stretch>, Vec<Stretch>) = stretches(files, segment, upto)?
-        .into_iter()
-        .partition(|stretch| stretch.segment == segment);
-    let mut replay = empty(&path);
-    for Stretch { segment, range } in older {
-        let older = files.segment(segment);
-        lines(&older, range, |_, line| replay.take_older(line))?;
-    }
-    let end = own.last().map_or(0, |last| last.range.end);
-    let mut standing = own.into_iter().peekable();
-    lines(&path, 0..end, |start, line| {
-        while standing.next_if(|stretch| stretch.range.end <= start).is_some() {}
-        let stands = standing.peek().is_some_and(|stretch| stretch.range.start <= start);
-        replay.line(start, line, stands);
-    })?;
-    replay.interrupted |= replay.run_is_open;
-    if replay.entries == 0 { Err(LogError::Empty(path)) } else { Ok(replay) }
+    let stretches = stretches(files, segment, upto)?;
+    let mut replay = Replay::of(files, segment, &stretches, Outputs::Whole)?;
+    replay.finish();
+    Ok(replay)
+}
+
+/// What is taken of long outputs of tools.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outputs {
+    Whole,
+    /// Where they stand in the log.
+    Places,
 }
 
 /// Calls a function with each whole line of a range and the offset where it begins.
@@ -105,6 +106,73 @@ fn lines(path: &Path, range: Range<u64>, mut take: impl FnMut(u64, &[u8])) -> Re
 }
 
 impl Replay {
+    /// The fold of all stretches of a segment, with long outputs of tools left in the log. It is to
+    /// be finished.
+    pub(super) fn without_outputs(
+        files: &Files,
+        segment: SegmentId,
+        stretches: &[Stretch],
+    ) -> Result<Self, LogError> {
+        Self::of(files, segment, stretches, Outputs::Places)
+    }
+
+    fn of(
+        files: &Files,
+        segment: SegmentId,
+        stretches: &[Stretch],
+        outputs: Outputs,
+    ) -> Result<Self, LogError> {
+        let path = files.segment(segment);
+        let mut replay = empty(&path);
+        let own = stretches.partition_point(|stretch| stretch.segment != segment);
+        for Stretch { segment, range } in &stretches[..own] {
+            let older = files.segment(*segment);
+            lines(&older, range.clone(), |offset, line| {
+                let at = LogPosition { segment: *segment, offset };
+                if !replay.take_place(at, line, outputs)
+                    && let Ok(entry) = decode(line)
+                {
+                    replay.take(entry);
+                }
+            })?;
+        }
+        replay.own_lines(&path, segment, 0, &stretches[own..], outputs)?;
+        if replay.entries == 0 { Err(LogError::Empty(path)) } else { Ok(replay) }
+    }
+
+    /// Goes on behind what is folded, with long outputs of tools left in the log.
+    pub(super) fn go_on(
+        &mut self,
+        files: &Files,
+        segment: SegmentId,
+        behind: &[Stretch],
+    ) -> Result<(), LogError> {
+        self.own_lines(&files.segment(segment), segment, self.end, behind, Outputs::Places)
+    }
+
+    /// What is known at the end of a log, and would be wrong if more followed.
+    pub(super) fn finish(&mut self) {
+        self.interrupted |= self.run_is_open;
+    }
+
+    /// Takes the lines of the segment from an offset on, of which the stretches stand.
+    fn own_lines(
+        &mut self,
+        path: &Path,
+        segment: SegmentId,
+        from: u64,
+        stretches: &[Stretch],
+        outputs: Outputs,
+    ) -> Result<(), LogError> {
+        let end = stretches.last().map_or(from, |last| last.range.end);
+        let mut standing = stretches.iter().peekable();
+        lines(path, from..end, |start, line| {
+            while standing.next_if(|stretch| stretch.range.end <= start).is_some() {}
+            let stands = standing.peek().is_some_and(|stretch| stretch.range.start <= start);
+            self.line(LogPosition { segment, offset: start }, line, stands, outputs);
+        })
+    }
+
     /// Takes in an entry that was just committed, as a replay of the longer log would. Of jumps, only
     /// the rollback of the last run can be taken in.
     pub fn apply(&mut self, entry: &Entry) {
@@ -127,9 +195,15 @@ impl Replay {
         self.approvals.last().filter(is_open)
     }
 
-    fn line(&mut self, start: u64, line: &[u8], stands: bool) {
+    fn line(&mut self, at: LogPosition, line: &[u8], stands: bool, outputs: Outputs) {
+        let start = at.offset;
         self.entries += 1;
         self.end = start + line.len() as u64 + 1;
+        let leaves_nothing = !stands
+            && kind(line).is_some_and(|(kind, _)| matches!(kind, "assistant_item" | "tool_result"));
+        if leaves_nothing || (stands && self.take_place(at, line, outputs)) {
+            return;
+        }
         match decode(line) {
             Ok(entry) => {
                 self.note(&entry.fact);
@@ -145,11 +219,19 @@ impl Replay {
         }
     }
 
-    /// Takes a line of an older segment.
-    fn take_older(&mut self, line: &[u8]) {
-        if let Ok(entry) = decode(line) {
-            self.take(entry);
+    /// Takes a long output of a tool as its place, if the line is one. What tools of the task list
+    /// say is read by the host.
+    fn take_place(&mut self, at: LogPosition, line: &[u8], outputs: Outputs) -> bool {
+        let result = (outputs == Outputs::Places).then(|| LongResult::read(line)).flatten();
+        let Some(result) = result else { return false };
+        let of_tasks =
+            |(id, name): &(String, String)| id == result.call_id() && name.starts_with(TASKS);
+        if self.open_calls.iter().any(of_tasks) {
+            return false;
         }
+        let (kept, files) = result.kept(at);
+        self.result(kept, files);
+        true
     }
 
     /// Notes what an entry of this segment says for good, also when the entry was taken back: where
@@ -203,20 +285,10 @@ impl Replay {
                 self.under_way();
                 let native = native.filter(|_| !partial);
                 if !partial || is_text(&item) {
-                    self.remember(Kept { id, origin, native, item });
+                    self.remember(Kept { origin, native, ..Kept::new(id, item) });
                 }
             }
-            Fact::ToolResult { item, files } => {
-                self.under_way();
-                if let Item::ToolResult { call_id, .. } = &item {
-                    // A call that has ended needs no decision, not even where a fork closed its copy
-                    // of a call for which another Pod still waits.
-                    self.approvals.retain(|approval| approval.call_id != *call_id);
-                }
-                self.keep(id, item);
-                let marks = files.into_iter().map(|FileMark { path, hash, .. }| (path, hash));
-                self.files.extend(marks);
-            }
+            Fact::ToolResult { item, files } => self.result(Kept::new(id, item), files),
             Fact::SystemItem { item, .. } => {
                 self.keep(id, Item::message(Role::System, item.body()));
             }
@@ -232,6 +304,17 @@ impl Replay {
             Fact::Extension { domain, payload } => self.extension(&domain, payload),
             Fact::Unknown(_) => {}
         }
+    }
+
+    fn result(&mut self, kept: Kept, files: Vec<FileMark>) {
+        self.under_way();
+        if let Item::ToolResult { call_id, .. } = &kept.item {
+            // A call that has ended needs no decision, not even where a fork closed its copy of a
+            // call for which another Pod still waits.
+            self.approvals.retain(|approval| approval.call_id != *call_id);
+        }
+        self.remember(kept);
+        self.files.extend(files.into_iter().map(|FileMark { path, hash, .. }| (path, hash)));
     }
 
     fn segment_start(&mut self, fact: Fact) {
@@ -286,7 +369,7 @@ impl Replay {
     }
 
     fn keep(&mut self, id: Option<EntryId>, item: Item) {
-        self.remember(Kept { id, origin: None, native: None, item });
+        self.remember(Kept::new(id, item));
     }
 
     fn remember(&mut self, kept: Kept) {

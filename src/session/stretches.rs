@@ -51,6 +51,34 @@ pub fn all_stretches(
     Ok(found)
 }
 
+/// The stretches of a segment behind a line end, oldest first; `None` when the history goes back to
+/// before it. Blocking.
+pub fn stretches_behind(
+    files: &Files,
+    segment: SegmentId,
+    from: u64,
+) -> Result<Option<Vec<Stretch>>, LogError> {
+    let path = files.segment(segment);
+    let open = || -> std::io::Result<_> {
+        let file = File::open(&path)?;
+        let length = file.metadata()?.len();
+        Ok((file, length))
+    };
+    let (file, mut end) = open().map_err(LogError::reading(&path))?;
+    let mut walk = Stretches::new(files, segment);
+    let mut found = Vec::new();
+    while let Some((start, to)) = walk.last_jump(&file, segment, from..end)? {
+        if to.segment != segment || to.offset < from {
+            return Ok(None);
+        }
+        found.push(Stretch { segment, range: start..end });
+        end = to.offset;
+    }
+    found.push(Stretch { segment, range: from..end });
+    found.reverse();
+    Ok(Some(found))
+}
+
 struct Stretches<'f> {
     files: &'f Files,
     lineage: Lineage<'f>,
@@ -73,7 +101,7 @@ impl<'f> Stretches<'f> {
             };
             let (file, length) = open().map_err(LogError::reading(&path))?;
             let end = at.offset.min(length);
-            let (start, before) = match self.last_jump(&file, at.segment, end)? {
+            let (start, before) = match self.last_jump(&file, at.segment, 0..end)? {
                 Some((start, to)) => (start, Some(to)),
                 None => (0, None),
             };
@@ -85,17 +113,17 @@ impl<'f> Stretches<'f> {
         }
     }
 
-    /// The last jump before an offset that leads somewhere: where its line begins, and its target.
+    /// The last jump in a range that leads somewhere: where its line begins, and its target.
     fn last_jump(
         &mut self,
         file: &File,
         segment: SegmentId,
-        end: u64,
+        range: Range<u64>,
     ) -> Result<Option<(u64, LogPosition)>, LogError> {
         let path = self.files.segment(segment);
-        let mut before = end;
+        let Range { start: from, end: mut before } = range;
         while let Some((offset, jump)) =
-            last_jump(file, before).map_err(LogError::reading(&path))?
+            last_jump(file, from..before).map_err(LogError::reading(&path))?
         {
             let at = LogPosition { segment, offset };
             if let Some(to) = jump.target(at, &mut self.lineage, self.files)? {

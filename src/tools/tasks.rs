@@ -153,7 +153,7 @@ impl Status {
 impl Tasks {
     /// The list that these items lead to: every creation and change that succeeded, from the last
     /// snapshot on.
-    pub fn replay(items: &[Item]) -> Self {
+    pub fn replay<'i>(items: impl IntoIterator<Item = &'i Item>) -> Self {
         let (mut tasks, mut calls) = (Self::default(), BTreeMap::new());
         for item in items {
             match item {

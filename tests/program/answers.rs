@@ -154,7 +154,7 @@ fn an_answer_of_50_mb_arrives_whole_and_once_in_bounded_memory() {
 }
 
 /// The most memory that a process ever held, in bytes.
-fn peak_memory(pid: u32) -> u64 {
+pub fn peak_memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
     line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10

@@ -37,7 +37,7 @@ fn every_fact_has_its_line() {
         id: ID.parse().ok(),
         origin: Some(origin()),
         native: Some(json!({"type": "text"})),
-        item: said(),
+        ..Kept::new(None, said())
     };
     every_variant!(
         Fact,

@@ -236,7 +236,7 @@ fn a_rollback_right_after_a_compaction_takes_the_compaction_back_too() {
     let mut begin = start(bench.session, Some(older));
     let Fact::SegmentStart { history, .. } = &mut begin.fact else { unreachable!() };
     let item = Item::message(Role::System, "what came before");
-    history.push(crate::protocol::entry::Kept { id: None, origin: None, native: None, item });
+    history.push(crate::protocol::entry::Kept::new(None, item));
     bench.write(&[begin, invoke(), rolled_back(&run)]);
     let replayed = replay(&bench.files, bench.segment, None).unwrap();
     assert_eq!(items(&replayed), [Item::message(Role::User, "earlier")]);
