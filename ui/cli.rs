@@ -38,6 +38,9 @@ pub fn main() -> ExitCode {
         Ok(matches) => Wanted::read(&matches),
         Err(error) => return args::refused(&error),
     };
+    if request.is_host() {
+        start::again_as_host();
+    }
     let runtime =
         if request.is_dashboard() { start::dashboard_runtime() } else { start::runtime() };
     let runtime = match runtime {
@@ -69,6 +72,11 @@ impl Wanted {
                 Err(error) => error.exit(),
             },
         }
+    }
+
+    /// Whether it is a host in the foreground.
+    fn is_host(&self) -> bool {
+        matches!(self, Self::Program(args) if args.serve)
     }
 
     /// Whether it is a dashboard whose host is another process.

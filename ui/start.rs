@@ -5,6 +5,7 @@ use crate::console;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -20,6 +21,10 @@ pub const HOST_ARG: &str = "__host";
 const TRIES: u32 = 3;
 /// Threads of a host's runtime; the work is waiting, not computing.
 const WORKERS: usize = 2;
+/// With this variable set, a process gives large blocks of memory back to the system when it frees
+/// them (mallopt(3)). Otherwise the first long answer raises the threshold of glibc, and later ones
+/// stay in the heaps of the threads.
+const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
 /// How long an idle thread for file work waits before it exits.
 const KEEP: Duration = Duration::from_secs(2);
 
@@ -62,7 +67,11 @@ pub async fn attach_or_start(opening: &Opening) -> anyhow::Result<(Client, Event
 
 /// Starts a background host and waits until it can be reached, or says why it cannot.
 fn start() -> anyhow::Result<()> {
-    let mut child = std::process::Command::new(yoi::sandbox::OWN_PROGRAM)
+    let mut host = std::process::Command::new(yoi::sandbox::OWN_PROGRAM);
+    if !gives_back() {
+        host.env(GIVE_BACK.0, GIVE_BACK.1);
+    }
+    let mut child = host
         .arg(HOST_ARG)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -83,6 +92,25 @@ fn start() -> anyhow::Result<()> {
         Ok(Started::Failed(why)) => bail!("{why}"),
         Err(_) => bail!("the host ended before it was ready; `yoi --no-ui --serve` shows why"),
     }
+}
+
+/// Whether the variable is set: by a person, or by the program that started this one.
+fn gives_back() -> bool {
+    std::env::var_os(GIVE_BACK.0).is_some()
+}
+
+/// Begins this program anew, with the variable set that makes a host give memory back. Returns where
+/// it is set already, and where the system does not let it: then the host keeps more memory.
+pub fn again_as_host() {
+    if gives_back() {
+        return;
+    }
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_else(|| "yoi".into());
+    let mut again = std::process::Command::new(yoi::sandbox::OWN_PROGRAM);
+    again.arg0(name).args(words).env(GIVE_BACK.0, GIVE_BACK.1);
+    let error = again.exec();
+    tracing::warn!("cannot begin anew as a host: {error}");
 }
 
 /// Starts a host in this process and connects to it.

@@ -153,11 +153,30 @@ fn an_answer_of_50_mb_arrives_whole_and_once_in_bounded_memory() {
     assert_eq!(child.wait().expect("an end").code(), Some(0));
 }
 
+#[test]
+fn a_host_gives_the_memory_of_long_answers_back() {
+    let bench = HUGE.bench();
+    let host = bench.serve();
+    let before = memory(host.child.id(), "VmRSS:");
+    for _ in 0..2 {
+        let said = bench.yoi(&["--model", &bench.model(), "--raw", "-p", "go"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    eventually("the host gave the memory back", || {
+        memory(host.child.id(), "VmRSS:") < before + (30 << 20)
+    });
+}
+
 /// The most memory that a process ever held, in bytes.
 pub fn peak_memory(pid: u32) -> u64 {
+    memory(pid, "VmHWM:")
+}
+
+/// A line of what the kernel says of a process's memory, in bytes.
+fn memory(pid: u32, line: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
-    line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+    let found = status.lines().find_map(|found| found.strip_prefix(line)).expect("this line");
+    found.trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
 }
 
 /// Waits until the log says that the run ended, whatever was printed of it by then.
