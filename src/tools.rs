@@ -391,7 +391,7 @@ impl Output {
     }
 
     fn failed(fault: &Fault) -> Self {
-        Self::error(format!("Tool execution failed: {fault}"))
+        Self::error(fault.to_string())
     }
 
     fn bound(&mut self, max: usize) {

@@ -50,6 +50,8 @@ pub struct Notice {
     pub text: SafeText<'static>,
     /// When it was said; milliseconds since the Unix epoch.
     pub at: u64,
+    /// When it leaves the screen, if its text holds for a limited time only.
+    ends: Option<u64>,
     /// It holds while this Pod is in this state, and is of use while the Pod in front stays.
     while_in: Option<(PodName, State)>,
 }
@@ -57,6 +59,9 @@ pub struct Notice {
 impl Notice {
     /// When it leaves the screen; a long text stays longer.
     fn until(&self) -> u64 {
+        if let Some(ends) = self.ends {
+            return ends;
+        }
         let length = u64::try_from(self.text.len()).unwrap_or(u64::MAX);
         self.at.saturating_add(self.kind.stays()).saturating_add(length.saturating_mul(25))
     }
@@ -75,7 +80,17 @@ impl Notices {
     /// Shows `text` from `now` on. Names, paths and reasons in it come from others, so it passes the
     /// door of safe text here, on one line.
     pub fn say(&mut self, kind: Kind, text: impl Into<String>, now: u64) {
-        let notice = Notice { kind, text: SafeText::line(text.into()), at: now, while_in: None };
+        let text = SafeText::line(text.into());
+        self.show(Notice { kind, text, at: now, ends: None, while_in: None });
+    }
+
+    /// The same for a text that holds until this time only.
+    pub fn say_until(&mut self, kind: Kind, text: impl Into<String>, now: u64, ends: u64) {
+        let text = SafeText::line(text.into());
+        self.show(Notice { kind, text, at: now, ends: Some(ends), while_in: None });
+    }
+
+    fn show(&mut self, notice: Notice) {
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
         self.shown = Some(notice);

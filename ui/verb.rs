@@ -35,7 +35,7 @@ mod quit;
 mod reclaim;
 mod redraw;
 pub mod restore;
-mod resume;
+pub mod resume;
 mod rewind;
 mod rm;
 pub mod send;

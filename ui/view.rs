@@ -5,7 +5,7 @@ use crate::app::{App, Areas, Focus, Layer, Link};
 use crate::keys::{Action, Context};
 use crate::notice::Notice;
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::items;
+use crate::pane::inbox::waiting;
 use crate::pane::tree::Workspaces;
 use crate::pane::{actionbar, transcript};
 use crate::rows::{columns, cut, wrap_text};
@@ -126,7 +126,7 @@ fn peers_title(app: &App, width: u16) -> Line<'static> {
 }
 
 fn inbox_title(app: &App, width: u16) -> Line<'static> {
-    let waiting = items(&app.family).len();
+    let waiting = waiting(&app.family);
     let key = app.keymap.label(Context::Everywhere, Action::NextNeedsYou);
     let text = match app.focus {
         Focus::Inbox => format!("inbox · {waiting}"),

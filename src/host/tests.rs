@@ -201,7 +201,11 @@ async fn a_second_pod_in_a_taken_workspace_reads_and_names_the_pod_that_holds_it
     let first = bench.new_pod(None).await;
     let second = bench.new_pod(None).await;
     assert_eq!(second.name.as_str(), "w-2");
-    assert!(second.notes[0].starts_with("reads only: w holds write on"), "{:?}", second.notes);
+    assert!(
+        second.notes[0].starts_with("read-only: w is writing here · :lend w "),
+        "{:?}",
+        second.notes
+    );
     assert!(second.scope.iter().all(|r| r.permission == crate::scope::Permission::Read));
     assert!(first.scope.iter().any(|r| r.permission == crate::scope::Permission::Write));
 }

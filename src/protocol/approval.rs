@@ -18,7 +18,7 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// The exact action: the whole command, the path, the name.
     pub action: String,
-    /// Why the call needs an approval, in words: what its scope or policy does not give.
+    /// What the call needs that its scope or policy does not give, in words: `network access`.
     pub because: String,
     /// The reason that the model gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]

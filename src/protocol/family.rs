@@ -139,7 +139,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// How well commands are confined: the three honest words.
+/// How well the sandbox holds commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confined {
@@ -149,11 +149,12 @@ pub enum Confined {
 }
 
 impl std::fmt::Display for Confined {
+    /// Behind the word *sandbox*: `on`, `partly on` or `off`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Enforced => "enforced",
-            Self::Partly => "partly",
-            Self::NotEnforced => "not enforced",
+            Self::Enforced => "on",
+            Self::Partly => "partly on",
+            Self::NotEnforced => "off",
         })
     }
 }

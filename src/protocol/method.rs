@@ -417,7 +417,7 @@ impl PodEvent {
             Self::Errored { pod_name, message } => {
                 Some(format!("pod `{pod_name}` errored: {message}"))
             }
-            Self::ShutDown { pod_name } => Some(format!("pod `{pod_name}` shut down")),
+            Self::ShutDown { pod_name } => Some(format!("pod `{pod_name}` stopped")),
             Self::ScopeSubDelegated { .. } => None,
         }
     }

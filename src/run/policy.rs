@@ -75,7 +75,7 @@ pub(crate) struct ApprovalDraft {
 struct Claim {
     subject: Subject,
     grant: Grant,
-    /// Why the call waits for an approval where no rule applies.
+    /// What it needs an approval for where no rule applies: `network access`.
     because: Option<String>,
     reason: Option<String>,
 }
@@ -163,7 +163,7 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
     let peer =
         call.name == "RestorePod" && text("name").is_some_and(|n| policy.relations.is_peer(&n));
     let because = because(call, &needs, lease.as_ref(), policy)
-        .or_else(|| peer.then(|| "a peer, not a pod of its own".into()));
+        .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()));
     let words = needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
     let subject = Subject { tool: call.name.clone(), needs: words, texts };
@@ -189,7 +189,7 @@ fn needs(arguments: &Value) -> Vec<Need> {
     needs
 }
 
-/// Why the program itself wants an approval of a call.
+/// What a call needs that the program itself does not give without an approval.
 fn because(call: &Call, needs: &[Need], lease: Option<&Rule>, policy: &Policy) -> Option<String> {
     if !needs.is_empty() {
         let wants = if call.name == "Bash" { wants } else { file_wants };
@@ -197,23 +197,23 @@ fn because(call: &Call, needs: &[Need], lease: Option<&Rule>, policy: &Policy) -
     }
     if let Some(Rule { permission, .. }) = lease {
         let verb = if *permission == Permission::Write { "write" } else { "read" };
-        return Some(format!("outside its scope: it may not {verb} there"));
+        return Some(format!("to {verb} outside its scope"));
     }
     let open = call.name == "Bash" && policy.walls == Walls::Missing;
-    open.then(|| "commands are not confined on this machine".into())
+    open.then(|| "your approval: the sandbox is off".into())
 }
 
 fn wants(need: Need) -> &'static str {
     match need {
-        Need::Network => "it wants the network",
-        Need::Git => "it wants to change hooks or the configuration of a git repository",
-        Need::Outside => "it wants files outside its scope and the sockets of other programs",
+        Need::Network => "network access",
+        Need::Git => "to change hooks or the configuration of a git repository",
+        Need::Outside => "files outside its scope and the sockets of other programs",
     }
 }
 
 fn file_wants(need: Need) -> &'static str {
     match need {
-        Need::Outside => "it wants to change a directory of programs, one on PATH",
+        Need::Outside => "to change a directory of programs on PATH",
         Need::Git | Need::Network => wants(need),
     }
 }
@@ -224,7 +224,7 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
     match rules.said(&claim.subject, answers) {
         Said::Allow => Decision::Allow(claim.grant),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
-        Said::Ask(rule) => approval(format!("{rule} asks"), claim),
+        Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
         Said::Nothing(default) => {
             // A call that concerns nothing but the Pod itself needs no policy.
             let default = default.filter(|_| !claim.subject.texts.is_empty());
@@ -232,7 +232,9 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
             match (default, claim.because.clone()) {
                 (Some(Action::Deny), _) => denied(&format!("{} denies {tool}", stands())),
                 (Some(Action::Ask) | None, Some(because)) => approval(because, claim),
-                (Some(Action::Ask), None) => approval(format!("{} asks", stands()), claim),
+                (Some(Action::Ask), None) => {
+                    approval(format!("your approval: {} asks", stands()), claim)
+                }
                 (Some(Action::Allow), _) | (None, None) => Decision::Allow(claim.grant),
             }
         }
@@ -253,8 +255,8 @@ fn approval(because: String, claim: Claim) -> Decision {
     let action = subject.texts.into_iter().next_back().unwrap_or_default();
     if action.len() > MAX_ACTION {
         return denied(&format!(
-            "this would have to be asked about ({because}), and nobody can judge {} KiB at a \
-             glance; put it into a script file and run that",
+            "this needs {because}, which a person has to allow, and {} KiB are too much to judge; put it \
+             into a script file and run that",
             action.len().div_ceil(1024)
         ));
     }
@@ -320,40 +322,40 @@ mod tests {
                 "Read",
                 r#"{"file_path":"/else/where"}"#,
                 outside(Permission::Read),
-                "outside its scope: it may not read there [Read:/else/where]",
+                "to read outside its scope [Read:/else/where]",
             ),
             (
                 "Write",
                 r#"{"file_path":"/else/../else/where"}"#,
                 outside(Permission::Write),
-                "outside its scope: it may not write there [Write:/else/where]",
+                "to write outside its scope [Write:/else/where]",
             ),
             (
                 "Write",
                 r#"{"file_path":"/w/.git/config"}"#,
                 guarded("/w/.git/config", Need::Git),
-                "it wants to change hooks or the configuration of a git repository [Write+git:/w/.git/config]",
+                "to change hooks or the configuration of a git repository [Write+git:/w/.git/config]",
             ),
             (
                 "Edit",
                 r#"{"file_path":"/w/bin/x"}"#,
                 guarded("/w/bin/x", Need::Outside),
-                "it wants to change a directory of programs, one on PATH [Edit+outside:/w/bin/x]",
+                "to change a directory of programs on PATH [Edit+outside:/w/bin/x]",
             ),
             ("Bash", r#"{"command":"cargo test"}"#, None, "allow"),
-            ("Bash", network, None, "it wants the network [Bash+network:cargo fetch]"),
+            ("Bash", network, None, "network access [Bash+network:cargo fetch]"),
             (
                 "Bash",
                 r#"{"command":"rm *","needs":["outside","git","outside"]}"#,
                 None,
-                "it wants to change hooks or the configuration of a git repository; it wants files outside its scope and the sockets of other programs [Bash+git+outside:rm \\*]",
+                "to change hooks or the configuration of a git repository; files outside its scope and the sockets of other programs [Bash+git+outside:rm \\*]",
             ),
             ("RestorePod", r#"{"name":"kid"}"#, None, "allow"),
             (
                 "RestorePod",
                 r#"{"name":"peer"}"#,
                 None,
-                "a peer, not a pod of its own [RestorePod:peer]",
+                "your approval: it is a peer, not a child [RestorePod:peer]",
             ),
             ("SendToPeerPod", r#"{"name":"peer","message":"x"}"#, None, "allow"),
             ("SpawnPod", r#"{"name":"kid","task":"x"}"#, None, "allow"),
@@ -382,7 +384,7 @@ mod tests {
     #[test]
     fn without_walls_every_command_needs_an_approval() {
         let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
-        assert_eq!(word(&decision), "commands are not confined on this machine [Bash:ls]");
+        assert_eq!(word(&decision), "your approval: the sandbox is off [Bash:ls]");
     }
 
     #[test]
@@ -428,7 +430,9 @@ mod tests {
         let Decision::Deny(why) = bash(&format!("{longest}; rm x")) else {
             panic!("it is refused")
         };
-        assert!(why.ends_with("17 KiB at a glance; put it into a script file and run that"));
+        assert!(
+            why.ends_with("17 KiB are too much to judge; put it into a script file and run that")
+        );
         let plain = serde_json::json!({ "command": format!("{longest}; rm x") }).to_string();
         assert_eq!(word(&of("Bash", &plain, None, Walls::Hold)), "allow");
     }
@@ -457,7 +461,7 @@ mod tests {
             judge(&rules, &[], claim(&call, None, &policy(Walls::Hold)))
         };
         let ls = r#"{"command":"ls"}"#;
-        let asked = "`[permissions] default` in config.toml asks [Bash:ls]";
+        let asked = "your approval: `[permissions] default` in config.toml asks [Bash:ls]";
         assert_eq!(word(&decide(Action::Ask, "Bash", ls)), asked);
         let stands = denied("`[permissions] default` in config.toml denies Bash");
         assert_eq!(decide(Action::Deny, "Bash", ls), stands);

@@ -26,21 +26,15 @@ impl Confinement {
 
     /// What stands among the notes of a Pod where not everything is enforced.
     pub fn note(&self) -> Option<String> {
-        let word = match self.word {
-            Confined::Enforced => return None,
-            Confined::Partly => "shell partly confined",
-            Confined::NotEnforced => "shell not confined",
-        };
-        Some(format!("{word}: {}", self.open.join("; ")))
+        (self.word != Confined::Enforced).then(|| self.text())
     }
 
-    /// `enforced`, `partly: …` or `not enforced: …`.
+    /// `sandbox on`, `sandbox partly on: …` with what is open, or `sandbox off: …` with the reason.
     pub fn text(&self) -> String {
-        match self.word {
-            Confined::Enforced => self.word.to_string(),
-            word @ (Confined::Partly | Confined::NotEnforced) => {
-                format!("{word}: {}", self.open.join("; "))
-            }
+        let (word, open) = (self.word, self.open.join("; "));
+        match word {
+            Confined::Enforced => format!("sandbox {word}"),
+            Confined::Partly | Confined::NotEnforced => format!("sandbox {word}: {open}"),
         }
     }
 }
@@ -53,11 +47,11 @@ mod tests {
     fn the_text_names_what_is_open() {
         let open = vec!["signals".to_owned(), "files".to_owned()];
         let partly = Confinement { word: Confined::Partly, open, cost: Vec::new(), abi: 3 };
-        assert_eq!(partly.text(), "partly: signals; files");
-        assert_eq!(partly.note().unwrap(), "shell partly confined: signals; files");
-        assert_eq!(Confinement::none("no Landlock").text(), "not enforced: no Landlock");
+        assert_eq!(partly.text(), "sandbox partly on: signals; files");
+        assert_eq!(partly.note().unwrap(), "sandbox partly on: signals; files");
+        assert_eq!(Confinement::none("no Landlock").text(), "sandbox off: no Landlock");
         let enforced = Confinement { word: Confined::Enforced, open: Vec::new(), ..partly };
-        assert_eq!(enforced.text(), "enforced");
+        assert_eq!(enforced.text(), "sandbox on");
         assert_eq!(enforced.note(), None);
     }
 }

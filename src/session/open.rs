@@ -30,7 +30,7 @@ pub struct Opened {
 }
 
 /// What the log says of a run that its host did not live to end.
-const CUT_OFF: &str = "cut off: the host ended during this run";
+const CUT_OFF: &str = "the host ended during this run";
 
 /// Opens and repairs, and appends `more` in the same write as what the repair adds. Blocking.
 pub fn open(

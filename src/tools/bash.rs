@@ -134,7 +134,7 @@ const WALLS: [&str; 10] = [
 fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome) {
     let mut lines = Vec::new();
     if confinement.word != Confined::Enforced {
-        lines.push(format!("[confinement {}]", confinement.text()));
+        lines.push(format!("[{}]", confinement.text()));
     }
     let failed = !matches!(outcome, Outcome::Exited(0));
     let content = output.content.as_deref().unwrap_or("");

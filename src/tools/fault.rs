@@ -8,13 +8,13 @@ use std::path::Path;
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
     /// The arguments: the model can call again with others.
-    #[error("Invalid argument: {0}")]
+    #[error("{0}")]
     Argument(String),
     /// The machine: a disk, a process, a file that changes.
-    #[error("Execution failed: {0}")]
+    #[error("{0}")]
     Execution(String),
     /// The host itself.
-    #[error("Internal: {0}")]
+    #[error("yoi itself failed: {0}")]
     Internal(String),
 }
 

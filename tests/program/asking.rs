@@ -64,7 +64,7 @@ fn a_question_is_answered_by_whoever_types_lines() {
     let question = lines.find(|line| line.starts_with("[1] ws asks: ")).expect("the question");
     assert_eq!(question, "[1] ws asks: Bash echo fetched");
     let more = lines.next().expect("what can be said");
-    assert!(more.contains("it wants the network (it says: crates); :allow 1"), "{more}");
+    assert!(more.contains("network access (the model says: crates); :allow 1"), "{more}");
     writeln!(input, ":allow 1").expect("an open input");
     drop(input);
     std::thread::spawn(move || lines.for_each(drop));
@@ -91,7 +91,7 @@ fn a_request_is_decided_from_the_shell_by_the_name_that_the_inbox_prints() {
     assert_eq!(other.code, Some(2), "a number of another conversation: {other:?}");
     let rule = bench.yoi(&["allow", name, "pod"]);
     assert_eq!(rule.code, Some(3), "{rule:?}");
-    let question = "from now on allow Bash+network: echo fetched for ws?";
+    let question = "always allow Bash+network: echo fetched for ws?";
     assert!(rule.err.contains(question) && rule.err.contains("--yes"), "{rule:?}");
     let allowed = bench.yoi(&["allow", name]);
     assert_eq!(allowed.code, Some(0), "{allowed:?}");

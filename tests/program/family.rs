@@ -208,7 +208,7 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     terminal.press(":new mate\r");
     terminal.waits_for("to mate");
     terminal.press(":peer ws\r");
-    terminal.waits_for("peers registered: mate ↔ ws");
+    terminal.waits_for("mate and ws are peers");
     same(&terminal, &bench, "mate");
     terminal.press(":open ws\r");
     terminal.waits_for("to ws");

@@ -182,17 +182,17 @@ fn explain_says_the_state_and_why_in_text() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "new b", "-c", "stop b"]);
     let peered = bench.yoi(&["--pod", "a", "-c", "peer b"]);
-    let said = "peers registered: a ↔ b · b is stopped; messages to it need :restore b\n";
+    let said = "a and b are peers · b is stopped; messages to it need :restore b\n";
     assert!(peered.err.ends_with(said), "{peered:?}");
     let done = bench.yoi(&["--pod", "a", "-c", "explain", "-c", "explain b"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let parts = [
-        "state       idle since ",
-        "because     its run is over; it waits for a message",
-        "peers       b (stopped)",
-        "works in    ",
-        "state       stopped since ",
-        "because     it was stopped; :restore b brings it back",
+        "state          idle since ",
+        "because        its run is over; it waits for a message",
+        "peers          b (stopped)",
+        "works in       ",
+        "state          stopped since ",
+        "because        it was stopped; :restore b brings it back",
     ];
     let places: Vec<_> = parts.iter().map(|part| done.out.find(part)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", done.out);

@@ -47,7 +47,7 @@ fn a_killed_host_comes_back_with_everything_and_its_run_paused() {
     eventually("the host is gone", || !alive(pid));
     let info = bench.pod("a").expect("the pod");
     assert_eq!(info["state"], "paused", "{info}");
-    assert!(info["why"].as_str().is_some_and(|why| why.contains("cut off")), "{info}");
+    assert!(info["why"].as_str().is_some_and(|why| why.contains("interrupted ")), "{info}");
     let after = bench.log("a");
     assert_eq!(after[..before.len()], before[..], "what was told is there, unchanged");
     let inputs = after.iter().filter(|entry| entry["kind"] == "user_input").count();

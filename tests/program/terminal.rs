@@ -131,7 +131,7 @@ fn a_dashboard_finds_the_host_that_another_one_started() {
     }
     one.press("\r");
     for terminal in [&one, &other] {
-        terminal.waits_for("cut off here");
+        terminal.waits_for("interrupted here");
         terminal.waits_for("paused");
     }
 }

@@ -58,6 +58,6 @@ fn the_doctor_says_how_well_commands_are_confined() {
     let findings = page["findings"].as_array().expect("a list");
     let found = findings.iter().find(|found| found["about"] == "commands");
     let word = found.and_then(|found| found["text"].as_str()).expect("a finding about commands");
-    let words = ["enforced (", "partly: ", "not enforced: "];
+    let words = ["sandbox on (", "sandbox partly on: ", "sandbox off: "];
     assert!(words.iter().any(|known| word.starts_with(known)), "{word}");
 }

@@ -114,9 +114,9 @@ pub fn alive(hub: &Hub, expected: &BTreeMap<String, Expected>) -> Vec<String> {
         let is = match (info["state"].as_str().unwrap_or_default(), why) {
             ("stopped", _) => Some(Expected::Stopped),
             ("idle", _) => Some(Expected::Idle),
-            ("paused", why) if why.starts_with("cut off") => Some(Expected::CutOff),
+            ("paused", why) if why.starts_with("interrupted ") => Some(Expected::CutOff),
             ("paused", why) if why.starts_with("paused") => Some(Expected::Paused),
-            ("paused", why) if why.contains(" is answered") => Some(Expected::Answered),
+            ("paused", why) if why.ends_with(" is decided") => Some(Expected::Answered),
             ("needs_you", why) if why.starts_with("waits for you") => {
                 hub.question(name).and_then(|approval| {
                     Some(Expected::WaitsForApproval(approval["id"].as_str()?.into()))

@@ -4,6 +4,7 @@ use crate::app::{App, Focus, Zoom, panes};
 use crate::palette::Palette;
 use crate::pane::composer::queue_rows;
 use crate::wording::wait;
+use crate::wording::why::WayOn;
 use ratatui::layout::Rect;
 use yoi::protocol::PodName;
 
@@ -273,7 +274,7 @@ fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, 
 fn has_notes(app: &App, name: &PodName) -> bool {
     app.family.get(name).is_some_and(|info| {
         let waits = || wait::sentence(info, &app.family, app.now).is_some();
-        let noted = info.why.is_some() || !info.notes.is_empty();
+        let noted = info.why.is_some() || WayOn::of(info).is_some() || !info.notes.is_empty();
         noted || !app.host_notices.is_empty() || waits()
     })
 }

@@ -20,8 +20,8 @@ const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press
 /// What the person is to confirm.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Confirm {
-    /// A message looks like a verb.
-    Offered { line: String },
+    /// A message looks like a verb, or ends in one; `before` is the text before it.
+    Offered { before: String, line: String },
     /// The first message to a model that no person chose or agreed to; without a message, what waits.
     FirstMessage { pod: PodName, model: String, sends: String, message: Option<Message> },
     /// Leaving the screen while these Pods work.
@@ -85,7 +85,12 @@ impl Confirm {
     /// The text of the confirmation.
     pub fn text(&self) -> String {
         match self {
-            Self::Offered { line } => format!("`:{line}` is a verb"),
+            Self::Offered { before, line } if before.is_empty() => format!("`:{line}` is a verb"),
+            Self::Offered { line, .. } => {
+                format!(
+                    "`:{line}` at the end of the message is a verb; the text before it would stay"
+                )
+            }
             Self::FirstMessage { model, sends, .. } => {
                 format!("{model} {sends}. You are asked once.")
             }
@@ -198,8 +203,8 @@ impl App {
     fn answer_enter(&mut self, confirm: Confirm) -> Vec<Effect> {
         self.layers.pop();
         match confirm {
-            Confirm::Offered { line } => {
-                self.composer.clear();
+            Confirm::Offered { before, line } => {
+                self.composer.write(&Message::plain(&before));
                 self.run_line(&line, Way::Line)
             }
             Confirm::FirstMessage { pod, sends, message, .. } => {

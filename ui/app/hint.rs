@@ -3,6 +3,7 @@
 use crate::app::{App, Focus, Link};
 use crate::keys::{Action, Binding, Context, label};
 use crate::pane::actionbar::{Count, Hint};
+use crate::pane::inbox::waiting;
 use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
 use yoi::protocol::{PodInfo, State};
@@ -88,14 +89,21 @@ impl App {
 
     /// The hints of the inbox. The keys that decide are named only while they count.
     fn inbox_hints(&self) -> Vec<Hint> {
-        let answers = [
+        let count = self.equal_requests();
+        let (each, deny) = match count {
+            0 | 1 => (String::new(), "deny".to_owned()),
+            many => (format!("allow all {many} once"), format!("deny all {many}")),
+        };
+        let mut answers = vec![
             (Action::AllowOnce, "allow once"),
-            (Action::Deny, "deny"),
-            (Action::AllowPod, "for this Pod"),
-            (Action::AllowTree, "and below"),
+            (Action::AllowEach, each.as_str()),
+            (Action::Deny, deny.as_str()),
+            (Action::AllowPod, "always, for this Pod"),
+            (Action::AllowTree, "always, for it and its children"),
         ];
+        answers.retain(|(_, does)| !does.is_empty());
         let others = [
-            (Action::Unfold, "all of it"),
+            (Action::Unfold, "the whole call"),
             (Action::OpenPod, "go there"),
             (Action::EditRule, "edit the rule"),
             (Action::Back, "back"),
@@ -191,7 +199,7 @@ impl App {
             ],
             (State::Running | State::NeedsYou, false) => vec![pause()],
             (State::Paused, false) => {
-                vec![Hint::new(send, "goes on"), Hint::new(":cancel", "drops the run")]
+                vec![Hint::new(send, "continues"), Hint::new(":cancel", "drops the run")]
             }
             (state, true) if state.can_be_restored() => {
                 vec![Hint::new(send, "restores and sends")]
@@ -214,19 +222,26 @@ impl App {
 
     /// The counts on the right side of the action bar.
     pub fn counts(&self) -> Vec<Count> {
-        let waiting = self.family.needs_you().len();
-        let running = self.family.running().count();
-        let mut counts = Vec::new();
-        if waiting > 0 {
-            counts.push(Count { text: format!("▲ {waiting} needs you"), role: Role::Needs });
-        }
-        if running > 0 {
-            counts.push(Count { text: format!("{running} running"), role: Role::Running });
-        }
+        let in_state = |state| self.family.all().iter().filter(|info| info.state == state).count();
+        let waiting = waiting(&self.family);
+        let need = if waiting == 1 { "needs" } else { "need" };
+        let states = [
+            (waiting, format!("▲ {waiting} {need} you"), Role::Needs),
+            state_count(in_state(State::Failed), "failed", Role::Error),
+            state_count(self.family.running().count(), "running", Role::Running),
+            state_count(in_state(State::Paused), "paused", Role::Paused),
+        ];
+        let present = states.into_iter().filter(|(count, ..)| *count > 0);
+        let mut counts: Vec<Count> = present.map(|(_, text, role)| Count { text, role }).collect();
         let help = self.keymap.label(Context::Everywhere, Action::Help);
         if !help.is_empty() {
             counts.push(Count { text: format!("{help} help"), role: Role::Dim });
         }
         counts
     }
+}
+
+/// How many Pods are in a state, in words.
+fn state_count(count: usize, word: &str, role: Role) -> (usize, String, Role) {
+    (count, format!("{count} {word}"), role)
 }

@@ -89,7 +89,11 @@ impl App {
 
     pub(super) fn inbox_key(&mut self, action: Action) -> Vec<Effect> {
         match action {
-            Action::AllowOnce | Action::AllowPod | Action::AllowTree | Action::Deny => {
+            Action::AllowOnce
+            | Action::AllowEach
+            | Action::AllowPod
+            | Action::AllowTree
+            | Action::Deny => {
                 return self.decision_key(action);
             }
             _ => self.inbox.distracted(self.now),
@@ -127,6 +131,11 @@ impl App {
     fn chosen_item<T>(&self, read: impl FnOnce(&inbox::Item<'_>) -> Option<T>) -> Option<T> {
         let items = inbox::items(&self.family);
         self.inbox.chosen(&items).and_then(read)
+    }
+
+    /// How many equal requests the chosen row stands for; 0 where it stands for none.
+    pub(super) fn equal_requests(&self) -> usize {
+        self.chosen_item(|item| Some(item.approvals().len())).unwrap_or(0)
     }
 
     fn chosen_requests(&self) -> Option<ChosenRequests> {
@@ -209,6 +218,7 @@ impl App {
         let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is no request here");
         };
+        let requests = if action == Action::AllowOnce { requests.oldest() } else { requests };
         if requests.ids.iter().any(|id| self.deciding.contains(id)) {
             return self.say(Kind::Info, "its decision is under way");
         }
@@ -243,9 +253,6 @@ impl App {
         self.inbox.saw(sight, area.width);
         self.inbox.back_to_unseen(sight);
         match (self.inbox.unseen(sight), was) {
-            (0, Cut::Brief) if sight.shown == sight.all => {
-                Some("this is all of it: press the key again".into())
-            }
             (0, Cut::Brief) => Some("this is the whole call: press the key again".into()),
             (0, Cut::Whole) => None,
             _ if sight.shown == 0 => Some(NO_ROOM.into()),
@@ -345,6 +352,13 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
 }
 
 impl ChosenRequests {
+    /// The oldest of these requests alone.
+    fn oldest(mut self) -> Self {
+        self.ids.truncate(1);
+        self.pods.truncate(1);
+        self
+    }
+
     /// The text of the confirmation of a rule.
     pub fn sentence(&self, rule_scope: RuleScope) -> String {
         let tree = rule_scope == RuleScope::Tree;

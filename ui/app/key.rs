@@ -240,17 +240,30 @@ impl App {
             self.closed();
             return self.focus(Focus::Composer);
         }
-        self.pause()
+        match self.waits_for_decision() {
+            Some(text) => self.say(Kind::Info, text),
+            None => self.pause(),
+        }
     }
 
-    /// Pauses the run of the current Pod, if there is one.
+    /// Pauses the run of the current Pod, if there is one. A run that waits for a decision is paused by
+    /// its verb only, for that withdraws the request.
     fn pause(&mut self) -> Vec<Effect> {
-        let Some(info) = self.info() else { return Vec::new() };
-        if !matches!(info.state, State::Running | State::NeedsYou) {
+        let Some(info) = self.info().filter(|info| info.state == State::Running) else {
             return Vec::new();
-        }
+        };
         let line = format!("pause {}", info.name);
         self.carry_out(&line, Way::Key)
+    }
+
+    /// The notice for a key that would pause a run that waits for a decision.
+    fn waits_for_decision(&self) -> Option<String> {
+        let pod = &self.info()?.name;
+        let waits = self.family.approvals().iter().any(|approval| approval.pod == *pod);
+        let text = format!(
+            "{pod} waits for your decision: {{everywhere next-needs-you}} goes there · :pause withdraws the request"
+        );
+        waits.then(|| self.keymap.with_keys(&text))
     }
 
     fn interrupt(&mut self) -> Vec<Effect> {
@@ -263,6 +276,8 @@ impl App {
             return pausing;
         }
         if !self.composer.is_empty() {
+            let cleared = self.composer.draft().message();
+            self.composer.history.add(&cleared, self.now);
             self.composer.clear();
             let undo = self.keymap.label(Context::Composer, Action::Undo);
             return self.say(Kind::Info, format!("cleared · {undo} brings it back"));
@@ -275,7 +290,13 @@ impl App {
         }
         self.guard.armed = self.now + ARMED;
         let key = self.keymap.label(Context::Everywhere, Action::Interrupt);
-        self.say(Kind::Info, format!("{key} again leaves"))
+        self.notices.say_until(
+            Kind::Info,
+            format!("{key} again leaves"),
+            self.now,
+            self.guard.armed,
+        );
+        Vec::new()
     }
 
     fn next_detail(&mut self) -> Vec<Effect> {
@@ -300,8 +321,8 @@ impl App {
 
     fn toggle_mouse(&mut self) -> Vec<Effect> {
         let (capture, text) = match self.capture {
-            Capture::Ours => (Capture::Terminals, "the mouse is the terminal's"),
-            Capture::Terminals => (Capture::Ours, "the mouse is ours"),
+            Capture::Ours => (Capture::Terminals, "mouse released: select with your terminal"),
+            Capture::Terminals => (Capture::Ours, "mouse captured: clicks and the wheel work here"),
         };
         self.capture = capture;
         self.say(Kind::Info, text);
@@ -340,6 +361,7 @@ fn repeats(action: Action) -> bool {
             | Action::PreviousPane
             | Action::NextNeedsYou
             | Action::AllowOnce
+            | Action::AllowEach
             | Action::AllowPod
             | Action::AllowTree
             | Action::Deny

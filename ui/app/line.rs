@@ -63,26 +63,20 @@ impl App {
         let Some(one) = self.info().filter(live).or(pods.first().copied()) else {
             return Vec::new();
         };
-        let verb = match (pods.len(), self.setup.reconnects) {
-            (1, true) => "stays",
-            (_, true) => "stay",
-            (1, false) => "is kept",
-            (_, false) => "are kept",
-        };
         let who = match pods.len() {
             1 => one.name.to_string(),
             n => format!("{n} Pods"),
         };
+        let them = if pods.len() == 1 { "it" } else { "them" };
         if !self.setup.reconnects {
-            return vec![format!("{who} {verb}; yoi shows it again")];
+            return vec![format!("{who} kept · yoi shows {them} again")];
         }
         let working = match self.family.running().count() {
-            0 => "nothing is running".to_owned(),
-            1 => "1 run goes on".to_owned(),
-            n => format!("{n} runs go on"),
+            0 => "none running".to_owned(),
+            n => format!("{n} running"),
         };
         vec![
-            format!("{who} {verb}; {working}"),
+            format!("{who} kept, {working}"),
             format!("come back: yoi · end it: yoi stop {} · end all: yoi stop --all", one.name),
         ]
     }

@@ -4,6 +4,9 @@
 use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
+use crate::pane::transcript::Scroll;
+use crate::verb::line::{offered, offered_behind};
+use crate::wording::why::WayOn;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Method, PodName, State};
 
@@ -17,8 +20,12 @@ impl App {
             return self.enter_on_nothing();
         }
         let text = self.composer.draft().message().text;
-        if let Some(line) = crate::verb::line::offered(&text) {
-            return self.open_layer(Layer::Confirm(Confirm::Offered { line }));
+        if let Some(line) = offered(&text) {
+            return self
+                .open_layer(Layer::Confirm(Confirm::Offered { before: String::new(), line }));
+        }
+        if let Some((before, line)) = offered_behind(&text) {
+            return self.open_layer(Layer::Confirm(Confirm::Offered { before, line }));
         }
         self.send_draft()
     }
@@ -33,8 +40,7 @@ impl App {
         let pod = info.name.clone();
         let method = match (info.state, info.queue.first()) {
             (State::Paused, _) => Method::Resume,
-            // Child events or notifications came while the Pod was stopped; resuming hands them to it.
-            (State::Idle, None) if info.why.is_some() => Method::Resume,
+            (State::Idle, None) if WayOn::of(info).is_some() => Method::Resume,
             (State::Stopped | State::Failed | State::Damaged, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
         };
@@ -102,6 +108,9 @@ impl App {
 
     /// Sends a message; while the Pod works, it waits in its queue.
     pub(super) fn send_now(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
+        if let Some(transcript) = self.transcripts.get_mut(name) {
+            transcript.scroll(Scroll::Tail);
+        }
         let method = Method::Send { input: message.segments.clone(), queue: true };
         let asked = Asked::Send(name.clone(), message, self.request_token());
         vec![Effect::Call { pod: Some(name.clone()), method, asked }]

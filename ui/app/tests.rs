@@ -89,7 +89,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         call_id: format!("call-{id}"),
         tool: "Bash".into(),
         action: command.into(),
-        because: "it needs the network".into(),
+        because: "network access".into(),
         reason: Some("fetch what is missing".into()),
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
         lease: None,
@@ -308,6 +308,7 @@ mod picked;
 mod rebound;
 mod redraw;
 mod returning;
+mod said;
 mod sending;
 mod split;
 mod ways;

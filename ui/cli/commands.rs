@@ -7,6 +7,7 @@ use crate::start::{self, Opening};
 use crate::verb::spell;
 use crate::wording::duration::in_words;
 use crate::wording::state;
+use crate::wording::why::why_and_way_on;
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment};
@@ -55,7 +56,9 @@ fn nothing_listed(others: usize) -> String {
 /// The state of a Pod, and when it is deleted.
 fn state_cell(info: &PodInfo, now: u64) -> String {
     let mut notes: Vec<String> = Vec::new();
-    if let Some(why) = &info.why {
+    let why = why_and_way_on(info, "");
+    let why = why.trim_start_matches("; ");
+    if !why.is_empty() {
         notes.push(spell::for_shell(why, &Family::default(), Some(&info.name)));
     }
     if info.ephemeral {

@@ -208,10 +208,11 @@ fn numbered(numbers: &mut Numbers, request: &ApprovalRequest) -> String {
 /// A request as a person judges it: what a Pod wrote is on one line, and every character that a
 /// terminal would not show is spelled.
 fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
-    let reason = request.reason.as_ref().map(|text| format!(" (it says: {})", spelled(text)));
+    let reason =
+        request.reason.as_ref().map(|text| format!(" (the model says: {})", spelled(text)));
     let typed = |line: &str| spell(line, way);
     format!(
-        "[{name}] {} asks: {} {}\n    {}{}; {}, {}, {} (writes {}), {}",
+        "[{name}] {} asks: {} {}\n    needs {}{}; {}, {}, {} (writes {}), {}",
         request.pod,
         spelled(&request.tool),
         spelled(&request.action),
@@ -255,7 +256,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
-            because: "it wants the network".into(),
+            because: "network access".into(),
             reason: Some("crates".into()),
             scope: vec![],
             lease: None,
@@ -423,8 +424,7 @@ mod tests {
         assert_eq!(given(&mut inbox, "allow 1", Way::Shell), Err(none));
         let unnamed = "say which request: :inbox shows those that wait".to_owned();
         assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
-        let question =
-            "from now on allow Bash+network: cargo fetch for bob and everything below it?";
+        let question = "always allow Bash+network: cargo fetch for bob and its children?";
         assert_eq!(given(&mut inbox, "allow baaaaaa1 tree", Way::Shell), Err(question.to_owned()));
     }
 

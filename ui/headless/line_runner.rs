@@ -5,12 +5,14 @@ use crate::headless::line_client::{Awaited, LineClient, View, stuck};
 use crate::headless::run_tracker;
 use crate::headless::{Unanswered, Work, lines};
 use crate::start::Opening;
+use crate::verb::spell::in_shell;
 use crate::verb::{
     self, Action, Confirm, Dialogue, End, Known, Reply, Request, Said, Unasked, Way, Why,
 };
 use crate::wording::why;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+use std::slice::from_ref;
 use tokio::sync::mpsc;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, Segment};
@@ -342,7 +344,10 @@ impl<'a> LineRunner<'a> {
         let result = self.wait(client).await;
         if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
             for pod in &self.busy {
-                client.interrupt(pod, &[Method::Pause]).await;
+                if client.interrupt(pod, &[Method::Pause]).await {
+                    let resume = in_shell(&verb::resume::VERB, from_ref(pod), None);
+                    client.printer.note(&format!("paused {pod} · {resume} continues"));
+                }
             }
         }
         result

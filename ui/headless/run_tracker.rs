@@ -149,8 +149,10 @@ impl Mark {
 fn said(result: RunResult) -> Option<String> {
     let why = match result {
         RunResult::Finished => return None,
-        RunResult::Paused => "the run was paused: `:resume` goes on",
-        RunResult::LimitReached => "the run reached its limit of model requests: `:resume` goes on",
+        RunResult::Paused => "the run was paused: `:resume` continues",
+        RunResult::LimitReached => {
+            "the run reached its limit of model requests: a message continues"
+        }
         RunResult::RolledBack => "the run was taken back before an answer began",
         RunResult::Cancelled => "the run was cancelled",
         RunResult::Failed => "the run failed",

@@ -100,6 +100,11 @@ impl Item<'_> {
     }
 }
 
+/// How many requests wait for a person, those of Pods that need one for another reason included.
+pub fn waiting(family: &Family) -> usize {
+    items(family).iter().map(|item| item.approvals().len().max(1)).sum()
+}
+
 /// All items, oldest first.
 pub fn items(family: &Family) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::new();

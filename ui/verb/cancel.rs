@@ -1,5 +1,6 @@
 //! `:cancel`: drops a run.
 
+use crate::verb::pause::taken_back;
 use crate::verb::several::{Each, Several, names};
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
 use clap::Args;
@@ -41,9 +42,13 @@ impl Each for EachPod {
         "drop"
     }
 
-    fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+    fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
         let pods = names(done);
-        if done.len() == 1 {
+        if let [(pod, _)] = done
+            && let Some(text) = taken_back(known, pod)
+        {
+            text
+        } else if done.len() == 1 {
             format!("dropped the run of {pods}")
         } else {
             format!("dropped the runs of {pods}")

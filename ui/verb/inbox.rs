@@ -5,8 +5,9 @@ use clap::Args;
 
 pub static VERB: Verb = of::<Inbox>(Verb {
     more: &[
-        "Goes to the requests that wait for you. {inbox allow-once} allows once, {inbox allow-pod} from now \
-         on for that Pod, {inbox allow-tree} for everything below it too, {inbox deny} denies with a reason \
+        "Goes to the requests that wait for you. {inbox allow-once} allows once, {inbox allow-each} \
+         each of several equal ones once, {inbox allow-pod} always for that Pod, {inbox allow-tree} for it and its \
+         children, {inbox deny} denies with a reason \
          that the model reads.",
         "A key counts only after the request has been in front of you, unchanged, for a moment. \
          {inbox unfold} never allows, and the mouse never answers.",

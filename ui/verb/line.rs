@@ -179,6 +179,19 @@ pub fn offered(message: &str) -> Option<String> {
     find(word).filter(|verb| verb.ways.contains(&Way::Line)).map(|_| line.to_owned())
 }
 
+/// A message that ends in a verb: the text before it, and the line without its colon. Behind a text, a
+/// verb is offered alone, or with arguments where its colon follows the text at once.
+pub fn offered_behind(message: &str) -> Option<(String, String)> {
+    let last = message.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    let at = message[last..].rfind(':').map(|at| last + at)?;
+    let (before, line) = (&message[..at], message[at + 1..].trim_end());
+    let (word, rest) = words::first(line);
+    let verb = find(word).filter(|_| line.starts_with(word) && !before.trim().is_empty())?;
+    let attached = before.ends_with(|c: char| c.is_alphanumeric() || ".!?".contains(c));
+    let meant = rest.is_empty() || attached && read(line, Way::Line).is_ok();
+    (meant && verb.ways.contains(&Way::Line)).then(|| (before.to_owned(), line.to_owned()))
+}
+
 /// The verb of a line, when it takes several Pods and names none: it then means those that are marked.
 pub fn means_marks(line: &str) -> Option<&'static Verb> {
     let (word, rest) = words::first(line.trim().trim_start_matches(':'));

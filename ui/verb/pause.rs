@@ -3,7 +3,7 @@
 use crate::verb::several::{Each, Several, list};
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName, State};
+use yoi::protocol::{Event, Method, PodName, RunResult, State};
 
 pub static VERB: Verb = of::<Pause>(Verb {
     safety: Safety::Confirms,
@@ -53,7 +53,8 @@ impl Each for EachPod {
     }
 
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
-        let pods: Vec<PodName> = done.iter().map(|(pod, _)| pod.clone()).collect();
+        let pods = done.iter().map(|(pod, _)| pod.clone());
+        let (pods, others): (Vec<PodName>, Vec<_>) = pods.partition(|pod| is_paused(known, pod));
         let (before, now): (Vec<_>, Vec<_>) =
             pods.iter().cloned().partition(|pod| self.paused_before.contains(pod));
         let mut said = Vec::new();
@@ -64,7 +65,29 @@ impl Each for EachPod {
             let are = if before.len() > 1 { "are" } else { "is" };
             said.push(format!("{} {are} paused already", list(&before)));
         }
-        let (go_on, drop) = (known.go_on(&pods), known.spell_for("cancel", &pods));
-        format!("{} · {go_on} goes on · {drop} drops the run", said.join(" · "))
+        if !pods.is_empty() {
+            said.push(format!("{} continues", known.go_on(&pods)));
+            said.push(format!("{} drops the run", known.spell_for("cancel", &pods)));
+        }
+        said.extend(others.iter().map(|pod| ended(known, pod)));
+        said.join(" · ")
     }
+}
+
+/// Whether a pause left the Pod paused: a run that had just ended, or that is taken back, leaves it idle.
+fn is_paused(known: &Known<'_>, pod: &PodName) -> bool {
+    known.family.get(pod).is_none_or(|info| info.state != State::Idle)
+}
+
+/// What became of a run that was interrupted and is not paused now.
+fn ended(known: &Known<'_>, pod: &PodName) -> String {
+    taken_back(known, pod).unwrap_or_else(|| format!("{pod} had finished before"))
+}
+
+/// The sentence for a run that was taken back with its message, because no answer had begun.
+pub fn taken_back(known: &Known<'_>, pod: &PodName) -> Option<String> {
+    let info = known.family.get(pod).filter(|info| info.state == State::Idle)?;
+    let last = info.last_result.as_ref()?;
+    let is_back = last.result == RunResult::RolledBack.word();
+    is_back.then(|| format!("{pod} had not begun to answer: the message was taken back"))
 }

@@ -43,7 +43,7 @@ impl Dialogue for Peer {
                 }
                 false => String::new(),
             };
-            Next::End(End::done(format!("peers registered: {source} ↔ {peer}{needs}")))
+            Next::End(End::done(format!("{source} and {peer} are peers{needs}")))
         }))
     }
 }

@@ -84,7 +84,7 @@ fn line(rule: &PolicyRule) -> String {
     let whom = match (&rule.pod, rule.tree) {
         (None, _) => String::new(),
         (Some(pod), false) => format!(" for {pod}"),
-        (Some(pod), true) => format!(" for {pod} and below"),
+        (Some(pod), true) => format!(" for {pod} and its children"),
     };
     let number = rule.id.map(|id| format!("{id}  ")).unwrap_or_default();
     let what = crate::wording::rule::pattern(&rule.pattern);

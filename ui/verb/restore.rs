@@ -14,7 +14,7 @@ pub static VERB: Verb = of::<Restore>(Verb {
     runs: Runs::InTheBackground,
     more: &[
         "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
-         sent: a run that was cut off waits for :resume, and a tool call that was cut off is not repeated.",
+         sent: a run that was interrupted waits for :resume, and a tool call that was interrupted is not repeated.",
         "When something is to be known first, the plan is shown and waits for {line choose}. --plan only shows \
          it. --tree brings back everything below it, too. Of several Pods one plan is shown. Without a \
          screen the plan is carried out, and what could not come back is said.",
@@ -172,7 +172,7 @@ fn sentence(known: &Known<'_>, steps: &[PlanStep]) -> String {
     let cut_off = steps.iter().filter(|step| step.what == Restoring::Paused);
     said.extend(cut_off.map(|PlanStep { name, .. }| {
         let resume = known.spell_for("resume", from_ref(name));
-        format!("{name} is back, paused; {resume} goes on")
+        format!("{name} is back, paused; {resume} continues")
     }));
     if said.is_empty() {
         said.extend(names(Restoring::AlreadyLive).first().map(|n| format!("{n} is live already")));
@@ -196,7 +196,7 @@ pub fn line(step: &PlanStep) -> String {
     let will = match step.what {
         Restoring::AlreadyLive => "is live already",
         Restoring::Idle => "comes back idle",
-        Restoring::Paused => "comes back paused: a run was cut off",
+        Restoring::Paused => "comes back paused",
         Restoring::StaysStopped => "stays stopped",
         Restoring::Impossible => "cannot come back",
     };

@@ -51,15 +51,23 @@ impl Several {
 
     /// The same step; what it says of the only Pod holds while that Pod is in this state.
     pub fn holds_while(&self, next: Next, state: State) -> Next {
-        match (next, self.pods.as_slice()) {
-            (Next::End(end), [pod]) => Next::End(end.while_in(pod.clone(), state)),
-            (next, _) => next,
+        match next {
+            Next::End(end) => Next::End(holds_while(&self.pods, end, state)),
+            next => next,
         }
     }
 
     fn call(&self, method: Method) -> Next {
         let to = |pod: &PodName| Request::to(pod.clone(), method.clone());
         Next::Call(self.pods.iter().map(to).collect())
+    }
+}
+
+/// The end of a verb whose sentence about the only Pod holds while that Pod is in this state.
+pub fn holds_while(pods: &[PodName], end: End, state: State) -> End {
+    match pods {
+        [pod] => end.while_in(pod.clone(), state),
+        _ => end,
     }
 }
 

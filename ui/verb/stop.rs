@@ -1,6 +1,6 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
-use crate::verb::several::{Each, confirm, ended, list, targets};
+use crate::verb::several::{Each, confirm, ended, holds_while, list, targets};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
 use crate::wording::scope;
 use clap::Args;
@@ -41,7 +41,10 @@ impl Dialogue for Stop {
         match last {
             None => self.begin(known),
             Some(Reply::Confirmed) => self.call(),
-            Some(Reply::Results(results)) => Next::End(ended(known, &self.targets, results, self)),
+            Some(Reply::Results(results)) => {
+                let end = ended(known, &self.targets, results, self);
+                Next::End(holds_while(&self.targets, end, State::Stopped))
+            }
             Some(Reply::Picked(_)) => Next::End(End::default()),
         }
     }

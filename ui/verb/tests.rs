@@ -341,9 +341,9 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
     };
     let replies = || vec![plan(), Reply::Confirmed, plan()];
     for (way, said) in [
-        (Way::Shell, "shop is back, paused; `yoi resume shop` goes on"),
-        (Way::Command, "shop is back, paused; :resume shop goes on"),
-        (Way::Line, "shop is back, paused; :resume shop goes on"),
+        (Way::Shell, "shop is back, paused; `yoi resume shop` continues"),
+        (Way::Command, "shop is back, paused; :resume shop continues"),
+        (Way::Line, "shop is back, paused; :resume shop continues"),
     ] {
         let end = driven("restore shop", way, &[("shop", State::Stopped)], replies());
         assert_eq!(end.said, Said::Done(said.into()), "{way:?}");
@@ -354,7 +354,7 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
         &[("shop", State::Running)],
         vec![done_with(Event::Lagged)],
     );
-    let said = "paused shop · `yoi resume shop` goes on · `yoi cancel shop` drops the run";
+    let said = "paused shop · `yoi resume shop` continues · `yoi cancel shop` drops the run";
     assert_eq!(end.said, Said::Done(said.into()));
     let none = "no Pod is selected: name one, as `yoi ls` lists them";
     for line in ["stop", "restore", "pause", "explain"] {
@@ -374,7 +374,7 @@ fn pausing_a_paused_pod_says_that_it_is_paused_already() {
     else {
         panic!("not done")
     };
-    assert!(said.starts_with("paused b · a is paused already · :resume a b goes on"), "{said}");
+    assert!(said.starts_with("paused b · a is paused already · :resume a b continues"), "{said}");
     let end = driven("pause a", Way::Line, &states, vec![done_with(Event::Lagged)]);
     let Said::Done(said) = end.said else { panic!("not done") };
     assert!(said.starts_with("a is paused already"), "{said}");

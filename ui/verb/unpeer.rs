@@ -27,7 +27,7 @@ impl Dialogue for Unpeer {
         };
         or_end(reply.single().map(|event| {
             let (source, peer) = pair(event, self.source.as_ref().unwrap_or(&self.pod), &self.pod);
-            Next::End(End::done(format!("peers no more: {source} and {peer}")))
+            Next::End(End::done(format!("{source} and {peer} are not peers any more")))
         }))
     }
 }

@@ -2,9 +2,11 @@
 //! has used, and its notes.
 
 use crate::app::App;
+use crate::keys::{Action, Context};
 use crate::rows::{cut, width};
 use crate::wording::age::age;
 use crate::wording::wait;
+use crate::wording::why::WayOn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -77,7 +79,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     }
     if let Some(confined) = info.confined {
         let style = if confined == Confined::Enforced { theme.dim } else { theme.warn };
-        pieces.push(piece(format!("commands {confined}"), style, 7));
+        pieces.push(piece(format!("sandbox {confined}"), style, 7));
     }
     pieces
 }
@@ -98,12 +100,25 @@ fn model(app: &App, info: &PodInfo) -> Option<String> {
 fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let Some(info) = app.family.get(name) else { return Vec::new() };
     let sign = app.setup.glyphs.state_sign(info);
-    let why = info.why.iter().map(|why| (why.clone(), app.theme.style(sign.role)));
+    let why = info.why.clone().into_iter().chain(way_on(app, info));
+    let why = why.map(|why| (why, app.theme.style(sign.role)));
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
     let wait = wait::sentence(info, &app.family, app.now);
     let wait = wait.map(|wait| (wait, app.theme.style(sign.role)));
     let host = app.host_notices.iter().map(|note| (note.to_string(), app.theme.warn));
     why.chain(wait).chain(host).chain(notes).collect()
+}
+
+/// How the person continues with a Pod that rests: by a key where that means this Pod and no text is
+/// written, else by a verb.
+fn way_on(app: &App, info: &PodInfo) -> Option<String> {
+    let way = WayOn::of(info)?;
+    if app.current.as_ref() != Some(&info.name) {
+        let line = format!(":resume {}", info.name);
+        return Some(way.by(&line, &info.name));
+    }
+    let send = app.keymap.name(Context::Composer, Action::Send);
+    app.composer.is_empty().then(|| way.by(&send, &info.name))
 }
 
 /// Paints the notes of a Pod into one row.

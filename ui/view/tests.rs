@@ -14,7 +14,7 @@ fn family() -> Vec<PodInfo> {
             since: NOON + 108_000,
             activity: activity("cargo test -p ui flaky"),
             confined: Some(Confined::NotEnforced),
-            notes: vec!["shell not confined".into()],
+            notes: vec!["sandbox off: no Landlock".into()],
             ..pod("alice", State::Running)
         },
         PodInfo { activity: activity("Read ui/run.rs"), ..child("scout", "alice", State::Running) },

@@ -13,18 +13,18 @@ pub fn from_now_on(rule: &Pattern, pods: &[PodName], tree: bool) -> String {
     let names = pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
     let below = match (tree, pods.len()) {
         (false, _) => "",
-        (true, 1) => " and everything below it",
-        (true, _) => " and everything below them",
+        (true, 1) => " and its children",
+        (true, _) => " and their children",
     };
-    format!("from now on allow {} for {names}{below}?", pattern(rule))
+    format!("always allow {} for {names}{below}?", pattern(rule))
 }
 
 /// A decision, in a few words.
 pub fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Once => "allowed once".into(),
-        Verdict::Pod { .. } => "allowed from now on".into(),
-        Verdict::Tree { .. } => "allowed from now on, for all below".into(),
+        Verdict::Pod { .. } => "always allowed".into(),
+        Verdict::Tree { .. } => "always allowed, for its children too".into(),
         Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
         Verdict::Deny { reason } => format!("denied: {reason}"),
         Verdict::Withdrawn { why } => format!("withdrawn: {why}"),

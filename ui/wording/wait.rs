@@ -38,7 +38,7 @@ fn since(info: &PodInfo, family: &Family) -> Option<u64> {
 fn words(info: &PodInfo, family: &Family) -> String {
     match info.state {
         State::NeedsYou => "waits for you, ".into(),
-        State::Running => "no news for ".into(),
+        State::Running => "no activity for ".into(),
         _ => {
             let names: Vec<&PodName> = working(info, family).map(|child| &child.name).collect();
             format!("waits for {}, ", list(&names))
@@ -90,7 +90,7 @@ mod tests {
         let family = Family::default();
         assert_eq!(sentence(&info, &family, received + 119_000), None);
         let said = sentence(&info, &family, received + 120_000);
-        assert_eq!(said.as_deref(), Some("no news for 2 min"));
+        assert_eq!(said.as_deref(), Some("no activity for 2 min"));
         let resting = pod("bob", State::Idle);
         assert_eq!(sentence(&resting, &family, NOON + 3_600_000), None);
     }

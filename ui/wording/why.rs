@@ -3,14 +3,14 @@
 
 use crate::family::Family;
 use crate::wording::age::clock;
-use crate::wording::duration::elapsed;
+use crate::wording::duration::{elapsed, in_words};
 use crate::wording::{scope, state, wait};
 use jiff::tz::TimeZone;
-use yoi::protocol::{PodInfo, PodName, State};
+use yoi::protocol::{PodInfo, PodName, RunResult, State};
 use yoi::text::SafeText;
 
 /// The columns of the label of a line.
-pub const LABEL: usize = 12;
+pub const LABEL: usize = 15;
 
 /// The facts that the words are made from.
 pub struct Known<'a> {
@@ -33,20 +33,14 @@ impl Known<'_> {
         {
             let what = SafeText::spelled(approval.line());
             lines.push((
-                "asks you",
+                "needs you",
                 format!("{what} · {} · {}", approval.because, ago(approval.since)),
             ));
         }
-        let received = match info.last_activity {
-            0 => format!("no. {}", info.seq),
-            last => format!(
-                "no. {} · it last did something at {} ({} ago)",
-                info.seq,
-                at(last),
-                ago(last)
-            ),
-        };
-        lines.push(("last event", received));
+        if info.last_activity > 0 {
+            let ago = in_words(self.now.saturating_sub(info.last_activity));
+            lines.push(("last activity", format!("{ago} ago, at {}", at(info.last_activity))));
+        }
         if let Some(run) = &info.last_result {
             let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             lines.push((
@@ -76,21 +70,71 @@ impl Known<'_> {
         ];
         lines.retain(|(_, text)| !text.is_empty());
         if !info.queue.is_empty() {
-            lines.push(("queue", format!("{} waiting", info.queue.len())));
+            lines.push(("queue", format!("{} queued", messages(info.queue.len()))));
         }
         lines
     }
 }
 
+/// How a person continues with a Pod that rests in the middle of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayOn {
+    /// Its run is interrupted and can continue.
+    Continue,
+    /// Child events, notifications or messages wait for it.
+    HandOver,
+}
+
+impl WayOn {
+    /// The way on for a Pod in this state, if it has one.
+    pub fn of(info: &PodInfo) -> Option<Self> {
+        let limit = RunResult::LimitReached.word();
+        let at_limit = info.last_result.as_ref().is_some_and(|last| last.result == limit);
+        match info.state {
+            State::Paused => Some(Self::Continue),
+            State::Idle if info.why.is_some() && !at_limit => Some(Self::HandOver),
+            _ => None,
+        }
+    }
+
+    /// What `key` does: `Enter continues`.
+    pub fn by(self, key: &str, pod: &PodName) -> String {
+        match self {
+            Self::Continue => format!("{key} continues"),
+            Self::HandOver => format!("{key} tells {pod}"),
+        }
+    }
+
+    /// The same with the verb, as the host writes verbs; a front end words it for its way.
+    pub fn by_verb(self) -> &'static str {
+        match self {
+            Self::Continue => ":resume continues",
+            Self::HandOver => ":resume hands it over",
+        }
+    }
+}
+
+/// Why a Pod is in its state and how a person continues, for a front end without hints; `otherwise`
+/// where the state says it all.
+pub fn why_and_way_on(info: &PodInfo, otherwise: &str) -> String {
+    let why = info.why.as_deref().unwrap_or(otherwise);
+    WayOn::of(info).map_or_else(|| why.to_owned(), |way| format!("{why}; {}", way.by_verb()))
+}
+
+fn messages(count: usize) -> String {
+    if count == 1 { "1 message".into() } else { format!("{count} messages") }
+}
+
 fn because(info: &PodInfo) -> String {
     let doing = info.activity.as_deref().unwrap_or("its model is asked");
     match (&info.why, info.state) {
-        (Some(why), _) => why.clone(),
+        (why, State::Paused) => {
+            let why = why.as_deref().unwrap_or("its run was interrupted");
+            format!("{why}; :resume continues it, :cancel drops it")
+        }
+        (Some(why), _) => why_and_way_on(info, why),
         (None, State::Running) => format!("a run is under way: {doing}"),
         (None, State::NeedsYou) => "it needs a person to continue".into(),
-        (None, State::Paused) => {
-            "its run was interrupted; :resume continues it, :cancel drops it".into()
-        }
         (None, State::Idle) if info.unseen => {
             "its run ended; you have not seen the result yet".into()
         }

@@ -4,8 +4,9 @@
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::start::accepted;
+use crate::host::pod::tail::Interrupted;
 use crate::host::{Answer, notify_parent};
-use crate::protocol::{ApprovalRequest, ErrorCode, Event, Refusal, State, Verdict};
+use crate::protocol::{ApprovalRequest, ErrorCode, Event, Refusal, State, Verdict, now_ms};
 use crate::run::approval::answer_entry;
 use crate::run::{ApprovalDecided, Interrupt, Start};
 use crate::trace::OrLog as _;
@@ -89,7 +90,7 @@ impl Pod {
         Some(match verdict {
             None => (State::NeedsYou, Some(waits_for(approval))),
             Some(_) => {
-                let why = format!("{} is answered; :resume goes on", approval.line());
+                let why = format!("{} is decided", approval.line());
                 (State::Paused, Some(why))
             }
         })
@@ -123,7 +124,7 @@ impl Pod {
         if how == Interrupt::Cancel {
             return self.drop_run().await;
         }
-        self.enter(State::Paused, Some("paused; :resume goes on".into()));
+        self.enter(State::Paused, Some(Interrupted::paused(now_ms()).sentence()));
         Ok(done())
     }
 

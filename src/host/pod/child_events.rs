@@ -6,30 +6,56 @@ use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult};
 use crate::run::End;
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
+use serde::Deserialize as _;
+use std::collections::BTreeMap;
 
 /// Whether this entry is the one that ends a run.
 pub(super) fn ends_run(fact: &Fact) -> bool {
     RunOutcome::of(fact).is_some()
 }
 
-/// A sentence about the messages that wait for a Pod that was just restored, with the way on.
+/// A sentence about the messages that wait for a Pod that was just restored.
 pub(super) fn waiting(rows: &[MailboxMessage]) -> Option<String> {
-    let mut children: Vec<String> = Vec::new();
-    for row in rows.iter().filter(|row| row.kind == MailboxKind::PodEvent) {
-        let event = serde_json::from_value::<PodEvent>(row.payload.clone());
-        let child = event.ok().map(|event| format!("`{}`", event.pod_name()));
-        children.extend(child.filter(|child| !children.contains(child)));
+    let children = newest_events(rows);
+    if !children.is_empty() {
+        return Some(children_in_words(&children));
     }
-    let what = if !children.is_empty() {
-        format!("news of {} waits", children.join(" and "))
-    } else if rows.iter().any(|row| row.kind == MailboxKind::Notify) {
-        "a notification waits".into()
-    } else if !rows.is_empty() {
-        "a queued message waits".into()
-    } else {
-        return None;
+    let is_notify = |row: &MailboxMessage| row.kind == MailboxKind::Notify;
+    match rows {
+        [] => None,
+        rows if rows.iter().any(is_notify) => Some("a notification waits".into()),
+        [_] => Some("a queued message waits".into()),
+        rows => Some(format!("{} queued messages wait", rows.len())),
+    }
+}
+
+/// The newest event of each child that the rows are about.
+fn newest_events(rows: &[MailboxMessage]) -> BTreeMap<String, PodEvent> {
+    let events = rows.iter().filter(|row| row.kind == MailboxKind::PodEvent);
+    let events = events.filter_map(|row| PodEvent::deserialize(&row.payload).ok());
+    events.map(|event| (event.pod_name().to_owned(), event)).collect()
+}
+
+/// What became of children: `kid stopped`, or `3 children: 2 finished, 1 stopped`.
+fn children_in_words(children: &BTreeMap<String, PodEvent>) -> String {
+    let word = |event: &PodEvent| match event {
+        PodEvent::TurnEnded { .. } => Some("finished"),
+        PodEvent::Errored { .. } => Some("failed"),
+        PodEvent::ShutDown { .. } => Some("stopped"),
+        PodEvent::ScopeSubDelegated { .. } => None,
     };
-    Some(format!("{what}; :resume takes it up"))
+    let words: Vec<&str> = children.values().filter_map(word).collect();
+    let count = |word: &'static str| (word, words.iter().filter(|one| **one == word).count());
+    let mut counts = ["finished", "failed", "stopped"].map(count).to_vec();
+    counts.retain(|(_, count)| *count > 0);
+    match (counts.as_slice(), children.first_key_value()) {
+        ([(word, 1)], Some((child, _))) => format!("{child} {word}"),
+        ([(word, many)], _) => format!("{many} children {word}"),
+        (several, _) => {
+            let each = several.iter().map(|(word, count)| format!("{count} {word}"));
+            format!("{} children: {}", words.len(), each.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 impl Pod {

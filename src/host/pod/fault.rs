@@ -52,7 +52,7 @@ impl Pod {
                 self.row.segment = Some(segment);
             }
         }
-        let cut = RunOutcome::CutOff(&format!("cut off: {why}")).entry();
+        let cut = RunOutcome::CutOff(why).entry();
         self.write_log(vec![cut]).await.or_log("write the end of an aborted run");
     }
 

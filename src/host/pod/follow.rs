@@ -3,15 +3,16 @@
 use crate::host::Answer;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::phase::{Phase, Running};
+use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
-use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State};
+use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State, now_ms};
 use crate::run::{End, Interrupt, RunEvent, SessionState};
 use crate::trace::OrLog as _;
 
 /// How much of a model's last line is shown in lists, in characters.
 const LAST_LINE: usize = 160;
 /// The log's words for a run that was aborted.
-const ABORTED: &str = "cut off: the run did not end in time when its pod was stopped";
+const ABORTED: &str = "the run did not end in time when its pod was stopped";
 
 impl Pod {
     /// Follows the run; `None` is its end.
@@ -39,7 +40,7 @@ impl Pod {
             RunEvent::ApprovalDecided(decision) => self.approval_closed(&decision),
             RunEvent::Doing(activity) => self.change(|info| {
                 info.activity = Some(activity);
-                info.last_activity = crate::protocol::now_ms();
+                info.last_activity = now_ms();
             }),
             RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;
@@ -81,7 +82,8 @@ impl Pod {
         let (state, end) = self.result_of(&mut run).await;
         self.phase = Phase::after_run(state);
         self.store_activity().await;
-        let (state, why) = self.pending_state().unwrap_or_else(|| self.state_after(&end));
+        let ended = run.ended.as_ref().map_or_else(now_ms, |entry| entry.ts);
+        let (state, why) = self.pending_state().unwrap_or_else(|| self.state_after(&end, ended));
         // The parent is notified before the state is shown: while a child event is on its way, a
         // screen sees at least one Pod of the family at work.
         self.run_is_over(&end, run.ended).await;
@@ -138,18 +140,19 @@ impl Pod {
         stored.or_log("store the time of the state");
     }
 
-    /// The state of the Pod after a run, and why.
-    fn state_after(&self, end: &End) -> (State, Option<String>) {
+    /// The state of the Pod after a run that ended `at` this time, and why.
+    fn state_after(&self, end: &End, at: u64) -> (State, Option<String>) {
         match end {
             End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
                 (State::Idle, None)
             }
             End::LimitReached => {
-                let why = format!("stopped after {} model requests", self.resolved.max_turns);
+                let limit = self.resolved.max_turns;
+                let why = format!("stopped after {limit} model requests; a message continues");
                 (State::Idle, Some(why))
             }
-            End::Paused => (State::Paused, Some("paused; :resume goes on".into())),
-            End::CutOff => (State::Paused, Some("cut off; :resume goes on".into())),
+            End::Paused => (State::Paused, Some(Interrupted::paused(at).sentence())),
+            End::CutOff => (State::Paused, Some(Interrupted::aborted(at, ABORTED).sentence())),
             End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
         }
     }

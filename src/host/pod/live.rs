@@ -1,6 +1,7 @@
 //! How a Pod becomes live: its socket, and what the end of its log says.
 
 use crate::host::pod::calls::reply;
+use crate::host::pod::tail::Tail;
 use crate::host::pod::{Handle, Pod, child_events};
 use crate::host::{Answer, ListenError, listener};
 use crate::protocol::{Event, Refusal, State};
@@ -29,8 +30,8 @@ impl Pod {
     }
 
     async fn become_live(&mut self) -> Result<Event, Refusal> {
-        let tail = self.look_back().await?;
-        self.mark_taken(tail.taken).await;
+        let mut tail = self.look_back().await?;
+        self.mark_taken(std::mem::take(&mut tail.taken)).await;
         if self.listener.is_none() {
             self.listener = Some(self.open_listener()?);
         }
@@ -38,25 +39,39 @@ impl Pod {
         let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
         self.show_confinement().await;
         self.show_granted();
-        self.change(|info| info.context_tokens = tail.context_tokens);
+        self.change(|info| {
+            info.context_tokens = tail.context_tokens;
+            info.last_activity = info.last_activity.max(tail.newest);
+        });
         self.load_queue().await;
         if was_live {
-            self.restore_pending(tail.approval).await;
+            self.restore_pending(tail.approval.take()).await;
         } else {
-            self.close_stopped(tail.approval).await?;
+            self.close_stopped(tail.approval.take()).await?;
         }
-        let (state, why) = match tail.interrupted {
-            Some(why) => (State::Paused, Some(why)),
+        let (state, why) = match &tail.interrupted {
+            Some(interrupted) => (State::Paused, Some(interrupted.sentence())),
             None => (State::Idle, child_events::waiting(&self.mailbox().await.unwrap_or_default())),
         };
         let (state, why) = self.pending_state().unwrap_or((state, why));
         self.enter(state, why);
         if was_live {
-            // The end of a host changes nothing about how long a Pod has been in its state.
-            let since = self.row.since;
+            let since = self.since(state, &tail);
             self.change(|info| info.since = since);
         }
         Ok(self.restored())
+    }
+
+    /// When a Pod that was live before this host came into its state: the time of the event that
+    /// brought it there. The end of a host is no such event, except for a run that it interrupts.
+    fn since(&self, state: State, tail: &Tail) -> u64 {
+        let asked = self.pending.as_ref().map(|pending| pending.approval.since);
+        let event = match state {
+            State::NeedsYou => asked,
+            State::Paused => tail.interrupted.as_ref().map(|interrupted| interrupted.at),
+            _ => tail.ended.map(|ended| ended.max(self.row.since)),
+        };
+        event.unwrap_or(self.row.since)
     }
 
     /// Marks mailbox messages that the end of the log holds. Where this fails the marks are made

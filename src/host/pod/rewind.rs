@@ -91,7 +91,7 @@ impl Pod {
         self.change(|info| info.context_tokens = tail.context_tokens);
         let before = self.status();
         let (state, why) = match tail.interrupted {
-            Some(why) => (State::Paused, Some(why)),
+            Some(interrupted) => (State::Paused, Some(interrupted.sentence())),
             None => (State::Idle, None),
         };
         self.enter(state, why);

@@ -16,14 +16,61 @@ const NEAR: u64 = 64 * 1024;
 pub(crate) struct Tail {
     /// The last run has no end in the log: its host died.
     pub(crate) open: bool,
-    /// Why the Pod is paused, if it is.
-    pub(crate) interrupted: Option<String>,
+    /// How the last run was interrupted, if it was.
+    pub(crate) interrupted: Option<Interrupted>,
+    /// When the last run ended; `None` where no run ended. Milliseconds since the Unix epoch.
+    pub(crate) ended: Option<u64>,
+    /// The time of the newest entry, also in milliseconds; 0 for an empty log.
+    pub(crate) newest: u64,
     /// Tokens of the last request.
     pub(crate) context_tokens: u64,
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
     pub(crate) taken: Vec<String>,
     /// The approval request at which the last run stands.
     pub(crate) approval: Option<ApprovalRequest>,
+}
+
+/// How a run was interrupted, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interrupted {
+    /// Milliseconds since the Unix epoch.
+    pub(crate) at: u64,
+    why: Why,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Why {
+    Paused,
+    HostEnded,
+    /// The log says why.
+    Other(String),
+}
+
+impl Interrupted {
+    /// By a person, at this time.
+    pub(super) fn paused(at: u64) -> Self {
+        Self { at, why: Why::Paused }
+    }
+
+    /// For another reason than the end of the host; the log names it.
+    pub(super) fn aborted(at: u64, why: &str) -> Self {
+        let why = why.strip_prefix("cut off: ").unwrap_or(why);
+        Self { at, why: Why::Other(why.to_owned()) }
+    }
+
+    fn host_ended(at: u64) -> Self {
+        Self { at, why: Why::HostEnded }
+    }
+
+    /// In words: `paused 12:40`, `interrupted 12:40 (host ended)`.
+    pub(crate) fn sentence(&self) -> String {
+        let at = clock(self.at);
+        match &self.why {
+            Why::Paused => format!("paused {at}"),
+            Why::HostEnded => format!("interrupted {at} (host ended)"),
+            Why::Other(why) => format!("interrupted {at} ({why})"),
+        }
+    }
 }
 
 /// Reads backwards until the last run's end or beginning.
@@ -61,6 +108,7 @@ impl Reader {
     /// Takes one entry more.
     fn read(&mut self, entry: &Entry) {
         let last = *self.last.get_or_insert(entry.ts);
+        self.tail.newest = self.tail.newest.max(entry.ts);
         if self.approvals == WaitsForApproval::Unknown {
             self.approvals = self.tail.read_approval(entry);
         }
@@ -72,7 +120,7 @@ impl Reader {
             && let Some(interrupted) = &mut self.tail.interrupted
             && let Some(at) = cut_at(&entry.fact)
         {
-            *interrupted = cut_off(at);
+            *interrupted = Interrupted::host_ended(at);
         }
         if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
             self.tail.context_tokens = input_total_tokens + output_tokens;
@@ -164,7 +212,7 @@ impl Tail {
 
     fn cut_off(&mut self, last: u64) -> bool {
         self.open = true;
-        self.interrupted = Some(cut_off(last));
+        self.interrupted = Some(Interrupted::host_ended(last));
         true
     }
 }
@@ -172,11 +220,11 @@ impl Tail {
 /// Whether this entry says how the last run ended.
 fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
     match (fact, RunOutcome::of(fact)) {
-        (_, Some(RunOutcome::Paused)) => {
-            tail.interrupted = Some(format!("paused {}; :resume goes on", clock(ts)));
+        (_, Some(RunOutcome::Paused)) => tail.interrupted = Some(Interrupted::paused(ts)),
+        (_, Some(RunOutcome::CutOff(why))) => {
+            tail.interrupted = Some(Interrupted::aborted(ts, why));
         }
-        (_, Some(RunOutcome::CutOff(_))) => tail.interrupted = Some(cut_off(ts)),
-        (_, Some(_)) => {}
+        (_, Some(_)) => tail.ended = Some(ts),
         (fact, None) if Jump::of(fact).is_some_and(|jump| jump.kind.ends_run()) => {}
         (fact, None) => return decide_under_way(tail, fact, last),
     }
@@ -196,10 +244,6 @@ fn decide_under_way(tail: &mut Tail, fact: &Fact, last: u64) -> bool {
 
 fn is_cut_off(fact: &Fact) -> bool {
     matches!(RunOutcome::of(fact), Some(RunOutcome::CutOff(_)))
-}
-
-fn cut_off(ts: u64) -> String {
-    format!("cut off {}; :resume goes on", clock(ts))
 }
 
 /// The local time of day.

@@ -274,15 +274,13 @@ impl Family {
                 format!("the rule on {} denies it", deny.target.display())
             }
             NotLent::PartOf(region) => format!(
-                "a part of {} alone cannot be lent to who reads all of it; lend that whole",
+                "the borrower reads all of {0}, so that a part of it cannot be lent for writing; lend {0}",
                 region.target.display()
             ),
             NotLent::NotLive(key) => format!("`{}` is not live", self.named(key)),
         };
         let path = rule.target.display();
-        Refusal::invalid(format!(
-            "requested scope `{path}` is not within spawner `{owner}`'s effective scope: {why}"
-        ))
+        Refusal::invalid(format!("`{owner}` cannot give {word} on {path}: {why}"))
     }
 
     /// Publishes to every screen.

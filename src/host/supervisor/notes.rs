@@ -14,19 +14,23 @@ impl Family {
             let mut blocked = holder.restrictions.blocked.iter();
             blocked.any(|b| b.rule == *rule && b.region.contains(rule))
         };
-        let part = if writes.all(whole) { "reads only" } else { "reads there only" };
+        let reads_all = writes.all(whole);
         for blocked in &holder.restrictions.blocked {
             let path = blocked.region.target.display();
             let Some(other) = self.table.writer_of(&blocked.region, key) else { continue };
             let other = self.named(&other);
+            let (part, there) = match reads_all {
+                true => ("read-only".to_owned(), "here"),
+                false => (format!("read-only below {path}"), "there"),
+            };
             notes.push(format!(
-                "{part}: {other} holds write on {path}; :stop {other} frees it, \
-                 :lend {other} {name} {path} shares it, --cwd works elsewhere"
+                "{part}: {other} is writing {there} · :lend {other} {name} {path} shares it · \
+                 :stop {other} frees it"
             ));
         }
         for rule in &holder.restrictions.capped {
             let path = rule.target.display();
-            notes.push(format!("reads {path} only: its parent does not lend that"));
+            notes.push(format!("read-only below {path}: it was not lent for writing"));
         }
         notes
     }

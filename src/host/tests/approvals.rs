@@ -148,7 +148,11 @@ async fn a_request_shows_and_allowing_it_once_runs_that_call_and_no_other() {
     let approval = bench.asked().await;
     assert_eq!((approval.pod.clone(), approval.tool.as_str()), (pod.clone(), "Write"));
     assert_eq!(approval.action, bench.root.join("w/a.txt").display().to_string());
-    assert!(approval.because.starts_with("the rule `Write: *` in "), "{}", approval.because);
+    assert!(
+        approval.because.starts_with("your approval: the rule `Write: *` in "),
+        "{}",
+        approval.because
+    );
     let info = bench.is(&pod, State::NeedsYou).await;
     assert_eq!(info.why.unwrap(), format!("waits for you: {}", approval.line()));
     let Event::Family { approvals, .. } = bench.host.shared.whole_family() else { panic!() };
@@ -192,7 +196,7 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     };
     let own = rules.iter().position(|rule| rule.id.is_some()).expect("the answer's rule");
     assert_eq!(rules[own].pattern, approval.rule);
-    assert_eq!(rules[own].source, "your answer for w");
+    assert_eq!(rules[own].source, "your decision for w");
     assert!(rules[..own].iter().any(|rule| rule.source.ends_with("config.toml")));
     let rule = rules[own].id.unwrap();
     bench.client.call(None, Method::Revoke { rule }).await.unwrap();
@@ -319,7 +323,7 @@ async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once(
         })
         .await;
     let info = bench.is(&pod, State::Paused).await;
-    assert!(info.why.unwrap().ends_with("is answered; :resume goes on"));
+    assert!(info.why.unwrap().ends_with("is decided"));
     assert!(!bench.wrote("a.txt"), "a start runs nothing");
     assert!(bench.answer(&approval, once()).await.is_err());
     bench.call(&pod, Method::Resume).await.unwrap();

@@ -129,15 +129,18 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
     };
     let outside = SpawnPod { scope: vec![write("/usr")], ..bench.spawn_request("x", "b") };
     let text = refusal(outside).await;
-    assert!(text.contains("not within spawner `p`'s effective scope"), "{text}");
+    assert!(text.contains("`p` cannot give "), "{text}");
     let twice = refusal(bench.spawn_request("x", "a/deep")).await;
-    assert!(twice.contains("not within") && twice.contains("lent it to `kid`"), "{twice}");
+    assert!(
+        twice.contains("cannot give write on") && twice.contains("lent it to `kid`"),
+        "{twice}"
+    );
     let empty = SpawnPod { scope: Vec::new(), ..bench.spawn_request("x", "b") };
     assert_eq!(refusal(empty).await, "scope must not be empty");
     let relative = SpawnPod { scope: vec![write("ws")], ..bench.spawn_request("x", "b") };
     assert_eq!(refusal(relative).await, "scope.target must be absolute: ws");
     let own = refusal(bench.spawn_request("p", "b")).await;
-    assert_eq!(own, "spawned pod name `p` collides with spawner's own name");
+    assert_eq!(own, "a child cannot have its parent's name `p`");
     let taken = refusal(bench.spawn_request("KID", "b")).await;
     assert!(taken.contains("pod name `KID` is already registered"), "{taken}");
     let bad = refusal(bench.spawn_request("a/b", "b")).await;

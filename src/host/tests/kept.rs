@@ -225,7 +225,11 @@ async fn a_pod_that_opens_a_lent_directory_reads_the_name_of_its_writer() {
     let Event::Created { info } = bench.client.call(None, Method::New(new)).await.unwrap() else {
         panic!()
     };
-    assert!(info.notes[0].starts_with("reads only: sub holds write on"), "{:?}", info.notes);
+    assert!(
+        info.notes[0].starts_with("read-only: sub is writing here · :lend sub "),
+        "{:?}",
+        info.notes
+    );
     bench.stop("sub", false).await.unwrap();
     let held = bench.info(&name("late")).await.scope[0].permission;
     assert_eq!((held, bench.writers("a/deep/x")), (Permission::Read, vec!["kid".to_owned()]));

@@ -30,7 +30,7 @@ async fn a_run_that_began_before_its_pod_is_made_live_again_keeps_its_log() {
     assert_eq!(bench.info(&pod).await.state, State::Running);
     assert_eq!(bench.cut_off(&pod).await, []);
     bench.call(&pod, Method::Pause).await.unwrap();
-    assert_eq!(bench.is(&pod, State::Paused).await.why.unwrap(), "paused; :resume goes on");
+    assert!(bench.is(&pod, State::Paused).await.why.unwrap().starts_with("paused "));
     assert_eq!(bench.cut_off(&pod).await, []);
 }
 
@@ -64,6 +64,6 @@ async fn the_log_says_of_an_aborted_run_that_it_was_aborted_and_not_that_the_hos
     assert_eq!(bench.cut_off(&pod).await.len(), 1);
     let restored = bench.host.shared.pod(&pod).unwrap().live(Vec::new()).await;
     assert!(restored.is_ok(), "{restored:?}");
-    assert!(bench.is(&pod, State::Paused).await.why.unwrap().starts_with("cut off"));
+    assert!(bench.is(&pod, State::Paused).await.why.unwrap().contains("did not end in time"));
     assert_eq!(bench.cut_off(&pod).await.len(), 1);
 }

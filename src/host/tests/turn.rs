@@ -206,7 +206,7 @@ async fn a_message_is_kept_and_gone_on_with_when_its_pod_is_stopped_before_anyth
     bench.client.call(None, Method::Restore { name: pod.to_string() }).await.unwrap();
     let info = bench.info(&pod).await;
     assert_eq!(info.state, State::Paused);
-    assert!(info.why.unwrap().ends_with("; :resume goes on"));
+    assert!(info.why.unwrap().starts_with("paused "));
     assert_eq!(bench.inputs(&pod).await, ["late"]);
     bench.call(&pod, Method::Resume).await.unwrap();
     bench.is(&pod, State::Idle).await;
@@ -221,7 +221,7 @@ async fn a_message_is_kept_when_the_host_ends_before_anything_came_of_it() {
     let mut bench = bench.restarted().await;
     let info = bench.info(&pod).await;
     assert_eq!(info.state, State::Paused);
-    assert!(info.why.unwrap().ends_with("; :resume goes on"));
+    assert!(info.why.unwrap().starts_with("paused "));
     assert_eq!(bench.inputs(&pod).await, ["wait"]);
     bench.call(&pod, Method::Resume).await.unwrap();
     bench.next(|e| matches!(e, Event::LlmCallStart { .. })).await;
@@ -381,7 +381,7 @@ async fn a_child_event_of_an_unknown_pod_is_published_and_changes_no_family() {
         Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } => Some(body),
         _ => None,
     });
-    assert!(shown.unwrap().contains("pod `stranger` shut down"), "{shown:?}");
+    assert!(shown.unwrap().contains("pod `stranger` stopped"), "{shown:?}");
     assert_eq!(bench.host.shared.family().len(), before);
 }
 

@@ -60,9 +60,9 @@ fn listed(tool: &str, pattern: &str, action: Action, source: &str) -> PolicyRule
 
 fn answer_listed(rule: StoredRule) -> PolicyRule {
     let source = if rule.tree {
-        format!("your answer for {} and everything below it", rule.pod)
+        format!("your decision for {} and its children", rule.pod)
     } else {
-        format!("your answer for {}", rule.pod)
+        format!("your decision for {}", rule.pod)
     };
     let StoredRule { id, pod, tree, pattern, action } = rule;
     PolicyRule { id: Some(id), pod: Some(pod), tree, pattern, action, source }

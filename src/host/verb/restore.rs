@@ -207,10 +207,11 @@ async fn interrupted(pod: &Handle) -> Result<Option<Vec<String>>, Refusal> {
     let view = pod.view().await?;
     let Some(segment) = view.segment else { return Ok(None) };
     let look = move || {
-        let Some(why) = tail::read(&view.files, segment)?.interrupted else { return Ok(None) };
+        let tail = tail::read(&view.files, segment)?;
+        let Some(interrupted) = tail.interrupted else { return Ok(None) };
         let calls = tail::open_calls(&view.files, segment)?;
-        let cut = calls.iter().map(|call| format!("{call} was cut off and is not repeated"));
-        Ok::<_, LogError>(Some(std::iter::once(why).chain(cut).collect()))
+        let cut = calls.iter().map(|call| format!("{call} was interrupted and is not repeated"));
+        Ok::<_, LogError>(Some(std::iter::once(interrupted.sentence()).chain(cut).collect()))
     };
     Ok(tokio::task::spawn_blocking(look).await??)
 }

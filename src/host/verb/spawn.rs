@@ -60,7 +60,7 @@ impl Asked {
     async fn read(new: &SpawnPod, parent: &PodName, cx: &Cx) -> Result<Self, Refusal> {
         let name = PodName::parse(&new.name).map_err(|e| Refusal::invalid(e.to_string()))?;
         if name.key() == parent.key() {
-            let text = format!("spawned pod name `{name}` collides with spawner's own name");
+            let text = format!("a child cannot have its parent's name `{name}`");
             return Err(Refusal::invalid(text));
         }
         let named = name.clone();
@@ -214,7 +214,7 @@ async fn child_config(
 /// A model as a child takes it over.
 fn inherited(choice: Option<&ModelChoice>, parent: &PodName) -> Option<ModelChoice> {
     let mut choice = choice?.clone();
-    choice.why = format!("as {parent}");
+    choice.why = format!("model from {parent}");
     Some(choice)
 }
 

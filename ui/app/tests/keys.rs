@@ -31,7 +31,7 @@ fn escape_pauses_the_run_and_the_notice_names_the_next_steps() {
     let paused = bench.press("esc");
     assert_eq!(calls(&paused), [(Some("alice"), &Method::Pause)]);
     answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
-    assert_eq!(bench.notice(), "paused alice · Enter goes on · :cancel drops the run");
+    assert_eq!(bench.notice(), "paused alice · Enter continues · :cancel drops the run");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn leaving_says_how_to_come_back_and_how_to_end_it() {
     assert_eq!(
         farewell[..],
         [
-            "2 Pods stay; nothing is running",
+            "2 Pods kept, none running",
             "come back: yoi · end it: yoi stop alice · end all: yoi stop --all"
         ]
     );

@@ -181,7 +181,7 @@ async fn a_run_is_paused_by_escape_and_queued_messages_are_shown() {
     live.until("queued 1: and then this").await;
     live.press("esc");
     let screen = live.until("‖ paused").await;
-    assert!(screen.contains("goes on"), "{screen}");
+    assert!(screen.contains("continues"), "{screen}");
     live.end().await;
 }
 

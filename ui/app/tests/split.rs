@@ -6,7 +6,8 @@ use yoi::protocol::{Entry, Fact, Item, PeerEdge, Role, Segment, State};
 /// alice is current, bob was before her; carol was never. So many columns and rows.
 fn bench(columns: u16, rows: u16) -> Bench {
     let scout = PodInfo { parent: Some(name("alice")), ..pod("scout", State::Running) };
-    let bob = PodInfo { notes: vec!["shell not confined".into()], ..pod("bob", State::Running) };
+    let bob =
+        PodInfo { notes: vec!["sandbox off: no Landlock".into()], ..pod("bob", State::Running) };
     let pods = vec![pod("alice", State::Running), scout, bob, pod("carol", State::Idle)];
     let mut bench = Bench::new(pods);
     bench.size(columns, rows);

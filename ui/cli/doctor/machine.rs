@@ -226,10 +226,10 @@ mod tests {
             abi: 3,
         };
         let found = confined(&partly);
-        assert_eq!(found.text, "partly: signals (Landlock 3); no view of its own");
+        assert_eq!(found.text, "sandbox partly on: signals (Landlock 3); no view of its own");
         assert_eq!(found.level, Level::Warning);
         let none = confined(&Confinement::none("why"));
-        assert_eq!(none.text, "not enforced: why (no Landlock)");
+        assert_eq!(none.text, "sandbox off: why (no Landlock)");
         assert!(none.way_out.unwrap().contains("lsm=landlock"));
     }
 

@@ -7,6 +7,7 @@ use crate::headless::line_client::LineClient;
 use crate::headless::print::Form;
 use crate::headless::run_tracker::{Begun, End, RunTracker};
 use crate::verb::spell;
+use crate::wording::why::why_and_way_on;
 use yoi::protocol::{Event, Outgoing, PeerEdge, PodInfo, PodName, State};
 
 /// Awaited events are shown.
@@ -163,8 +164,8 @@ pub fn is_busy(state: State) -> bool {
 /// Why a Pod cannot get further without a person, when that is so.
 pub fn stuck(info: &PodInfo) -> Option<Failure> {
     let why = |otherwise: &str| {
-        let why = info.why.as_deref().unwrap_or(otherwise);
-        spell::for_shell(why, &Family::default(), Some(&info.name))
+        let why = why_and_way_on(info, otherwise);
+        spell::for_shell(&why, &Family::default(), Some(&info.name))
     };
     match info.state {
         State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),

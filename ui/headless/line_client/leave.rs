@@ -16,13 +16,17 @@ const IN_USE: &str = "done; another client uses the host in this process, which 
 const PAUSE: Duration = Duration::from_secs(5);
 
 impl LineClient {
-    /// Interrupts a Pod after a signal: each request is sent once, and its reply awaited for 5 s.
-    pub async fn interrupt(&mut self, pod: &PodName, then: &[Method]) {
+    /// Interrupts a Pod after a signal: each request is sent once, and its reply awaited for 5 s. Returns
+    /// whether the host accepted all of them.
+    pub async fn interrupt(&mut self, pod: &PodName, then: &[Method]) -> bool {
+        let mut accepted = true;
         for method in then {
             let call = self.client.call(Some(pod), method.clone());
             // The host may be ending too; there is nothing left to do about a refusal.
-            let _ = tokio::time::timeout(PAUSE, call).await;
+            let reply = tokio::time::timeout(PAUSE, call).await;
+            accepted &= reply.is_ok_and(|reply| reply.is_ok());
         }
+        accepted
     }
 
     /// Ends the conversation; fails if a request was denied during it. A host that is this process ends

@@ -21,6 +21,8 @@ const BRIEF: usize = 3;
 const LISTED: usize = 3;
 /// From this many rows on, the last one says how many more there are.
 const NOTED: usize = 3;
+/// The columns of the names of facts.
+const NAMES: usize = 11;
 /// The columns of the age.
 const AGE: usize = 5;
 
@@ -170,37 +172,56 @@ impl View<'_> {
             let more = format!("… {} more lines: {unfold} shows them", all.len() - shown);
             lines.push(self.fact("", &more, room));
         }
+        lines.extend(self.equal_requests(item.approvals().len(), room));
         for (name, value) in self.facts(item, approval) {
-            for (i, line) in wrap_text(&value, room.saturating_sub(9)).into_iter().enumerate() {
+            for (i, line) in wrap_text(&value, room.saturating_sub(NAMES)).into_iter().enumerate() {
                 lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
             }
         }
+        let rule = self.rule(item).into_iter().flat_map(|rule| wrap_text(&rule, room));
+        lines.extend(rule.map(|row| Line::raw(format!("    {}", self.glyphs.plain(&row)))));
         lines
+    }
+
+    /// How many equal requests the row stands for, and the keys that allow one or all of them.
+    fn equal_requests(&self, count: usize, room: usize) -> Option<Line<'static>> {
+        let key = |action| self.keymap.name(Context::Inbox, action);
+        let (one, each) = (key(Action::AllowOnce), key(Action::AllowEach));
+        let text = format!("{count} equal requests: {one} allows the oldest, {each} each of them");
+        let text = self.glyphs.plain(&cut(&text, room));
+        (count > 1).then(|| Line::raw(format!("    {text}")))
+    }
+
+    /// The rule that allowing always would write, with the keys that do so.
+    fn rule(&self, item: &Item<'_>) -> Option<String> {
+        let (rule, author) = self.inbox.rule(item.approvals())?;
+        let key = |action| self.keymap.name(Context::Inbox, action);
+        let (pod, tree) = (key(Action::AllowPod), key(Action::AllowTree));
+        let yours = if author == Author::Person { " (yours)" } else { "" };
+        Some(format!("{pod} and {tree} would allow {}{yours}", pattern(rule)))
     }
 
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
-        let mut facts = vec![("because", spelled(&approval.because))];
+        let mut facts = vec![("needs", spelled(&approval.because))];
         facts.extend(approval.lease.iter().map(|lease| ("adds", scope::rule(lease))));
-        facts.extend(approval.reason.iter().map(|reason| ("for", spelled(reason))));
+        facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
         if whole || item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));
         }
         if whole {
             facts.push(("scope", scope::rules(&approval.scope)));
         }
-        let rule = self.inbox.rule(item.approvals()).map(|(rule, author)| match author {
-            Author::Program => pattern(rule),
-            Author::Person => format!("{} (yours)", pattern(rule)),
-        });
-        facts.extend(rule.map(|rule| ("rule", rule)));
         facts
     }
 
     fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
         let name = if name.is_empty() && !value.starts_with("  ") { "" } else { name };
         let value = self.glyphs.plain(&cut(value, room));
-        Line::from(vec![Span::styled(format!("    {name:<9}"), self.theme.dim), Span::raw(value)])
+        Line::from(vec![
+            Span::styled(format!("    {name:<NAMES$}"), self.theme.dim),
+            Span::raw(value),
+        ])
     }
 
     pub fn render(&self, area: Rect, buf: &mut Buffer) {

@@ -281,11 +281,14 @@ fn ended(fact: &Fact) -> Option<Kind> {
         RunOutcome::Finished | RunOutcome::Yielded | RunOutcome::RolledBack => return None,
         RunOutcome::Paused => (Role::Paused, "paused".to_owned()),
         RunOutcome::LimitReached => {
-            (Role::Warn, "stopped at the limit of requests; :resume goes on".into())
+            (Role::Warn, "stopped at the limit of model requests; a message continues".into())
         }
         RunOutcome::Cancelled => (Role::Warn, "cancelled".into()),
         RunOutcome::CutOff(why) if why.trim().is_empty() => (Role::Warn, "interrupted".into()),
-        RunOutcome::CutOff(why) => (Role::Warn, format!("interrupted: {}", words(why))),
+        RunOutcome::CutOff(why) => {
+            let why = words(why.strip_prefix("cut off: ").unwrap_or(why));
+            (Role::Warn, format!("interrupted: {why}"))
+        }
         RunOutcome::Failed(why) => (Role::Error, format!("error: {}", words(why))),
         RunOutcome::Other(word) => (Role::Dim, format!("ended: {}", clean::one_line(word))),
     };

@@ -84,7 +84,10 @@ impl Transcript {
         let block = match Block::read(entry.clone(), cut_bytes) {
             Reading::Nothing => return,
             Reading::TakenBack(from) => {
-                self.pages.take_back(from);
+                // The entry that begins a run shows no block: the page of the log says what is left.
+                if !self.pages.take_back(from) {
+                    self.load.again();
+                }
                 return self.find_visible_rows();
             }
             Reading::Block(block) => block,

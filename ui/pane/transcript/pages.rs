@@ -180,14 +180,15 @@ impl Pages {
         Pos { block: last.blocks.len() - 1, ..Pos::first(page) }
     }
 
-    /// Hides all blocks from an entry on, which were taken back.
-    pub fn take_back(&mut self, from: EntryId) {
-        let Some(start) = self.find_entry(from) else { return };
-        let Some(index) = self.index(start.page) else { return };
+    /// Hides all blocks from an entry on, which were taken back; `false` where no block shows that entry.
+    pub fn take_back(&mut self, from: EntryId) -> bool {
+        let Some(start) = self.find_entry(from) else { return false };
+        let Some(index) = self.index(start.page) else { return false };
         for (at, page) in self.list.iter_mut().enumerate().skip(index) {
             let skip = if at == index { start.block } else { 0 };
             page.blocks.iter_mut().skip(skip).for_each(|block| block.gone = true);
         }
+        true
     }
 }
 

@@ -171,7 +171,7 @@ impl Block {
             _ => false,
         };
         if cut_off {
-            text("(cut off here)", Role::Warn, cells, out);
+            text("(interrupted here)", Role::Warn, cells, out);
         }
         if self.long().is_some() {
             match &self.rest.state {

@@ -119,7 +119,7 @@ impl View<'_> {
     fn own_row(&self, seen: &Seen, cells: usize) -> Option<Row> {
         match &self.transcript.pages.get(seen.pos)?.kind {
             Kind::CutOff { at } => {
-                let text = format!("cut off {}; :resume goes on", self.clock(*at));
+                let text = format!("interrupted {} (host ended)", self.clock(*at));
                 Some(vec![Piece::new(text, Role::Paused)])
             }
             Kind::Border(word) => {
@@ -204,10 +204,9 @@ impl View<'_> {
         }
     }
 
-    /// Says in the corner that entries are new below, are being read, or could not be read.
+    /// Says in the corner that entries are being read, or could not be read.
     fn corner(&self, area: Rect, buf: &mut Buffer) {
         let transcript = self.transcript;
-        let new = transcript.new_below();
         let (text, style): (String, Style) = if let Some(why) = &transcript.load.failed {
             (format!("not loaded: {}", clean::one_line(why)), self.theme.error)
         } else if transcript.search() == Search::Looking {
@@ -220,8 +219,6 @@ impl View<'_> {
                 LeftOut::UntilLoaded => "loading …",
             };
             (text.into(), self.theme.dim)
-        } else if new > 0 {
-            (format!("↓ {new} new"), self.theme.accent)
         } else {
             return;
         };

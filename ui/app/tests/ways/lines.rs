@@ -69,6 +69,6 @@ pub async fn in_lines(world: &World, verb: &'static Verb, line: &str, way: Way) 
 fn is_of_the_front_end(line: &str) -> bool {
     let header = |pod: &&str| line.starts_with(&format!("{pod}: rehearsal"));
     ["alice", "bob", "carol"].iter().any(header)
-        || ["shell not", "reads only: "].iter().any(|note| line.starts_with(note))
+        || ["sandbox ", "read-only: "].iter().any(|note| line.starts_with(note))
         || (!line.is_empty() && SLOW_ANSWER.contains(line))
 }

@@ -26,7 +26,7 @@ pub fn steady_requests(lines: &[String]) -> Vec<String> {
 
 /// A sentence as the command line spells it, with blanks and numbers that do not matter made equal.
 pub fn steady_words(text: &str) -> String {
-    let mut words = text.replace("Enter goes on", ":resume goes on");
+    let mut words = text.replace("Enter continues", ":resume continues");
     while let Some(at) = words.find("`yoi ") {
         let end = words[at + 1..].find('`').map_or(words.len(), |end| at + 1 + end);
         let line = words[at + "`yoi ".len()..end].to_owned();

@@ -76,8 +76,26 @@ fn uncommitted_text_leaves_when_the_run_ends() {
     bench.commit(partial);
     bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None });
     let screen = bench.screen();
-    assert!(screen.contains("half a\n   (cut off here)"), "{screen}");
+    assert!(screen.contains("half a\n   (interrupted here)"), "{screen}");
     assert!(!screen.contains("Bash"), "{screen}");
+}
+
+#[test]
+fn a_message_that_was_taken_back_leaves_the_transcript() {
+    let mut bench = Bench::new(vec![you("before")]).open();
+    let invoke = entry(0, Fact::Invoke { trigger: yoi::protocol::Trigger::UserSend });
+    let from = invoke.id;
+    bench.commit(invoke);
+    bench.commit(you("too early"));
+    assert!(bench.screen().contains("too early"));
+    // The log leaves out what was taken back.
+    bench.log.truncate(1);
+    let back = json!({ "from": from, "input": [] });
+    bench.commit(Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, back));
+    bench.event(&Event::RunEnd { result: RunResult::RolledBack, entry: None });
+    bench.find_visible_rows();
+    let screen = bench.screen();
+    assert!(screen.contains("before") && !screen.contains("too early"), "{screen}");
 }
 
 #[test]

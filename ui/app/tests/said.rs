@@ -1,0 +1,146 @@
+//! What the screen says is so: sentences, counts and hints against the state they are about.
+
+use super::*;
+use yoi::protocol::event::Line;
+use yoi::protocol::{Entry, Fact, LastRun, RunResult, Segment};
+
+fn alone(state: State) -> Bench {
+    let mut bench = Bench::new(vec![pod("alice", state)]);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    bench
+}
+
+#[test]
+fn a_run_that_was_taken_back_is_not_said_to_be_paused() {
+    let mut bench = alone(State::Running);
+    let asked = bench.press("esc");
+    let last_result = Some(LastRun {
+        entry: yoi::protocol::EntryId::new(),
+        result: RunResult::RolledBack.word().into(),
+        error: None,
+        at: NOON,
+    });
+    bench.shown(PodInfo { last_result, ..pod("alice", State::Idle) });
+    answer(&mut bench, asked, Event::Accepted { entry: None, queued: None });
+    let said = "alice had not begun to answer: the message was taken back";
+    assert_eq!(bench.notice(), said);
+}
+
+#[test]
+fn escape_never_withdraws_an_approval_request() {
+    let mut bench = alone(State::NeedsYou);
+    let request = Box::new(approval("q", "alice", "cargo fetch"));
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: request });
+    bench.press("ctrl-n");
+    for key in ["esc", "esc", "ctrl-c"] {
+        bench.wait(1_000);
+        assert_eq!(calls(&bench.press(key)), [], "{key}");
+    }
+    bench.wait(1_000);
+    bench.press("esc");
+    let said = "alice waits for your decision: Ctrl+N goes there · :pause withdraws the request";
+    assert_eq!(bench.notice(), said);
+}
+
+#[test]
+fn the_bar_counts_failed_and_paused_pods() {
+    let states = [("a", State::Failed), ("b", State::Paused), ("c", State::Paused)];
+    let mut bench = Bench::new(states.map(|(name, state)| pod(name, state)).to_vec());
+    bench.size(120, 40);
+    let screen = bench.screen();
+    let bar = screen.lines().last().unwrap_or_default();
+    assert!(bar.ends_with("1 failed   2 paused   F1 help"), "{bar}");
+}
+
+#[test]
+fn a_paused_pod_names_what_interrupted_it_and_the_key_that_continues() {
+    let why = Some("interrupted 08:15 (host ended)".to_owned());
+    let mut bench = Bench::new(vec![PodInfo { why, ..pod("alice", State::Paused) }]);
+    bench.size(120, 40);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    let row = "interrupted 08:15 (host ended) · Enter continues";
+    assert!(bench.screen().contains(row), "{}", bench.screen());
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Resume)]);
+    bench.type_in("a draft");
+    assert!(!bench.screen().contains("Enter continues"), "Enter would send the draft");
+}
+
+#[test]
+fn child_events_that_wait_are_handed_over_by_the_key_that_is_named() {
+    let why = Some("3 children stopped".to_owned());
+    let mut bench = Bench::new(vec![PodInfo { why, ..pod("shop", State::Idle) }]);
+    bench.type_in(":open shop");
+    bench.press("enter");
+    let screen = bench.screen();
+    assert!(screen.contains("3 children stopped · Enter tells shop"), "{screen}");
+    assert_eq!(calls(&bench.press("enter")), [(Some("shop"), &Method::Resume)]);
+}
+
+#[test]
+fn a_verb_typed_behind_a_draft_is_offered_and_the_draft_stays() {
+    let mut bench = alone(State::Idle);
+    bench.type_in("hello one:compact");
+    assert_eq!(calls(&bench.press("enter")), [], "it is no message before it is confirmed");
+    assert!(bench.screen().contains("`:compact` at the end of the message is a verb"));
+    assert_eq!(calls(&bench.confirm("enter")), [(Some("alice"), &Method::Compact)]);
+    assert_eq!(bench.draft(), "hello one");
+    for prose in ["what does :stop do here", "a list: stop, go", "see http://compact"] {
+        let mut bench = alone(State::Idle);
+        bench.type_in(prose);
+        assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &message(prose))]);
+    }
+}
+
+#[test]
+fn a_cleared_draft_is_the_newest_message_of_the_history() {
+    let mut bench = alone(State::Idle);
+    bench.type_in("half a thought");
+    bench.press("ctrl-c");
+    assert_eq!(bench.draft(), "");
+    bench.press("up");
+    assert_eq!(bench.draft(), "half a thought");
+}
+
+#[test]
+fn leaving_is_offered_only_as_long_as_a_second_key_leaves() {
+    let mut bench = alone(State::Idle);
+    bench.press("ctrl-c");
+    assert_eq!(bench.notice(), "Ctrl+C again leaves");
+    bench.wait(2_000);
+    assert_eq!(bench.notice(), "");
+}
+
+#[test]
+fn a_message_that_is_sent_shows_the_end_of_the_transcript() {
+    let mut bench = alone(State::Idle);
+    let page = bench.app.prepare_frame();
+    let text = |n: usize| vec![Segment::Text { content: format!("line {n}") }];
+    let entry = |n| Entry::new(Fact::UserInput { segments: text(n), taken: None, from: None });
+    let entries = (0..60).map(|n| Line::Whole(Box::new(entry(n)))).collect();
+    answer(&mut bench, page, Event::Page { entries, before: None, in_flight: Vec::new(), seq: 1 });
+    bench.screen();
+    bench.press("pageup");
+    let is_at_tail = |bench: &Bench| bench.app.transcript().is_some_and(|one| one.is_at_tail());
+    assert!(!is_at_tail(&bench));
+    bench.host(Some("alice"), Event::Entry { entry: Box::new(entry(60)), cut_bytes: None });
+    let screen = bench.screen();
+    assert_eq!(screen.matches("1 new").count(), 1, "{screen}");
+    bench.type_in("more");
+    bench.press("enter");
+    assert!(is_at_tail(&bench));
+}
+
+#[test]
+fn a_stop_is_said_as_long_as_the_pod_is_stopped() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.type_in(":stop bob");
+    let asked = bench.press("enter");
+    bench.shown(pod("bob", State::Stopped));
+    let stopped = yoi::protocol::StoppedPod { name: name("bob"), returned: vec![], lender: None };
+    answer(&mut bench, asked, Event::PodsStopped { stopped: vec![stopped] });
+    assert_eq!(bench.notice(), "stopped bob · :restore bob brings it back");
+    bench.shown(pod("bob", State::Idle));
+    assert_eq!(bench.notice(), "");
+}
