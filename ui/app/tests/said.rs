@@ -144,3 +144,16 @@ fn a_stop_is_said_as_long_as_the_pod_is_stopped() {
     bench.shown(pod("bob", State::Idle));
     assert_eq!(bench.notice(), "");
 }
+
+#[test]
+fn the_keys_that_the_tour_names_do_what_it_says() {
+    let tour = include_str!("../../../prompts/tour.toml");
+    assert!(tour.contains("`Ctrl+X` then `r` goes to the transcript"));
+    assert!(tour.contains("`i` comes back here"));
+    let mut bench = alone(State::Idle);
+    bench.press("ctrl-x");
+    bench.press("r");
+    assert_eq!(bench.app.focus, Focus::Transcript);
+    bench.press("i");
+    assert_eq!(bench.app.focus, Focus::Composer);
+}
