@@ -13,7 +13,7 @@ pub use file_id::FileId;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What could not be done with which file or directory, and what the system said.
@@ -91,6 +91,16 @@ pub fn create_with(
 /// Makes what was created, renamed or removed in a directory durable.
 pub fn sync_dir(path: &Path) -> Result<(), DiskError> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(DiskError::at("sync", path))
+}
+
+/// Opens a file for reading. What is not a regular file is an error, and a FIFO is not waited for.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other("it is not a regular file"))
 }
 
 /// A temporary file in the directory where it shall appear.

@@ -33,6 +33,8 @@ mod interrupt;
 mod mailbox;
 /// Messages as rows of the mailbox hold them.
 mod message;
+/// What is done and said about a log that is damaged.
+mod damage;
 /// The open log of a Pod and its state.
 mod session_state;
 /// The decision of policy on each call.
@@ -204,6 +206,16 @@ pub(crate) enum Stopped {
     Failed(Refusal),
 }
 
+impl Stopped {
+    /// The reason for the caller of the run.
+    fn refusal(&self) -> Refusal {
+        match self {
+            Self::Interrupted => Refusal::internal("the run was interrupted before it began"),
+            Self::Failed(refusal) => refusal.clone(),
+        }
+    }
+}
+
 impl<E: Into<Refusal>> From<E> for Stopped {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
@@ -300,10 +312,7 @@ impl Start {
         else {
             return;
         };
-        if let Some(accepted) = accepted.take() {
-            // The caller may have gone.
-            let _ = accepted.send(Err(refusal.clone()));
-        }
+        refuse(accepted.take(), refusal);
     }
 }
 
@@ -336,8 +345,15 @@ impl Run {
         if let Start::ApprovalDecided { answered, accepted } = start {
             return self.go_on_with(answered, accepted).await;
         }
-        self.withdraw().await?;
-        self.close_open_calls(fresh).await?;
+        let mut start = start;
+        let prepared = match self.withdraw().await {
+            Ok(()) => self.close_open_calls(fresh).await,
+            failed => failed,
+        };
+        if let Err(stopped) = prepared {
+            start.refuse(&stopped.refusal());
+            return Err(stopped);
+        }
         match start {
             Start::User { input: Input { segments, from }, taken, accepted } => {
                 let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
@@ -351,7 +367,7 @@ impl Run {
                 let input = Entry::new(fact);
                 let (id, row) = (input.id, taken_id(&input));
                 crate::crash_point!("input-received");
-                self.commit(vec![invoke, input]).await?;
+                let accepted = self.commit_for(accepted, vec![invoke, input]).await?;
                 crate::crash_point!("input-committed");
                 self.taken(row).await;
                 answer(accepted, id);
@@ -359,7 +375,8 @@ impl Run {
             }
             Start::MailboxMessage => self.commit_invoke_for_mailbox().await,
             Start::Resume { accepted } => {
-                self.commit(vec![Entry::extension(domain::RESUMED, json!({}))]).await?;
+                let resumed = vec![Entry::extension(domain::RESUMED, json!({}))];
+                let accepted = self.commit_for(accepted, resumed).await?;
                 crate::crash_point!("resume-committed");
                 answer(accepted, None);
                 self.request_continuation().await
@@ -457,6 +474,21 @@ impl Run {
         Ok(read?)
     }
 
+    /// Commits what a request began; where that fails, its caller gets the reason.
+    async fn commit_for(
+        &mut self,
+        accepted: Option<Accepted>,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Accepted>, Stopped> {
+        match self.commit(entries).await {
+            Ok(()) => Ok(accepted),
+            Err(stopped) => {
+                refuse(accepted, &stopped.refusal());
+                Err(stopped)
+            }
+        }
+    }
+
     pub(crate) async fn publish(&self, event: Event) {
         self.send(RunEvent::Event(event)).await;
     }
@@ -522,6 +554,13 @@ fn taken_id(entry: &Entry) -> Option<String> {
     match &entry.fact {
         Fact::UserInput { taken, .. } => taken.clone(),
         _ => None,
+    }
+}
+
+fn refuse(accepted: Option<Accepted>, refusal: &Refusal) {
+    if let Some(accepted) = accepted {
+        // The caller may have gone.
+        let _ = accepted.send(Err(refusal.clone()));
     }
 }
 

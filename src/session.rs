@@ -61,6 +61,12 @@ pub struct Files {
     writers: Arc<watch::Sender<()>>,
 }
 
+/// The segment of which a compaction closed the history into this one, also where the line that says
+/// so is damaged. Blocking.
+pub fn compacted_from(files: &Files, segment: SegmentId) -> Option<SegmentId> {
+    lineage::Lineage::new(files, segment).compacted_from(segment)
+}
+
 impl Files {
     /// The files of a session below a data directory.
     pub fn new(data: &Path, session: SessionId) -> Self {

@@ -22,7 +22,7 @@ mod signal;
 mod line_client;
 mod line_runner;
 
-pub use exit::{Exit, Failure};
+pub use exit::{Exit, Failure, causes};
 pub use line_client::{Attach, LineClient};
 #[cfg(test)]
 pub use line_runner::{LineRunner, Next as LineNext};

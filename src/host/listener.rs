@@ -7,6 +7,7 @@ use crate::host::host_lock::HostLock;
 use crate::host::{Shared, host_connection, pod, pod_connection, supervisor};
 use crate::protocol::PodName;
 use crate::trace::OrLog as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, Weak};
@@ -22,6 +23,10 @@ pub enum ListenError {
     Place(#[from] ConfigError),
     #[error("cannot listen on {}: {source}", path.display())]
     Listen { path: PathBuf, source: std::io::Error },
+    #[error(
+        "this host may have {limit} files open and keeps the last of them for its clients; stop some pods, or raise the limit (ulimit -n) and start the host again"
+    )]
+    Crowded { limit: u64 },
 }
 
 impl ListenError {
@@ -34,6 +39,18 @@ impl ListenError {
             .map(Some)
             .contains(&source.raw_os_error())
     }
+}
+
+/// File descriptors that no Pod's socket takes: clients connect and logs are written with them.
+const RESERVED: u64 = 16;
+
+/// The limit of open files, where a listener took one of the last descriptors. The kernel gives the
+/// lowest that is free.
+fn crowded(listener: &UnixListener) -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+    let limit = getrlimit(Resource::Nofile).current?;
+    let descriptor = u64::try_from(listener.as_raw_fd()).unwrap_or(0);
+    (descriptor + RESERVED > limit).then_some(limit)
 }
 
 /// The name of the host's own socket. No Pod can be called so.
@@ -63,6 +80,10 @@ pub(crate) fn open_pod(
     handle: pod::Handle,
 ) -> Result<JoinHandle<()>, ListenError> {
     let listener = listen(shared, handle.name.as_str())?;
+    if let Some(limit) = crowded(&listener) {
+        close_pod(shared, &handle.name);
+        return Err(ListenError::Crowded { limit });
+    }
     Ok(tokio::spawn(async move {
         while let Some(stream) = accept(&listener).await {
             tokio::spawn(pod_connection::serve(stream, handle.clone()));

@@ -59,7 +59,7 @@ impl Ownership {
                 Err(_) => return None,
             };
             let path = path.display();
-            Some(format!("the host ends: its {what} {path} {happened}, so {so}; start yoi again"))
+            Some(format!("the host ends: its {what} {happened}, so {so}; start yoi again ({path})"))
         })
     }
 

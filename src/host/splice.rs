@@ -1,6 +1,7 @@
 //! Events that carry a whole log, as classic clients are sent them: the lines of the log are JSON
 //! already, so they are copied from the file piece by piece, and the log is never held in memory.
 
+use crate::disk::open_regular;
 use crate::host::line_writer::write;
 use crate::protocol::SegmentId;
 use crate::session::{Files, Stretch};
@@ -94,7 +95,7 @@ impl Pieces {
         while piece.len() < PIECE {
             let Some(Stretch { segment, range }) = self.ranges.front_mut() else { break };
             if self.file.as_ref().is_none_or(|(of, _)| of != segment) {
-                self.file = Some((*segment, File::open(self.files.segment(*segment))?));
+                self.file = Some((*segment, open_regular(&self.files.segment(*segment))?));
             }
             let Some((_, file)) = &self.file else { break };
             if std::mem::take(&mut self.comma) {

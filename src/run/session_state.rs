@@ -4,7 +4,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
-use crate::run::{RunEvent, Setup, prompt};
+use crate::run::{RunEvent, Setup, damage, prompt};
 use crate::sandbox::Person;
 use crate::session::{self, Journal, Replay};
 use crate::tools::tasks::Tasks;
@@ -73,26 +73,35 @@ async fn reopen(
     let settled = setup.store.delete_taken_messages(&setup.pod, state.taken.clone()).await;
     settled.or_log("mark mailbox messages as taken");
     let system = state.system_prompt.clone().unwrap_or_default();
-    Ok(SessionState {
-        journal,
-        segment,
-        system,
-        tasks: Tasks::replay(state.history.iter().map(|kept| &kept.item)),
-        state,
-        compacted: false,
-    })
+    let tasks = Tasks::replay(state.history.iter().map(|kept| &kept.item));
+    let opened_at = opened.last_ts;
+    let state = SessionState { journal, segment, system, tasks, state, compacted: false };
+    damage::say(&state.state, opened_at, out).await;
+    match &state.state.system_prompt {
+        Some(_) => Ok(state),
+        None => damage::begin_anew(setup, state, out).await,
+    }
 }
 
-async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionState, Refusal> {
+/// The system prompt as it is made now. What instruction files are not in it is said.
+pub(super) async fn new_prompt(
+    setup: &Setup,
+    out: &mpsc::Sender<RunEvent>,
+) -> Result<String, Refusal> {
     let own = setup.clone();
-    let prompt = tokio::task::spawn_blocking(move || system_prompt(&own)).await;
-    let (system, diagnostics) = prompt.map_err(|error| {
-        Refusal::internal(format!("the system prompt could not be made: {error}"))
-    })?;
+    // The instruction files may lie on a mount that never answers.
+    let prompt = setup.path_threads.run(move || system_prompt(&own)).await;
+    let (system, diagnostics) = prompt
+        .map_err(|why| Refusal::internal(format!("the system prompt could not be made: {why}")))?;
     for diagnostic in diagnostics {
         let event = crate::run::attach::alert(AlertSource::AgentsMd, diagnostic);
         let _ = out.send(RunEvent::Event(event)).await;
     }
+    Ok(system)
+}
+
+async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionState, Refusal> {
+    let system = new_prompt(setup, out).await?;
     let start = Start { system, history: Vec::new(), compacted_from: None, under_way: None };
     begin(setup, setup.session, start, out).await
 }

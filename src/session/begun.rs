@@ -1,9 +1,9 @@
 //! Whether a session has anything to lose.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::Fact;
 use crate::session::Files;
 use crate::session::line::{Forward, Head, decode};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub fn is_begun(files: &Files) -> bool {
 }
 
 fn begins(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let end = file.metadata()?.len();
     let mut lines = Forward::new(file, 0, end)?;
     let mut line = Vec::new();

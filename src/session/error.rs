@@ -27,7 +27,10 @@ pub enum LogError {
     NotCommitted { path: PathBuf, why: String },
     #[error("there is no log at {}; put it back, or delete the Pod with :rm", .0.display())]
     Missing(PathBuf),
-    #[error("the log {} is empty; delete it, or delete the Pod with :rm", .0.display())]
+    #[error(
+        "the log {} is empty: what it held is lost; put a copy of it in its place, or delete the Pod with :rm",
+        .0.display()
+    )]
     Empty(PathBuf),
     #[error("{} cannot be read at byte {byte}: {reason}", path.display())]
     Damaged { path: PathBuf, byte: u64, reason: String },

@@ -13,7 +13,6 @@ use crate::session::stretches::{stretches, stretches_behind};
 use crate::session::{Files, LogError};
 use crate::trace::OrLog as _;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -135,7 +134,7 @@ fn checked(files: &Files, segment: SegmentId, content: &[u8]) -> Result<(Head, R
 
 /// The hash of the first and the last of the first `end` bytes of a segment, which end with a line.
 fn of_log(path: &Path, end: u64) -> io::Result<String> {
-    let file = File::open(path)?;
+    let file = disk::open_regular(path)?;
     let size = COMPARED.min(end);
     let mut bytes = vec![0; 2 * usize::try_from(size).unwrap_or(0)];
     let (first, last) = bytes.split_at_mut(usize::try_from(size).unwrap_or(0));

@@ -1,7 +1,7 @@
 //! A second session with the same past: the segments come along as they are, and a new one goes on
 //! from a place in them.
 
-use crate::disk::{self, Appender, DiskError};
+use crate::disk::{self, Appender, DiskError, open_regular};
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
 use crate::session::journal::{committed, encode};
@@ -12,7 +12,6 @@ use crate::session::locate::locate;
 use crate::session::walk::{Step, Walk};
 use crate::session::{Files, Journal, LogError};
 use serde_json::json;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -51,7 +50,7 @@ pub fn fork_point(
 fn behind(files: &Files, at: LogPosition) -> Result<LogPosition, LogError> {
     let path = files.segment(at.segment);
     let read = || -> io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         line_at(&file, at.offset, file.metadata()?.len())
     };
     let line = read().map_err(LogError::reading(&path))?;
@@ -63,7 +62,7 @@ fn behind(files: &Files, at: LogPosition) -> Result<LogPosition, LogError> {
 /// Where the last whole line of a file ends.
 fn end_of_lines(path: &Path) -> Result<u64, LogError> {
     let read = || -> io::Result<_> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let length = file.metadata()?.len();
         let last = Backward::new(file, length)?.next_line()?;
         Ok(last.map_or(0, |line| line.end()))
@@ -117,7 +116,7 @@ fn beginning(from: &Files, point: ForkPoint, session: SessionId) -> Result<Vec<E
 
 fn share_segments(from: &Files, parts: LogPosition, to: &Files) -> Result<(), LogError> {
     let (source, target) = (from.segment(parts.segment), to.segment(parts.segment));
-    let mut past = File::open(&source).map_err(LogError::reading(&source))?.take(parts.offset);
+    let mut past = open_regular(&source).map_err(LogError::reading(&source))?.take(parts.offset);
     disk::create_with(&target, 0o600, |out| io::copy(&mut past, out).map(drop))?;
     for older in Lineage::new(from, parts.segment).older(parts.segment) {
         share(&from.segment(older), &to.segment(older))?;

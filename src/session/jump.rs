@@ -2,6 +2,7 @@
 //! rewind, its undo and the beginning of a fork are all such jumps: readers that go backwards go on
 //! at that place, and nothing between is part of the session.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::{Entry, Fact, domain};
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::line::{Backward, decode, id};
@@ -134,7 +135,7 @@ fn begins_line(files: &Files, at: LogPosition) -> Result<bool, LogError> {
     let Some(before) = at.offset.checked_sub(1) else { return Ok(false) };
     let read = || {
         let mut byte = [0];
-        let read = File::open(&path)?.read_at(&mut byte, before)?;
+        let read = open_regular(&path)?.read_at(&mut byte, before)?;
         Ok(read == 1 && byte == *b"\n")
     };
     read().map_err(LogError::reading(&path))
@@ -164,7 +165,7 @@ fn find_before(
 ) -> Result<Option<u64>, LogError> {
     let path = files.segment(segment);
     let read = || -> io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let end = end.min(file.metadata()?.len());
         let mut lines = Backward::new(file, end)?;
         while let Some(line) = lines.next_line()? {

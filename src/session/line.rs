@@ -1,6 +1,7 @@
 //! Lines of a segment: decoded, named by place when they are damaged, and read forwards or
 //! backwards.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::name::EntryId;
 use crate::session::LogError;
@@ -245,7 +246,7 @@ impl Backward {
 /// The first line of a segment, which must be its start.
 pub fn first_line(path: &Path) -> Result<(Entry, u64), LogError> {
     let read = || -> std::io::Result<_> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let length = file.metadata()?.len();
         Forward::new(file, 0, length)?.next_line()
     };

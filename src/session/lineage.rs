@@ -1,10 +1,10 @@
 //! The segments of a session in the order in which they were begun, and places in them.
 
+use crate::disk::open_regular;
 use crate::protocol::name::SegmentId;
 use crate::session::line::Forward;
 use crate::session::{Files, LogError};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::path::Path;
 
 /// A place in a session: before the line that begins at `offset`.
@@ -44,7 +44,19 @@ impl<'f> Lineage<'f> {
     pub fn older(&mut self, than: SegmentId) -> Vec<SegmentId> {
         let Some(at) = self.index(than) else { return Vec::new() };
         while self.extend() {}
-        self.known.split_off(at + 1)
+        self.known.iter().skip(at + 1).copied().collect()
+    }
+
+    /// The segment that a compaction closed with this one. Where the first line, which says so, is
+    /// damaged: the newest of the older ones.
+    pub fn compacted_from(&mut self, segment: SegmentId) -> Option<SegmentId> {
+        match origins(&self.files.segment(segment)) {
+            Ok(origins) => origins.compacted_from.map(|origin| origin.segment_id),
+            Err(LogError::Damaged { .. }) => {
+                self.older(segment).into_iter().find(|older| *older < segment)
+            }
+            Err(_) => None,
+        }
     }
 
     fn index(&mut self, segment: SegmentId) -> Option<usize> {
@@ -102,7 +114,7 @@ pub struct Origin {
 /// Reads where a segment comes from. The history that it begins with is passed over.
 pub fn origins(path: &Path) -> Result<Origins, LogError> {
     let read = || -> std::io::Result<_> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let length = file.metadata()?.len();
         Forward::new(file, 0, length)?.next_line()
     };

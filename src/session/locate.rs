@@ -1,6 +1,7 @@
 //! Finding an entry by its id without reading the whole log: ids ascend with time, so halving the
 //! file finds the place; only where a clock went backwards is everything searched.
 
+use crate::disk::open_regular;
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::line::{self, Forward};
 use crate::session::lineage::{Lineage, LogPosition};
@@ -29,7 +30,7 @@ pub fn locate(
         while let Some(segment) = lineage.get(index) {
             let path = files.segment(segment);
             let within = || -> io::Result<_> {
-                let file = File::open(&path)?;
+                let file = open_regular(&path)?;
                 let length = file.metadata()?.len();
                 let end = end.filter(|_| index == 0).map_or(length, |end| end.min(length));
                 search(&file, end, id)
@@ -47,7 +48,7 @@ pub fn locate(
 pub fn holds(files: &Files, segment: SegmentId, id: EntryId) -> Result<bool, LogError> {
     let path = files.segment(segment);
     let within = || -> io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let end = file.metadata()?.len();
         by_halves(&file, end, id)
     };

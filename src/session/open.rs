@@ -1,7 +1,7 @@
 //! Opening a segment that a host left behind: the torn tail goes, the block that was streaming
 //! becomes a partial item, and a run without an end gets one.
 
-use crate::disk::{Appender, DiskError};
+use crate::disk::{Appender, DiskError, open_regular};
 use crate::protocol::entry::{Entry, Fact, domain};
 use crate::protocol::item::{Item, Role};
 use crate::protocol::name::SegmentId;
@@ -12,7 +12,6 @@ use crate::session::partial::{self, Left, Partial, Section};
 use crate::session::walk::Walk;
 use crate::session::{Files, LogError, journal};
 use serde_json::json;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -27,6 +26,8 @@ pub struct Opened {
     pub recovered: bool,
     /// Whether a run was under way when the host ended; it is closed as interrupted now.
     pub cut_run: bool,
+    /// The time of the newest entry, in milliseconds since the Unix epoch; 0 without one.
+    pub last_ts: u64,
 }
 
 /// What the log says of a run that its host did not live to end.
@@ -53,7 +54,8 @@ pub fn open(
     }
     partial::clear(open_block).map_err(DiskError::at("empty", open_block))?;
     let torn_bytes = (torn > 0).then_some(torn);
-    let opened = Opened { end: appender.length(), torn_bytes, recovered, cut_run };
+    let last_ts = tail.last_ts;
+    let opened = Opened { end: appender.length(), torn_bytes, recovered, cut_run, last_ts };
     Ok((appender, opened))
 }
 
@@ -86,7 +88,7 @@ fn partial_item(Section { kind, text }: Section) -> Entry {
 /// The block in `<segment>.open`, unless it was committed before the file could be emptied.
 fn unsaved(path: &Path, open_block: &Path, end: u64) -> io::Result<Option<Left>> {
     let Some(left) = partial::left(open_block) else { return Ok(None) };
-    let mut lines = Forward::new(File::open(path)?, left.after.min(end), end)?;
+    let mut lines = Forward::new(open_regular(path)?, left.after.min(end), end)?;
     while let Some(line) = lines.next_line()? {
         if Head::read(&line.bytes).is_some_and(|head| head.kind == "assistant_item") {
             return Ok(None);

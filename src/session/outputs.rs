@@ -1,6 +1,7 @@
 //! Long outputs of tools that are left in the log until they are needed: most of a long log are
 //! outputs that no request sends any more.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, OutputPlace};
 use crate::protocol::item::{Image, Item};
 use crate::protocol::name::EntryId;
@@ -12,7 +13,6 @@ use crate::session::{Files, LogError};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 
 /// Outputs in longer lines, in bytes, are left in the log.
 const LONG: usize = 16 * 1024;
@@ -102,7 +102,7 @@ pub fn load(files: &Files, kept: &mut Kept) -> Result<(), LogError> {
     };
     let path = files.segment(place.segment);
     let read = || -> std::io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         line_at(&file, place.offset, file.metadata()?.len())
     };
     let line = read().map_err(LogError::reading(&path))?;

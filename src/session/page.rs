@@ -1,6 +1,7 @@
 //! The transcript, read backwards from its end: cost follows what is shown, whatever the length of
 //! the log.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::Entry;
 use crate::protocol::event::Line;
 use crate::protocol::name::{EntryId, SegmentId};
@@ -10,7 +11,6 @@ use crate::session::lineage::LogPosition;
 use crate::session::locate::{locate, place_id};
 use crate::session::walk::{Step, Walk};
 use crate::session::{Files, LogError};
-use std::fs::File;
 
 /// Some entries, oldest first.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +69,7 @@ impl Page {
 pub fn fetch(files: &Files, segment: SegmentId, id: EntryId) -> Result<Entry, LogError> {
     let LogPosition { segment, offset } = locate(files, segment, None, id)?;
     let path = files.segment(segment);
-    let read = || Forward::new(File::open(&path)?, offset, u64::MAX)?.next_line();
+    let read = || Forward::new(open_regular(&path)?, offset, u64::MAX)?.next_line();
     let line = read().map_err(LogError::reading(&path))?;
     let entry = line.map_or_else(|| Err("the line is torn".into()), |line| decode(&line.bytes));
     let mut entry = entry.map_err(|reason| LogError::Damaged { path, byte: offset, reason })?;

@@ -1,9 +1,10 @@
 //! The block that is being streamed, kept in `<segment>.open` so that kill -9 loses at most
 //! 100 ms or 4 KiB of it. Without sync: a power cut may take it.
 
+use crate::disk::open_regular;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -266,7 +267,8 @@ pub struct Left {
 
 /// Reads what was streaming when the host ended; `None` when nothing was.
 pub fn left(path: &Path) -> Option<Left> {
-    let content = fs::read(path).ok()?;
+    let mut content = Vec::new();
+    open_regular(path).ok()?.read_to_end(&mut content).ok()?;
     let pieces: Vec<Piece> = content
         .split(|b| *b == b'\n')
         .filter_map(|line| serde_json::from_slice(line).ok())

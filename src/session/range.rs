@@ -1,5 +1,6 @@
 //! One entry in pieces: it may be larger than what host and client should hold in memory.
 
+use crate::disk::open_regular;
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::protocol::piece::{ByteRange, LineShape, MAX_PIECE};
 use crate::session::lineage::LogPosition;
@@ -36,7 +37,7 @@ pub fn piece(
     let LogPosition { segment, offset } = locate(files, segment, None, id)?;
     let path = files.segment(segment);
     let read = || -> io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let shape = (range.start == 0).then(|| shape(&file, offset)).transpose()?;
         let (start, line) = characters(&file, offset, range)?;
         Ok((shape, start, line))

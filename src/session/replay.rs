@@ -1,6 +1,7 @@
 //! The fold of a segment: the history that the model gets when the Pod goes on, and the state of the
 //! Pod at the end of the segment.
 
+use crate::disk::open_regular;
 use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
@@ -15,7 +16,6 @@ use crate::session::{Files, LogError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,7 @@ enum Outputs {
 /// Calls a function with each whole line of a range and the offset where it begins.
 fn lines(path: &Path, range: Range<u64>, mut take: impl FnMut(u64, &[u8])) -> Result<(), LogError> {
     let mut read = || -> std::io::Result<()> {
-        let mut lines = Forward::new(File::open(path)?, range.start, range.end)?;
+        let mut lines = Forward::new(open_regular(path)?, range.start, range.end)?;
         let mut line = Vec::new();
         while let Some(start) = lines.next_into(&mut line)? {
             take(start, &line);

@@ -1,6 +1,7 @@
 //! Where one can go back to: before each thing a person said, also before a compaction; and which
 //! rewind can be taken back.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, SegmentId};
@@ -11,7 +12,6 @@ use crate::session::lineage::LogPosition;
 use crate::session::scan::{Input, Scan};
 use crate::session::stretches::{Stretch, all_stretches, stretches};
 use crate::session::{Files, LogError, glance};
-use std::fs::File;
 
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
@@ -50,7 +50,7 @@ pub fn rewind_targets(
 ) -> Result<Targets, LogError> {
     let path = files.segment(segment);
     let count = || {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let end = end.unwrap_or(u64::MAX).min(file.metadata()?.len());
         glance::count_lines(&file, 0..end)
     };
@@ -100,7 +100,7 @@ pub fn standing_entries(
     let mut lines = 0;
     for Stretch { segment, range } in stretches(files, segment, end)? {
         let path = files.segment(segment);
-        let count = || glance::count_lines(&File::open(&path)?, range);
+        let count = || glance::count_lines(&open_regular(&path)?, range);
         lines += count().map_err(LogError::reading(&path))?;
     }
     Ok(lines)
@@ -155,7 +155,7 @@ fn standing_jump(
 ) -> Result<Option<(LogPosition, EntryId)>, LogError> {
     for Stretch { segment, range } in standing.iter().rev().filter(|s| s.range.start > 0) {
         let path = files.segment(*segment);
-        let read = || line_at(&File::open(&path)?, range.start, range.end);
+        let read = || line_at(&open_regular(&path)?, range.start, range.end);
         let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
         if let (Some(jump), Some(id)) = (Jump::of_line(&line), id(&line))
             && is_wanted(jump.kind, id)
@@ -182,7 +182,7 @@ fn difference(one: &[Stretch], other: &[Stretch]) -> (Vec<Stretch>, Vec<Stretch>
 /// The input at a place; empty when it cannot be read.
 pub fn input_at(files: &Files, at: LogPosition) -> Result<Vec<Segment>, LogError> {
     let path = files.segment(at.segment);
-    let read = || line_at(&File::open(&path)?, at.offset, std::fs::metadata(&path)?.len());
+    let read = || line_at(&open_regular(&path)?, at.offset, std::fs::metadata(&path)?.len());
     let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
     match decode(&line) {
         Ok(Entry { fact: Fact::UserInput { segments, .. }, .. }) => Ok(segments),

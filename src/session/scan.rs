@@ -1,6 +1,7 @@
 //! What a session holds, in numbers: what a person said, how many tools were called, which files
 //! tools changed.
 
+use crate::disk::open_regular;
 use crate::protocol::Losses;
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::item::Item;
@@ -70,7 +71,7 @@ impl Scan {
         for Stretch { segment, range } in stretches {
             let path = files.segment(*segment);
             let mut read = || -> io::Result<()> {
-                let file = File::open(&path)?;
+                let file = open_regular(&path)?;
                 let (at, lines) = counted.get(segment).copied().unwrap_or_default();
                 let index = lines + count_lines(&file, at..range.start)?;
                 let before = scan.lines;

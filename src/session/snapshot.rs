@@ -1,12 +1,12 @@
 //! Reading a segment through: what a snapshot is spliced from (its lines are JSON already), and
 //! the records of one domain.
 
+use crate::disk::open_regular;
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::name::SegmentId;
 use crate::session::line::{Forward, decode};
 use crate::session::stretches::{Stretch, stretches};
 use crate::session::{Files, LogError};
-use std::fs::File;
 use std::path::Path;
 
 /// Where the entries of a session lie, oldest first, each without its line end: those of a segment
@@ -21,7 +21,7 @@ pub fn spans(
     for Stretch { segment, range } in stretches(files, segment, end)? {
         let path = files.segment(segment);
         let mut read = || -> std::io::Result<()> {
-            let mut lines = Forward::new(File::open(&path)?, range.start, range.end)?;
+            let mut lines = Forward::new(open_regular(&path)?, range.start, range.end)?;
             let mut line = Vec::new();
             while let Some(start) = lines.next_into(&mut line)? {
                 if decode(&line).is_ok() {
@@ -43,7 +43,7 @@ pub fn records(path: &Path, domain: &str) -> Result<Vec<Entry>, LogError> {
         _ => false,
     };
     let read = || -> std::io::Result<_> {
-        let mut lines = Forward::new(File::open(path)?, 0, u64::MAX)?;
+        let mut lines = Forward::new(open_regular(path)?, 0, u64::MAX)?;
         let mut records = Vec::new();
         let mut line = Vec::new();
         while lines.next_into(&mut line)?.is_some() {

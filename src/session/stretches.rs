@@ -1,8 +1,9 @@
 //! Which parts of the segments stand: what jumps do not pass over, for readers that go forwards.
 
+use crate::disk::open_regular;
 use crate::protocol::name::SegmentId;
 use crate::session::jump::last_jump;
-use crate::session::lineage::{Lineage, LogPosition, origins};
+use crate::session::lineage::{Lineage, LogPosition};
 use crate::session::{Files, LogError};
 use std::fs::File;
 use std::ops::Range;
@@ -60,7 +61,7 @@ pub fn stretches_behind(
 ) -> Result<Option<Vec<Stretch>>, LogError> {
     let path = files.segment(segment);
     let open = || -> std::io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let length = file.metadata()?.len();
         Ok((file, length))
     };
@@ -95,7 +96,7 @@ impl<'f> Stretches<'f> {
         loop {
             let path = self.files.segment(at.segment);
             let open = || -> std::io::Result<_> {
-                let file = File::open(&path)?;
+                let file = open_regular(&path)?;
                 let length = file.metadata()?.len();
                 Ok((file, length))
             };
@@ -136,7 +137,7 @@ impl<'f> Stretches<'f> {
 
     /// The end of the segment that a compaction closed with this one.
     fn compacted_from(&mut self, segment: SegmentId) -> Option<LogPosition> {
-        let older = origins(&self.files.segment(segment)).ok()?.compacted_from?.segment_id;
+        let older = self.lineage.compacted_from(segment)?;
         let is_older = self.lineage.is_older(older, segment);
         is_older.then_some(LogPosition { segment: older, offset: u64::MAX })
     }

@@ -1,12 +1,12 @@
 //! The lines of a session one by one, the newest first: each reader that goes backwards goes this
 //! way, past what was taken back and into the segments from before a compaction.
 
+use crate::disk::open_regular;
 use crate::protocol::name::SegmentId;
 use crate::session::jump::{Jump, line_at};
 use crate::session::line::{Backward, Raw};
-use crate::session::lineage::{Lineage, LogPosition, origins};
+use crate::session::lineage::{Lineage, LogPosition};
 use crate::session::{Files, LogError};
-use std::fs::File;
 
 /// A walk through a session towards its beginning. Each step may read from the disk.
 pub struct Walk<'f> {
@@ -37,7 +37,7 @@ impl<'f> Walk<'f> {
         let mut walk = Self::from(files, head, at)?;
         let path = files.segment(at.segment);
         let read = || -> std::io::Result<_> {
-            let file = File::open(&path)?;
+            let file = open_regular(&path)?;
             let end = file.metadata()?.len();
             // A line that long is no jump.
             let head = [at.offset, at.offset.saturating_add(1 << 16).min(end)];
@@ -63,10 +63,7 @@ impl<'f> Walk<'f> {
             if self.lines.take().is_none() {
                 return Ok(None);
             }
-            let Ok(origins) = origins(&self.files.segment(self.segment)) else { return Ok(None) };
-            let Some(older) = origins.compacted_from.map(|origin| origin.segment_id) else {
-                return Ok(None);
-            };
+            let Some(older) = self.lineage.compacted_from(self.segment) else { return Ok(None) };
             if !self.files.segment(older).exists() {
                 return Ok(Some(Step::Missing(older)));
             }
@@ -113,7 +110,7 @@ impl<'f> Walk<'f> {
 fn lines(files: &Files, before: LogPosition) -> Result<Backward, LogError> {
     let path = files.segment(before.segment);
     let open = || -> std::io::Result<_> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let end = before.offset.min(file.metadata()?.len());
         Backward::new(file, end)
     };

@@ -2,7 +2,7 @@
 
 use crate::app::ExitReason;
 use crate::cli::args::Args;
-use crate::headless::{Exit, Failure};
+use crate::headless::{Exit, Failure, causes};
 use crate::run::{self, Find, Offers, Options, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use std::path::{Path, PathBuf};
@@ -119,7 +119,8 @@ async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
                 return Err(error.into());
             }
             Err(error) => {
-                format!("no host in the background ({error:#}); it runs inside this screen")
+                let why = causes(&error);
+                format!("no host in the background ({why}); it runs inside this screen")
             }
         }
     };

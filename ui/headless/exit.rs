@@ -108,8 +108,22 @@ impl From<Refusal> for Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         let other = matches!(error.downcast_ref(), Some(ConnectError::OtherVersion { .. }));
-        Self::new(if other { Exit::NotThere } else { Exit::Failed }, format!("{error:#}"))
+        Self::new(if other { Exit::NotThere } else { Exit::Failed }, causes(&error))
     }
+}
+
+/// An error and its causes in one sentence. A cause that the sentence before it ends with already is
+/// not repeated.
+pub fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// How this program ends when its host does.
@@ -139,6 +153,16 @@ mod tests {
         for (exit, code) in table {
             assert_eq!(exit.code(), code, "{exit:?}");
         }
+    }
+
+    #[test]
+    fn the_cause_of_an_error_is_said_once() {
+        let source = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let disk = yoi::disk::DiskError { action: "write", path: "/d".into(), source: source() };
+        let once = disk.to_string();
+        assert_eq!(causes(&anyhow::Error::new(disk)), once);
+        let other = anyhow::Error::new(source()).context("cannot start");
+        assert_eq!(causes(&other), format!("cannot start: {}", source()));
     }
 
     #[test]

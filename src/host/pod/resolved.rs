@@ -96,7 +96,7 @@ pub(crate) fn info(
 pub(crate) fn damaged_info(row: &DamagedRow) -> Option<PodInfo> {
     let name = PodName::parse(&row.name).ok()?;
     let why = format!(
-        "its record in the database is damaged ({}); its log is not touched, and :rm {name} deletes both",
+        "its record in the database is damaged ({}); its log is not touched; :rm deletes both",
         row.reason
     );
     Some(PodInfo {

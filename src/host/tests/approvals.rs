@@ -8,7 +8,7 @@ use crate::protocol::{
     ApprovalRequest, Entry, Event, Method, Pattern, PodName, RunResult, SessionId, State, Verdict,
     now_ms,
 };
-use crate::store::{Change, Decided, Wanted};
+use crate::store::{Change, Decided, Store, Wanted};
 use serde_json::json;
 
 /// Everything here is asked about by a rule, so that a call does something that can be seen.
@@ -134,9 +134,12 @@ impl Bench {
     }
 
     /// Ends the host, lets something happen to its files, and starts another one.
-    async fn after(self, happens: impl AsyncFnOnce()) -> Self {
+    async fn after(self, happens: impl AsyncFnOnce(Store)) -> Self {
+        let database = self.host.shared.dirs.data.join("yoi.db");
         self.host.end().await;
-        happens().await;
+        let (store, _) = Store::open(&database).await.unwrap();
+        happens(store.clone()).await;
+        store.close().await;
         Self::at(self._root).await
     }
 }
@@ -292,7 +295,7 @@ async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
     let approval = bench.asked().await;
     let files = bench.files(&pod).await;
     let mut bench = bench
-        .after(async move || {
+        .after(async move |_| {
             let (files, segment) = files;
             let (journal, _) = crate::session::Journal::open(&files, segment).await.unwrap();
             let payload = json!({ "ask": approval.id, "verdict": Verdict::Once });
@@ -315,10 +318,9 @@ async fn an_answer_that_came_as_the_host_ended_waits_for_resume_and_counts_once(
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
-    let store = bench.host.shared.store.clone();
     let decided = Decided { approval: approval.id.clone(), verdict: once(), rule: None };
     let mut bench = bench
-        .after(async move || {
+        .after(async move |store| {
             assert!(store.decide_approval(decided).await.unwrap());
         })
         .await;
@@ -336,10 +338,9 @@ impl Bench {
     /// Ends the host while a Pod waits, stores a decision as the last thing it does, with `stopped`
     /// that the Pod is stopped, too, and starts another host.
     async fn decided_as_the_host_ended(self, approval: &ApprovalRequest, stopped: bool) -> Self {
-        let store = self.host.shared.store.clone();
         let decided = Decided { approval: approval.id.clone(), verdict: once(), rule: None };
         let pod = approval.pod.clone();
-        self.after(async move || {
+        self.after(async move |store| {
             assert!(store.decide_approval(decided).await.unwrap());
             if stopped {
                 let wanted = vec![(pod, Wanted::Stopped, now_ms())];
@@ -404,8 +405,9 @@ async fn a_request_that_only_the_log_holds_is_shown_again() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
-    let (store, id) = (bench.host.shared.store.clone(), approval.id.clone());
-    let mut bench = bench.after(async move || store.end_approvals(vec![id]).await.unwrap()).await;
+    let id = approval.id.clone();
+    let mut bench =
+        bench.after(async move |store| store.end_approvals(vec![id]).await.unwrap()).await;
     assert_eq!(bench.questions(), std::slice::from_ref(&approval));
     bench.answer(&approval, once()).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);

@@ -1,8 +1,11 @@
 //! Damage of the store: what was not damaged is there, and what is lost is said on every screen.
 
+use crate::client::find;
 use crate::host::tests::family::name;
 use crate::host::tests::{Bench, run_end};
-use crate::protocol::{Event, Method, State};
+use crate::protocol::method::NewPod;
+use crate::protocol::{Entry, Event, Fact, Method, PodName, State};
+use crate::session::Files;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +123,7 @@ async fn a_pod_whose_record_is_damaged_is_listed_says_why_and_can_be_deleted() {
     assert_eq!(damaged.state, State::Damaged);
     assert_eq!(damaged.workspace, bench.root.join("other"));
     let why = damaged.why.unwrap();
-    assert!(why.contains("scope") && why.contains(":rm q"), "{why}");
+    assert!(why.contains("scope") && why.contains(":rm deletes"), "{why}");
     for method in [Method::say("x"), Method::StopPods { tree: false }] {
         let refused = bench.call(&name("q"), method).await.unwrap_err();
         assert!(refused.message.contains("record of pod `q` is damaged"), "{refused}");
@@ -182,4 +185,135 @@ async fn a_failed_pod_can_be_restored_wherever_that_is_said() {
     let reply = bench.call(&name("p"), restore).await.unwrap();
     assert!(matches!(reply, Event::Plan { done: true, .. }), "{reply:?}");
     bench.is(&name("kid"), State::Idle).await;
+}
+
+impl Bench {
+    /// The segments of a Pod's log, the newest first.
+    fn segments(&self, pod: &PodName) -> Vec<PathBuf> {
+        let session = self.host.shared.pod(pod).unwrap().session;
+        let files = Files::new(&self.host.shared.dirs.data, session);
+        files.segments().into_iter().map(|segment| files.segment(segment)).collect()
+    }
+
+    /// The texts of the history with which the newest segment begins, and its system prompt.
+    fn handed_over(&self, pod: &PodName) -> (Vec<String>, String) {
+        let text = fs::read_to_string(&self.segments(pod)[0]).unwrap();
+        let entry: Entry = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let Fact::SegmentStart { system_prompt, history, .. } = entry.fact else { panic!() };
+        let texts = history.iter().filter_map(|kept| kept.item.text()).collect();
+        (texts, system_prompt.unwrap())
+    }
+
+    async fn says(&mut self, pod: &PodName, text: &str) {
+        self.call(pod, Method::say(text)).await.unwrap();
+        self.next(run_end).await;
+        self.is(pod, State::Idle).await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_without_its_first_line_gets_a_system_prompt_again_and_the_pod_says_so() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.says(&pod, "one").await;
+    let log = bench.segments(&pod)[0].clone();
+    let mut bench = bench.damaged_while_away(|_| flip(&log, 0)).await;
+    bench.says(&pod, "two").await;
+    let (history, prompt) = bench.handed_over(&pod);
+    assert_eq!(history, ["one", "You said one."]);
+    assert!(prompt.contains('w') && prompt.len() > 500, "{prompt}");
+    let said = |bench: &Bench| {
+        let text = fs::read_to_string(&bench.segments(&pod)[0]).unwrap();
+        text.lines().filter(|line| line.contains("system prompt was made anew")).count()
+    };
+    assert_eq!(said(&bench), 1);
+    assert_eq!(bench.said(&pod).await, ["You said one.", "You said two."]);
+    let mut bench = bench.restarted().await;
+    bench.says(&pod, "three").await;
+    assert_eq!(said(&bench), 1, "it is said once");
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_compaction_is_kept_when_the_line_of_its_handover_is_damaged() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.says(&pod, "one").await;
+    bench.call(&pod, Method::Compact).await.unwrap();
+    bench.next(|e| matches!(e, Event::CompactDone { .. })).await;
+    bench.is(&pod, State::Idle).await;
+    bench.says(&pod, "two").await;
+    let log = bench.segments(&pod)[0].clone();
+    let mut bench = bench.damaged_while_away(|_| flip(&log, 1)).await;
+    let all = ["You said one.", "You said two."];
+    assert_eq!(bench.said(&pod).await, all, "screens still reach what lies before");
+    bench.says(&pod, "three").await;
+    let (history, _) = bench.handed_over(&pod);
+    assert_eq!(history, ["one", all[0], "two", all[1]]);
+}
+
+#[tokio::test]
+async fn a_log_that_is_a_fifo_fails_its_pod_and_delays_no_start() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.says(&pod, "one").await;
+    let log = bench.segments(&pod)[0].clone();
+    let replace = |_: &Path| {
+        fs::remove_file(&log).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &log, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    };
+    let bench = bench.damaged_while_away(replace).await;
+    let info = bench.info(&pod).await;
+    assert_eq!(info.state, State::Failed);
+    assert!(info.why.as_ref().unwrap().contains("not a regular file"), "{info:?}");
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_committed_is_refused_with_the_cause() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.says(&pod, "one").await;
+    let log = bench.segments(&pod)[0].clone();
+    let text = fs::read(&log).unwrap();
+    fs::write(&log, [&text[..], b"{}\n"].concat()).unwrap();
+    let refused = bench.call(&pod, Method::say("two")).await.unwrap_err();
+    assert!(refused.message.contains("end the other one"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_new_pod_that_gets_no_socket_leaves_its_name_free() {
+    let bench = Bench::new().await;
+    let place = bench.root.join("home/run/w");
+    fs::write(&place, "").unwrap();
+    let new = || NewPod { cwd: bench.root.join("w"), ..NewPod::default() };
+    bench.client.call(None, Method::New(new())).await.unwrap_err();
+    assert_eq!(bench.states().await, []);
+    fs::remove_file(&place).unwrap();
+    let created = bench.client.call(None, Method::New(new())).await.unwrap();
+    let Event::Created { info } = created else { panic!("{created:?}") };
+    assert_eq!(info.name, name("w"));
+}
+
+#[tokio::test]
+async fn a_message_to_a_host_that_ends_is_not_led_to_a_restore() {
+    let (bench, pod) = Bench::scripted().await;
+    bench.host.shared.pod(&pod).unwrap().host_ends().await;
+    let refused = bench.call(&pod, Method::say("x")).await.unwrap_err();
+    assert!(refused.message.contains("the host is ending"), "{refused}");
+    assert!(!refused.message.contains(":restore"), "{refused}");
+}
+
+#[tokio::test]
+async fn sockets_whose_directory_is_gone_for_good_move_below_the_data_directory() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let run = bench.root.join("home/run");
+    fs::remove_dir_all(&run).unwrap();
+    fs::write(&run, "no directory any more").unwrap();
+    let own = rustix::process::getpid();
+    rustix::process::kill_process(own, rustix::process::Signal::USR1).unwrap();
+    let notices = bench.next(|event| matches!(event, Event::HostNotices { .. })).await;
+    let below = bench.store_file("run");
+    let Event::HostNotices { notices } = notices else { unreachable!() };
+    assert!(notices[0].contains(&below.display().to_string()), "{notices:?}");
+    let moved = bench.host.shared.sockets().socket(pod.as_str());
+    assert!(moved.starts_with(&below));
+    let data = bench.host.shared.dirs.data.clone();
+    let (client, _events) = find::connect(&data).await.unwrap().expect("the host is found");
+    client.call(None, Method::HostStatus).await.unwrap();
 }

@@ -65,7 +65,7 @@ async fn a_host_whose_database_is_replaced_writes_to_neither_and_ends() {
     let refused = bench.call(&pod, Method::SetModel { model: "anthropic/x".into() }).await;
     assert!(refused.is_err(), "{refused:?}");
     let why = bench.ends_and_says_why().await;
-    assert!(why.contains("yoi.db was"), "{why}");
+    assert!(why.contains("its database was replaced"), "{why}");
     assert_eq!(fs::read_to_string(&database).unwrap(), "another one");
     bench.host.end().await;
 }

@@ -4,12 +4,14 @@ use crate::config::dirs::Env;
 use crate::config::settings::{Profile, Settings};
 use crate::config::settings_file::Reading;
 use crate::host::paths::canonical;
+use crate::host::pod::Handle;
 use crate::host::pod::resolved::Resolved;
 use crate::host::verb::Cx;
 use crate::protocol::{PodName, Refusal, SessionId, now_ms};
 use crate::scope::Scope;
 use crate::scope::lease::Restrictions;
 use crate::store::{PodRow, Wanted};
+use crate::trace::OrLog as _;
 use std::path::{Path, PathBuf};
 
 /// A new Pod, checked but for its name.
@@ -73,6 +75,18 @@ pub(super) fn profile(
 pub(super) async fn settings(cx: &Cx) -> Result<Reading, Refusal> {
     let shared = cx.shared.clone();
     cx.files(&cx.shared.dirs.config, move || shared.settings_now()).await
+}
+
+/// Takes back a Pod that could not become live: its name is free again.
+pub(super) async fn undo(cx: &Cx, handle: &Handle) {
+    let name = handle.name.clone();
+    let removed = cx.family(move |family| {
+        family.stop(std::slice::from_ref(&name), None);
+        family.remove(&name);
+        Ok(())
+    });
+    // Where this fails the Pod stays, failed, and can be deleted.
+    removed.await.or_log("take back a pod that could not become live");
 }
 
 /// The path of a rule in the form that scopes compare.

@@ -3,7 +3,7 @@
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::supervisor::{Doing, unfinished};
-use crate::host::verb::{Caller, Cx, Verb};
+use crate::host::verb::{Caller, Cx, Verb, create};
 use crate::protocol::entry::domain;
 use crate::protocol::{Entry, EntryId, Event, PodName, Refusal, SegmentId, SessionId, now_ms};
 use crate::scope::lease::Restrictions;
@@ -55,7 +55,10 @@ impl Verb for Fork {
         crate::crash_point!("fork-stored");
         // Where this fails the next start finds the Pod and its log.
         cx.shared.store.keep_session(session).await.or_log("settle the session in the store");
-        handle.live(Vec::new()).await?;
+        if let Err(refusal) = handle.live(Vec::new()).await {
+            create::undo(&cx, &handle).await;
+            return Err(refusal);
+        }
         Ok(Event::Created { info: Box::new(handle.info.borrow().clone()) })
     }
 }

@@ -30,7 +30,10 @@ impl Verb for NewPod {
         // The mark lasts until the Pod is live.
         let (handle, _mark) = created.await?;
         crate::crash_point!("pod-stored");
-        handle.live(notes).await?;
+        if let Err(refusal) = handle.live(notes).await {
+            create::undo(&cx, &handle).await;
+            return Err(refusal);
+        }
         crate::crash_point!("pod-live");
         let info = Box::new(handle.info.borrow().clone());
         Ok(Event::Created { info })
