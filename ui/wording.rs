@@ -2,6 +2,7 @@
 //! screen, the lines without a screen and the shell say the same.
 
 pub mod duration;
+pub mod losses;
 pub mod age;
 pub mod rule;
 pub mod scope;

@@ -27,6 +27,7 @@ mod settings;
 mod tools;
 mod turn;
 mod unfinished;
+mod walks;
 
 struct Bench {
     host: Host,

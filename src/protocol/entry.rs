@@ -279,6 +279,16 @@ pub mod domain {
     pub const REWOUND: &str = "yoi.rewound";
 }
 
+/// The first words of the item with which a segment begins after a compaction.
+pub const COMPACTED: &str = "[The conversation so far was compacted. What follows is the handover \
+                             of it; the newest messages stand after it unchanged.]";
+
+/// The handover text of a compaction, when the item is one, without [`COMPACTED`].
+pub fn compaction_summary(item: &Item) -> Option<String> {
+    let text = item.text()?;
+    Some(text.strip_prefix(COMPACTED)?.trim().to_owned())
+}
+
 impl Entry {
     /// An entry of now, with a fresh id.
     pub fn new(fact: Fact) -> Self {

@@ -2,7 +2,7 @@
 //! segment stays, so a rewind can go back behind it.
 
 use crate::llm::{Delta, Failure, Input, Provider, Request, Stop, Usage};
-use crate::protocol::entry::Kept;
+use crate::protocol::entry::{COMPACTED, Kept};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin};
 use crate::run::reply_size::{ReplyLimits, ReplySize};
 use crate::run::usage::merged;
@@ -68,7 +68,7 @@ impl Run {
         self.doing("compacting").await;
         let summary = self.handover().await?;
         let mut history =
-            vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", prompt::COMPACTED)))];
+            vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", COMPACTED)))];
         history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
         let from = tail(&self.session_state.state.history, self.setup.limits.keep_tokens);
         self.load((from..self.session_state.state.history.len()).collect()).await?;

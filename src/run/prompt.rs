@@ -14,9 +14,6 @@ pub const GO_ON: &str = "[The connection broke in the middle of your answer. Wha
 /// Put after a partial answer when a person resumes an interrupted run.
 pub const RESUMED: &str =
     "[The turn was interrupted in the middle of your answer. Go on exactly where it ends.]";
-/// Put before what is left of a conversation after its compaction.
-pub const COMPACTED: &str = "[The conversation so far was compacted. What follows is the handover \
-                             of it; the newest messages stand after it unchanged.]";
 
 const SYSTEM: &str = include_str!("../../prompts/system.md");
 /// The general instruction: how a coding agent works.

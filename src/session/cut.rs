@@ -102,10 +102,11 @@ pub fn shorten(entry: Entry) -> Entry {
 }
 
 fn shortened(mut fact: Value) -> Value {
-    if let Some(fields) = fact.as_object_mut()
-        && fields.get("kind").is_some_and(|kind| kind == "segment_start")
+    if fact["kind"] == "segment_start"
+        && let Some(history) = fact["history"].as_array_mut()
     {
-        fields.insert("history".into(), Value::Array(Vec::new()));
+        // The first item is the summary of a compaction; the others stand in the segment before.
+        history.truncate(1);
     }
     drop_opaque(&mut fact);
     for keep in KEEP {

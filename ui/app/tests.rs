@@ -293,7 +293,7 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
         eligible: true,
         disabled_reason: None,
         warning: None,
-        drops: None,
+        drops: Some(yoi::protocol::Losses { messages: 2, tool_calls: 1, ..Default::default() }),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::start::Opening;
 use std::borrow::Cow;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
+use yoi::protocol::entry::compaction_summary;
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Role, Unescape, flatten};
 use yoi::text::{SafeStream, SafeText};
@@ -89,8 +90,8 @@ impl Log {
 
     /// `beginning` is the entry with its long texts shortened.
     async fn text_in_pieces(&self, beginning: &Entry, id: EntryId) -> Result<(), Failure> {
-        if let Fact::UserInput { .. } = beginning.fact {
-            // The text of this entry is made from several segments, so the entry is fetched whole.
+        if let Fact::UserInput { .. } | Fact::SegmentStart { .. } = beginning.fact {
+            // The text of this entry is one of several in it, or made of several.
             return self.whole(&self.fetched(id).await?).await;
         }
         let Some(Said { speaker, judged, .. }) = said(beginning, &self.pod) else { return Ok(()) };
@@ -198,6 +199,10 @@ fn said(entry: &Entry, pod: &PodName) -> Option<Said> {
             (who.into(), format!("{summary}{}", rest.unwrap_or_default()))
         }
         Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
+        Fact::SegmentStart { compacted_from: Some(_), history, .. } => {
+            let first = &history.first()?.item;
+            ("summary of what came before (compacted)".into(), compaction_summary(first)?)
+        }
         _ => return None,
     };
     let judged = matches!(entry.fact, Fact::AssistantItem { item: Item::ToolCall { .. }, .. });
@@ -224,6 +229,22 @@ mod tests {
         let Said { speaker, text, judged } = said(&entry, &pod).expect("a text");
         assert_eq!((speaker.as_str(), text.as_str(), judged), ("alice\n", "one\ntwo", false));
         assert_eq!(said(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod), None);
+    }
+
+    #[test]
+    fn the_summary_of_a_compaction_is_printed() {
+        let pod = PodName::parse("alice").expect("a name");
+        let text = format!("{}\n\nWe fixed it.", yoi::protocol::entry::COMPACTED);
+        let summary = Item::message(Role::System, text);
+        let start = serde_json::json!({
+            "kind": "segment_start", "ts": 1, "session_id": yoi::protocol::SessionId::new(),
+            "config": {"stop_sequences": []}, "history": [summary],
+            "compacted_from": {"segment_id": yoi::protocol::SegmentId::new(), "at_turn_index": 1},
+        });
+        let entry: Entry = serde_json::from_value(start).expect("an entry");
+        let Said { speaker, text, .. } = said(&entry, &pod).expect("a text");
+        assert_eq!(speaker.as_str(), "summary of what came before (compacted)\n");
+        assert_eq!(text, "We fixed it.");
     }
 
     #[test]

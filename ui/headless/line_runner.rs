@@ -345,7 +345,7 @@ impl<'a> LineRunner<'a> {
         if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
             for pod in &self.busy {
                 if client.interrupt(pod, &[Method::Pause]).await {
-                    let resume = in_shell(&verb::resume::VERB, from_ref(pod), None);
+                    let resume = in_shell(&verb::resume::VERB, "", from_ref(pod), None);
                     client.printer.note(&format!("paused {pod} · {resume} continues"));
                 }
             }

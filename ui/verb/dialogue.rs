@@ -231,8 +231,8 @@ impl Known<'_> {
     pub fn spell_for(&self, verb: &str, pods: &[PodName]) -> String {
         let Some(known) = find(verb) else { return self.spell(verb) };
         match (self.way, pods) {
-            (Way::Shell, [pod]) => spell::in_shell(known, &[], Some(pod)),
-            (Way::Shell, _) => spell::in_shell(known, pods, None),
+            (Way::Shell, [pod]) => spell::in_shell(known, "", &[], Some(pod)),
+            (Way::Shell, _) => spell::in_shell(known, "", pods, None),
             (_, [pod]) if self.selected == Some(pod) => self.spell(verb),
             _ if known.takes_several() => self.spell(&format!(
                 "{verb} {}",

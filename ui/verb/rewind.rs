@@ -1,17 +1,22 @@
-//! `:rewind`: goes back to before one of your messages.
+//! `:rewind`: goes back to before one of your messages, and takes that back.
 
 use crate::verb::dialogue::or_end;
 use crate::verb::several::confirm;
-use crate::verb::{Dialogue, End, Known, Next, Pick, Reply, Request, Safety, Verb, Why, of, verb};
+use crate::verb::{
+    Dialogue, End, Known, Next, Pick, Reply, Request, Safety, Verb, Way, Why, of, verb,
+};
+use crate::wording::losses;
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName, RewindTarget};
+use yoi::protocol::{Comeback, Event, Losses, Method, PodName, RewindTarget};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Rewind>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "Without a number it lists your messages, the last one first. What came after the message leaves the \
-         history, after a confirmation; what tools did to files stays done.",
+        "Without a number it lists your messages, the last one first. The message and what came after it leave \
+         the history, after a confirmation; what tools did to files stays done.",
+        "--undo takes the last rewind back, and then the one before it; --redo takes an undo back. Nothing is \
+         deleted: the log keeps what left the history.",
     ],
     ..verb("rewind", "go back to before one of your messages")
 });
@@ -19,19 +24,32 @@ pub static VERB: Verb = of::<Rewind>(Verb {
 #[derive(Args)]
 struct Rewind {
     /// The number of the message
-    #[arg(value_name = "TURN", value_parser = number)]
-    turn: Option<usize>,
+    #[arg(value_name = "MESSAGE", value_parser = number)]
+    message: Option<usize>,
+    /// Bring back what the last rewind dropped
+    #[arg(long, conflicts_with_all = ["message", "redo"])]
+    undo: bool,
+    /// Drop again what an undo brought back
+    #[arg(long, conflicts_with = "message")]
+    redo: bool,
     #[arg(skip)]
     pod: Option<PodName>,
     /// Newest first, as the host lists them.
     #[arg(skip)]
     targets: Vec<RewindTarget>,
     #[arg(skip)]
-    chosen: Option<RewindTarget>,
+    chosen: Option<Chosen>,
+}
+
+/// What is done once it is confirmed.
+#[derive(Clone)]
+enum Chosen {
+    Back(Box<RewindTarget>),
+    Undo { comeback: Box<Comeback>, expected_head_entries: usize },
 }
 
 fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("`{text}` is no turn: turns have numbers"))
+    text.parse().map_err(|_| format!("`{text}` is no message: messages have numbers"))
 }
 
 impl Dialogue for Rewind {
@@ -47,7 +65,7 @@ impl Dialogue for Rewind {
             },
             Some(Reply::Confirmed) => self.go(),
             Some(reply) if self.chosen.is_some() => {
-                or_end(reply.single().map(|_| Next::End(End::done(self.sentence()))))
+                or_end(reply.single().map(|_| Next::End(End::done(self.sentence(known)))))
             }
             Some(reply) => or_end(reply.single().map(|event| self.listed(known, event))),
         }
@@ -61,33 +79,34 @@ impl Rewind {
 
     /// The messages are known: one of them was named, or one is to be chosen.
     fn listed(&mut self, known: &Known<'_>, event: Event) -> Next {
-        let Event::RewindTargets { head_entries, targets, .. } = event else {
+        let Event::RewindTargets { targets, undo, redo, head_entries } = event else {
             return Next::End(End::refused(Why::Failed, "the host did not list the messages"));
         };
+        if self.undo || self.redo {
+            return self.take_back(if self.undo { undo } else { redo }, head_entries);
+        }
         self.targets = targets;
-        let Some(turn) = self.turn else { return self.list(head_entries) };
-        match self.targets.iter().find(|target| target.turn_index == turn).cloned() {
+        let Some(message) = self.message else { return self.list() };
+        match self.targets.iter().find(|target| target.turn_index == message).cloned() {
             Some(target) => self.choose(target),
             None => {
-                let text = {
-                    let list = known.spell_for("rewind", self.pod.as_slice());
-                    format!("{} has no turn {turn}; {list} lists them", self.name())
-                };
+                let list = known.spell_for("rewind", self.pod.as_slice());
+                let text = format!("{} has no message {message}; {list} lists them", self.name());
                 Next::End(End::refused(Why::Usage, text))
             }
         }
     }
 
-    fn list(&self, head: usize) -> Next {
+    fn list(&self) -> Next {
         if self.targets.is_empty() {
             let text = format!("{} has nothing to go back to", self.name());
             return Next::End(End::shown(text));
         }
         let row = |target: &RewindTarget| {
-            let dropped = head.saturating_sub(target.truncate_entries);
-            let help = match &target.disabled_reason {
-                Some(reason) if !target.eligible => reason.clone(),
-                _ => format!("drops {dropped} entries"),
+            let help = match (&target.disabled_reason, &target.drops) {
+                (Some(reason), _) if !target.eligible => reason.clone(),
+                (_, Some(drops)) => format!("drops {}", losses::count(drops)),
+                (_, None) => "drops it and what came after it".into(),
             };
             (format!("{}  {}", target.turn_index, SafeText::line(target.preview.as_str())), help)
         };
@@ -106,26 +125,96 @@ impl Rewind {
             let why = why.unwrap_or_else(|| "the Pod cannot go back there".into());
             return Next::End(End::refused(Why::Failed, why));
         }
-        let loses = target.warning.as_deref().unwrap_or("what came after it leaves the history");
-        let question =
-            format!("go back to before “{}”? {loses}", SafeText::line(target.preview.as_str()));
-        self.chosen = Some(target);
+        let preview = SafeText::line(target.preview.as_str());
+        let dropped = match &target.drops {
+            Some(drops) => format!("{} leave{}", losses::count(drops), s(drops)),
+            None => "what came after it leaves".into(),
+        };
+        let files = target.drops.as_ref().and_then(losses::files);
+        let files = files.map(|files| format!("; {files}")).unwrap_or_default();
+        let question = format!("go back to before “{preview}”? {dropped} the history{files}");
+        self.chosen = Some(Chosen::Back(Box::new(target)));
         confirm(self.pod.as_slice(), question, "rewind")
     }
 
-    fn go(&self) -> Next {
-        match (&self.pod, &self.chosen) {
-            (Some(pod), Some(target)) => {
-                let expected_head_entries = target.expected_head_entries;
-                let method = Method::Rewind { target: target.id, expected_head_entries };
-                Next::call(Request::to(pod.clone(), method))
+    /// Takes a rewind or its undo back, after a confirmation.
+    fn take_back(&mut self, of: Option<Box<Comeback>>, expected_head_entries: usize) -> Next {
+        let Some(comeback) = of else {
+            let what = if self.undo { "no rewind" } else { "no undo of a rewind" };
+            let text = format!("{} has {what} to take back", self.name());
+            return Next::End(End::shown(text));
+        };
+        let (returns, drops) = (&comeback.returns, &comeback.drops);
+        let begins = SafeText::line(comeback.preview.as_str());
+        let back = match (is_none(returns), is_none(drops)) {
+            (true, true) => "nothing was said that comes back or goes".into(),
+            (false, true) => format!("{} from “{begins}” on come back", losses::count(returns)),
+            (true, false) => {
+                format!("{} from “{begins}” on leave the history", losses::count(drops))
             }
-            _ => Next::End(End::default()),
+            (false, false) => format!(
+                "{} from “{begins}” on come back; {} that came since leave the history",
+                losses::count(returns),
+                losses::count(drops)
+            ),
+        };
+        let files = losses::files(drops).map(|files| format!("; {files}")).unwrap_or_default();
+        let (what, enter) =
+            if self.undo { ("undo the rewind", "undo") } else { ("rewind again", "rewind") };
+        self.chosen = Some(Chosen::Undo { comeback, expected_head_entries });
+        confirm(self.pod.as_slice(), format!("{what}? {back}{files}"), enter)
+    }
+
+    fn go(&self) -> Next {
+        let method = match self.chosen.clone() {
+            Some(Chosen::Back(target)) => {
+                let expected_head_entries = target.expected_head_entries;
+                Method::Rewind { target: target.id, expected_head_entries }
+            }
+            Some(Chosen::Undo { comeback, expected_head_entries }) => {
+                Method::UndoRewind { entry: comeback.entry, expected_head_entries }
+            }
+            None => return Next::End(End::default()),
+        };
+        match &self.pod {
+            Some(pod) => Next::call(Request::to(pod.clone(), method)),
+            None => Next::End(End::default()),
         }
     }
 
-    fn sentence(&self) -> String {
-        let preview = self.chosen.as_ref().map_or("", |target| target.preview.as_str());
-        format!("rewound {} to before: {}", self.name(), SafeText::line(preview))
+    fn sentence(&self, known: &Known<'_>) -> String {
+        let name = self.name();
+        match &self.chosen {
+            Some(Chosen::Back(target)) => {
+                let preview = SafeText::line(target.preview.as_str());
+                let undo = self.spell(known, "--undo");
+                format!("rewound {name} to before: {preview} · {undo} brings it back")
+            }
+            Some(Chosen::Undo { .. }) if self.undo => {
+                let redo = self.spell(known, "--redo");
+                format!("undid the rewind of {name} · {redo} takes that back")
+            }
+            Some(Chosen::Undo { .. }) | None => {
+                let undo = self.spell(known, "--undo");
+                format!("rewound {name} again · {undo} brings it back")
+            }
+        }
     }
+
+    /// This verb with a flag, as a person types it here.
+    fn spell(&self, known: &Known<'_>, flag: &str) -> String {
+        match (known.way, &self.pod) {
+            (Way::Shell, Some(pod)) => known.spell(&format!("rewind {flag} --pod {pod}")),
+            _ => known.spell(&format!("rewind {flag}")),
+        }
+    }
+}
+
+fn is_none(losses: &Losses) -> bool {
+    losses.messages == 0 && losses.tool_calls == 0
+}
+
+/// The ending of a verb after one message.
+fn s(losses: &Losses) -> &'static str {
+    if losses.messages == 1 && losses.tool_calls == 0 { "s" } else { "" }
 }

@@ -32,8 +32,9 @@ pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) ->
         let begins = said.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         match verb_at(&line[1..]).filter(|_| begins) {
             Some((verb, behind)) => {
+                let (flags, behind) = flags_at(behind);
                 let (pods, behind) = pods_at(behind, family);
-                said.push_str(&typed(verb, &pods, about, way));
+                said.push_str(&typed(verb, flags, &pods, about, way));
                 rest = behind;
             }
             None => {
@@ -53,6 +54,19 @@ fn verb_at(text: &str) -> Option<(&'static Verb, &str)> {
     (verb.ways.contains(&Way::Shell) || verb.name == "open").then_some((verb, behind))
 }
 
+/// The flags that a text begins with.
+fn flags_at(text: &str) -> (&str, &str) {
+    let mut end = 0;
+    while let Some(flag) = text[end..].strip_prefix(" --") {
+        let letters = flag.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(flag.len());
+        if letters == 0 {
+            break;
+        }
+        end += " --".len() + letters;
+    }
+    text.split_at(end)
+}
+
 /// The Pods that are named at the beginning of a text.
 fn pods_at<'a>(text: &'a str, family: &Family) -> (Vec<PodName>, &'a str) {
     let (mut pods, mut rest) = (Vec::new(), text);
@@ -67,25 +81,29 @@ fn pods_at<'a>(text: &'a str, family: &Family) -> (Vec<PodName>, &'a str) {
 }
 
 /// A verb for these Pods, or for the one that the sentence is about.
-fn typed(verb: &Verb, pods: &[PodName], about: Option<&PodName>, way: Way) -> String {
+fn typed(verb: &Verb, flags: &str, pods: &[PodName], about: Option<&PodName>, way: Way) -> String {
     if way == Way::Shell {
-        return in_shell(verb, pods, about);
+        return in_shell(verb, flags, pods, about);
     }
     let about = about.filter(|_| pods.is_empty() && verb.takes_several());
     let names = pods.iter().chain(about).map(|pod| format!(" {pod}")).collect::<String>();
-    format!(":{}{names}", verb.name)
+    format!(":{}{flags}{names}", verb.name)
 }
 
-/// The same in a shell, which has no selected Pod.
-pub fn in_shell(verb: &Verb, pods: &[PodName], about: Option<&PodName>) -> String {
+/// The same in a shell, which has no selected Pod. Flags begin with a blank each.
+pub fn in_shell(verb: &Verb, flags: &str, pods: &[PodName], about: Option<&PodName>) -> String {
     let named = pods.iter().chain(about.filter(|_| pods.is_empty()));
     let names = named.map(|pod| format!(" {pod}")).collect::<String>();
     match (verb.name, about) {
         // A shell shows no Pod: it sends to one.
         ("open", _) => format!("`yoi send{names} \"…\"`"),
-        (name, _) if !pods.is_empty() || verb.takes_several() => format!("`yoi {name}{names}`"),
-        (name, Some(pod)) if OF_SELECTED.contains(&name) => format!("`yoi {name} --pod {pod}`"),
-        (name, _) => format!("`yoi {name}`"),
+        (name, _) if !pods.is_empty() || verb.takes_several() => {
+            format!("`yoi {name}{flags}{names}`")
+        }
+        (name, Some(pod)) if OF_SELECTED.contains(&name) => {
+            format!("`yoi {name}{flags} --pod {pod}`")
+        }
+        (name, _) => format!("`yoi {name}{flags}`"),
     }
 }
 
@@ -110,7 +128,11 @@ mod tests {
                 "pod name `kid` is already taken; :open kid goes there",
                 "pod name `kid` is already taken; `yoi send kid \"…\"` goes there",
             ),
-            ("no turn 9; :rewind lists them", "no turn 9; `yoi rewind --pod shop-4` lists them"),
+            (
+                "no message 9; :rewind lists them",
+                "no message 9; `yoi rewind --pod shop-4` lists them",
+            ),
+            (":rewind --undo brings it back", "`yoi rewind --undo --pod shop-4` brings it back"),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),
             ("12:30 a:stop :nosuch :", "12:30 a:stop :nosuch :"),
         ] {

@@ -97,7 +97,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":policy revoke x", "`x` is no rule: rules have numbers"),
         (":fork --at x", "`x` is no entry"),
         (":pin 10", "`10` is no slot: they are 1 to 9"),
-        (":rewind x", "`x` is no turn: turns have numbers"),
+        (":rewind x", "`x` is no message: messages have numbers"),
         (":send bob", "usage: :send <pod> <text>"),
     ] {
         let error = read(line, Way::Line).err().unwrap_or_else(|| panic!("{line} was read"));

@@ -355,7 +355,10 @@ fn a_rewind_lists_the_messages_to_go_back_to() {
         Event::RewindTargets { head_entries: 12, targets, undo: None, redo: None },
     );
     let screen = bench.screen();
-    assert!(screen.contains("2  now the docs") && screen.contains("drops 9 entries"), "{screen}");
+    assert!(
+        screen.contains("2  now the docs") && screen.contains("drops 2 messages, 1 tool call"),
+        "{screen}"
+    );
     assert_eq!(calls(&bench.press("enter")), []);
     let rewound = bench.confirm("enter");
     let rewind = Method::Rewind { target: id, expected_head_entries: 12 };

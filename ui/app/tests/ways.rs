@@ -36,6 +36,8 @@ enum Before {
     Paused,
     /// alice has changed a file.
     Changed,
+    /// … and was rewound to before that.
+    Rewound,
     /// A command of alice waits for an approval.
     Asked,
 }
@@ -89,9 +91,11 @@ const CASES: &[Case] = &[
     case("cancel", &[("cancel", "alice")], ""),
     confirms(after(Before::Running, case("pause alice bob", &[("pause", "alice"), ("pause", "bob")], "paused alice")), "pause alice, bob?"),
     case("compact", &[("compact", "alice")], ""),
-    confirms(after(Before::Changed, case("rewind 1", &[("list_rewind_targets", "alice"), ("rewind_to", "alice")], "rewound alice to before: change the file")), "go back to before “change the file”? history suffix will be discarded; tool side effects are not undone"),
+    confirms(after(Before::Changed, case("rewind 1", &[("list_rewind_targets", "alice"), ("rewind_to", "alice")], "rewound alice to before: change the file · ")), "go back to before “change the file”? 1 message, 1 tool call leave the history; changed files stay as they are: note.txt"),
     after(Before::Changed, case("rewind", &[("list_rewind_targets", "alice")], "1 change the file drops")),
-    case("rewind 99", &[("list_rewind_targets", "alice")], "alice has no turn 99; :rewind lists them"),
+    after(Before::Changed, case("rewind --undo", &[("list_rewind_targets", "alice")], "alice has no rewind to take back")),
+    confirms(after(Before::Rewound, case("rewind --undo", &[("list_rewind_targets", "alice"), ("undo_rewind", "alice")], "undid the rewind of alice · ")), "undo the rewind? 1 message, 1 tool call from “change the file” on come back"),
+    case("rewind 99", &[("list_rewind_targets", "alice")], "alice has no message 99; :rewind lists them"),
     case("fork carol", &[("fork", "alice")], "carol goes on from the history of alice"),
     case("inbox", &[], "nothing needs you"),
     after(Before::Asked, case("allow {request}", &[("answer", "")], "alice: allowed once · Bash true (network)")),

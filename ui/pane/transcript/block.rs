@@ -8,12 +8,13 @@ use crate::pane::transcript::rest::{PartText, Rest, shortened};
 use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::rows::Row;
 use crate::theme::Role;
+use crate::wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::rc::Rc;
-use yoi::protocol::entry::domain;
+use yoi::protocol::entry::{compaction_summary, domain};
 use yoi::protocol::{
-    Entry, EntryId, Fact, Item, PodName, RunOutcome, Segment, SystemItem, Verdict,
+    Entry, EntryId, Fact, Item, Losses, PodName, RunOutcome, Segment, SystemItem, Verdict,
 };
 
 /// One block.
@@ -99,7 +100,9 @@ pub enum Kind {
         at: u64,
     },
     /// A border between two parts of the history.
-    Border(&'static str),
+    Border(String),
+    /// What a compaction handed over of the history before it.
+    Summary(String),
     /// A model request failed and is made again.
     Retry {
         text: String,
@@ -173,8 +176,14 @@ impl Block {
             },
             Fact::Extension { domain, payload } => return extension(id, ts, &domain, &payload),
             Fact::LlmUsage { .. } => usage(&fact),
-            Fact::SegmentStart { compacted_from: Some(_), .. } => Kind::Border("compacted"),
-            Fact::SegmentStart { forked_from: Some(_), .. } => Kind::Border("rewound"),
+            Fact::SegmentStart { compacted_from: Some(_), history, .. } => {
+                let summary = history.first().and_then(|kept| summary(&kept.item));
+                summary.map_or_else(|| Kind::Border("compacted".into()), Kind::Summary)
+            }
+            // Earlier versions copied the log for a rewind and for a fork.
+            Fact::SegmentStart { forked_from: Some(_), .. } => {
+                Kind::Border("goes on from an earlier log".into())
+            }
             Fact::Unknown(value) => {
                 let kind = value.get("kind").and_then(Value::as_str).unwrap_or("");
                 let text = format!("an entry of a newer yoi: {}", clean::one_line(kind));
@@ -207,7 +216,8 @@ impl Block {
             Kind::Approval(approval) => approval.bytes(),
             Kind::Decision { approval, .. } => approval.len(),
             Kind::Part(part) => part.text.len(),
-            Kind::CutOff { .. } | Kind::Border(_) => 0,
+            Kind::Border(text) | Kind::Summary(text) => text.len(),
+            Kind::CutOff { .. } => 0,
         };
         size_of::<Self>() + text + self.rest.bytes()
     }
@@ -225,6 +235,7 @@ impl Block {
             Kind::Approval(approval) => approval.sentence().1,
             Kind::Decision { verdict, .. } => verdict_words(verdict),
             Kind::Part(part) => part.text.clone(),
+            Kind::Summary(text) => text.clone(),
             Kind::CutOff { .. } | Kind::Border(_) => String::new(),
         }
     }
@@ -310,6 +321,10 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             let from = payload.get("from").and_then(Value::as_str).and_then(|id| id.parse().ok());
             from.map_or(Reading::Nothing, Reading::TakenBack)
         }
+        domain::REWOUND => match jumped(payload) {
+            Some(text) => shown(Kind::Border(text)),
+            None => Reading::Nothing,
+        },
         domain::ASKED => match Approval::requested(payload) {
             Some(approval) => shown(Kind::Approval(Box::new(approval))),
             None => Reading::Nothing,
@@ -320,6 +335,31 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
         },
         _ => Reading::Nothing,
     }
+}
+
+/// The words on the border that a rewind, its undo or a fork leaves.
+fn jumped(payload: &Value) -> Option<String> {
+    let losses = |key: &str| Losses::deserialize(payload.get(key)?).ok();
+    let has = |key: &str| payload.get(key).is_some();
+    let text = if has("to") {
+        let dropped = losses("drops").map(|drops| wording::losses::count(&drops));
+        dropped.map_or("rewound".into(), |dropped| format!("rewound: {dropped} dropped"))
+    } else if has("redo") {
+        "rewound again".into()
+    } else if has("undo") {
+        let returned = losses("returns").map(|returns| wording::losses::count(&returns));
+        returned.map_or("rewind undone".into(), |back| format!("rewind undone: {back} back"))
+    } else if has("fork") {
+        "forked".into()
+    } else {
+        return None;
+    };
+    Some(text)
+}
+
+/// The handover text of a compaction, without the words that the runtime puts before it.
+fn summary(item: &Item) -> Option<String> {
+    Some(clean::words(&compaction_summary(item)?).into_owned())
 }
 
 fn usage(fact: &Fact) -> Kind {

@@ -59,6 +59,7 @@ impl Block {
             | Kind::Approval(_)
             | Kind::Decision { .. }
             | Kind::CutOff { .. }
+            | Kind::Summary(_)
             | Kind::Border(_) => None,
         }
     }
@@ -70,7 +71,9 @@ impl Block {
 
     pub fn shape(&self, detail: Detail, unfolded: bool) -> Shape {
         let (head, folds) = match &self.kind {
-            Kind::Thought(_) | Kind::Tool(_) | Kind::Result { .. } => (true, true),
+            Kind::Thought(_) | Kind::Tool(_) | Kind::Result { .. } | Kind::Summary(_) => {
+                (true, true)
+            }
             Kind::System(item) => {
                 let headed = system::speaker(item).is_none();
                 (headed, headed)
@@ -196,7 +199,9 @@ impl Block {
             Kind::User { segments, .. } => {
                 user(segments, self.fold == Fold::Open || detail == Detail::Full, cells, out)
             }
-            Kind::Said { text, .. } => out.extend(markdown::render(text, cells)),
+            Kind::Said { text, .. } | Kind::Summary(text) => {
+                out.extend(markdown::render(text, cells))
+            }
             Kind::Thought(thought) => {
                 let style = TextStyle { role: Role::Dim, emphasis: Modifier::ITALIC };
                 indented(thought.text.trim(), style, Break::Words, cells, out);
@@ -249,6 +254,10 @@ impl Block {
                 let (title, about) = system::title(item);
                 left.push(Piece::new(title, Role::Dim));
                 left.push(Piece::new(format!("  {about}"), Role::Dim));
+            }
+            Kind::Summary(text) => {
+                left.push(Piece::new("compacted", Role::Dim));
+                left.push(Piece::new(format!("  {}", preview(text)), Role::Dim));
             }
             Kind::Said { text, .. } => left.push(Piece::new(preview(text), Role::Text)),
             Kind::User { .. } => left.push(Piece::new(preview(&self.plain()), Role::Text)),

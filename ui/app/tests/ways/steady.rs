@@ -16,6 +16,7 @@ pub fn steady_requests(lines: &[String]) -> Vec<String> {
         if let Some(params) = line["params"].as_object_mut() {
             params.remove("target");
             params.remove("ask");
+            params.remove("entry");
             params.remove("expected_head_entries");
         }
         let pod = line["pod"].as_str().unwrap_or("").to_owned();

@@ -165,9 +165,22 @@ impl World {
                 self.try_call(Some("alice"), Method::Lend { to: "bob".into(), rule }).await;
             }
             Before::Changed => {
+                // A file that is there already cannot be written without reading it. It may be missing.
+                let _ = std::fs::remove_file(self.dir.path().join("alice/note.txt"));
                 self.try_call(Some("alice"), Method::say("change the file")).await;
                 self.until("alice", State::Running).await;
                 self.until("alice", State::Idle).await;
+            }
+            Before::Rewound => {
+                Box::pin(self.prepare(Before::Changed)).await;
+                let listed =
+                    self.client.call(Some(&name("alice")), Method::ListRewindTargets).await;
+                let Ok(Event::RewindTargets { targets, head_entries, .. }) = listed else {
+                    panic!("{listed:?}")
+                };
+                let (target, expected_head_entries) = (targets[0].id, head_entries);
+                let rewind = Method::Rewind { target, expected_head_entries };
+                self.try_call(Some("alice"), rewind).await;
             }
             Before::Asked => {
                 self.try_call(Some("alice"), Method::say("use the network")).await;

@@ -159,3 +159,49 @@ fn shown(pages: &Pages) -> Vec<String> {
     texts.reverse();
     texts
 }
+
+/// The first line of a segment after a compaction.
+fn compacted(summary: &str) -> Entry {
+    let text = format!("{}\n\n{summary}", yoi::protocol::entry::COMPACTED);
+    let value = serde_json::json!({
+        "kind": "segment_start", "ts": 1, "id": EntryId::new(),
+        "session_id": yoi::protocol::SessionId::new(), "config": {"stop_sequences": []},
+        "history": [{"kind": "message", "role": "system", "content": [{"kind": "text", "text": text}]}],
+        "compacted_from": {"segment_id": yoi::protocol::SegmentId::new(), "at_turn_index": 1},
+    });
+    serde_json::from_value(value).expect("an entry")
+}
+
+#[test]
+fn the_summary_of_a_compaction_unfolds_in_the_transcript() {
+    let summary = "The tests pass.\n\nStill to do: the docs.";
+    let mut bench = Bench::new(vec![said("before"), compacted(summary), said("behind")]).open();
+    let folded = bench.screen();
+    assert!(folded.contains("compacted") && folded.contains("The tests pass."), "{folded}");
+    assert!(!folded.contains("Still to do"), "{folded}");
+    bench.transcript.toggle_fold_all();
+    let unfolded = bench.screen();
+    assert!(unfolded.contains("Still to do: the docs."), "{unfolded}");
+    assert!(!unfolded.contains("What follows is the handover"), "{unfolded}");
+}
+
+#[test]
+fn a_rewind_and_its_undo_leave_a_border_that_says_how_much_went_and_came_back() {
+    let at = serde_json::json!({"segment": yoi::protocol::SegmentId::new(), "offset": 9});
+    let numbers = serde_json::json!({"messages": 2, "tool_calls": 3});
+    let border = |payload| Entry::extension(yoi::protocol::entry::domain::REWOUND, payload);
+    let entries = vec![
+        said("kept"),
+        border(serde_json::json!({"to": at, "drops": numbers})),
+        border(serde_json::json!({"undo": at, "returns": numbers, "drops": numbers})),
+        border(serde_json::json!({"fork": at})),
+    ];
+    let screen = Bench::new(entries).open().screen();
+    for words in [
+        "rewound: 2 messages, 3 tool calls dropped",
+        "rewind undone: 2 messages, 3 tool calls back",
+        "─ forked ─",
+    ] {
+        assert!(screen.contains(words), "{words}\n{screen}");
+    }
+}
