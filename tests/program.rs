@@ -10,6 +10,8 @@ mod auth;
 mod bench;
 #[path = "program/classic.rs"]
 mod classic;
+#[path = "program/connecting.rs"]
+mod connecting;
 #[path = "program/diagnostics.rs"]
 mod diagnostics;
 #[path = "program/ephemeral.rs"]

@@ -32,6 +32,8 @@ mod compose;
 mod effect;
 /// `:explain` and the menu of a Pod.
 mod explain;
+/// The first screen: the model of new Pods.
+mod first;
 /// When the next frame is due, and what it needs.
 mod frame;
 /// The hints and counts of the action bar.
@@ -150,6 +152,10 @@ pub struct App {
     pub zoom: Zoom,
     /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
+    /// What is known of the model of new Pods while there is no Pod.
+    first: first::FirstModel,
+    /// The Pod that refused the last message, while its model may still come.
+    refused_message: Option<(PodName, RequestToken)>,
     pub capture: Capture,
     transcripts: HashMap<PodName, Transcript>,
     /// The Pod that was current before.
@@ -233,7 +239,11 @@ impl App {
 
     fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
         match msg {
-            Msg::Key(key) => self.key(key),
+            Msg::Key(key) => {
+                let mut effects = self.key(key);
+                effects.extend(self.look_for_model());
+                effects
+            }
             Msg::Paste(text) => self.paste(&text),
             Msg::Mouse(event) => self.mouse(event),
             Msg::Resize(width, height) => {

@@ -9,7 +9,7 @@ use args::{Args, Ask, Command, HostCommand};
 use clap::{ArgMatches, FromArgMatches as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use yoi::config::Dirs;
+use yoi::config::{Catalogue, Dirs, Keys, ModelContext, Settings, Wire, WorkspaceSettings};
 
 mod args;
 mod auth;
@@ -141,6 +141,11 @@ async fn program(args: Args) -> Exit {
     {
         return headless::say_last(&Failure::usage(unknown));
     }
+    let model = match checked_model(&opening, args.model.clone()) {
+        Ok(model) => model,
+        Err(failure) => return headless::say_last(&failure),
+    };
+    let args = Args { model, ..args };
     let result = match args.command {
         Some(command) => carry_out(&opening, command).await,
         None if args.serve => headless::serve(&opening).await,
@@ -150,7 +155,7 @@ async fn program(args: Args) -> Exit {
             Err(Failure::usage(text))
         }
         None => {
-            let model = resolved_model(args.model.clone());
+            let model = args.model.clone();
             screen::show(&opening, args, model).await
         }
     };
@@ -182,6 +187,24 @@ fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
         return Err(Failure::usage(format!("{} is not a directory", dir.display())));
     }
     Ok(found)
+}
+
+/// The model of the command line; one that no Pod could use is a wrong command line.
+fn checked_model(opening: &Opening, model: Option<String>) -> Result<Option<String>, Failure> {
+    let Some(model) = resolved_model(model) else { return Ok(None) };
+    let (settings, _) = Settings::load(&opening.dirs.config);
+    let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&opening.dirs.config));
+    let (env, cwd) = (&opening.env, opening.cwd.as_path());
+    let context =
+        ModelContext { settings: &settings, workspace: &workspace, env, keys: &keys, cwd };
+    let found = yoi::config::resolve(&Catalogue::with(&settings), &model, &context);
+    let (found, _) = found.map_err(|error| Failure::usage(error.to_string()))?;
+    let script = (found.wire == Wire::Rehearsal).then_some(found.model);
+    let file = script.filter(|script| !script.starts_with('@'));
+    match file.filter(|file| !Path::new(file).is_file()) {
+        Some(file) => Err(Failure::usage(format!("there is no script {file}"))),
+        None => Ok(Some(model)),
+    }
 }
 
 /// A script given by a relative path is resolved in this directory, not in that of the host.
@@ -217,7 +240,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         prompt,
         pod: args.pod,
         keep: args.keep,
-        model: resolved_model(args.model),
+        model: args.model,
         cwd: opening.cwd.clone(),
         form,
         unanswered,

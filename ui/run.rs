@@ -35,7 +35,7 @@ mod saved;
 /// The terminal, taken and given back.
 mod terminal;
 
-pub use open::{Find, Offers, Options, Reconnect};
+pub use open::{Find, Options, Reconnect};
 pub use saved::ScreenFiles;
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
@@ -82,7 +82,6 @@ pub async fn dashboard(
         sender,
         answers,
         reconnect: options.reconnect.map(std::sync::Arc::new),
-        offers: options.offers,
         themes,
         copies: options.copies,
         painted: None,
@@ -132,7 +131,6 @@ struct Loop {
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
     reconnect: Option<std::sync::Arc<Reconnect>>,
-    offers: Option<Offers>,
     themes: Option<PathBuf>,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
@@ -148,7 +146,6 @@ impl Loop {
     async fn run(&mut self) -> anyhow::Result<ExitReason> {
         self.call(None, Method::Watch, Asked::Watch);
         self.paint().await?;
-        self.look_for_offers();
         loop {
             let first = self.next().await;
             let mut urgent = self.take_in(first).await?;
@@ -181,17 +178,6 @@ impl Loop {
         }
         let saved = saver.save(self.app.screen_state(), self.app.chosen_theme.clone());
         self.save_at = (!saved).then(|| now + SAVE);
-    }
-
-    fn look_for_offers(&mut self) {
-        let Some(offers) = self.offers.take() else { return };
-        let sender = self.sender.clone();
-        tokio::spawn(async move {
-            for offer in offers.await {
-                // A loop that is over needs no offers.
-                let _ = sender.send(Arrived::Msg(Msg::Said(Kind::Info, offer))).await;
-            }
-        });
     }
 
     /// Waits for the next input, or until a frame is due.

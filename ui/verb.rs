@@ -23,7 +23,7 @@ mod help;
 mod inbox;
 mod keys;
 mod lend;
-mod model;
+pub mod model;
 mod new;
 mod notices;
 mod open;

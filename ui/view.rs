@@ -216,6 +216,12 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
     } else {
         "connecting to the host …".into()
     };
+    let text = match text.split_once("\n\n:tour") {
+        Some((head, verbs)) if !app.first_lines().is_empty() => {
+            format!("{head}\n\n{}\n:tour{verbs}", app.first_lines().join("\n"))
+        }
+        Some(_) | None => text,
+    };
     let lines = text.split('\n').flat_map(|line| {
         let wrapped = wrap_text(line, usize::from(area.width.saturating_sub(2)));
         if wrapped.is_empty() { vec![String::new()] } else { wrapped }

@@ -81,6 +81,14 @@ pub enum ModelError {
     NoScript,
 }
 
+impl ModelError {
+    /// The provider is not among those that are known.
+    pub fn unknown(all: &Catalogue, asked: &str, config: PathBuf) -> Self {
+        let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
+        Self::UnknownProvider { asked: asked.to_owned(), known, config }
+    }
+}
+
 /// The lines that define a provider, and the file that they belong into.
 pub fn example(id: &str, config: &Path) -> String {
     let variable: String = id
@@ -215,9 +223,8 @@ pub fn resolve(
     }
     let (id, name) = split(all, spec)?;
     let Some(provider) = all.providers.get(&id) else {
-        let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
         let config = place.keys.file().with_file_name("config.toml");
-        return Err(ModelError::UnknownProvider { asked: id, known, config });
+        return Err(ModelError::unknown(all, &id, config));
     };
     let name = match name {
         Some(name) => name,

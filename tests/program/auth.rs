@@ -25,3 +25,17 @@ fn an_empty_key_is_refused() {
     assert_eq!(bench.yoi_reading(&["auth", "anthropic"], "\n").code, Some(1));
     assert_eq!(bench.yoi(&["auth"]).out, "");
 }
+
+#[test]
+fn a_key_for_an_unknown_provider_is_refused_with_the_known_ones_until_it_is_configured() {
+    let bench = Bench::new();
+    let done = bench.yoi_reading(&["auth", "nope"], "sk-test\n");
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.err.contains("anthropic") && done.err.contains("key_env"), "{done:?}");
+    assert_eq!(bench.yoi(&["auth"]).out, "");
+    let lines = done.err.split_once("config.toml:\n").expect("the lines that define it").1;
+    bench.settings(lines);
+    let done = bench.yoi_reading(&["auth", "nope"], "sk-test\n");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains(":model nope/<name>"), "it has no default model: {done:?}");
+}

@@ -29,6 +29,37 @@ fn a_wrong_command_line_is_2() {
 }
 
 #[test]
+fn a_model_or_theme_that_is_not_there_is_2_and_the_sentence_names_it() {
+    let bench = Bench::new();
+    for (args, named) in [
+        (&["--model", "nope/x", "-p", "hi"] as &[&str], "there is no provider nope"),
+        (&["--model", "nonsense", "-c", "new a"], "not of the form provider/model"),
+        (&["--model", "rehearsal:/not/there.toml", "-p", "hi"], "/not/there.toml"),
+        (&["--theme", "pink", "-p", "hi"], "pink"),
+    ] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
+        assert!(done.err.contains(named) && done.out.is_empty(), "{args:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_model_of_new_pods_that_is_not_there_is_refused_and_not_reported_as_used() {
+    let bench = Bench::new();
+    for args in [&["-c", "model nope/x"] as &[&str], &["model", "nope/x"]] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+        assert!(done.err.contains("there is no provider nope"), "{args:?}: {done:?}");
+        assert!(!done.err.contains("new Pods use"), "{args:?}: {done:?}");
+    }
+    let listed = {
+        bench.without_local_models();
+        bench.yoi(&["-c", "model"])
+    };
+    assert!(listed.out.contains("yoi auth anthropic"), "{listed:?}");
+}
+
+#[test]
 fn an_undecided_approval_request_exits_with_3() {
     let bench = Bench::new();
     // The key that the model needs is set nowhere: the pod waits for a person.

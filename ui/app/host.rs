@@ -107,7 +107,7 @@ impl App {
             }
             None => match self.family.likely(&workspace).map(|info| info.name.clone()) {
                 Some(name) => self.make_current(&name),
-                None => Vec::new(),
+                None => self.look_for_model().into_iter().collect(),
             },
         }
     }
@@ -117,6 +117,7 @@ impl App {
         let was = self.family.get(&info.name).map(|before| before.state);
         let (name, state) = (info.name.clone(), info.state);
         self.family.set(info);
+        self.model_came(&name);
         self.tour_goes_on(&name, was, state)
     }
 
@@ -296,6 +297,10 @@ impl App {
                 self.composer.give_back(Some(&pod), &message);
                 Vec::new()
             }
+            Asked::FirstModel => {
+                self.first_model(Ok(reply));
+                Vec::new()
+            }
             Asked::Send(..)
             | Asked::Watch
             | Asked::Decision(_)
@@ -307,6 +312,10 @@ impl App {
     fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {
         match asked {
             Asked::Silently => return Vec::new(),
+            Asked::FirstModel => {
+                self.first_model(Err(refusal.clone()));
+                return Vec::new();
+            }
             Asked::Verb(id, at) => return self.verb_answered(id, at, Err(refusal.clone())),
             Asked::Page(pod) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {

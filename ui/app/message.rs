@@ -73,6 +73,8 @@ pub enum Asked {
     Unqueue(PodName, Message),
     /// A decision on the approval request with this id.
     Decision(String),
+    /// The model that a new Pod would get, for the first screen.
+    FirstModel,
     /// A call whose reply changes nothing; a refusal becomes a notice.
     Quietly,
     /// A call whose reply and whose refusal change nothing.

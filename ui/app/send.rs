@@ -31,7 +31,7 @@ impl App {
     }
 
     fn enter_on_nothing(&mut self) -> Vec<Effect> {
-        let Some(info) = self.info() else { return Vec::new() };
+        let Some(info) = self.info() else { return self.enter_on_first_screen() };
         if info.state == State::NeedsYou
             && let Some(confirm) = Confirm::first_message(info, None)
         {
@@ -126,12 +126,36 @@ impl App {
     ) -> bool {
         let Some(info) = self.family.get(pod) else { return false };
         let waits = self.still_waits(token) && self.selected() == Some(pod);
-        let confirm = Confirm::first_message(info, Some(message));
-        let Some(confirm) = confirm.filter(|_| waits && self.layers.is_empty()) else {
+        if !waits || !self.layers.is_empty() {
             return false;
-        };
-        self.open_layer(Layer::Confirm(confirm));
-        true
+        }
+        match Confirm::first_message(info, Some(message)) {
+            Some(confirm) => {
+                self.open_layer(Layer::Confirm(confirm));
+                true
+            }
+            None => {
+                self.refused_message = Some((pod.clone(), token.clone()));
+                false
+            }
+        }
+    }
+
+    /// The event about the model of a Pod may come after the refusal of the message that found it: then the
+    /// person is asked now, while nothing else was done.
+    pub(super) fn model_came(&mut self, pod: &PodName) {
+        let Some((of, token)) = self.refused_message.take() else { return };
+        let is_asked = self.family.get(pod).is_some_and(|info| info.model_sends.is_some());
+        if of != *pod || !is_asked {
+            self.refused_message = Some((of, token));
+            return;
+        }
+        let here = self.selected() == Some(pod) && self.current.as_ref() == Some(pod);
+        let free = self.layers.is_empty() && !self.composer.is_empty();
+        if here && free && self.still_waits(&token) {
+            let message = self.composer.take();
+            self.sending_refused(pod, &message, &token);
+        }
     }
 
     /// Sends the draft into the run that is under way.

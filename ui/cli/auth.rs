@@ -7,7 +7,7 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 use std::io::{self, IsTerminal as _, Read as _};
-use yoi::config::Keys;
+use yoi::config::{Catalogue, Keys, ModelError, Settings};
 
 /// The longest key that is read, in bytes.
 const LONGEST: u64 = 64 * 1024;
@@ -36,9 +36,11 @@ pub fn list(opening: &Opening) -> Result<(), Failure> {
 
 /// Stores the key that is typed without echo, or piped in.
 pub fn set(opening: &Opening, provider: &str) -> Result<(), Failure> {
-    if !provider.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-        return Err(Failure::usage(format!("`{provider}` is no provider's name")));
-    }
+    let (settings, _) = Settings::load(&opening.dirs.config);
+    let all = Catalogue::with(&settings);
+    let known = all.providers.get(provider);
+    let unknown = || ModelError::unknown(&all, provider, opening.dirs.config.join("config.toml"));
+    let known = known.ok_or_else(|| Failure::usage(unknown().to_string()))?;
     let key = if io::stdin().is_terminal() { typed(provider) } else { piped() }?;
     if key.trim().chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(Failure::usage("a key is one word"));
@@ -46,6 +48,11 @@ pub fn set(opening: &Opening, provider: &str) -> Result<(), Failure> {
     let keys = keys(opening);
     keys.set(provider, &key).map_err(failed)?;
     console::err(&format!("stored the key for {provider} in {}", keys.file().display()));
+    if known.default_model.is_none() {
+        console::err(&format!(
+            "{provider} has no default model: `:model {provider}/<name>` names one"
+        ));
+    }
     Ok(())
 }
 

@@ -3,13 +3,12 @@
 use crate::app::ExitReason;
 use crate::cli::args::Args;
 use crate::headless::{Exit, Failure, causes};
-use crate::run::{self, Find, Offers, Options, Reconnect, ScreenFiles};
+use crate::run::{self, Find, Options, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
-use yoi::config::model_select::{ModelContext, choose, probe_local};
-use yoi::config::settings::{Ui, WorkspaceSettings};
-use yoi::config::{Catalogue, Keys, Settings, Workspace};
+use yoi::config::settings::Ui;
+use yoi::config::{Catalogue, Settings, Workspace};
 use yoi::host::Host;
 
 /// Shows the dashboard until it is left.
@@ -22,7 +21,6 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         return Err(Failure::usage(message));
     }
     let reached = reach(opening, args.inside).await?;
-    let model_is_asked = model.is_some();
     let (settings, _) = Settings::load(&opening.dirs.config);
     let options = Options {
         cwd: opening.cwd.clone(),
@@ -38,7 +36,6 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         models: Catalogue::with(&settings).specs(),
         notice: reached.notice,
         reconnect: reached.host.is_none().then(|| reconnect(opening)),
-        offers: offers(opening, settings, model_is_asked),
     };
     let ended = run::dashboard(reached.client, reached.events, options).await;
     if let Some(host) = reached.host {
@@ -57,40 +54,6 @@ fn files(opening: &Opening) -> ScreenFiles {
 /// The key map of the settings.
 fn keymap(settings: &Ui, config: &Path) -> Option<PathBuf> {
     settings.keymap.as_ref().map(|file| config.join(file))
-}
-
-/// Looks for models of servers on this machine when no model is configured; a person chooses one with
-/// `:model`.
-fn offers(opening: &Opening, settings: Settings, asked: bool) -> Option<Offers> {
-    let workspace = WorkspaceSettings::default();
-    let keys = Keys::at(&opening.dirs.config);
-    let (env, cwd) = (opening.env.clone(), opening.cwd.clone());
-    let place = ModelContext {
-        settings: &settings,
-        workspace: &workspace,
-        env: &env,
-        keys: &keys,
-        cwd: &cwd,
-    };
-    if asked || !matches!(choose(None, &place), Ok(None)) {
-        return None;
-    }
-    Some(Box::pin(async move {
-        yoi::llm::install_crypto();
-        let Ok(http) = reqwest::Client::builder().no_proxy().build() else { return Vec::new() };
-        let place = ModelContext {
-            settings: &settings,
-            workspace: &workspace,
-            env: &env,
-            keys: &keys,
-            cwd: &cwd,
-        };
-        let found = probe_local(&http, &place).await;
-        let models = found.iter().map(|choice| choice.model.spec());
-        models
-            .map(|spec| format!("{spec} answers on this machine: :model {spec} takes it"))
-            .collect()
-    }))
 }
 
 struct Reached {

@@ -30,9 +30,6 @@ pub enum Find {
     OrStart,
 }
 
-/// Sentences for notices after the first frame, such as which models servers on this machine have.
-pub type Offers = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
-
 /// The options of the dashboard.
 #[derive(Default)]
 pub struct Options {
@@ -62,8 +59,6 @@ pub struct Options {
     pub notice: Option<String>,
     /// Called to connect again after the host ended; without it the dashboard ends with the host.
     pub reconnect: Option<Reconnect>,
-    /// Awaited after the first frame.
-    pub offers: Option<Offers>,
 }
 
 /// The app before the first event, with notices about problems in its files, and what the last screen

@@ -1,12 +1,21 @@
-//! `:model`: chooses the model, or says which one a Pod uses and why.
+//! `:model`: chooses the model, says which one a Pod uses and why, or lists the ways to connect one.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use crate::verb::{
+    Action, Dialogue, End, Known, Next, Pick, Reply, Request, SCREEN, Said, Verb, of, verb,
+};
 use clap::Args;
-use yoi::protocol::{Method, PodName};
+use std::path::{Path, PathBuf};
+use yoi::config::model_select::example;
+use yoi::protocol::reply::FoundModel;
+use yoi::protocol::{Event, Method, PodName};
 
 pub static VERB: Verb = of::<Model>(Verb {
-    more: &["Without a Pod it is about the model of new Pods."],
+    more: &[
+        "Without a Pod it is about the model of new Pods.",
+        "Without a model it lists the ways to connect one: a key in the environment, `yoi auth <provider>`, a \
+         server on this machine, a provider in config.toml.",
+    ],
     ..verb("model", "choose the model, or say which and why")
 });
 
@@ -17,32 +26,142 @@ struct Model {
     model: Option<String>,
     #[arg(skip)]
     pod: Option<PodName>,
+    /// The path of the settings, once the ways to connect a model are listed.
+    #[arg(skip)]
+    config: PathBuf,
+}
+
+/// A way to connect a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connect {
+    Stored,
+    Environment,
+    ThisMachine,
+    Other,
+    /// To see the program without a model.
+    Tour,
+}
+
+impl Connect {
+    const ALL: [Self; 5] =
+        [Self::Stored, Self::Environment, Self::ThisMachine, Self::Other, Self::Tour];
+
+    /// The row of the list: what it is, and what it does.
+    fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Stored => ("yoi auth anthropic", "stores a key, typed in a shell"),
+            Self::Environment => ("ANTHROPIC_API_KEY", "start yoi where a key is set"),
+            Self::ThisMachine => ("Ollama, LM Studio", "start one: yoi finds it and asks once"),
+            Self::Other => (":model <provider>/<name>", "any other server, by config.toml"),
+            Self::Tour => (":tour", "without a model: plays a small real story"),
+        }
+    }
+
+    /// What choosing the row does.
+    fn chosen(self, config: &Path) -> End {
+        match self {
+            Self::Stored => End::shown(
+                "type `yoi auth anthropic` (or openai, gemini, openrouter) in a shell; your next message \
+                 finds the key",
+            ),
+            Self::Environment => End::shown(
+                "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY in a shell and \
+                 start `yoi` there; nothing has to be stopped first",
+            ),
+            Self::ThisMachine => {
+                End::shown("start Ollama or LM Studio with a model; your next message finds it")
+            }
+            Self::Other => {
+                let lines = example("mine", config);
+                let then = "then :model mine/<name>".to_owned();
+                let lines = lines.lines().map(str::to_owned).chain([then]);
+                let lines = lines.map(|line| ("", line)).collect();
+                let said = Said::Sheet { title: "a server of your own".into(), lines };
+                End { said, ..End::default() }
+            }
+            Self::Tour => End::act(Action::Tour),
+        }
+    }
+}
+
+/// The ways to connect a model, each with what it does.
+pub fn ways() -> impl Iterator<Item = (&'static str, &'static str)> {
+    Connect::ALL.into_iter().map(Connect::row)
 }
 
 impl Dialogue for Model {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        let Some(model) = &self.model else { return Next::End(End::answer(which(known))) };
-        let Some(reply) = last else {
-            let Some(pod) = known.selected.cloned() else {
-                let said = End::done(format!("new Pods use {model}"));
-                return Next::End(said.and(Action::ModelOfNewPods(model.clone())));
-            };
-            self.pod = Some(pod.clone());
-            return Next::call(Request::to(pod, Method::SetModel { model: model.clone() }));
-        };
-        let pod = self.pod.as_ref().map_or("the Pod", PodName::as_str);
-        let said = format!("{pod} uses {model}");
-        or_end(reply.single().map(|_| Next::End(End::done(said))))
+        match last {
+            None => self.begin(known),
+            Some(Reply::Picked(at)) => Next::End(
+                Connect::ALL.get(at).map_or_else(End::default, |way| way.chosen(&self.config)),
+            ),
+            Some(reply) => or_end(reply.single().map(|event| self.answered(known, event))),
+        }
     }
 }
 
-fn which(known: &Known<'_>) -> String {
-    match known.selected.and_then(|name| known.family.get(name)) {
-        Some(info) if info.model.is_empty() => format!("{} has no model", info.name),
-        Some(info) => format!("{} uses {}: {}", info.name, info.model, info.model_why),
-        None => match known.model {
-            Some(model) => format!("new Pods use {model}"),
-            None => "new Pods use what the configuration and the keys here offer".into(),
-        },
+impl Model {
+    fn begin(&mut self, known: &Known<'_>) -> Next {
+        let selected = known.selected.and_then(|name| known.family.get(name));
+        match (&self.model, selected) {
+            (Some(model), Some(info)) => {
+                self.pod = Some(info.name.clone());
+                let method = Method::SetModel { model: model.clone() };
+                Next::call(Request::to(info.name.clone(), method))
+            }
+            (None, Some(info)) if !info.model.is_empty() => {
+                let which = format!("{} uses {}: {}", info.name, info.model, info.model_why);
+                Next::End(End::answer(which))
+            }
+            _ => Next::call(Request::host(Method::FindModel {
+                cwd: known.cwd.to_owned(),
+                model: self.model.clone().or_else(|| known.model.map(str::to_owned)),
+                env: known.env.clone(),
+            })),
+        }
     }
+
+    fn answered(&mut self, known: &Known<'_>, event: Event) -> Next {
+        let Event::ModelFound { model, config, mistakes } = event else {
+            let pod = self.pod.as_ref().map_or("the Pod", PodName::as_str);
+            let model = self.model.as_deref().unwrap_or_default();
+            return Next::End(End::done(format!("{pod} uses {model}")));
+        };
+        self.config = config;
+        let said = match (model, &self.model) {
+            (Some(_), Some(asked)) => {
+                let end = End::done(format!("new Pods use {asked}"));
+                return Next::End(end.and(Action::ModelOfNewPods(asked.clone())));
+            }
+            (Some(found), None) => which(known, &found),
+            (None, _) => {
+                let mut rows: Vec<(String, String)> =
+                    mistakes.into_iter().map(|mistake| (mistake, String::new())).collect();
+                let own = |(text, help): (&str, &str)| (text.to_owned(), help.to_owned());
+                // The ways come first: the row that is chosen is counted among them.
+                rows.splice(
+                    0..0,
+                    ways().map(own).filter(|(text, _)| text != ":tour" || screen(known)),
+                );
+                let title = "no model is connected: ways to connect one".into();
+                return Next::Pick(Pick { title, about: None, rows });
+            }
+        };
+        Next::End(End::answer(said))
+    }
+}
+
+fn screen(known: &Known<'_>) -> bool {
+    SCREEN.contains(&known.way)
+}
+
+fn which(known: &Known<'_>, found: &FoundModel) -> String {
+    let FoundModel { model, why, sends } = found;
+    let users = match known.selected {
+        Some(pod) => format!("the next message of {pod} uses"),
+        None => "new Pods use".into(),
+    };
+    let consent = sends.as_ref().map(|sends| format!("; it {sends}: a message asks first"));
+    format!("{users} {model}: {why}{}", consent.unwrap_or_default())
 }

@@ -1,0 +1,205 @@
+//! The ways out of "no model", each played on the screen as its texts say, with a provider of this test.
+
+use crate::bench::Bench;
+use crate::pty::Terminal;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+const ANSWER: &str = "mangrove is the answer";
+
+/// A provider that speaks Anthropic Messages and Chat Completions and lists one model.
+fn provider() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A client that is gone wants no answer.
+            let _ = answer(&stream);
+        }
+    });
+    address
+}
+
+fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut request = vec![0; length];
+    reader.read_exact(&mut request)?;
+    let path = first.split(' ').nth(1).unwrap_or_default();
+    let (kind, body) = match path {
+        path if path.ends_with("/models") => {
+            ("application/json", r#"{"data":[{"id":"qwen3"}]}"#.to_owned())
+        }
+        path if path.ends_with("/messages") => ("text/event-stream", anthropic()),
+        _ => ("text/event-stream", chat()),
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+fn anthropic() -> String {
+    let usage = r#""usage":{"input_tokens":1,"output_tokens":1}"#;
+    let events = [
+        (
+            "message_start",
+            format!(r#""message":{{"id":"m","role":"assistant","content":[],{usage}}}"#),
+        ),
+        ("content_block_start", r#""index":0,"content_block":{"type":"text","text":""}"#.into()),
+        (
+            "content_block_delta",
+            format!(r#""index":0,"delta":{{"type":"text_delta","text":"{ANSWER}"}}"#),
+        ),
+        ("content_block_stop", r#""index":0"#.into()),
+        (
+            "message_delta",
+            r#""delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}"#.into(),
+        ),
+        ("message_stop", r#""index":0"#.into()),
+    ];
+    let event = |(kind, data)| format!("event: {kind}\ndata: {{\"type\":\"{kind}\",{data}}}\n\n");
+    events.map(event).concat()
+}
+
+fn chat() -> String {
+    let delta = format!(r#"{{"role":"assistant","content":"{ANSWER}"}}"#);
+    let chunk = |delta: &str, end: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{end}}}]}}\n\n"
+        )
+    };
+    format!("{}{}data: [DONE]\n\n", chunk(&delta, "null"), chunk("{}", "\"stop\""))
+}
+
+/// A home without a model, in which the default provider's base URL is this test's.
+fn bare(provider: SocketAddr) -> (Bench, String) {
+    let bench = Bench::new();
+    bench.without_local_models();
+    (bench, format!("http://{provider}"))
+}
+
+/// Agrees to where the text goes, and waits for the model's answer.
+fn agrees_and_reads(terminal: &mut Terminal) {
+    terminal.waits_for("Enter: send");
+    terminal.press("\r");
+    terminal.waits_for(ANSWER);
+}
+
+#[test]
+fn a_key_in_the_environment_of_the_first_start_leads_to_an_answer_and_is_asked_about_once() {
+    let (bench, base) = bare(provider());
+    let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
+    let mut terminal = Terminal::with_env(&bench, &[], &env);
+    terminal.waits_for("ANTHROPIC_API_KEY is set");
+    terminal.press("hello\r");
+    agrees_and_reads(&mut terminal);
+    let once = bench.command(&["-p", "hello"]).envs(env).spawn().expect("the program starts");
+    let once = bench.finish(once);
+    assert_eq!(
+        (once.code, once.out.trim()),
+        (Some(0), ANSWER),
+        "the consent is remembered: {once:?}"
+    );
+}
+
+#[test]
+fn without_consent_p_sends_nothing_unless_it_is_given_with_yes() {
+    let (bench, base) = bare(provider());
+    let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
+    let run = |args: &[&str]| {
+        bench.finish(bench.command(args).envs(env).spawn().expect("the program starts"))
+    };
+    let refused = run(&["-p", "hello"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""), "{refused:?}");
+    assert!(refused.err.contains("--yes") && refused.err.contains("ANTHROPIC_API_KEY"));
+    assert_eq!(run(&["--yes", "-p", "hello"]).out.trim(), ANSWER);
+    assert_eq!(run(&["-p", "hello"]).out.trim(), ANSWER);
+}
+
+#[test]
+fn a_key_in_the_environment_of_the_next_screen_leads_the_same_pod_to_an_answer() {
+    let (bench, base) = bare(provider());
+    let mut first = Terminal::open(&bench, &[]);
+    first.waits_for("No model is connected");
+    first.press("hello\r");
+    first.waits_for("rehearsal:");
+    first.waits_for("○ ws");
+    first.press(":quit\r");
+    first.ends();
+    let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
+    let mut second = Terminal::with_env(&bench, &[], &env);
+    second.waits_for("claude");
+    second.press("hello again\r");
+    agrees_and_reads(&mut second);
+}
+
+#[test]
+fn a_key_that_is_stored_beside_the_screen_leads_the_next_message_to_an_answer() {
+    let (bench, base) = bare(provider());
+    let mut terminal = Terminal::with_env(&bench, &[], &[("ANTHROPIC_BASE_URL", base.as_str())]);
+    terminal.waits_for("No model is connected");
+    terminal.press("hello\r");
+    terminal.waits_for("rehearsal:");
+    terminal.waits_for("○ ws");
+    let stored = bench.yoi_reading(&["auth", "anthropic"], "sk-test\n");
+    assert_eq!(stored.code, Some(0), "{stored:?}");
+    terminal.press("hello again\r");
+    agrees_and_reads(&mut terminal);
+}
+
+#[test]
+fn the_lines_of_the_no_model_answer_connect_a_server_while_the_host_runs() {
+    let provider = provider();
+    let (bench, _) = bare(provider);
+    let mut terminal = Terminal::sized(&bench, &[], 120, 50);
+    terminal.waits_for("No model is connected");
+    terminal.press("hello\r");
+    terminal.waits_for("key_env");
+    let answer = include_str!("../../prompts/no-model.md");
+    let lines = answer.split_once("```toml\n").and_then(|(_, rest)| rest.split_once("```"));
+    let lines = lines.expect("the lines for config.toml").0;
+    let address = lines.split('"').find(|part| part.starts_with("http")).expect("an address");
+    bench.settings(&lines.replace(address, &format!("http://{provider}/v1")));
+    terminal.press(":model mine/any\r");
+    terminal.waits_for("uses mine/any");
+    terminal.press("hello again\r");
+    terminal.waits_for(ANSWER);
+}
+
+#[test]
+fn a_server_that_starts_on_this_machine_is_found_by_the_next_message() {
+    let (bench, _) = bare(provider());
+    let mut terminal = Terminal::open(&bench, &[]);
+    terminal.waits_for("No model is connected");
+    terminal.press("hello\r");
+    terminal.waits_for("rehearsal:");
+    terminal.waits_for("○ ws");
+    bench.settings(&format!("provider.ollama.base_url = 'http://{}'\n", provider()));
+    terminal.press("hello again\r");
+    terminal.waits_for("ollama/qwen3");
+    agrees_and_reads(&mut terminal);
+}
+
+#[test]
+fn enter_on_the_first_screen_lists_the_ways_and_opens_nothing_by_itself() {
+    let (bench, _) = bare(provider());
+    let mut terminal = Terminal::sized(&bench, &[], 120, 40);
+    terminal.waits_for("Enter on the empty line lets you choose");
+    assert!(!terminal.text().contains("ways to connect one"));
+    terminal.press("\r");
+    terminal.waits_for("ways to connect one");
+    terminal.press("\r");
+    terminal.waits_for("type `yoi auth anthropic`");
+}
