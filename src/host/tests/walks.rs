@@ -273,11 +273,13 @@ impl<'a> Life<'a> {
         }
     }
 
-    async fn until_text(&mut self) {
+    /// Waits until the model streams this text; events of earlier runs may still be unread.
+    async fn until_text(&mut self, wanted: &str) {
         loop {
             let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
-            if let Event::TextDelta { .. } = event.expect("a text").expect("a host").event {
-                return;
+            match event.expect("a text").expect("a host").event {
+                Event::TextDelta { text } if text == wanted => return,
+                _ => {}
             }
         }
     }
@@ -375,7 +377,7 @@ impl<'a> Life<'a> {
             4 | 5 => self.message(&format!("tool {n}"), &mut now).await?,
             6 => {
                 self.send(&format!("half {n}"), &mut now).await?;
-                self.until_text().await;
+                self.until_text(&format!("begun half {n}")).await;
                 self.call(Method::Pause).await;
                 now.says(&format!("begun half {n}"));
                 now.paused = true;
