@@ -215,6 +215,30 @@ fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
 }
 
 #[test]
+fn old_stopped_pods_are_deleted_together_and_the_live_ones_and_other_workspaces_stay() {
+    let bench = Bench::new();
+    let other = bench.path("other");
+    std::fs::create_dir(&other).expect("a directory");
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "new b", "-c", "new live"]);
+    let elsewhere =
+        ["new", "far", "--model", &bench.model(), "--cwd", &other.display().to_string()];
+    assert_eq!(bench.yoi(&elsewhere).code, Some(0));
+    assert_eq!(bench.yoi(&["stop", "a", "b", "far", "--yes"]).code, Some(0));
+    let asked = bench.yoi(&["rm", "--older-than", "0m"]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    assert!(asked.err.contains("delete 2 stopped Pods (a, b; the oldest last active"), "{asked:?}");
+    let none = bench.yoi(&["rm", "--older-than", "1d", "--yes"]);
+    assert_eq!(none.code, Some(0), "{none:?}");
+    assert!(none.err.contains("nothing to delete"), "{none:?}");
+    let done = bench.yoi(&["rm", "--older-than", "0m", "--yes"]);
+    assert_eq!((done.code, done.last_words()), (Some(0), "deleted 2 Pods: a, b"), "{done:?}");
+    assert!(bench.pod("a").is_none() && bench.pod("b").is_none());
+    assert!(bench.pod("live").is_some() && bench.pod("far").is_some());
+    assert_eq!(bench.yoi(&["-c", ":rm --stopped --all", "--yes"]).code, Some(0));
+    assert!(bench.pod("far").is_none() && bench.pod("live").is_some());
+}
+
+#[test]
 fn a_verb_that_wants_a_confirmation_needs_a_terminal_or_yes() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a greet you"]);

@@ -130,6 +130,7 @@ impl App {
             pods_are_marked: carried.pods_are_marked,
             numbers: None,
             cwd: &self.setup.cwd,
+            workspace: &self.setup.workspace,
             model: self.model.as_deref(),
             env: &self.setup.env,
             now: self.now,

@@ -281,6 +281,7 @@ mod tests {
             pods_are_marked: false,
             numbers: Some(inbox.numbers()).filter(|_| way == Way::Input),
             cwd: Path::new("/"),
+            workspace: Path::new("/"),
             model: None,
             env: &BTreeMap::new(),
             now: 0,

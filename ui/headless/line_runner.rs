@@ -12,8 +12,10 @@ use crate::verb::{
 use crate::wording::why;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::slice::from_ref;
 use tokio::sync::mpsc;
+use yoi::config::Workspace;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, Segment};
 
@@ -31,6 +33,8 @@ pub enum Next {
 pub struct LineRunner<'a> {
     pub opening: &'a Opening,
     pub work: &'a Work,
+    /// The workspace that the working directory belongs to.
+    workspace: PathBuf,
     current: Option<PodName>,
     /// Pods that were given work: the ends of their last runs decide the exit code.
     busy: BTreeSet<PodName>,
@@ -49,6 +53,8 @@ impl<'a> LineRunner<'a> {
         Self {
             opening,
             work,
+            workspace: Workspace::of(&work.cwd, &opening.env)
+                .map_or_else(|_| work.cwd.clone(), |workspace| workspace.root),
             current: None,
             busy: BTreeSet::new(),
             model: work.model.clone(),
@@ -216,6 +222,7 @@ impl<'a> LineRunner<'a> {
                 pods_are_marked: false,
                 numbers: Some(client.inbox.numbers()).filter(|_| way == Way::Input),
                 cwd: &self.work.cwd,
+                workspace: &self.workspace,
                 model: self.model.as_deref(),
                 env: &self.opening.env,
                 now: yoi::protocol::now_ms(),

@@ -161,6 +161,8 @@ pub struct Known<'a> {
     pub numbers: Option<&'a Numbers>,
     /// Absolute; paths are relative to it, and new Pods work there.
     pub cwd: &'a Path,
+    /// The workspace that `cwd` belongs to.
+    pub workspace: &'a Path,
     /// The model of new Pods, when a person chose one.
     pub model: Option<&'a str>,
     /// The environment that the commands of a new Pod inherit.

@@ -192,17 +192,20 @@ pub fn offered_behind(message: &str) -> Option<(String, String)> {
     (meant && verb.ways.contains(&Way::Line)).then(|| (before.to_owned(), line.to_owned()))
 }
 
-/// The verb of a line, when it takes several Pods and names none: it then means those that are marked.
+/// The verb of a line, when it takes several Pods and names none: it then means those that are marked. An
+/// option that says which Pods are meant, such as `--stopped`, leaves no room for them.
 pub fn means_marks(line: &str) -> Option<&'static Verb> {
     let (word, rest) = words::first(line.trim().trim_start_matches(':'));
     let verb = find(word).filter(|verb| verb.takes_several())?;
-    let matches = verb.line().try_get_matches_from(arguments(&verb.line(), rest).ok()?);
+    let words = arguments(&verb.line(), rest).ok()?;
+    let matches = verb.line().try_get_matches_from(&words);
     let command = verb.line();
     let pods = command.get_positionals().find(|argument| source(argument) == "pod")?;
     // A required Pod that is missing is not an error where marks stand for it.
-    match matches {
-        Ok(matches) => (!matches.contains_id(pods.get_id().as_str())).then_some(verb),
-        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Some(verb),
-        Err(_) => None,
-    }
+    let names_none = match matches {
+        Ok(matches) => !matches.contains_id(pods.get_id().as_str()),
+        Err(error) => error.kind() == ErrorKind::MissingRequiredArgument,
+    };
+    let marked = std::iter::once("marked".into()).chain(words);
+    (names_none && verb.line().try_get_matches_from(marked).is_ok()).then_some(verb)
 }

@@ -1,28 +1,66 @@
-//! `:rm`: deletes stopped Pods and their transcripts.
+//! `:rm`: deletes stopped Pods and their transcripts: those that are named, or those that are stopped, or
+//! were last active long ago.
 
-use crate::verb::several::{Each, confirm, ended, list, names};
+use crate::verb::several::{Each, confirm, ended, list};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
+use crate::wording::duration::in_words;
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName};
+use std::time::Duration;
+use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 
 pub static VERB: Verb = of::<Remove>(Verb {
     safety: Safety::TypedOnly,
+    more: &[
+        "Deletes the named Pods, or with --stopped every stopped Pod of this workspace. --older-than 7d \
+         takes only the stopped Pods that were last active longer ago than that: a number with m, h, d \
+         or w. With --all it is the stopped Pods of every workspace.",
+        "A live Pod is never deleted. What is to be deleted is listed before it is asked for.",
+    ],
     ..verb("rm", "delete stopped Pods and their transcripts (asks)")
 });
+
+/// How many Pods a sentence names when the person did not name them.
+const NAMED: usize = 6;
 
 #[derive(Args)]
 struct Remove {
     /// The Pods
-    #[arg(value_name = "POD", required = true)]
+    #[arg(value_name = "POD", required_unless_present_any = ["stopped", "older_than"])]
     pods: Vec<PodName>,
+    /// Every stopped Pod of this workspace
+    #[arg(long, conflicts_with = "pods")]
+    stopped: bool,
+    /// The stopped Pods that were last active longer ago: 45m, 12h, 7d, 2w
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "pods")]
+    older_than: Option<Duration>,
+    /// With these options: of every workspace
+    #[arg(long, conflicts_with = "pods")]
+    all: bool,
     #[arg(skip)]
     targets: Vec<PodName>,
+}
+
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time: a number with m, h, d or w is, such as 12h or 7d");
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let minutes = match unit {
+        "m" => 1,
+        "h" => 60,
+        "d" => 24 * 60,
+        "w" => 7 * 24 * 60,
+        _ => return Err(wrong()),
+    };
+    let seconds = number.parse().ok().and_then(|number: u64| number.checked_mul(minutes * 60));
+    seconds.map(Duration::from_secs).ok_or_else(wrong)
 }
 
 impl Dialogue for Remove {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match last {
-            None => self.begin(known),
+            None if self.pods.is_empty() => self.begin_stopped(known),
+            None => self.begin_named(known),
             Some(Reply::Confirmed) => {
                 let remove = |pod: &PodName| Request::to(pod.clone(), Method::Remove);
                 Next::Call(self.targets.iter().map(remove).collect())
@@ -44,7 +82,7 @@ impl Dialogue for Remove {
 impl Remove {
     /// Only a stopped Pod can be deleted. A Pod whose records cannot be read is in no list, and the host
     /// deletes it all the same when it is named alone. Of several, all are known or none is deleted.
-    fn begin(&mut self, known: &Known<'_>) -> Next {
+    fn begin_named(&mut self, known: &Known<'_>) -> Next {
         for pod in &self.pods {
             if self.pods.len() > 1
                 && let Err(unknown) = known.find(pod)
@@ -64,6 +102,51 @@ impl Remove {
         }
         confirm(&self.targets, self.question(&list(&self.targets)), self.enter())
     }
+
+    /// The stopped Pods that the options mean.
+    fn begin_stopped(&mut self, known: &Known<'_>) -> Next {
+        let least = self.older_than.unwrap_or_default().as_millis();
+        let found: Vec<&PodInfo> = known
+            .family
+            .all()
+            .iter()
+            .filter(|info| info.state == State::Stopped)
+            .filter(|info| self.all || info.workspace == known.workspace)
+            .filter(|info| u128::from(age(info, known.now)) >= least)
+            .collect();
+        let Some(oldest) = found.iter().map(|info| age(info, known.now)).max() else {
+            return Next::End(End::shown(self.nothing_to_delete()));
+        };
+        self.targets = found.iter().map(|info| info.name.clone()).collect();
+        let (pods, age) = (few(&self.targets), in_words(oldest));
+        let question = match self.targets.len() {
+            1 => format!("{pods} (last active {age} ago)"),
+            count => format!("{count} stopped Pods ({pods}; the oldest last active {age} ago)"),
+        };
+        confirm(&self.targets, self.question(&question), self.enter())
+    }
+
+    fn nothing_to_delete(&self) -> String {
+        let place = if self.all { "in any workspace" } else { "in this workspace" };
+        let age = self.older_than.map(|least| {
+            let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+            format!(" that was last active more than {} ago", in_words(least))
+        });
+        format!("nothing to delete: there is no stopped Pod {place}{}", age.unwrap_or_default())
+    }
+}
+
+/// For how long a Pod has done nothing and was in its state, in milliseconds.
+fn age(info: &PodInfo, now: u64) -> u64 {
+    now.saturating_sub(info.since.max(info.last_activity))
+}
+
+/// `a, b, c and 4 more`.
+fn few(pods: &[PodName]) -> String {
+    match pods.split_at_checked(NAMED) {
+        Some((named, more @ [_, ..])) => format!("{} and {} more", list(named), more.len()),
+        _ => list(pods),
+    }
 }
 
 impl Each for Remove {
@@ -81,6 +164,10 @@ impl Each for Remove {
     }
 
     fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
-        format!("deleted {}", names(done))
+        let names: Vec<PodName> = done.iter().map(|(name, _)| name.clone()).collect();
+        match self.pods.is_empty() && names.len() > 1 {
+            true => format!("deleted {} Pods: {}", names.len(), few(&names)),
+            false => format!("deleted {}", list(&names)),
+        }
     }
 }

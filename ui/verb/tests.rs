@@ -8,6 +8,8 @@ use std::path::Path;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Method, PodName, Segment, State};
 
+mod deleting;
+
 fn pod(name: &str) -> PodName {
     PodName::parse(name).expect("a name")
 }
@@ -29,6 +31,7 @@ fn first(line: &str) -> Next {
         pods_are_marked: false,
         numbers: None,
         cwd: Path::new("/repo"),
+        workspace: Path::new("/repo"),
         model: None,
         env: &env,
         now: 0,
@@ -186,7 +189,7 @@ fn the_arguments_of_every_verb_are_consistent() {
 fn usage_names_arguments_then_options() {
     let usage = |name| find(name).expect("a verb").usage();
     assert_eq!(usage("stop"), "[pod …] [--tree] [--all]");
-    assert_eq!(usage("rm"), "<pod …>");
+    assert_eq!(usage("rm"), "[pod …] [--stopped] [--older-than time] [--all]");
     assert_eq!(usage("lend"), "<from> <to> <path> [--read]");
     assert_eq!(usage("policy"), "[revoke <n>]");
     assert_eq!(usage("send"), "<pod> <text>");
@@ -227,7 +230,8 @@ fn marks_are_the_pods_of_a_verb_that_names_none() {
     let means = |line| line::means_marks(line).map(|verb| verb.name);
     assert_eq!(means("stop --tree"), Some("stop"));
     assert_eq!(means(":rm"), Some("rm"));
-    for line in ["stop scout", "explain", "model x", "nonsense", ""] {
+    let others = ["rm --stopped", "rm --older-than 7d --all", "stop --all"];
+    for line in ["stop scout", "explain", "model x", "nonsense", ""].into_iter().chain(others) {
         assert_eq!(means(line), None, "{line}");
     }
 }
@@ -300,6 +304,7 @@ fn driven(line: &str, way: Way, states: &[(&str, State)], replies: Vec<Reply>) -
         pods_are_marked: false,
         numbers: None,
         cwd: Path::new("/repo"),
+        workspace: Path::new("/repo"),
         model: None,
         env: &BTreeMap::new(),
         now: 0,

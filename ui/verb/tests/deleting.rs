@@ -1,0 +1,114 @@
+//! `:rm` for the Pods that its options mean.
+
+use super::*;
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+/// The first step of a line among Pods of two workspaces, with the names of the Pods that it asks about.
+fn deletion(line: &str) -> Result<(String, Vec<String>), Said> {
+    use crate::app::tests::{NOON, pod as info};
+    let mut pods = vec![info("live", State::Idle), info("damaged", State::Damaged)];
+    for (name, state_days, active_days) in
+        [("today", 0, 0), ("used", 9, 2), ("week", 8, 8), ("old", 30, 40)]
+    {
+        let mut pod = info(name, State::Stopped);
+        (pod.since, pod.last_activity) = (NOON - state_days * DAY, NOON - active_days * DAY);
+        pods.push(pod);
+    }
+    let mut elsewhere = info("elsewhere", State::Stopped);
+    (elsewhere.workspace, elsewhere.since) = ("/other".into(), NOON - 50 * DAY);
+    elsewhere.last_activity = elsewhere.since;
+    pods.push(elsewhere);
+    let mut family = Family::default();
+    family.replace(pods, Vec::new(), Vec::new());
+    let known = Known {
+        family: &family,
+        selected: None,
+        pods_are_marked: false,
+        numbers: None,
+        cwd: Path::new("/repo/ui"),
+        workspace: Path::new("/repo"),
+        model: None,
+        env: &BTreeMap::new(),
+        now: NOON,
+        zone: &TimeZone::UTC,
+        way: Way::Line,
+        with_keys: &crate::keys::with_default_keys,
+    };
+    let mut dialogue = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}")).dialogue;
+    let Confirm { question, about, .. } = match dialogue.next(&known, None) {
+        Next::Confirm(confirm) => confirm,
+        Next::End(end) => return Err(end.said),
+        other => panic!("{line}: {other:?}"),
+    };
+    let Next::Call(requests) = dialogue.next(&known, Some(Reply::Confirmed)) else {
+        panic!("{line}: nothing is deleted")
+    };
+    let to_each = about.iter().map(|pod| Request::to(pod.clone(), Method::Remove));
+    assert_eq!(requests, to_each.collect::<Vec<_>>(), "{line}");
+    Ok((question, about.iter().map(PodName::to_string).collect()))
+}
+
+#[test]
+fn stopped_pods_of_this_workspace_are_deleted_by_age_after_they_were_counted() {
+    for (line, pods, question) in [
+        (
+            "rm --stopped",
+            &["today", "used", "week", "old"] as &[&str],
+            "delete 4 stopped Pods (today, used, week, old; the oldest last active 30 d ago) and their \
+             transcripts for good?",
+        ),
+        (
+            "rm --older-than 1w",
+            &["week", "old"],
+            "delete 2 stopped Pods (week, old; the oldest last active 30 d ago) and their transcripts for \
+             good?",
+        ),
+        (
+            "rm --stopped --older-than 240h",
+            &["old"],
+            "delete old (last active 30 d ago) and its transcript for good?",
+        ),
+        (
+            "rm --older-than 14d --all",
+            &["old", "elsewhere"],
+            "delete 2 stopped Pods (old, elsewhere; the oldest last active 50 d ago) and their \
+             transcripts for good?",
+        ),
+    ] {
+        let (asked, about) = deletion(line).unwrap_or_else(|said| panic!("{line}: {said:?}"));
+        assert_eq!(
+            (asked.as_str(), about),
+            (question, pods.iter().map(|p| p.to_string()).collect())
+        );
+    }
+    let none = "nothing to delete: there is no stopped Pod in this workspace that was last active more \
+                than 70 d ago";
+    assert_eq!(deletion("rm --older-than 10w"), Err(Said::Info(none.into())));
+}
+
+#[test]
+fn a_deletion_names_six_pods_and_counts_the_others() {
+    let names: Vec<String> = (1..=9).map(|n| format!("p{n}")).collect();
+    let states: Vec<_> = names.iter().map(|name| (name.as_str(), State::Stopped)).collect();
+    let results = Reply::Results(vec![Ok(yoi::protocol::Event::Lagged); 9]);
+    let end = driven("rm --stopped", Way::Shell, &states, vec![Reply::Confirmed, results]);
+    let said = "deleted 9 Pods: p1, p2, p3, p4, p5, p6 and 3 more";
+    assert_eq!(end.said, Said::Done(said.into()));
+}
+
+#[test]
+fn a_deletion_by_age_takes_a_number_with_a_unit_and_no_names() {
+    for (line, said) in [
+        (":rm", "usage: :rm [pod …] [--stopped] [--older-than time] [--all]"),
+        (":rm --all", "usage: :rm [pod …] [--stopped] [--older-than time] [--all]"),
+        (":rm --older-than 7", "`7` is no time: a number with m, h, d or w is, such as 12h or 7d"),
+        (
+            ":rm --older-than 99999999999999999999d",
+            "`99999999999999999999d` is no time: a number with m, h, d or w is, such as 12h or 7d",
+        ),
+        (":rm a --stopped", ":rm: [pod]... and --stopped exclude each other"),
+    ] {
+        assert_eq!(read(line, Way::Line).err().as_deref(), Some(said), "{line}");
+    }
+}
