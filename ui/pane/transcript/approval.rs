@@ -10,6 +10,8 @@ use yoi::text::SafeText;
 /// A request, and the decision once there is one.
 pub struct Approval {
     pub id: String,
+    /// The tool call that waits.
+    pub call_id: String,
     /// The action, in one line.
     line: String,
     pub verdict: Option<Verdict>,
@@ -22,6 +24,7 @@ impl Approval {
         Some(Self {
             line: SafeText::spelled(approval.line()).into_string(),
             id: approval.id,
+            call_id: approval.call_id,
             verdict: None,
         })
     }
@@ -38,7 +41,7 @@ impl Approval {
     }
 
     pub fn bytes(&self) -> usize {
-        self.id.len() + self.line.len() + size_of::<Self>()
+        self.id.len() + self.call_id.len() + self.line.len() + size_of::<Self>()
     }
 }
 

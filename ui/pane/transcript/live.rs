@@ -96,10 +96,12 @@ impl Transcript {
             Kind::Result { call_id, outcome } => {
                 let answered = self.answer(&call_id.clone(), Rc::clone(outcome));
                 self.add(Block { gone: answered, ..block });
+                self.pages.end_waits();
             }
             Kind::Decision { approval, verdict } => {
                 let answered = self.pages.decide(approval, verdict);
                 self.add(Block { gone: answered, ..block });
+                self.pages.end_waits();
             }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),
             _ => drop(self.add(block)),

@@ -29,7 +29,8 @@ pub struct Tool {
     /// Its output so far.
     pub output: String,
     pub progress: Progress,
-    /// When it was called, in milliseconds.
+    /// When it was called, or when the wait for a decision or for a decided call before it ended; in
+    /// milliseconds.
     pub since: Option<u64>,
 }
 

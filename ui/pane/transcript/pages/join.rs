@@ -1,4 +1,4 @@
-//! Joins calls with their results, and approval requests with their decisions.
+//! Joins calls with their results and the waits before them, and approval requests with their decisions.
 
 use crate::pane::transcript::block::{Block, Kind};
 use crate::pane::transcript::pages::{Pages, REACH};
@@ -37,6 +37,48 @@ impl Pages {
         for block in self.list.range_mut(index..until).flat_map(|page| page.blocks.iter_mut()) {
             if let Kind::Result { call_id, .. } = &block.kind {
                 block.gone |= answered.contains(call_id);
+            }
+        }
+        self.join_waits(from, until);
+    }
+
+    /// Begins the time of the newest calls anew behind what they waited for.
+    pub fn end_waits(&mut self) {
+        self.join_waits(self.list.len().saturating_sub(REACH), self.list.len());
+    }
+
+    /// The calls of a reply run one after the other where a person is asked: the time of a call begins
+    /// when its own request was decided, or when a call before it that was decided had ended.
+    fn join_waits(&mut self, from: usize, until: usize) {
+        let (mut asked, mut waits) = (HashSet::new(), Vec::new());
+        for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {
+            match &block.kind {
+                Kind::Approval(request) => drop(asked.insert(request.call_id.clone())),
+                Kind::Decision { .. } => waits.push((block.ts, None)),
+                _ => {}
+            }
+        }
+        if asked.is_empty() && waits.is_empty() {
+            return;
+        }
+        for block in self.list.range(from..until).flat_map(|page| page.blocks.iter()) {
+            if let Kind::Tool(tool) = &block.kind
+                && asked.contains(&tool.call_id)
+                && let Some(outcome) = &tool.outcome
+            {
+                waits.push((outcome.ts, Some(tool.call_id.clone())));
+            }
+        }
+        for block in self.list.range_mut(from..until).flat_map(|page| page.blocks.iter_mut()) {
+            let Kind::Tool(tool) = &mut block.kind else { continue };
+            let end = tool.outcome.as_ref().map_or(u64::MAX, |outcome| outcome.ts);
+            let before = waits.iter().filter(|(at, by)| {
+                *at <= end && by.as_ref().is_none_or(|call_id| *call_id != tool.call_id)
+            });
+            let begun = before.map(|(at, _)| *at).max();
+            if begun.is_some() && tool.since.is_some() && begun > tool.since {
+                tool.since = begun;
+                block.cache = None;
             }
         }
     }

@@ -152,6 +152,43 @@ fn a_request_and_its_decision_are_one_line_wherever_the_page_ends() {
     assert_eq!(shown(&live), ["waited for you: Bash cargo fetch · denied: not now"]);
 }
 
+#[test]
+fn the_time_of_a_call_does_not_hold_the_wait_for_a_person_live_and_when_it_is_read_again() {
+    let bash = |id: &str| call(id, "Bash", serde_json::json!({ "command": id }));
+    let extension = |after, domain: &str, payload| Entry {
+        ts: NOON + after,
+        ..Entry::extension(domain, payload)
+    };
+    let approval = yoi::protocol::ApprovalRequest {
+        call_id: "fetch".into(),
+        ..crate::app::tests::approval("q", "alice", "cargo fetch")
+    };
+    let answer = serde_json::json!({ "ask": "q", "verdict": yoi::protocol::Verdict::Once });
+    let log = [
+        bash("look"),
+        bash("fetch"),
+        bash("build"),
+        result(4_000, "look", "Exit 0", None, false),
+        extension(4_000, "yoi.asked", serde_json::to_value(&approval).expect("an ask")),
+        extension(604_000, "yoi.answered", answer),
+        result(609_000, "fetch", "Exit 0", None, false),
+        result(615_000, "build", "Exit 0", None, false),
+        said("done"),
+    ];
+    let times = |bench: &mut Bench| {
+        let screen = bench.screen();
+        let time = |row: &str| row.rsplit_once("ok  ").map(|(_, time)| time.trim().to_owned());
+        screen.lines().filter_map(time).collect::<Vec<_>>()
+    };
+    let mut live = Bench::new(Vec::new()).sized(80, 40).open();
+    log.iter().for_each(|entry| live.commit(entry.clone()));
+    let mut again = Bench::new(log.to_vec()).sized(80, 40).open();
+    let mut in_pages = Bench::new(log.to_vec()).sized(80, 40).paged(1).open();
+    for bench in [&mut live, &mut again, &mut in_pages] {
+        assert_eq!(times(bench), ["3.0s", "5.0s", "6.0s"], "{}", bench.screen());
+    }
+}
+
 /// The words of every block that is shown.
 fn shown(pages: &Pages) -> Vec<String> {
     let blocks = pages.newest_first().map(|(_, block)| block).filter(|block| !block.gone);
