@@ -20,6 +20,7 @@ mod walls;
 
 pub use cage::{
     Around, Cage, Depth, GUARDED, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
+    writes_git,
 };
 pub use confine::cage_main;
 pub use confinement::Confinement;

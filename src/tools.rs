@@ -37,7 +37,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use attachment::attachment;
-pub use bash::CommandTime;
+pub use bash::{CommandTime, needless};
 pub use path_threads::PathThreads;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};
@@ -83,6 +83,8 @@ pub struct Tool {
     /// asked for when it lacks it.
     pub telling: &'static [&'static str],
     schema: fn() -> Value,
+    /// Whether a call can begin with these arguments: looks at nothing else.
+    takes: fn(&str, &str) -> Result<(), Fault>,
     act: Act,
 }
 
@@ -162,6 +164,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Shell,
         telling: &["command"],
         schema: input::schema::<bash::Input>,
+        takes: bash::takes,
         act: Act::Shell,
     },
     Tool {
@@ -170,6 +173,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Change,
         telling: &["file_path"],
         schema: input::schema::<edit::Input>,
+        takes: input::takes::<edit::Input>,
         act: Act::Files(edit::edit),
     },
     Tool {
@@ -178,6 +182,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Look,
         telling: &["pattern", "path"],
         schema: input::schema::<glob::Input>,
+        takes: input::takes::<glob::Input>,
         act: Act::Files(glob::glob),
     },
     Tool {
@@ -186,6 +191,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Look,
         telling: &["pattern", "path"],
         schema: input::schema::<grep::Input>,
+        takes: input::takes::<grep::Input>,
         act: Act::Files(grep::grep),
     },
     Tool {
@@ -194,6 +200,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::list::Input>,
+        takes: input::takes::<pods::list::Input>,
         act: Act::Pods(&pods::list::VERB),
     },
     Tool {
@@ -202,6 +209,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Look,
         telling: &["file_path"],
         schema: input::schema::<read::Input>,
+        takes: input::takes::<read::Input>,
         act: Act::Files(read::read),
     },
     Tool {
@@ -210,6 +218,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::Named>,
+        takes: input::takes::<pods::Named>,
         act: Act::Pods(&pods::output::VERB),
     },
     Tool {
@@ -218,6 +227,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::Named>,
+        takes: input::takes::<pods::Named>,
         act: Act::Pods(&pods::restore::VERB),
     },
     Tool {
@@ -226,6 +236,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::peer::Input>,
+        takes: input::takes::<pods::peer::Input>,
         act: Act::Pods(&pods::peer::VERB),
     },
     Tool {
@@ -234,6 +245,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::send::Input>,
+        takes: input::takes::<pods::send::Input>,
         act: Act::Pods(&pods::send::VERB),
     },
     Tool {
@@ -242,6 +254,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::spawn::Input>,
+        takes: input::takes::<pods::spawn::Input>,
         act: Act::Pods(&pods::spawn::VERB),
     },
     Tool {
@@ -250,6 +263,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Pods,
         telling: &["name"],
         schema: input::schema::<pods::stop::Input>,
+        takes: input::takes::<pods::stop::Input>,
         act: Act::Pods(&pods::stop::VERB),
     },
     Tool {
@@ -258,6 +272,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Note,
         telling: &[],
         schema: input::schema::<tasks::Create>,
+        takes: input::takes::<tasks::Create>,
         act: Act::Tasks(tasks::create),
     },
     Tool {
@@ -266,6 +281,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Look,
         telling: &[],
         schema: input::schema::<tasks::Get>,
+        takes: input::takes::<tasks::Get>,
         act: Act::Tasks(tasks::get),
     },
     Tool {
@@ -274,6 +290,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Look,
         telling: &[],
         schema: input::schema::<tasks::List>,
+        takes: input::takes::<tasks::List>,
         act: Act::Tasks(tasks::list),
     },
     Tool {
@@ -282,6 +299,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Note,
         telling: &[],
         schema: input::schema::<tasks::Update>,
+        takes: input::takes::<tasks::Update>,
         act: Act::Tasks(tasks::update),
     },
     Tool {
@@ -290,6 +308,7 @@ pub const TABLE: &[Tool] = &[
         lane: Lane::Change,
         telling: &["file_path"],
         schema: input::schema::<write::Input>,
+        takes: input::takes::<write::Input>,
         act: Act::Files(write::write),
     },
 ];

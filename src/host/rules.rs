@@ -83,24 +83,46 @@ fn extend_in(
     rule: &Rule,
     decided: Option<Decided>,
 ) -> Result<(), Refusal> {
+    extend_table(family, name, rule)?;
+    family.must_be_unused();
+    family.change.answer = decided;
+    Ok(())
+}
+
+fn extend_table(
+    family: &mut supervisor::Family,
+    name: &PodName,
+    rule: &Rule,
+) -> Result<(), Refusal> {
     let own = family.shared.dirs.own();
     if own.iter().any(|dir| rule.target.starts_with(dir) || dir.starts_with(&rule.target)) {
         let text = format!("{} is yoi's own; no pod is given that", rule.target.display());
         return Err(Refusal::invalid(text));
     }
     match family.table.extend(&name.key(), rule) {
-        Ok(()) => {}
-        Err(NotLent::HeldBy(other)) => {
-            let (other, path) = (family.named(&other), rule.target.display());
-            return Err(Refusal::invalid(format!(
-                "`{other}` holds write on {path}; :lend {other} {name} {path} shares it"
-            )));
+        Ok(()) => Ok(()),
+        Err(NotLent::HeldBy(holder)) => {
+            let (other, path) = (family.named(&holder), rule.target.display());
+            let way = match family.table.may_lend(&holder, rule) {
+                Ok(()) => format!(":lend {other} {name} {path} shares it"),
+                Err(_) => format!("it can be allowed when `{other}` has stopped"),
+            };
+            Err(Refusal::invalid(format!("`{other}` holds write on {path}; {way}")))
         }
-        Err(why) => return Err(family.not_within(name, rule, &why)),
+        Err(why) => Err(family.not_within(name, rule, &why)),
     }
-    family.must_be_unused();
-    family.change.answer = decided;
-    Ok(())
+}
+
+/// Whether [`extend`] would be refused as the family is now; changes nothing.
+fn could_extend_in(
+    family: &mut supervisor::Family,
+    name: &PodName,
+    rule: &Rule,
+) -> Result<(), Refusal> {
+    let before = family.table.savepoint();
+    let could = extend_table(family, name, rule);
+    family.table.roll_back(before);
+    could
 }
 
 impl FamilyView for Family {
@@ -118,6 +140,15 @@ impl FamilyView for Family {
         Box::pin(async move {
             let ending = || Refusal::internal("the host is ending");
             extend(supervisor.upgrade().ok_or_else(ending)?, me, rule, None).await
+        })
+    }
+
+    fn could_extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+        let (supervisor, me) = (self.supervisor.clone(), self.me.clone());
+        Box::pin(async move {
+            let ending = || Refusal::internal("the host is ending");
+            let supervisor = supervisor.upgrade().ok_or_else(ending)?;
+            supervisor::step(&supervisor, move |family| could_extend_in(family, &me, &rule)).await
         })
     }
 }

@@ -2,7 +2,7 @@
 //! denied.
 
 use crate::config::policy::{Rules, Said, Subject, exactly};
-use crate::protocol::{Action, ApprovalRequest, Pattern, PodName, Refusal};
+use crate::protocol::{Action, ApprovalRequest, ErrorCode, Pattern, PodName, Refusal};
 use crate::run::Run;
 use crate::run::batch::Call;
 use crate::sandbox::Need;
@@ -42,6 +42,8 @@ pub trait FamilyView: Send + Sync {
     fn is_peer(&self, name: &str) -> bool;
     /// Adds a rule to the Pod's lease. When it resolves, the run's scope has it.
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
+    /// Whether [`FamilyView::extend`] would add this rule now; changes nothing.
+    fn could_extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
 }
 
 /// The decision on a call.
@@ -93,7 +95,37 @@ impl Run {
             Ok(touch) => judge(&policy.rules, &answers, claim(call, touch, policy)),
             Err(why) => Decision::Deny(why),
         };
-        calls.iter().zip(looked).map(decide).collect()
+        let decided: Vec<Decision> = calls.iter().zip(looked).map(decide).collect();
+        let possible = calls.iter().zip(decided).map(|(call, decision)| async {
+            match self.impossible(call, &decision).await {
+                Some(why) => Decision::Deny(why),
+                None => decision,
+            }
+        });
+        futures_util::future::join_all(possible).await
+    }
+
+    /// Why a call that would wait for a person cannot work even if that person allows it. It ends
+    /// with what the model can do instead.
+    async fn impossible(&self, call: &Call, decision: &Decision) -> Option<String> {
+        let Decision::NeedsApproval(draft) = decision else { return None };
+        if let Err(why) = self.offered.check(&call.name, &call.arguments) {
+            return Some(why);
+        }
+        let Grant { needs, lease } = &draft.grant;
+        if call.name == "Bash"
+            && let Some(why) = tools::needless(&(self.setup.scope)(), needs)
+        {
+            return Some(why);
+        }
+        let could = self.setup.permissions.relations.could_extend(lease.clone()?).await;
+        // Any other refusal says nothing of the call, such as that the host ends.
+        let refusal =
+            could.err().filter(|refusal| refusal.code == ErrorCode::InvalidRequest)?.message;
+        Some(format!(
+            "no person was asked, because nobody could allow it now: {refusal}; go on without it, and \
+             say in your reply what is left to do there"
+        ))
     }
 
     /// The rules of earlier decisions that bind this Pod: its own, then those of its ancestors for
@@ -279,6 +311,9 @@ mod tests {
             name == "peer"
         }
         fn extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+            Box::pin(async { Ok(()) })
+        }
+        fn could_extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
             Box::pin(async { Ok(()) })
         }
     }

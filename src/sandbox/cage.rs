@@ -305,6 +305,13 @@ fn repositories(scope: &Scope) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a scope may write what git executes or takes orders from: only then does [`Need::Git`]
+/// open something.
+pub fn writes_git(scope: &Scope) -> bool {
+    let writes = |path: PathBuf| scope.permission(&path) == Some(Permission::Write);
+    repositories(scope).iter().any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
+}
+
 /// Every `.git` a directory lies in, and the one it may hold.
 fn around_and_in(dir: &Path) -> Vec<PathBuf> {
     let named = |dir: &&Path| dir.file_name().is_some_and(|name| name == ".git");

@@ -1,7 +1,10 @@
 //! Bash: a command in the working directory, watched to its end.
 
 use crate::protocol::family::Confined;
-use crate::sandbox::{Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox};
+use crate::sandbox::{
+    Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox, writes_git,
+};
+use crate::scope::Scope;
 use crate::tools::fault::Fault;
 use crate::tools::live_output::LiveOutput;
 use crate::tools::saved_output::SavedOutput;
@@ -63,7 +66,7 @@ pub async fn bash(
     cancel: &CancellationToken,
     live: &mut (dyn FnMut(String) + Send),
 ) -> Result<Output, Fault> {
-    let input: Input = input::parse("Bash", arguments)?;
+    let input = with_reason("Bash", arguments)?;
     check_needs(&input, &ctx.needs)?;
     let limit = ctx.command_time.of(input.timeout);
     let command = Command {
@@ -90,16 +93,27 @@ pub async fn bash(
         append(&mut output, &format!("[{sentence}]"));
     }
     if let Some(confinement) = &ended.confinement {
-        note(&mut output, confinement, &ended.outcome);
+        note(&mut output, confinement, &ended.outcome, hint(&ctx.scope, &input.needs));
     }
     Ok(output)
 }
 
-/// What was asked for must have been granted before; a reason is what a person decides by.
-fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
+/// Whether a command can begin with these arguments.
+pub fn takes(name: &str, arguments: &str) -> Result<(), Fault> {
+    with_reason(name, arguments).map(drop)
+}
+
+/// The arguments; a reason is what a person decides on needs by.
+fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
+    let input: Input = input::parse(name, arguments)?;
     if !input.needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
     }
+    Ok(input)
+}
+
+/// What was asked for must have been granted before.
+fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
     match input.needs.iter().find(|need| !granted.contains(need)) {
         None => Ok(()),
         Some(need) => Err(Fault::argument(format!(
@@ -131,7 +145,7 @@ const WALLS: [&str; 10] = [
 ];
 
 /// Says what does not hold, and after a failure at a wall what to ask for.
-fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome) {
+fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome, hint: String) {
     let mut lines = Vec::new();
     if confinement.word != Confined::Enforced {
         lines.push(format!("[{}]", confinement.text()));
@@ -139,7 +153,7 @@ fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome) {
     let failed = !matches!(outcome, Outcome::Exited(0));
     let content = output.content.as_deref().unwrap_or("");
     if failed && WALLS.iter().any(|text| content.contains(text)) {
-        lines.push(HINT.into());
+        lines.push(hint);
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
@@ -150,9 +164,37 @@ fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome) {
 
 /// Costs named in a result.
 const COSTS: usize = 5;
-const HINT: &str = "[this command was confined to its scope, without network; if that stopped it, \
-run it again with needs: [\"network\"], [\"git\"] or [\"outside\"] and a reason; temporary files belong \
-in $TMPDIR]";
+
+/// What a command that failed at a wall can do: it names only needs that it did not have and that
+/// could give it something.
+fn hint(scope: &Scope, had: &[Need]) -> String {
+    let confined = match (had.contains(&Need::Outside), had.contains(&Need::Network)) {
+        (false, false) => "confined to its scope, without network",
+        (false, true) => "confined to its scope",
+        (true, false) => "confined: without network",
+        (true, true) => "confined: what other pods write and what is secret stays closed",
+    };
+    let gives = |need: &Need| !had.contains(need) && needless(scope, &[*need]).is_none();
+    let more: Vec<String> =
+        Need::ALL.into_iter().filter(gives).map(|need| format!("[\"{}\"]", need.word())).collect();
+    let next = match more.as_slice() {
+        [] => "if that stopped it, do without it".into(),
+        more => {
+            format!("if that stopped it, run it with needs: {} and a reason", more.join(" or "))
+        }
+    };
+    format!("[this command was {confined}; {next}; temporary files belong in $TMPDIR]")
+}
+
+/// Why these needs of a command would give it nothing in this scope.
+pub fn needless(scope: &Scope, needs: &[Need]) -> Option<String> {
+    let nothing = needs.contains(&Need::Git) && !needs.contains(&Need::Outside);
+    (nothing && !writes_git(scope)).then(|| {
+        "needs git opens nothing here, because your scope has no write on a repository; run the \
+         command without needs git, and leave what changes the repository to whoever may write it"
+            .into()
+    })
+}
 
 fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String>) -> Output {
     let time = format!("{:.1} s", took.as_secs_f64());
@@ -193,4 +235,24 @@ fn append(output: &mut Output, line: &str) {
     }
     content.push_str(line);
     content.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::{Permission, Rule};
+
+    #[test]
+    fn a_command_that_failed_at_a_wall_reads_only_of_needs_that_could_help() {
+        let scope = |permission| Scope { allow: vec![Rule::new("/w", permission)], deny: vec![] };
+        let named = |permission, had: &[Need]| {
+            let hint = hint(&scope(permission), had);
+            Need::ALL.map(|need| hint.contains(&format!("[\"{}\"]", need.word())))
+        };
+        assert_eq!(named(Permission::Write, &[]), [true, true, true]);
+        assert_eq!(named(Permission::Read, &[]), [true, false, true]);
+        assert_eq!(named(Permission::Write, &[Need::Git, Need::Network]), [false, false, true]);
+        let all = hint(&scope(Permission::Write), &Need::ALL);
+        assert!(all.contains("do without it") && !all.contains("needs:"), "{all}");
+    }
 }

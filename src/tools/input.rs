@@ -21,6 +21,11 @@ pub fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
+/// Whether these arguments of tool `name` can be read.
+pub fn takes<T: DeserializeOwned>(name: &str, arguments: &str) -> Result<(), Fault> {
+    parse::<T>(name, arguments).map(drop)
+}
+
 /// Reads the arguments of tool `name`. Nothing, null and what is not an object count as `{}`.
 pub fn parse<T: DeserializeOwned>(name: &str, arguments: &str) -> Result<T, Fault> {
     let invalid = |error| Fault::argument(format!("invalid {name} input: {error}"));

@@ -90,6 +90,18 @@ impl ToolSet {
         })
     }
 
+    /// Why a call cannot work whatever a person allows: there is no such tool, or its arguments are
+    /// not those of the tool. An external tool looks at its own arguments when it is called.
+    pub fn check(&self, name: &str, arguments: &str) -> Result<(), String> {
+        match self.0.get(name) {
+            None => Err(not_found(name)),
+            Some(Member::External(_)) => Ok(()),
+            Some(Member::BuiltIn(tool)) => {
+                (tool.takes)(tool.name, arguments).map_err(|fault| fault.to_string())
+            }
+        }
+    }
+
     /// Carries out one call. Never fails outward: what goes wrong is an output for the model.
     /// `arguments` is JSON text; `live` gets the output of a command while it runs, bounded.
     pub async fn run(
@@ -101,7 +113,7 @@ impl ToolSet {
         live: &mut (dyn FnMut(String) + Send),
     ) -> Done {
         let Some(member) = self.0.get(name) else {
-            return Done { output: Output::error(format!("Tool '{name}' not found")), tasks: None };
+            return Done { output: Output::error(not_found(name)), tasks: None };
         };
         let work = async {
             match member {
@@ -123,6 +135,10 @@ impl ToolSet {
             Err(fault) => Done { output: Output::failed(&fault), tasks: None },
         }
     }
+}
+
+fn not_found(name: &str) -> String {
+    format!("Tool '{name}' not found")
 }
 
 #[cfg(test)]

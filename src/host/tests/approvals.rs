@@ -25,6 +25,10 @@ action = "ask"
 [[permissions.rule]]
 tool = "Read"
 action = "ask"
+
+[[permissions.rule]]
+tool = "Fly"
+action = "ask"
 "#;
 
 const SCRIPT: &str = r#"
@@ -41,6 +45,38 @@ says = "both"
 [[when.step]]
 text = "I write both."
 call = [{ name = "Write", args = { file_path = "{cwd}/a.txt", content = "x" } }, { name = "Write", args = { file_path = "{cwd}/b.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "fly"
+[[when.step]]
+text = "I fly."
+call = [{ name = "Fly", args = { name = "home" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "empty"
+[[when.step]]
+text = "I write nothing."
+call = [{ name = "Write", args = { file_path = "{cwd}/a.txt" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "fetch"
+[[when.step]]
+text = "I fetch."
+call = [{ name = "Bash", args = { command = "true", needs = ["network"] } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "hook"
+[[when.step]]
+text = "I set a hook."
+call = [{ name = "Bash", args = { command = "true", needs = ["git"], reason = "a hook" } }]
 [[when.step]]
 text = "It says: {result}"
 
@@ -108,6 +144,22 @@ impl Bench {
 
     fn questions(&self) -> Vec<ApprovalRequest> {
         self.host.shared.approvals()
+    }
+
+    /// A Pod that holds write on the directory `else`.
+    async fn writes_else(&self) {
+        let new = NewPod { cwd: self.root.join("else"), ..NewPod::default() };
+        self.client.call(None, Method::New(new)).await.unwrap();
+    }
+
+    /// What the model says of the result of its call, which no person is asked about.
+    async fn refused(&mut self, pod: &PodName, text: &str) -> String {
+        self.say(pod, text).await;
+        let first = |e: &Event| matches!(e, Event::ApprovalRequested { .. } | Event::RunEnd { .. });
+        let event = self.next(first).await;
+        assert!(matches!(event, Event::RunEnd { .. }), "{text}: {event:?}");
+        self.is(pod, State::Idle).await;
+        self.said(pod).await.pop().unwrap()
     }
 
     async fn results(&self, pod: &PodName) -> usize {
@@ -576,16 +628,55 @@ async fn a_path_that_no_approval_can_open_is_refused_without_a_request() {
 async fn scope_that_cannot_be_given_is_said_to_the_person_and_the_request_goes_on_waiting() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
-    let new = NewPod { cwd: bench.root.join("else"), ..NewPod::default() };
-    bench.client.call(None, Method::New(new)).await.unwrap();
     bench.say(&pod, "write ../else/x").await;
     let approval = bench.asked().await;
+    bench.writes_else().await;
     let refused = bench.answer(&approval, once()).await.unwrap_err();
     assert!(refused.contains("`else` holds write on "), "{refused}");
     assert_eq!(bench.questions(), std::slice::from_ref(&approval));
     bench.answer(&approval, Verdict::Deny { reason: String::new() }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.said(&pod).await.last().unwrap(), "It says: denied: a person said no");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_work_is_refused_before_a_person_is_asked() {
+    let (mut bench, pod) = Bench::asking().await;
+    for (text, why) in [
+        ("fly", "It says: Tool 'Fly' not found"),
+        ("empty", "It says: invalid Write input: missing field `content`"),
+        ("fetch", "It says: needs want a reason: say in a sentence what they are for"),
+    ] {
+        assert_eq!(bench.refused(&pod, text).await, why);
+    }
+    assert!(!bench.wrote("a.txt"));
+}
+
+#[tokio::test]
+async fn a_path_that_another_pod_writes_is_refused_before_a_person_is_asked() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    bench.writes_else().await;
+    let before = bench.info(&pod).await.scope;
+    let said = bench.refused(&pod, "write ../else/x").await;
+    let path = bench.root.join("else/x.txt");
+    let (path, lend) = (path.display(), format!(":lend else {pod} {}", path.display()));
+    let why = format!("`else` holds write on {path}; {lend} shares it; go on without it");
+    assert!(said.contains(&why), "{said}");
+    assert_eq!(bench.info(&pod).await.scope, before);
+}
+
+#[tokio::test]
+async fn the_need_git_of_a_pod_without_write_is_refused_before_a_person_is_asked() {
+    let (mut bench, first) = Bench::asking().await;
+    let script = bench.root.join("script.toml");
+    // It comes second, so the first one writes here and this one reads.
+    let reader = bench.new_pod(Some(&script)).await.name;
+    let said = bench.refused(&reader, "hook").await;
+    assert!(said.contains("needs git opens nothing here"), "{said}");
+    assert!(said.contains("run the command without needs git"), "{said}");
+    bench.say(&first, "hook").await;
+    assert_eq!(bench.asked().await.tool, "Bash", "one that may write is asked about");
 }
 
 #[tokio::test]
