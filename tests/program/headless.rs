@@ -59,6 +59,9 @@ fn as_json_every_line_is_an_event_of_the_protocol_with_its_pod() {
     for kind in ["created", "user_message", "text_delta", "tool_call_done", "tool_result"] {
         assert!(kinds.contains(&kind), "{kind} is missing: {kinds:?}");
     }
+    let prompts = events.iter().filter(|event| event.to_string().contains("\"system_prompt\""));
+    let prompts: Vec<&str> = prompts.filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(prompts, ["entry"], "the system prompt is printed once");
     let end = events.iter().find(|event| event["event"] == "run_end").expect("an end");
     assert_eq!(end["data"]["result"], "finished");
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();

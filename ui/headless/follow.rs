@@ -9,7 +9,7 @@ use crate::headless::print::{Form, Printer, encode, message, message_text};
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, EntryId, Event, Outgoing, PodName, Unescape};
+use yoi::protocol::{Entry, EntryId, Event, Fact, Outgoing, PodName, Unescape};
 use yoi::text::SafeText;
 
 /// The position up to which a Pod was shown.
@@ -85,6 +85,10 @@ impl Follow {
                 }
                 entry.id.into_iter().for_each(|id| self.place.read(id));
             }
+            Event::SegmentRotated { entry } if printer.form() == Form::Json => {
+                let event = Event::SegmentRotated { entry: Box::new(without_texts(entry)) };
+                printer.try_line(&Outgoing { event, ..outgoing.clone() })?;
+            }
             _ if printer.form() == Form::Json => printer.try_line(outgoing)?,
             Event::TextDelta { text } if self.whole_block => {
                 printer.try_text(&mut self.block, text)?;
@@ -113,6 +117,16 @@ impl Follow {
         self.seq = Some(self.came.max(caught.seq));
         self.whole_block = !caught.streaming;
     }
+}
+
+/// The beginning of a segment without the texts that its `entry` event has, too.
+fn without_texts(entry: &Entry) -> Entry {
+    let mut entry = entry.clone();
+    if let Fact::SegmentStart { system_prompt, history, .. } = &mut entry.fact {
+        *system_prompt = None;
+        history.clear();
+    }
+    entry
 }
 
 /// Shows the log from a place on, as fast as the reader of the output takes it.
