@@ -15,7 +15,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::symbols::merge::MergeStrategy;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Widget as _};
-use yoi::protocol::PodName;
+use yoi::protocol::{PodInfo, PodName};
 
 mod header;
 mod popup;
@@ -207,9 +207,14 @@ fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: 
 fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
     let place = app.setup.cwd.display().to_string();
     let send = app.keymap.name(Context::Composer, Action::Send);
+    let here = |info: &PodInfo| info.is_listed() && info.workspace == app.setup.workspace;
+    let head = match app.family.all().iter().any(here) {
+        true => "No Pod is open. :open <pod> shows one.",
+        false => "No Pod works here yet.",
+    };
     let text = if app.family.is_known() {
         format!(
-            "No Pod works here yet.\n\nSay what you want and press {send}: that makes a Pod that reads \
+            "{head}\n\nSay what you want and press {send}: that makes a Pod that reads \
              and writes below\n{place}\n\n:tour  plays a small real story, in a temporary directory\n\
              :help  lists the verbs\n:quit  leaves; Pods go on"
         )

@@ -157,3 +157,19 @@ fn the_keys_that_the_tour_names_do_what_it_says() {
     bench.press("i");
     assert_eq!(bench.app.focus, Focus::Composer);
 }
+
+#[test]
+fn no_pod_is_said_to_work_here_only_while_there_is_none() {
+    let first = |pods| Bench::new(pods).screen();
+    let elsewhere = PodInfo { workspace: "/other".into(), ..pod("far", State::Idle) };
+    for pods in [Vec::new(), vec![elsewhere]] {
+        let screen = first(pods);
+        assert!(screen.contains("No Pod works here yet."), "{screen}");
+    }
+    let screen = first(vec![pod("old", State::Stopped)]);
+    assert!(
+        !screen.contains("No Pod works here") && screen.contains("No Pod is open."),
+        "{screen}"
+    );
+    assert!(screen.contains(":open <pod>"), "{screen}");
+}
