@@ -4,7 +4,7 @@
 use crate::host::Shared;
 use crate::host::relations::{Relation, relation};
 use crate::host::verb::{Caller, Cx};
-use crate::protocol::{PodName, Refusal, State};
+use crate::protocol::{PeerEdge, PodName, Refusal, State};
 use crate::tools::pods::{missing, not_spawned};
 
 /// Whether a verb that allows these callers may be carried out for the one of this request.
@@ -37,18 +37,19 @@ fn stranger(shared: &Shared, by: &PodName, pod: &PodName) -> Refusal {
     Refusal::invalid(format!("pod `{pod}` is not visible to `{by}`; ListPods shows what is"))
 }
 
-/// Whether the addressed Pod is a live peer.
+/// Whether the addressed Pod is a live peer. One below may be a peer as well.
 fn peer(shared: &Shared, by: &PodName, to: &PodName, relation: Relation) -> Result<(), Refusal> {
     let other = |what: &str| format!("pod `{to}` is visible as {what}, not as a peer");
     let live = |pod: &PodName| {
         shared.pod(pod).is_some_and(|handle| handle.info.borrow().state != State::Stopped)
     };
+    let edge = || shared.peers.borrow().contains(&PeerEdge::new(by.clone(), to.clone()));
     match relation {
         Relation::Itself => Err(Refusal::invalid(other("SelfPod"))),
-        Relation::Below => Err(Refusal::invalid(other("SpawnedChild"))),
+        Relation::Peer | Relation::Below if edge() && live(to) => Ok(()),
+        Relation::Below if !edge() => Err(Refusal::invalid(other("SpawnedChild"))),
         Relation::Stranger => Err(stranger(shared, by, to)),
-        Relation::Peer if live(to) => Ok(()),
-        Relation::Peer => Err(Refusal::invalid(format!(
+        Relation::Peer | Relation::Below => Err(Refusal::invalid(format!(
             "peer pod `{to}` is not live/reachable; restore it before sending"
         ))),
     }

@@ -502,7 +502,7 @@ async fn a_message_goes_to_a_live_peer_only_and_under_the_senders_name() {
         ("carol", None, Wanted::Stopped),
         ("stranger", None, Wanted::Live),
     ];
-    let peers = [("alice", "bob"), ("alice", "carol"), ("alice", "kid")];
+    let peers = [("alice", "bob"), ("alice", "carol")];
     let mut bench = family(&pods, &peers).await;
     let hello = || Method::Notify { message: "hello".into() };
     asked(&bench, "bob", hello()).await.unwrap();
@@ -517,6 +517,20 @@ async fn a_message_goes_to_a_live_peer_only_and_under_the_senders_name() {
         ("ghost", "pod state missing for `ghost`"),
     ] {
         assert_eq!(refusal(&bench, other, hello()).await, text);
+    }
+}
+
+#[tokio::test]
+async fn a_parent_and_a_child_that_are_peers_send_each_other_messages() {
+    let pods = [("alice", None, Wanted::Live), ("kid", Some("alice"), Wanted::Live)];
+    let mut bench = family(&pods, &[("alice", "kid")]).await;
+    for (from, to) in [("alice", "kid"), ("kid", "alice")] {
+        let hello = Method::Notify { message: format!("hello {to}") };
+        asked_by(&bench, from, to, hello).await.unwrap();
+        let said = format!("[Peer message from `{from}`]\\nhello {to}");
+        while !format!("{:?}", bench.entries(to).await).contains(&said) {
+            bench.next(|e| matches!(e, Event::Entry { .. })).await;
+        }
     }
 }
 
