@@ -331,6 +331,33 @@ async fn a_path_is_lent_found_and_taken_back() {
 }
 
 #[tokio::test]
+async fn reclaim_says_only_what_it_took_and_names_a_pod_that_still_reads() {
+    let bench = Bench::family().await;
+    let mut kid = bench.spawn_request("kid", "a");
+    kid.scope = vec![Rule::new(bench.root.join("w/a"), Permission::Read)];
+    bench.spawn_with("p", kid).await.unwrap();
+    let path = bench.root.join("w/a");
+    let reads = |bench: &Bench| {
+        let (_, scope) = bench.holding().into_iter().find(|(pod, _)| *pod == name("kid")).unwrap();
+        scope.permission(&path) == Some(Permission::Read)
+    };
+    let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await;
+    let text = back.unwrap_err().message;
+    assert!(
+        text.contains("nothing can be taken back") && text.contains("`kid` still reads"),
+        "{text}"
+    );
+    assert!(reads(&bench));
+    bench.root_pod("z", "z").await;
+    let rule = write(&path);
+    bench.call(&name("p"), Method::Lend { to: "z".into(), rule }).await.unwrap();
+    let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
+    let Event::Reclaimed { leases } = back else { panic!() };
+    assert_eq!(leases.iter().map(|lent| lent.to.as_str()).collect::<Vec<_>>(), ["z"]);
+    assert!(reads(&bench));
+}
+
+#[tokio::test]
 async fn scope_never_moves_from_under_a_running_command() {
     let bench = Bench::family().await;
     bench.root_pod("z", "z").await;
