@@ -70,7 +70,7 @@ pub fn open(options: &Options) -> (App, ScreenState) {
     let files = options.screen.as_ref();
     let (saved, damaged) = files.map(ScreenFiles::screen).unwrap_or_default();
     let (chosen, no_theme) = files.map(|files| files.theme(usual)).unwrap_or_default();
-    let wanted = options.theme.as_deref().or(chosen.as_deref()).or(usual).unwrap_or("night");
+    let wanted = theme_name(options.theme.as_deref(), chosen.as_deref(), usual);
     let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
     diagnostics.extend(damaged.into_iter().chain(no_theme));
     let mut keymap = keys::default_keymap();
@@ -110,4 +110,26 @@ pub fn open(options: &Options) -> (App, ScreenState) {
         app.notices.say(Kind::Info, notice.clone(), now);
     }
     (app, saved)
+}
+
+/// The theme that is loaded: that of the command line, of the verb on an earlier screen, of the settings.
+fn theme_name<'a>(
+    command_line: Option<&'a str>,
+    chosen: Option<&'a str>,
+    settings: Option<&'a str>,
+) -> &'a str {
+    command_line.or(chosen).or(settings).unwrap_or("night")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::theme_name;
+
+    #[test]
+    fn the_theme_is_that_of_the_command_line_else_the_chosen_one_else_that_of_the_settings() {
+        assert_eq!(theme_name(Some("a"), Some("b"), Some("c")), "a");
+        assert_eq!(theme_name(None, Some("b"), Some("c")), "b");
+        assert_eq!(theme_name(None, None, Some("c")), "c");
+        assert_eq!(theme_name(None, None, None), "night");
+    }
 }

@@ -88,8 +88,8 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
         "permissions.rule = [{ action = 'ask' }]",
         Effect::Policy,
     ),
-    ("ui.theme", "", "", Effect::Test("ui/cli/screen.rs", LOOKS)),
-    ("ui.keymap", "", "", Effect::Test("ui/cli/screen.rs", LOOKS)),
+    ("ui.theme", "", "", Effect::Test("ui/run/open.rs", THEME)),
+    ("ui.keymap", "", "", Effect::Test("ui/cli/screen.rs", KEYMAP)),
     ("provider.*.wire", WIRE, "provider.fake.wire = 'chat'", Effect::NewPod),
     ("provider.*.base_url", BASE, "provider.fake.base_url = 'http://127.0.0.1:9'", Effect::NewPod),
     ("provider.*.version", BARE, "provider.fake.version = 'v7'", Effect::NewPod),
@@ -123,7 +123,9 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
 ];
 const MAILBOX: &str = "a_full_mailbox_refuses_with_the_limit_and_its_setting";
-const LOOKS: &str = "the_settings_choose_theme_and_keymap_unless_the_command_line_does";
+const THEME: &str =
+    "the_theme_is_that_of_the_command_line_else_the_chosen_one_else_that_of_the_settings";
+const KEYMAP: &str = "the_settings_choose_the_keymap";
 
 /// The keys that the settings have, as their types say: a probe with an unknown key is answered
 /// with those that are known.
