@@ -48,7 +48,7 @@ fn expected_of(disk: &Disk, row: &PodRow) -> Expected {
     }
     let mut segment = row.segment.clone();
     while let Some(name) = segment.take() {
-        let lines = disk.lines(&name).unwrap_or_else(|| panic!("{row:?} has no segment"));
+        let lines = disk.lines(row, &name).unwrap_or_else(|| panic!("{row:?} has no segment"));
         for entry in lines.iter().rev() {
             let domain = entry["domain"].as_str().unwrap_or_default();
             match entry["kind"].as_str().unwrap_or_default() {
@@ -64,6 +64,8 @@ fn expected_of(disk: &Disk, row: &PodRow) -> Expected {
                 "run_completed" | "run_errored" => return Expected::Idle,
                 "segment_start" => {
                     let older = entry["compacted_from"]["segment_id"].as_str();
+                    // The file of the segment in which a fork parts ends at that place.
+                    let older = older.or(entry["forked_from"]["segment_id"].as_str());
                     segment = older.map(str::to_owned);
                 }
                 _ => {}
@@ -76,7 +78,7 @@ fn expected_of(disk: &Disk, row: &PodRow) -> Expected {
 /// The question at which the log of a Pod ends. Behind it nothing may stand but that its run was
 /// interrupted.
 fn open_question(disk: &Disk, row: &PodRow) -> Option<String> {
-    for entry in disk.lines(row.segment.as_ref()?)?.iter().rev() {
+    for entry in disk.lines(row, row.segment.as_ref()?)?.iter().rev() {
         match (entry["kind"].as_str()?, entry["domain"].as_str().unwrap_or_default()) {
             // What was copied with the log of another Pod is that one's to ask.
             ("extension", "yoi.asked") if entry["payload"]["pod"] != row.name => return None,

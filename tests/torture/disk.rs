@@ -63,8 +63,9 @@ pub struct Disk {
     pub marked: BTreeSet<String>,
     /// Every directory of a session.
     pub sessions: BTreeSet<String>,
-    /// Every segment by its name: its session, and whole lines only.
-    pub segments: BTreeMap<String, (String, Vec<Value>)>,
+    /// Every segment by its session and its name: whole lines only. A fork has its own file of the
+    /// segment in which it parts.
+    pub segments: BTreeMap<(String, String), Vec<Value>>,
     /// Lines that are no entries.
     pub wrong: Vec<String>,
 }
@@ -147,18 +148,18 @@ impl Disk {
             part.expect("a segment lies in its session").to_string_lossy().into_owned()
         };
         let session = last(path.parent().and_then(Path::file_name));
-        self.segments.insert(last(path.file_stem()), (session, lines));
+        self.segments.insert((session, last(path.file_stem())), lines);
     }
 
     /// Every entry once, also when segments share it.
     pub fn entries(&self) -> BTreeMap<&str, &Value> {
-        let all = self.segments.values().flat_map(|(_, lines)| lines);
+        let all = self.segments.values().flatten();
         all.filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect()
     }
 
     /// Every entry of one Pod once, oldest first.
     pub fn entries_of(&self, pod: &PodRow) -> BTreeMap<&str, &Value> {
-        let own = self.segments.values().filter(|(session, _)| *session == pod.session);
+        let own = self.segments.iter().filter(|((session, _), _)| *session == pod.session);
         let all = own.flat_map(|(_, lines)| lines);
         all.filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect()
     }
@@ -167,13 +168,14 @@ impl Disk {
     pub fn is_unfinished(&self, pod: &PodRow) -> bool {
         let begins =
             |entry: &Value| entry["kind"] == "user_input" || !entry["forked_from"].is_null();
-        let mut own = self.segments.values().filter(|(session, _)| *session == pod.session);
+        let mut own = self.segments.iter().filter(|((session, _), _)| *session == pod.session);
         self.marked.contains(&pod.session) && !own.any(|(_, lines)| lines.iter().any(begins))
     }
 
-    /// The lines of a segment.
-    pub fn lines(&self, segment: &str) -> Option<&[Value]> {
-        self.segments.get(segment).map(|(_, lines)| lines.as_slice())
+    /// The lines of a segment of a Pod.
+    pub fn lines(&self, pod: &PodRow, segment: &str) -> Option<&[Value]> {
+        let name = (pod.session.clone(), segment.to_owned());
+        self.segments.get(&name).map(Vec::as_slice)
     }
 
     /// What waits in mailboxes.

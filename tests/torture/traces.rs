@@ -30,7 +30,7 @@ fn sessions(disk: &Disk) -> Vec<String> {
     }
     for pod in &disk.pods {
         let Some(segment) = &pod.segment else { continue };
-        let first = disk.lines(segment).and_then(<[Value]>::first);
+        let first = disk.lines(pod, segment).and_then(<[Value]>::first);
         if first.is_none_or(|first| first["session_id"] != pod.session) {
             wrong.push(format!("the log of {} does not begin as its own: {first:?}", pod.name));
         }
@@ -80,19 +80,21 @@ fn forks(disk: &Disk, acknowledged: &Acknowledged) -> Vec<String> {
 
 type Lines<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The log that a fork began with and the one it is a copy of, but for their first lines.
+/// The entries of a fork, and those of the segment in which it parted from another session.
 fn copy_of<'a>(disk: &'a Disk, pod: &PodRow) -> Option<(Lines<'a>, Lines<'a>)> {
-    let mut own = disk.segments.values().filter(|(session, _)| *session == pod.session);
-    let (copy, (_, source)) = own.find_map(|(session, lines)| {
-        let source = disk.segments.get(lines.first()?["forked_from"]["segment_id"].as_str()?)?;
-        (source.0 != *session).then_some((lines, source))
-    })?;
-    Some((by_id(copy), by_id(source)))
+    let own = disk.segments.iter().filter(|((session, _), _)| *session == pod.session);
+    let parted = own.filter_map(|(_, lines)| lines.first()?["forked_from"]["segment_id"].as_str());
+    let mut sources = parted.filter_map(|parted| {
+        let of_another = |((session, name), _): &(&(String, String), _)| {
+            *session != pod.session && name == parted
+        };
+        disk.segments.iter().find(of_another).map(|(_, lines)| lines)
+    });
+    Some((disk.entries_of(pod), by_id(sources.next_back()?)))
 }
 
 fn by_id(lines: &[Value]) -> Lines<'_> {
-    let behind = lines.iter().skip(1);
-    behind.filter_map(|line| Some((line["id"].as_str()?, line))).collect()
+    lines.iter().filter_map(|line| Some((line["id"].as_str()?, line))).collect()
 }
 
 /// A Pod that was ordered to be removed is there with all that was told of it, or nothing is.
