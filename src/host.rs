@@ -9,6 +9,7 @@ use crate::config::settings_file::SettingsFile;
 use crate::disk::DiskError;
 use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
+use crate::protocol::name::folded;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
@@ -287,7 +288,7 @@ impl Shared {
     /// The record of this name, if it is one that could not be read.
     pub(crate) fn damaged_row(&self, name: &PodName) -> Option<DamagedRow> {
         let damaged = self.damaged.borrow();
-        damaged.iter().find(|row| row.name.to_ascii_lowercase() == name.key()).cloned()
+        damaged.iter().find(|row| folded(&row.name) == name.key()).cloned()
     }
 
     /// The Pod of that name, whatever its case; also a child that is not listed yet.

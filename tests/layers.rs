@@ -10,12 +10,11 @@ mod screen;
 mod words;
 
 /// Crates that only the screen may use.
-const OF_THE_SCREEN: [&str; 10] = [
+const OF_THE_SCREEN: [&str; 9] = [
     "ratatui",
     "crossterm",
     "tui_textarea",
     "unicode_width",
-    "unicode_segmentation",
     "crokey",
     "nucleo",
     "pulldown_cmark",

@@ -28,6 +28,8 @@ mod host;
 mod long_blocks;
 #[path = "program/long_logs.rs"]
 mod long_logs;
+#[path = "program/names.rs"]
+mod names;
 #[path = "program/planted.rs"]
 mod planted;
 #[path = "program/pty.rs"]

@@ -103,7 +103,8 @@ impl Family {
         if let Some(&at) = self.places.get(name) {
             return self.pods.get(at);
         }
-        self.pods.iter().find(|pod| pod.name.as_str().eq_ignore_ascii_case(name.as_str()))
+        let key = name.key();
+        self.pods.iter().find(|pod| pod.name.key() == key)
     }
 
     pub fn all(&self) -> &[PodInfo] {

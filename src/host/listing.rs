@@ -2,6 +2,7 @@
 
 use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, pod::Handle};
+use crate::protocol::name::folded;
 use crate::protocol::{Completion, Event, Lent, PodInfo, PodName, State};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
@@ -58,7 +59,7 @@ fn list(shared: &Shared, sight: impl Fn(&PodName) -> Option<Sight>) -> Event {
             pods.push((&row.name, corrupt(shared, row, &name, &sight, &facts)));
         }
     }
-    pods.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
+    pods.sort_by_cached_key(|(name, _)| folded(name));
     Event::PodsListed { pods: pods.into_iter().map(|(_, pod)| pod).collect() }
 }
 

@@ -3,6 +3,7 @@
 use crate::console;
 use crate::family::Family;
 use crate::headless::{Attach, Exit, Failure, Form, LineClient, Printer, close};
+use crate::rows;
 use crate::start::{self, Opening};
 use crate::verb::spell;
 use crate::wording::duration::in_words;
@@ -87,12 +88,12 @@ fn table(pods: &[PodInfo], now: u64) -> String {
     aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }
 
-fn aligned(rows: &[[String; 5]]) -> String {
+fn aligned(table: &[[String; 5]]) -> String {
     let mut text = String::new();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    for row in rows {
+    let width = |column: usize| table.iter().map(|row| rows::width(&row[column])).max();
+    for row in table {
         for (column, cell) in row.iter().enumerate() {
-            let pad = width(column).unwrap_or(0) - cell.chars().count();
+            let pad = width(column).unwrap_or(0) - rows::width(cell);
             text.push_str(cell);
             if column + 1 < row.len() {
                 text.push_str(&" ".repeat(pad + 2));
@@ -166,5 +167,7 @@ mod tests {
         let row = |cells: [&str; 5]| cells.map(str::to_owned);
         let text = aligned(&[row(["a", "b", "c", "d", "e"]), row(["long", "b", "c", "d", "/w"])]);
         assert_eq!(text, "a     b  c  d  e\nlong  b  c  d  /w\n");
+        let text = aligned(&[row(["日本", "b", "c", "d", "e"]), row(["a", "b", "c", "d", "e"])]);
+        assert_eq!(text, "日本  b  c  d  e\na     b  c  d  e\n");
     }
 }

@@ -4,6 +4,7 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{Awaited, LineClient, View, stuck};
 use crate::headless::run_tracker;
 use crate::headless::{Unanswered, Work, lines};
+use crate::rows;
 use crate::start::Opening;
 use crate::verb::spell::in_shell;
 use crate::verb::{
@@ -396,11 +397,13 @@ fn list_inbox(client: &mut LineClient, way: Way) {
 }
 
 /// Rows of text and help; the help stands in one column.
-fn table(rows: &[(String, String)]) -> String {
-    let width = rows.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(TABLE);
-    let row =
-        |(text, help): &(String, String)| format!("{text:<width$}  {help}").trim_end().to_owned();
-    rows.iter().map(row).collect::<Vec<_>>().join("\n")
+fn table(list: &[(String, String)]) -> String {
+    let width = list.iter().map(|(text, _)| rows::width(text)).max().unwrap_or(0).min(TABLE);
+    let row = |(text, help): &(String, String)| {
+        let gap = " ".repeat(width.saturating_sub(rows::width(text)) + 2);
+        format!("{text}{gap}{help}").trim_end().to_owned()
+    };
+    list.iter().map(row).collect::<Vec<_>>().join("\n")
 }
 
 /// Lines with their labels.

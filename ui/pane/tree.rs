@@ -6,6 +6,7 @@ use crate::pane::input::Input;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
+use yoi::protocol::name::folded;
 use yoi::protocol::{PodInfo, PodName, State};
 
 mod draw;
@@ -191,7 +192,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn matches(&mut self) {
-        let wanted = self.tree.filter.text().to_lowercase();
+        let wanted = folded(self.tree.filter.text());
         for info in self.family.all() {
             if self.listed(info) && info.name.key().contains(&wanted) {
                 self.rows.push(TreeRow::Pod {

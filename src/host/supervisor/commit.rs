@@ -4,6 +4,7 @@
 use crate::host::pod::Handle;
 use crate::host::supervisor::Family;
 use crate::host::supervisor::family::{Publish, taken};
+use crate::protocol::name::folded;
 use crate::protocol::{Event, PeerEdge, PodName, Refusal};
 use crate::scope::Rule;
 use crate::store::{Change, StoreError};
@@ -130,7 +131,7 @@ impl Family {
         self.shared.newborns.send_modify(|newborns| drop(newborns.remove(&key)));
         let damaged = self.shared.damaged_row(&name).is_some();
         self.shared.damaged.send_modify(|rows| {
-            let others = rows.iter().filter(|row| row.name.to_ascii_lowercase() != key);
+            let others = rows.iter().filter(|row| folded(&row.name) != key);
             *rows = Arc::new(others.cloned().collect());
         });
         // The store has dropped its relations.

@@ -19,7 +19,7 @@ SendToPod, end it with StopPod.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// A new name for the child: letters, digits, `.`, `_`, `-`.
+    /// A new name for the child: letters and digits of any script, `.`, `_`, `-`.
     name: String,
     /// Its first message: what to do, where, and what to report when it is done.
     task: String,
