@@ -98,18 +98,19 @@ impl Terminal {
         rows.chain([cursor]).collect()
     }
 
-    /// Has everything painted that the keys before led to.
+    /// Has everything painted that the keys before led to: the program clears the terminal for this key
+    /// only, and paints a whole frame then.
     pub fn paints_anew(&mut self) {
-        let frames = |shown: &Shown| {
-            let frame = b"\x1b[?2026l";
-            let count = shown.bytes.windows(frame.len()).filter(|bytes| bytes == frame).count();
-            (count, shown.bytes.ends_with(frame))
-        };
-        let before = frames(&self.shown.lock().expect("no thread panics with it")).0;
+        let shown = self.shown.clone();
+        let bytes = move || shown.lock().expect("no thread panics with it").bytes.clone();
+        let before = bytes().len();
         self.press("\x0c");
+        let (clear, frame): (&[u8], &[u8]) = (b"\x1b[2J", b"\x1b[?2026l");
         eventually("the screen is painted anew", || {
-            let (count, ends) = frames(&self.shown.lock().expect("no thread panics with it"));
-            count > before && ends
+            let bytes = bytes();
+            let cleared = bytes[before..].windows(clear.len()).position(|piece| piece == clear);
+            cleared.is_some_and(|at| bytes[before + at..].len() > frame.len())
+                && bytes.ends_with(frame)
         });
     }
 
@@ -122,6 +123,13 @@ impl Terminal {
             });
         }));
         assert!(found.is_ok(), "`{what}` is not on the screen:\n{}", self.text());
+    }
+
+    pub fn waits_without(&self, what: &str) {
+        let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually(&format!("`{what}` leaves the screen"), || !self.text().contains(what));
+        }));
+        assert!(gone.is_ok(), "`{what}` is still on the screen:\n{}", self.text());
     }
 
     pub fn pid(&self) -> u32 {
