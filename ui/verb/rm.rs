@@ -12,8 +12,8 @@ pub static VERB: Verb = of::<Remove>(Verb {
     safety: Safety::TypedOnly,
     more: &[
         "Deletes the named Pods, or with --stopped every stopped Pod of this workspace. --older-than 7d \
-         takes only the stopped Pods that were last active longer ago than that: a number with m, h, d \
-         or w. With --all it is the stopped Pods of every workspace.",
+         takes only the stopped Pods that were last active longer ago than that, such as 30m, 12h, \
+         7d or 2w. With --all it is the stopped Pods of every workspace.",
         "A live Pod is never deleted. What is to be deleted is listed before it is asked for.",
     ],
     ..verb("rm", "delete stopped Pods and their transcripts (asks)")
