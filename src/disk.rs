@@ -93,10 +93,14 @@ pub fn sync_dir(path: &Path) -> Result<(), DiskError> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(DiskError::at("sync", path))
 }
 
+/// The flags with which opening a FIFO does not wait for its other end.
+pub fn without_waiting() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
+}
+
 /// Opens a file for reading. What is not a regular file is an error, and a FIFO is not waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = fs::OpenOptions::new().read(true).custom_flags(without_waiting()).open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }

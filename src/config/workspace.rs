@@ -53,6 +53,11 @@ impl Workspace {
         let access = access(&root, home.as_deref(), owner);
         Ok(Self { root, access })
     }
+
+    /// The root of the workspace of a directory; the directory itself where none can be found.
+    pub fn root_of(cwd: &Path, env: &Env) -> PathBuf {
+        Self::of(cwd, env).map_or_else(|_| cwd.to_owned(), |workspace| workspace.root)
+    }
 }
 
 fn access(root: &Path, home: Option<&Path>, owner: u32) -> Access {

@@ -4,7 +4,7 @@
 
 use crate::client::find::{Holder, lock_file};
 use crate::config::dirs::Dirs;
-use crate::disk::FileId;
+use crate::disk::{FileId, without_waiting};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -122,11 +122,9 @@ impl HostLock {
 
 /// Opens the lock file, or creates it. A FIFO in its place does not block.
 fn open(path: &Path) -> std::io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits();
-    let flags = i32::try_from(flags).unwrap_or(0);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.custom_flags(flags).open(path)
+    options.custom_flags(without_waiting()).open(path)
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -109,7 +109,7 @@ pub(crate) fn sweep(shared: &Shared) {
     }
 }
 
-/// Removes a socket if it is the one that this host made: another host may have put its own there.
+/// Removes a socket only if this host made it: the path may now hold the socket of another host.
 fn remove_own(shared: &Shared, socket: &Path) {
     let ours = shared.bound.lock().unwrap_or_else(PoisonError::into_inner).remove(socket);
     if ours.is_some() && FileId::at_link(socket).ok().flatten() == ours {

@@ -119,6 +119,39 @@ pub struct PodInfo {
 pub const EPHEMERAL_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl PodInfo {
+    /// A Pod of which no more is known than this: no model, no scope, no run.
+    pub fn bare(name: PodName, state: State, since: u64, cwd: PathBuf, workspace: PathBuf) -> Self {
+        Self {
+            name,
+            parent: None,
+            state,
+            since,
+            seq: 0,
+            why: None,
+            activity: None,
+            unseen: false,
+            cwd,
+            workspace,
+            model: String::new(),
+            model_why: String::new(),
+            model_chosen: false,
+            model_sends: None,
+            context_tokens: 0,
+            context_window: 0,
+            cost: None,
+            scope: Vec::new(),
+            deny: Vec::new(),
+            lent: Vec::new(),
+            last_result: None,
+            last_activity: 0,
+            confined: None,
+            notes: Vec::new(),
+            queue: Vec::new(),
+            segment: None,
+            ephemeral: false,
+        }
+    }
+
     /// Whether lists show the Pod unless all Pods are asked for: an ephemeral one that is stopped
     /// is left out.
     pub fn is_listed(&self) -> bool {

@@ -182,8 +182,8 @@ fn kept(item: Item) -> Kept {
     Kept::new(None, item)
 }
 
-/// Where the newest part of the history begins that fits into `tokens` and begins where a reply or a
-/// message begins, so that no call is parted from its result.
+/// The index at which the newest part of the history begins that fits into `tokens`. The part begins
+/// with a reply or a message, so that a call and its result stay together.
 fn tail(history: &[Kept], tokens: u64) -> usize {
     let mut from = history.len();
     let mut sum = 0;

@@ -73,10 +73,10 @@ fn end_of_lines(path: &Path) -> Result<u64, LogError> {
     }
 }
 
-/// Makes the session `to` go on from a place of another one, in a new segment. What is behind that
-/// place does not come along. Older segments are shared as links, because nothing is written to them
-/// any more; the one in which the fork parts is copied up to that place. The new segment begins with
-/// the entries `more`.
+/// Begins the session `to` with the history of another session up to a place, in a new segment. Entries
+/// behind that place are left out. Older segments become hard links, because they are never written
+/// again; the segment that holds the place is copied up to it. The new segment begins with the entries
+/// `more`.
 pub async fn fork(
     files: &Files,
     point: ForkPoint,

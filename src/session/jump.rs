@@ -178,7 +178,8 @@ fn find_before(
     read().map_err(LogError::reading(&path))
 }
 
-/// What is searched at first, in bytes; then twice as much each time, up to [`CHUNK`].
+/// The size of the first piece that is searched, in bytes. Each later piece is twice as large as the one
+/// before it, up to [`CHUNK`].
 const FIRST_CHUNK: u64 = 1 << 15;
 const CHUNK: u64 = 1 << 20;
 

@@ -243,15 +243,20 @@ impl Backward {
     }
 }
 
-/// The first line of a segment, which must be its start.
-pub fn first_line(path: &Path) -> Result<(Entry, u64), LogError> {
+/// The first line of a segment as it was written.
+pub fn first_raw(path: &Path) -> Result<Raw, LogError> {
     let read = || -> std::io::Result<_> {
         let file = open_regular(path)?;
         let length = file.metadata()?.len();
         Forward::new(file, 0, length)?.next_line()
     };
     let line = read().map_err(LogError::reading(path))?;
-    let Some(line) = line else { return Err(LogError::Empty(path.to_owned())) };
+    line.ok_or_else(|| LogError::Empty(path.to_owned()))
+}
+
+/// The first line of a segment, which must be its start.
+pub fn first_line(path: &Path) -> Result<(Entry, u64), LogError> {
+    let line = first_raw(path)?;
     let damaged = |reason| LogError::Damaged { path: path.to_owned(), byte: 0, reason };
     let entry = decode(&line.bytes).map_err(damaged)?;
     if !matches!(entry.fact, Fact::SegmentStart { .. }) {

@@ -1,8 +1,7 @@
 //! The segments of a session in the order in which they were begun, and places in them.
 
-use crate::disk::open_regular;
 use crate::protocol::name::SegmentId;
-use crate::session::line::Forward;
+use crate::session::line::first_raw;
 use crate::session::{Files, LogError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -113,13 +112,7 @@ pub struct Origin {
 
 /// Reads where a segment comes from. The history that it begins with is passed over.
 pub fn origins(path: &Path) -> Result<Origins, LogError> {
-    let read = || -> std::io::Result<_> {
-        let file = open_regular(path)?;
-        let length = file.metadata()?.len();
-        Forward::new(file, 0, length)?.next_line()
-    };
-    let line = read().map_err(LogError::reading(path))?;
-    let Some(line) = line else { return Err(LogError::Empty(path.to_owned())) };
+    let line = first_raw(path)?;
     let damaged = |reason| LogError::Damaged { path: path.to_owned(), byte: 0, reason };
     let origins: Origins =
         serde_json::from_slice(&line.bytes).map_err(|error| damaged(error.to_string()))?;

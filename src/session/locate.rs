@@ -44,7 +44,8 @@ pub fn locate(
     Err(LogError::NoSuchEntry { entry: id, path: files.segment(segment) })
 }
 
-/// Whether a segment has an entry with this id. Where a clock was set back, it may not be found.
+/// Whether a segment holds an entry with this id. The search relies on ids that ascend, so it can miss an
+/// entry that was written after the clock was set back.
 pub fn holds(files: &Files, segment: SegmentId, id: EntryId) -> Result<bool, LogError> {
     let path = files.segment(segment);
     let within = || -> io::Result<_> {

@@ -184,7 +184,7 @@ struct Kept {
     number: u64,
     /// Up to where the text is taken, as [`Slot::start`] counts.
     taken: u64,
-    /// The same, shared to the handles of the block.
+    /// The same as `taken`, for the handles of the block in other tasks.
     shared: Arc<AtomicU64>,
 }
 

@@ -44,34 +44,16 @@ async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
 
 /// A Pod of the workspace `/repo`, in this state since 12:00.
 pub fn pod(name: &str, state: State) -> PodInfo {
+    let name = PodName::parse(name).expect("a name");
     PodInfo {
-        name: PodName::parse(name).expect("a name"),
-        parent: None,
-        state,
-        since: NOON,
-        seq: 0,
-        why: None,
-        activity: None,
-        unseen: false,
-        cwd: "/repo".into(),
-        workspace: "/repo".into(),
         model: "anthropic/claude-sonnet-4".into(),
         model_why: "--model".into(),
         model_chosen: true,
-        model_sends: None,
         context_tokens: 68_000,
         context_window: 200_000,
         cost: Some(0.12),
-        scope: Vec::new(),
-        deny: Vec::new(),
-        lent: Vec::new(),
-        last_result: None,
         last_activity: NOON,
-        confined: None,
-        notes: Vec::new(),
-        queue: Vec::new(),
-        segment: None,
-        ephemeral: false,
+        ..PodInfo::bare(name, state, NOON, "/repo".into(), "/repo".into())
     }
 }
 

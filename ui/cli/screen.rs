@@ -22,13 +22,16 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
     }
     let reached = reach(opening, args.inside).await?;
     let (settings, _) = Settings::load(&opening.dirs.config);
+    let workspace = Workspace::root_of(&opening.cwd, &opening.env);
+    let screen = ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace);
     let options = Options {
         cwd: opening.cwd.clone(),
+        workspace,
         model,
         env: opening.env.clone(),
         theme: args.theme,
         usual_theme: settings.ui.theme.clone(),
-        screen: Some(files(opening)),
+        screen: Some(screen),
         keymap: keymap(&settings.ui, &opening.dirs.config),
         config_dir: Some(opening.dirs.config.clone()),
         copies: Some(opening.dirs.state.join("copies")),
@@ -42,13 +45,6 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         host.end().await;
     }
     left(ended?)
-}
-
-/// Where the screen of this workspace is kept.
-fn files(opening: &Opening) -> ScreenFiles {
-    let workspace = Workspace::of(&opening.cwd, &opening.env);
-    let workspace = workspace.map_or_else(|_| opening.cwd.clone(), |workspace| workspace.root);
-    ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace)
 }
 
 /// The key map of the settings.

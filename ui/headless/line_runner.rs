@@ -54,8 +54,7 @@ impl<'a> LineRunner<'a> {
         Self {
             opening,
             work,
-            workspace: Workspace::of(&work.cwd, &opening.env)
-                .map_or_else(|_| work.cwd.clone(), |workspace| workspace.root),
+            workspace: Workspace::root_of(&work.cwd, &opening.env),
             current: None,
             busy: BTreeSet::new(),
             model: work.model.clone(),

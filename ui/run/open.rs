@@ -11,7 +11,6 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use yoi::client::{Client, Events};
-use yoi::config::Workspace;
 use yoi::protocol::{PodName, now_ms};
 
 /// Connects to a host after the first one ended; `None` if none runs and none was to be started.
@@ -35,6 +34,8 @@ pub enum Find {
 pub struct Options {
     /// Absolute; the working directory of new Pods.
     pub cwd: PathBuf,
+    /// The root of its workspace.
+    pub workspace: PathBuf,
     /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
     /// The environment offered to Pods; it also tells what the terminal can show.
@@ -89,8 +90,7 @@ pub fn open(options: &Options) -> (App, ScreenState) {
     }
     let setup = Setup {
         cwd: options.cwd.clone(),
-        workspace: Workspace::of(&options.cwd, &options.env)
-            .map_or_else(|_| options.cwd.clone(), |workspace| workspace.root),
+        workspace: options.workspace.clone(),
         env: options.env.clone(),
         models: options.models.clone(),
         themes: Theme::names(themes.as_deref()),

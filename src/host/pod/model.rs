@@ -52,7 +52,9 @@ impl Pod {
             Some(choice) if choice.sends.as_deref() == Some(sends) => {
                 self.shared.agree(choice).await
             }
-            _ => Err(Refusal::invalid("the model is another one by now: look at it again")),
+            _ => Err(Refusal::invalid(
+                "the model has changed since you were asked; read the new question and answer it",
+            )),
         };
         self.show_model();
         let is_agreed = agreed.is_ok();

@@ -59,34 +59,19 @@ pub(crate) fn info(
     resolved: &Resolved,
     queue: Vec<Queued>,
 ) -> PodInfo {
+    let (cwd, workspace) = (row.cwd.clone(), row.workspace.clone());
     let mut info = PodInfo {
-        name: row.name.clone(),
         parent: row.parent.clone(),
-        state: State::Stopped,
-        since: row.since,
-        seq: 0,
-        why: None,
         activity: row.last.clone(),
         unseen: !row.seen,
-        cwd: row.cwd.clone(),
-        workspace: row.workspace.clone(),
-        model: String::new(),
-        model_why: String::new(),
-        model_chosen: false,
-        model_sends: None,
-        context_tokens: 0,
-        context_window: 0,
-        cost: None,
         scope: row.scope.allow.clone(),
         deny: row.scope.deny.clone(),
-        lent: Vec::new(),
         last_activity: row.last_run.as_ref().map_or(row.since, |run| run.at),
         last_result: row.last_run.clone(),
-        confined: None,
-        notes: Vec::new(),
         queue,
         segment: row.segment,
         ephemeral: row.ephemeral,
+        ..PodInfo::bare(row.name.clone(), State::Stopped, row.since, cwd, workspace)
     };
     show_model(shared, &mut info, resolved.model.as_ref());
     info
@@ -99,34 +84,11 @@ pub(crate) fn damaged_info(row: &DamagedRow) -> Option<PodInfo> {
         "its record in the database is damaged ({}); its log is not touched; :rm deletes both",
         row.reason
     );
+    let (cwd, workspace) = (row.cwd.clone(), row.workspace.clone());
     Some(PodInfo {
         parent: row.parent.clone(),
-        state: State::Damaged,
-        since: now_ms(),
-        seq: 0,
         why: Some(why),
-        activity: None,
-        unseen: false,
-        cwd: row.cwd.clone(),
-        workspace: row.workspace.clone(),
-        model: String::new(),
-        model_why: String::new(),
-        model_chosen: false,
-        model_sends: None,
-        context_tokens: 0,
-        context_window: 0,
-        cost: None,
-        scope: Vec::new(),
-        deny: Vec::new(),
-        lent: Vec::new(),
-        last_activity: 0,
-        last_result: None,
-        confined: None,
-        notes: Vec::new(),
-        queue: Vec::new(),
-        ephemeral: false,
-        segment: None,
-        name,
+        ..PodInfo::bare(name, State::Damaged, now_ms(), cwd, workspace)
     })
 }
 

@@ -124,8 +124,7 @@ fn plan(
     target: RewindTargetId,
     expected: usize,
 ) -> Result<Plan, Refusal> {
-    let targets = rewind_targets(files, head, None)?;
-    must_be_head(expected, targets.head_entries)?;
+    let targets = targets_of(files, head, expected)?;
     let found = targets.targets.into_iter().find(|found| found.listed.id == target);
     let found = found.ok_or_else(|| Refusal::invalid("that entry is no user input any more"))?;
     if let Some(why) = found.listed.disabled_reason {
@@ -147,8 +146,7 @@ fn plan_undo(
     entry: EntryId,
     expected: usize,
 ) -> Result<Plan, Refusal> {
-    let targets = rewind_targets(files, head, None)?;
-    must_be_head(expected, targets.head_entries)?;
+    let targets = targets_of(files, head, expected)?;
     let found = session::find_jump(files, head, None, entry)?;
     let (at, kind) = match found {
         Some((at, JumpKind::Rewound | JumpKind::Redone)) => (at, JumpKind::Undone),
@@ -163,10 +161,12 @@ fn plan_undo(
     Ok(Plan { entry, input: Vec::new(), dropped_entries: 0, losses })
 }
 
-/// Nothing came to the log since the targets were listed.
-fn must_be_head(expected: usize, current: usize) -> Result<(), Refusal> {
+/// The targets, if nothing was added to the log since they were listed with this number of entries.
+fn targets_of(files: &Files, head: SegmentId, expected: usize) -> Result<Targets, Refusal> {
+    let targets = rewind_targets(files, head, None)?;
+    let current = targets.head_entries;
     if expected == current {
-        return Ok(());
+        return Ok(targets);
     }
     let text = format!(
         "session head changed since picker opened (expected {expected}, current {current})"

@@ -20,10 +20,7 @@ impl Verb for FindModel {
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let shared = &cx.shared;
         let (at, env) = (self.cwd.clone(), self.env.clone());
-        let root = cx.files(&self.cwd, move || {
-            Workspace::of(&at, &env).map_or_else(|_| at.clone(), |workspace| workspace.root)
-        });
-        let workspace = root.await?;
+        let workspace = cx.files(&self.cwd, move || Workspace::root_of(&at, &env)).await?;
         let wanted = self.model.map(|spec| WantedModel::new(spec, ":model"));
         let search = Search { wanted, env: self.env, cwd: self.cwd, workspace };
         let found = models::find(shared, search, Local::Probed).await?;

@@ -133,8 +133,7 @@ async fn plan(
         parental.workspace
     } else {
         let (at, env) = (cwd.clone(), parental.env.clone());
-        let find = move || Workspace::of(&at, &env).map_or(at, |found| found.root);
-        cx.files(&cwd, find).await?
+        cx.files(&cwd, move || Workspace::root_of(&at, &env)).await?
     };
     let (parent, env) = (Some(parent.clone()), parental.env);
     // What its parent is at the moment of its creation decides.

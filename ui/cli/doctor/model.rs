@@ -19,7 +19,7 @@ const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there,
 
 /// The model and the provider of a new Pod in `cwd`.
 pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -> Vec<Finding> {
-    let root = Workspace::of(cwd, env).map_or_else(|_| cwd.to_owned(), |found| found.root);
+    let root = Workspace::root_of(cwd, env);
     let workspace = WorkspaceSettings::load(&root);
     let context = ModelContext { settings, workspace: &workspace, env, keys, cwd };
     let mut found = vec![model(&choose(None, &context), keys, env)];

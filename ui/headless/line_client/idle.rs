@@ -83,15 +83,12 @@ impl LineClient {
     }
 
     fn works(&self, awaited: Awaited, info: &PodInfo) -> bool {
+        if !is_busy(info.state) {
+            return false;
+        }
         match info.state {
-            State::Running => awaited == Awaited::AllPods || self.is_ours(info),
             State::NeedsYou => self.inbox.waits_for_person() && self.is_ours(info),
-            State::Paused
-            | State::Idle
-            | State::Stopped
-            | State::Failed
-            | State::Damaged
-            | State::Unknown => false,
+            _ => awaited == Awaited::AllPods || self.is_ours(info),
         }
     }
 
