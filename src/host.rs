@@ -184,7 +184,7 @@ pub(crate) struct Inner {
     pub(crate) files: files::Files,
     /// What must lie where this host found it.
     pub(crate) ownership: ownership::Ownership,
-    /// The sockets that this host made, by path. Held for one look, never across an await.
+    /// The sockets that this host made, by path. The lock is never held across an await.
     pub(crate) bound: Mutex<BTreeMap<PathBuf, crate::disk::FileId>>,
     /// What a person has to know about the whole host.
     pub(crate) notices: watch::Sender<Arc<Vec<String>>>,

@@ -44,7 +44,7 @@ impl ListenError {
 /// File descriptors that no Pod's socket takes: clients connect and logs are written with them.
 const RESERVED: u64 = 16;
 
-/// The limit of open files, where a listener took one of the last descriptors. The kernel gives the
+/// The limit of open files, if a new listener got one of the last descriptors. The kernel gives the
 /// lowest that is free.
 fn crowded(listener: &UnixListener) -> Option<u64> {
     use rustix::process::{Resource, getrlimit};

@@ -92,8 +92,8 @@ fn find(view: &View, segment: SegmentId, since: Since, limit: usize) -> Result<F
     Ok(found)
 }
 
-/// Where the new texts begin, as places: what was read last may have been taken back since, and a
-/// clock may have been set back.
+/// Where the new texts begin. It is a place in the log, not an id or a time: the entry that was read last
+/// may have been taken back since, and the clock may have been set back.
 enum Begin<'f> {
     Session,
     LastRun,
@@ -116,7 +116,7 @@ impl<'f> Begin<'f> {
         }
     }
 
-    /// Whether an entry, read backwards, stands before the new texts.
+    /// Whether an entry is older than the new texts, so that reading backwards can stop.
     fn is_behind(&mut self, Recent { entry, at, .. }: &Recent) -> Result<bool, LogError> {
         match self {
             Self::Session => Ok(false),

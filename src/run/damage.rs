@@ -43,9 +43,10 @@ pub(super) async fn say(state: &Replay, last_ts: u64, out: &mpsc::Sender<RunEven
     }
 }
 
-/// Goes on in a new segment with a system prompt made anew, and with the history from before the
-/// compaction where the line was lost that carried its handover. The log says so, for people and for
-/// the model. A run that waits for an approval goes on where it is, with the new prompt.
+/// Begins a new segment after the first line of the log was lost. It has a freshly rendered system prompt.
+/// If the lost line held the summary of a compaction, the history from before that compaction is used
+/// instead. An entry tells people and the model. A run that waits for an approval stays in its segment
+/// and gets the new prompt.
 pub(super) async fn begin_anew(
     setup: &Setup,
     damaged: SessionState,

@@ -112,7 +112,7 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     Ok(input)
 }
 
-/// What was asked for must have been granted before.
+/// Refuses a command that names a need that was not granted before the command started.
 fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
     match input.needs.iter().find(|need| !granted.contains(need)) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What the screen says is so: sentences, counts and hints against the state they are about.
+//! Sentences, counts and hints on the screen are true: each is compared with the state that it describes.
 
 use super::*;
 use yoi::protocol::event::Line;

@@ -1,4 +1,4 @@
-//! `:rm` for the Pods that its options mean.
+//! `:rm` with options that select Pods: `--stopped`, `--older-than`, `--all`.
 
 use super::*;
 
