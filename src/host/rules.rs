@@ -77,6 +77,22 @@ pub(crate) async fn extend(
     Ok(())
 }
 
+/// Stores the decision that one call may use a rule that its Pod does not hold. The lease table
+/// stays as it is; what could not be lent is refused like [`extend`].
+pub(crate) async fn allow_once(
+    supervisor: mpsc::Sender<supervisor::Step>,
+    name: PodName,
+    rule: Rule,
+    decided: Decided,
+) -> Result<(), Refusal> {
+    let step = move |family: &mut supervisor::Family| {
+        could_extend_in(family, &name, &rule)?;
+        family.change.answer = Some(decided);
+        Ok(())
+    };
+    supervisor::step(&supervisor, step).await
+}
+
 fn extend_in(
     family: &mut supervisor::Family,
     name: &PodName,

@@ -26,7 +26,8 @@ pub struct ApprovalRequest {
     /// The scope the Pod acts under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<Rule>,
-    /// What an answer that allows adds to that scope.
+    /// What the call lacks of that scope: `Once` opens it for this call alone, a rule adds it to the
+    /// scope until the Pod stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Rule>,
     /// The rule that an answer for the Pod or the subtree writes.

@@ -38,6 +38,9 @@ struct Allowed<'a> {
     grant: Grant,
 }
 
+/// What the result of a call says that used a path outside the scope.
+const ONCE: &str = " · outside the scope, allowed for this call only";
+
 /// Live output that waits to be published; when it is full output is only seen in the result.
 const LIVE: usize = 64;
 
@@ -125,6 +128,9 @@ impl Run {
         match verdict {
             Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
                 match self.granted(call).await {
+                    Decision::Allow(grant) if *verdict == Verdict::Once => {
+                        self.call_group(&[Allowed { call, grant }]).await
+                    }
                     Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
                     Decision::Deny(why) => self.refuse(call, why).await,
                     Decision::NeedsApproval(_) => self.close_call(call).await,
@@ -151,6 +157,13 @@ impl Run {
         self.call_group(&calls).await
     }
 
+    /// What one call may use: its grant is open to no other call.
+    fn context_of(&self, grant: &Grant) -> tools::Context {
+        let mut ctx = tools::Context { needs: grant.needs.clone(), ..self.context() };
+        ctx.scope.allow.extend(grant.lease.clone());
+        ctx
+    }
+
     /// What calls may use as of now.
     pub(crate) fn context(&self) -> tools::Context {
         tools::Context {
@@ -170,17 +183,15 @@ impl Run {
             .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
             .map(|what| self.setup.commands.begin(what))
             .collect();
-        let contexts: Vec<tools::Context> = group
-            .iter()
-            .map(|allowed| tools::Context { needs: allowed.grant.needs.clone(), ..self.context() })
-            .collect();
+        let contexts: Vec<tools::Context> =
+            group.iter().map(|allowed| self.context_of(&allowed.grant)).collect();
         let (live, mut shown) = mpsc::channel::<(String, String)>(LIVE);
         self.doing(label(&first.name, &first.arguments)).await;
         crate::crash_point!("tool-starting");
         let calls = group.iter().zip(&contexts);
         let tools = self.offered.clone();
         let mut running: FuturesUnordered<_> = calls
-            .map(|(allowed, ctx)| one(&tools, allowed.call, ctx, &cancel, live.clone()))
+            .map(|(allowed, ctx)| one(&tools, allowed, ctx, &cancel, live.clone()))
             .collect();
         let mut interrupt = self.ports.interrupt.clone();
         loop {
@@ -190,7 +201,7 @@ impl Run {
                     self.publish(Event::ToolOutput { id, text }).await;
                 }
                 done = running.next() => match done {
-                    Some((call, done)) => self.concluded(call, done).await?,
+                    Some((allowed, done)) => self.concluded(allowed, done).await?,
                     None => return Ok(()),
                 },
                 () = interrupted(&mut interrupt), if !cancel.is_cancelled() => cancel.cancel(),
@@ -198,11 +209,19 @@ impl Run {
         }
     }
 
-    async fn concluded(&mut self, call: &Call, done: Done) -> Result<(), Stopped> {
+    async fn concluded(
+        &mut self,
+        Allowed { call, grant }: &Allowed<'_>,
+        done: Done,
+    ) -> Result<(), Stopped> {
         if let Some(tasks) = done.tasks {
             self.session_state.tasks = tasks;
         }
-        let output = done.output;
+        let mut output = done.output;
+        let held = (self.setup.scope)();
+        if !output.is_error && grant.lease.as_ref().is_some_and(|rule| !held.covers(rule)) {
+            output.summary.push_str(ONCE);
+        }
         let bytes = output.content.as_ref().map_or(0, String::len);
         tracing::debug!(
             tool = call.name,
@@ -254,16 +273,17 @@ impl Run {
 
 async fn one<'a>(
     tools: &ToolSet,
-    call: &'a Call,
+    allowed: &'a Allowed<'a>,
     ctx: &tools::Context,
     cancel: &CancellationToken,
     live: mpsc::Sender<(String, String)>,
-) -> (&'a Call, Done) {
+) -> (&'a Allowed<'a>, Done) {
+    let call = allowed.call;
     let mut show = |text: String| {
         // Only what is shown live is lost when the screen lags; the result holds everything.
         let _ = live.try_send((call.id.clone(), text));
     };
-    (call, tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
+    (allowed, tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
 }
 
 /// How many of the next calls may run together: looks with looks, commands with commands; what

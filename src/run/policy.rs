@@ -123,7 +123,7 @@ impl Run {
         let refusal =
             could.err().filter(|refusal| refusal.code == ErrorCode::InvalidRequest)?.message;
         Some(format!(
-            "no person was asked, because nobody could allow it now: {refusal}; go on without it, and \
+            "no person can allow it now: {refusal}; go on without it, and \
              say in your reply what is left to do there"
         ))
     }

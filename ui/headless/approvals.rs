@@ -211,8 +211,11 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     let reason =
         request.reason.as_ref().map(|text| format!(" (the model says: {})", spelled(text)));
     let typed = |line: &str| spell(line, way);
+    let outside = request.lease.is_some();
+    let once = if outside { " (this call only)" } else { "" };
+    let lasts = if outside { ", which opens the path until the pod stops" } else { "" };
     format!(
-        "[{name}] {} asks: {} {}\n    needs {}{}; {}, {}, {} (writes {}), {}",
+        "[{name}] {} asks: {} {}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
         request.pod,
         spelled(&request.tool),
         spelled(&request.action),
@@ -427,6 +430,16 @@ mod tests {
         assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
         let question = "always allow Bash+network: cargo fetch for bob and its children?";
         assert_eq!(given(&mut inbox, "allow baaaaaa1 tree", Way::Shell), Err(question.to_owned()));
+    }
+
+    #[test]
+    fn a_request_outside_the_scope_says_how_long_each_decision_opens_it() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        let lease = Some(yoi::scope::Rule::new("/else", yoi::scope::Permission::Read));
+        requested(&mut inbox, ApprovalRequest { lease, ..approval("1", "alice") });
+        let shown = inbox.listed(Way::Input).remove(0);
+        assert!(shown.contains(":allow 1 (this call only), :allow 1 pod, "), "{shown}");
+        assert!(shown.contains(", which opens the path until the pod stops), "), "{shown}");
     }
 
     #[test]

@@ -582,7 +582,26 @@ async fn the_rules_of_a_workspace_restrict_and_are_named() {
 }
 
 #[tokio::test]
-async fn a_write_outside_the_scope_requests_scope_and_gets_it_with_the_approval() {
+async fn a_call_outside_the_scope_that_is_allowed_once_leaves_the_scope_as_it_was() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    let before = bench.info(&pod).await.scope;
+    for _ in 0..2 {
+        bench.say(&pod, "write ../else/x").await;
+        let approval = bench.asked().await;
+        assert!(approval.lease.is_some());
+        bench.answer(&approval, once()).await.unwrap();
+        assert_eq!(bench.end().await, RunResult::Finished);
+        let said = bench.said(&pod).await.pop().unwrap();
+        assert!(said.ends_with("outside the scope, allowed for this call only"), "{said}");
+        std::fs::remove_file(bench.root.join("else/x.txt")).unwrap();
+        assert_eq!(bench.info(&pod).await.scope, before);
+        assert_eq!(bench.host.shared.store.leases().await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_write_outside_the_scope_gets_scope_with_an_approval_for_the_pod() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();
     bench.say(&pod, "write ../else/x").await;
@@ -592,7 +611,7 @@ async fn a_write_outside_the_scope_requests_scope_and_gets_it_with_the_approval(
     let lease = approval.lease.clone().expect("it asks for scope");
     assert_eq!((lease.target, lease.permission), (target, crate::scope::Permission::Write));
     assert!(approval.line().ends_with("(outside its scope)"));
-    bench.answer(&approval, once()).await.unwrap();
+    bench.answer(&approval, Verdict::Pod { rule: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert!(bench.root.join("else/x.txt").exists());
     let scope = bench.info(&pod).await.scope;
@@ -743,7 +762,7 @@ async fn a_withdrawn_approval_request_gives_no_scope() {
     assert_eq!(shared.store.leases().await.unwrap(), []);
     let scope = bench.info(&pod).await.scope;
     assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
-    bench.answer(&approval, once()).await.unwrap();
+    bench.answer(&approval, Verdict::Pod { rule: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.host.shared.store.leases().await.unwrap().len(), 1);
 }

@@ -57,7 +57,11 @@ async fn commit_decision(
     let allows = matches!(verdict, Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. });
     let decided = Decided { approval: approval.id.clone(), verdict: verdict.clone(), rule };
     if let Some(lease) = approval.lease.clone().filter(|_| allows) {
-        rules::extend(cx.supervisor.clone(), approval.pod.clone(), lease, Some(decided)).await?;
+        let (supervisor, pod) = (cx.supervisor.clone(), approval.pod.clone());
+        match verdict {
+            Verdict::Once => rules::allow_once(supervisor, pod, lease, decided).await?,
+            _ => rules::extend(supervisor, pod, lease, Some(decided)).await?,
+        }
     } else if !cx.shared.store.decide_approval(decided).await? {
         return Err(Refusal::invalid(StoreError::NotAsked.to_string()));
     }

@@ -13,6 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yoi::protocol::ApprovalRequest;
+use yoi::scope::Rule;
 use yoi::text::SafeText;
 
 /// Rows of the action that are shown before the item is unfolded.
@@ -204,7 +205,7 @@ impl View<'_> {
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
         let mut facts = vec![("needs", spelled(&approval.because))];
-        facts.extend(approval.lease.iter().map(|lease| ("adds", scope::rule(lease))));
+        facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease))));
         facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
         if whole || item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));
@@ -213,6 +214,15 @@ impl View<'_> {
             facts.push(("scope", scope::rules(&approval.scope)));
         }
         facts
+    }
+
+    /// What an approval opens outside the scope, and how long each key opens it.
+    fn opens(&self, lease: &Rule) -> String {
+        let key = |action| self.keymap.name(Context::Inbox, action);
+        let (once, pod, tree) =
+            (key(Action::AllowOnce), key(Action::AllowPod), key(Action::AllowTree));
+        let rule = scope::rule(lease);
+        format!("{rule}, with {once} for this call only, with {pod} or {tree} until the pod stops")
     }
 
     fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
