@@ -175,3 +175,12 @@ impl PartialEq<&str> for SafeText<'_> {
         self.as_str() == *other
     }
 }
+
+/// A word as it has to be typed in a line of verbs or in a shell.
+pub fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
+    if !word.is_empty() && word.chars().all(plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+}

@@ -5,18 +5,27 @@ use crate::host::Shared;
 use crate::host::relations::{Relation, relation};
 use crate::host::verb::{Caller, Cx};
 use crate::protocol::{PeerEdge, PodName, Refusal, State};
-use crate::tools::pods::{missing, not_spawned};
+use crate::tools::pods::{missing, not_spawned, stopped};
 
 /// Whether a verb that allows these callers may be carried out for the one of this request.
 pub(crate) fn check(cx: &Cx, allowed: Caller) -> Result<(), Refusal> {
     let Some(by) = &cx.by else { return Ok(()) };
-    let to = cx.to.as_ref().unwrap_or(by);
-    let relation = relation(&cx.shared, by, to);
+    may(&cx.shared, by, cx.to.as_ref().unwrap_or(by), allowed)
+}
+
+/// Whether `by` may request a verb of `to` that allows these callers.
+pub(crate) fn may(
+    shared: &Shared,
+    by: &PodName,
+    to: &PodName,
+    allowed: Caller,
+) -> Result<(), Refusal> {
+    let relation = relation(shared, by, to);
     let may = match allowed {
         Caller::Itself => relation == Relation::Itself,
         Caller::Above if relation == Relation::Below => true,
         Caller::Above => return Err(Refusal::invalid(not_spawned(to.as_str()))),
-        Caller::Peer => return peer(&cx.shared, by, to, relation),
+        Caller::Peer => return peer(shared, by, to, relation),
         Caller::Person | Caller::Member => false,
     };
     if may { Ok(()) } else { Err(Refusal::invalid("only a person may do that")) }
@@ -49,8 +58,6 @@ fn peer(shared: &Shared, by: &PodName, to: &PodName, relation: Relation) -> Resu
         Relation::Peer | Relation::Below if edge() && live(to) => Ok(()),
         Relation::Below if !edge() => Err(Refusal::invalid(other("SpawnedChild"))),
         Relation::Stranger => Err(stranger(shared, by, to)),
-        Relation::Peer | Relation::Below => Err(Refusal::invalid(format!(
-            "peer pod `{to}` is not live/reachable; restore it before sending"
-        ))),
+        Relation::Peer | Relation::Below => Err(Refusal::invalid(stopped(to.as_str()))),
     }
 }

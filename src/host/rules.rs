@@ -4,13 +4,14 @@
 use crate::config::policy::Rules;
 use crate::config::settings::WorkspaceSettings;
 use crate::host::relations::{Relation, relation};
-use crate::host::{Shared, supervisor};
+use crate::host::{Shared, supervisor, verb};
 use crate::protocol::family::Confined;
-use crate::protocol::{PodName, Refusal};
+use crate::protocol::{Method, PodName, Refusal};
 use crate::run::policy::{FamilyView, Policy, Walls};
 use crate::scope::Rule;
 use crate::scope::lease::NotLent;
 use crate::store::Decided;
+use crate::tools::pods::unreachable;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -119,11 +120,8 @@ fn extend_table(
         Ok(()) => Ok(()),
         Err(NotLent::HeldBy(holder)) => {
             let (other, path) = (family.named(&holder), rule.target.display());
-            let way = match family.table.may_lend(&holder, rule) {
-                Ok(()) => format!(":lend {other} {name} {path} shares it"),
-                Err(_) => format!("it can be allowed when `{other}` has stopped"),
-            };
-            Err(Refusal::invalid(format!("`{other}` holds write on {path}; {way}")))
+            let ways = family.ways_to_write(&name.key(), &holder, rule);
+            Err(Refusal::invalid(format!("`{other}` holds write on {path}; {ways}")))
         }
         Err(why) => Err(family.not_within(name, rule, &why)),
     }
@@ -149,6 +147,12 @@ impl FamilyView for Family {
     fn is_peer(&self, name: &str) -> bool {
         let Ok(name) = PodName::parse(name) else { return false };
         relation(&self.shared, &self.me, &name) == Relation::Peer
+    }
+
+    fn unreachable(&self, tool: &str, arguments: &str) -> Option<String> {
+        let could_begin =
+            |to: &PodName, method: &Method| verb::could_begin(&self.shared, &self.me, to, method);
+        unreachable(tool, arguments, &self.me, could_begin)
     }
 
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>> {

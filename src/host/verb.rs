@@ -185,6 +185,27 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
     }
 }
 
+/// Whether the host would begin this request of a Pod's tool as the family is now.
+pub(crate) fn could_begin(
+    shared: &Shared,
+    by: &PodName,
+    to: &PodName,
+    method: &Method,
+) -> Result<(), Refusal> {
+    let may = |allowed| authority::may(shared, by, to, allowed);
+    match method {
+        Method::Notify { .. } => may(notify::Notify::ALLOWED),
+        Method::ReadOutput => may(read_output::ReadOutput::ALLOWED),
+        Method::StopPods { .. } => may(stop::Stop::ALLOWED),
+        Method::Send { .. } => {
+            may(send::Send::ALLOWED)?;
+            shared.pod(to).map_or(Ok(()), |pod| send::must_be_live(&pod))
+        }
+        Method::Restore { name } => restore::named(shared, Some(by), name).map(drop),
+        _ => Ok(()),
+    }
+}
+
 async fn authorized<V: Verb>(verb: V, cx: Cx) -> Result<Event, Refusal> {
     authority::check(&cx, V::ALLOWED)?;
     verb.run(cx).await

@@ -190,9 +190,8 @@ impl Run {
         crate::crash_point!("tool-starting");
         let calls = group.iter().zip(&contexts);
         let tools = self.offered.clone();
-        let mut running: FuturesUnordered<_> = calls
-            .map(|(allowed, ctx)| one(&tools, allowed, ctx, &cancel, live.clone()))
-            .collect();
+        let mut running: FuturesUnordered<_> =
+            calls.map(|(allowed, ctx)| one(&tools, allowed, ctx, &cancel, live.clone())).collect();
         let mut interrupt = self.ports.interrupt.clone();
         loop {
             tokio::select! {

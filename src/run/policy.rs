@@ -40,6 +40,8 @@ pub trait FamilyView: Send + Sync {
     fn lineage(&self) -> Vec<PodName>;
     /// Whether a Pod of this name is a peer of this one.
     fn is_peer(&self, name: &str) -> bool;
+    /// Why a call of a Pod tool would be refused by the host now; `None` for every other tool.
+    fn unreachable(&self, tool: &str, arguments: &str) -> Option<String>;
     /// Adds a rule to the Pod's lease. When it resolves, the run's scope has it.
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
     /// Whether [`FamilyView::extend`] would add this rule now; changes nothing.
@@ -92,7 +94,13 @@ impl Run {
         let policy = &self.setup.permissions;
         let decide = |(call, looked): (&Call, Looked)| match looked {
             Ok(Some(Touch { closed: Some(why), .. })) => Decision::Deny(why),
-            Ok(touch) => judge(&policy.rules, &answers, claim(call, touch, policy)),
+            Ok(touch) => {
+                let fails = touch.as_ref().and_then(|touch| touch.fails.clone());
+                match (judge(&policy.rules, &answers, claim(call, touch, policy)), fails) {
+                    (Decision::NeedsApproval(_), Some(why)) => Decision::Deny(why),
+                    (decision, _) => decision,
+                }
+            }
             Err(why) => Decision::Deny(why),
         };
         let decided: Vec<Decision> = calls.iter().zip(looked).map(decide).collect();
@@ -115,6 +123,10 @@ impl Run {
         let Grant { needs, lease } = &draft.grant;
         if call.name == "Bash"
             && let Some(why) = tools::needless(&(self.setup.scope)(), needs)
+        {
+            return Some(why);
+        }
+        if let Some(why) = self.setup.permissions.relations.unreachable(&call.name, &call.arguments)
         {
             return Some(why);
         }
@@ -309,6 +321,9 @@ mod tests {
         }
         fn is_peer(&self, name: &str) -> bool {
             name == "peer"
+        }
+        fn unreachable(&self, _: &str, _: &str) -> Option<String> {
+            None
         }
         fn extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
             Box::pin(async { Ok(()) })

@@ -329,6 +329,33 @@ impl LeaseTable {
         (!writers.is_empty()).then(|| writers.swap_remove(at))
     }
 
+    /// The Pods that write in this region, or would if those stopped, before this one would: the
+    /// writers, the Pods that lent it to them, and older Pods that asked for it.
+    pub fn written_before(&self, key: &str, region: &Rule) -> Vec<String> {
+        let mut found = self.writers_at(region, |other| other == key);
+        let mut at = 0;
+        while at < found.len() {
+            let lenders: Vec<String> = self
+                .borrowed_by(&found[at])
+                .filter(|lease| lease.takes() && lease.rule.overlaps(region))
+                .map(|lease| lease.lender.clone())
+                .filter(|lender| lender != key && !found.contains(lender))
+                .collect();
+            found.extend(lenders);
+            at += 1;
+        }
+        let claims = |key: &str| self.claimed(key).iter().any(|rule| rule.overlaps(region));
+        let created = |key: &str| self.holder(key).map(|holder| holder.created);
+        let claims_too = claims(key);
+        for other in self.claims.around(&region.target) {
+            let first = !claims_too || created(other) < created(key);
+            if other != key && first && !found.contains(other) && claims(other) {
+                found.push(other.clone());
+            }
+        }
+        found
+    }
+
     /// What breaks the rules of the table, in a sentence; nothing ever does.
     pub fn fault(&self) -> Option<String> {
         for (key, _) in self.holders().filter(|(_, holder)| holder.live) {

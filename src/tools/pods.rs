@@ -11,8 +11,8 @@ pub mod stop;
 
 use crate::client::pod_api::PodApi;
 use crate::protocol::{ErrorCode, Event, Method, PodName, Refusal};
-use crate::tools::Output;
 use crate::tools::fault::Fault;
+use crate::tools::{Act, Output};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -76,6 +76,24 @@ pub async fn act(
     }
 }
 
+/// Why a call of the tool of this name fails before it begins: its arguments name no Pod, or
+/// `check` says what the host would refuse. `None` also for a tool of another room.
+pub fn unreachable(
+    tool: &str,
+    arguments: &str,
+    me: &PodName,
+    check: impl Fn(&PodName, &Method) -> Result<(), Refusal>,
+) -> Option<String> {
+    let Act::Pods(verb) = crate::tools::find(tool)?.act else { return None };
+    let fault = match (verb.request)(arguments, me) {
+        Err(fault) => fault,
+        Ok(HostRequest { pod, named, method }) => {
+            (verb.refused)(&named, check(&pod, &method).err()?)
+        }
+    };
+    Some(fault.to_string())
+}
+
 /// A refusal as it is: whose fault it is follows from its code.
 pub fn plain(_named: &str, refusal: Refusal) -> Fault {
     match refusal.code {
@@ -92,6 +110,11 @@ pub fn plain(_named: &str, refusal: Refusal) -> Fault {
 /// The error for a name that is not that of a child or descendant.
 pub fn not_spawned(name: &str) -> String {
     format!("no spawned pod named `{name}`")
+}
+
+/// The error for a message to a Pod that is stopped.
+pub fn stopped(name: &str) -> String {
+    format!("pod `{name}` is stopped; bring it back with RestorePod, then send again")
 }
 
 /// The error for a name without a Pod.

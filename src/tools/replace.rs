@@ -12,18 +12,20 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 /// Refuses a file that the model has not seen as it is now.
 pub fn check_read(ctx: &Context, target: &ScopedPath, found: &Found) -> Result<(), Fault> {
-    let path = target.path.display();
     match ctx.read.get(&target.path) {
-        None => {
-            let text = "file has not been read yet";
-            Err(Fault::argument(format!("{text}: {path}; use Read on it first")))
-        }
+        None => Err(Fault::argument(unread(&target.path))),
         Some(seen) if *seen != text_limit::hash(&found.bytes) => Err(changed(target)),
         Some(_) => Ok(()),
     }
+}
+
+/// Why a file that the model never read is not changed.
+pub fn unread(path: &Path) -> String {
+    format!("file has not been read yet: {}; use Read on it first", path.display())
 }
 
 fn changed(target: &ScopedPath) -> Fault {

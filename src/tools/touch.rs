@@ -1,10 +1,10 @@
 //! Which path a call of a file tool is about, and what its scope lacks for it: what has to be
 //! known before the call may start.
 
-use crate::files;
+use crate::files::{self, FileError, Resolved};
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
-use crate::tools::{Context, Lane, find, glob, guard, scoped_path, walk};
+use crate::tools::{Context, Lane, find, glob, guard, replace, scoped_path, walk};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,11 @@ pub struct Touch {
     pub needs: Vec<Need>,
     /// Why no scope and no answer can give it, as the model reads it.
     pub closed: Option<String>,
+    /// Why the call fails even if it is allowed, as the model reads it.
+    pub fails: Option<String>,
 }
 
-/// What a call is about; `None` for every tool that is not about one path, and when the path
-/// cannot be resolved. Looks at the disk.
+/// What a call is about; `None` for every tool that is not about one path. Looks at the disk.
 pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     let ctx = &ctx.canonical();
     let arguments: Value = serde_json::from_str(arguments).ok()?;
@@ -37,8 +38,34 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
         _ => return None,
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
-    let path = files::resolve(Path::new(&given)).ok()?.path;
-    Some(touch(ctx, path, need))
+    Some(match files::resolve(Path::new(&given)) {
+        Ok(found) => {
+            let fails = fails(ctx, tool.name, &given, &found);
+            Touch { fails, ..touch(ctx, found.path, need) }
+        }
+        Err(error) => {
+            Touch { path: given.into(), fails: Some(error.to_string()), ..Touch::default() }
+        }
+    })
+}
+
+/// Why a tool refuses a path that it may use.
+fn fails(
+    ctx: &Context,
+    tool: &str,
+    given: &str,
+    Resolved { path, exists }: &Resolved,
+) -> Option<String> {
+    let unread = || (!ctx.read.contains_key(path)).then(|| replace::unread(path));
+    match (tool, exists) {
+        ("Grep" | "Glob", false) => Some(walk::missing(given)),
+        ("Read" | "Edit", false) => Some(FileError::Missing(given.into()).to_string()),
+        ("Write" | "Edit", true) if path.is_file() => unread(),
+        ("Read" | "Write" | "Edit", true) if path.is_dir() => {
+            Some(format!("path is a directory, not a file: {}", path.display()))
+        }
+        _ => None,
+    }
 }
 
 fn touch(ctx: &Context, path: PathBuf, need: Permission) -> Touch {
@@ -53,7 +80,7 @@ fn touch(ctx: &Context, path: PathBuf, need: Permission) -> Touch {
         let closed = Some(guard::not_extended(&path, &needs));
         return Touch { path, closed, ..Touch::default() };
     }
-    Touch { path, lacks, needs, closed: None }
+    Touch { path, lacks, needs, ..Touch::default() }
 }
 
 fn lacks(ctx: &Context, path: &std::path::Path, need: Permission) -> Option<Rule> {

@@ -37,9 +37,14 @@ fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
     }
     let found = ScopedPath::find(ctx, given, Permission::Read)?;
     if !found.exists {
-        return Err(Fault::argument(format!("path not found: {given}")));
+        return Err(Fault::argument(missing(given)));
     }
     Ok(found.path)
+}
+
+/// Why nothing is searched at a path that does not exist.
+pub fn missing(given: &str) -> String {
+    format!("path not found: {given}")
 }
 
 /// A walk below `base` that skips `.git` and directories out of scope, and follows no link.

@@ -1,6 +1,6 @@
 //! The words of a line, split as a shell splits them: quotes and backslashes keep blanks together.
 
-use std::borrow::Cow;
+pub use yoi::text::quoted;
 
 /// One word, and where it stands in its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,15 +64,6 @@ fn scan(line: &str) -> (Vec<Word>, Option<char>) {
     }
     words.extend(word);
     (words, quote)
-}
-
-/// A word as it has to be typed.
-pub fn quoted(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
-    if !word.is_empty() && word.chars().all(plain) {
-        return Cow::Borrowed(word);
-    }
-    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use crate::host::supervisor::Family;
 use crate::scope::Rule;
+use crate::text::quoted;
 
 impl Family {
     /// Where a Pod reads although it asked for write: which Pod holds it, and the ways out.
     pub(crate) fn scope_notes(&self, key: &str) -> Vec<String> {
         let Some(holder) = self.table.holder(key) else { return Vec::new() };
-        let name = self.named(key);
         let mut notes = Vec::new();
         let mut writes = holder.wanted.writable();
         let whole = |rule: &Rule| {
@@ -18,20 +18,40 @@ impl Family {
         for blocked in &holder.restrictions.blocked {
             let path = blocked.region.target.display();
             let Some(other) = self.table.writer_of(&blocked.region, key) else { continue };
-            let other = self.named(&other);
             let (part, there) = match reads_all {
                 true => ("read-only".to_owned(), "here"),
                 false => (format!("read-only below {path}"), "there"),
             };
-            notes.push(format!(
-                "{part}: {other} is writing {there} · :lend {other} {name} {path} shares it · \
-                 :stop {other} frees it"
-            ));
+            let ways = self.ways_to_write(key, &other, &blocked.region);
+            let other = self.named(&other);
+            notes.push(format!("{part}: {other} is writing {there} · {ways}"));
         }
         for rule in &holder.restrictions.capped {
             let path = rule.target.display();
             notes.push(format!("read-only below {path}: it was not lent for writing"));
         }
         notes
+    }
+
+    /// How a person lets a Pod write what `holder` holds: only verbs that work as the family is now.
+    pub(crate) fn ways_to_write(&self, key: &str, holder: &str, region: &Rule) -> String {
+        let path = region.target.display().to_string();
+        let (name, other) = (self.named(key), self.named(holder));
+        let mut ways = Vec::new();
+        // The verb lends all that is below the path.
+        let whole = Rule::new(&region.target, crate::scope::Permission::Write);
+        if self.table.may_lend(holder, &whole).is_ok() {
+            ways.push(format!(":lend {other} {name} {} hands it over", quoted(&path)));
+        }
+        let before = self.table.written_before(key, region);
+        let below = self.table.below(holder);
+        if before.iter().all(|key| key == holder || below.contains(key)) {
+            let tree = if before.len() > 1 { "--tree " } else { "" };
+            ways.push(format!(":stop {tree}{other} frees it"));
+        } else {
+            let names: Vec<String> = before.iter().map(|key| self.named(key)).collect();
+            ways.push(format!("it is free when {} have stopped", names.join(", ")));
+        }
+        ways.join(" · ")
     }
 }

@@ -29,6 +29,26 @@ action = "ask"
 [[permissions.rule]]
 tool = "Fly"
 action = "ask"
+
+[[permissions.rule]]
+tool = "ReadPodOutput"
+action = "ask"
+
+[[permissions.rule]]
+tool = "RestorePod"
+action = "ask"
+
+[[permissions.rule]]
+tool = "SendToPeerPod"
+action = "ask"
+
+[[permissions.rule]]
+tool = "SendToPod"
+action = "ask"
+
+[[permissions.rule]]
+tool = "StopPod"
+action = "ask"
 "#;
 
 const SCRIPT: &str = r#"
@@ -85,6 +105,54 @@ says = "read"
 [[when.step]]
 text = "I read."
 call = [{ name = "Read", args = { file_path = "{cwd}/note.txt" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "look *"
+[[when.step]]
+text = "I look."
+call = [{ name = "Read", args = { file_path = "{1}" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "output of *"
+[[when.step]]
+text = "I look."
+call = [{ name = "ReadPodOutput", args = { name = "{1}" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "stop *"
+[[when.step]]
+text = "I stop it."
+call = [{ name = "StopPod", args = { name = "{1}" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "restore *"
+[[when.step]]
+text = "I restore it."
+call = [{ name = "RestorePod", args = { name = "{1}" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "send *"
+[[when.step]]
+text = "I send."
+call = [{ name = "SendToPod", args = { name = "{1}", message = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "peer *"
+[[when.step]]
+text = "I send."
+call = [{ name = "SendToPeerPod", args = { name = "{1}", message = "x" } }]
 [[when.step]]
 text = "It says: {result}"
 
@@ -148,6 +216,7 @@ impl Bench {
 
     /// A Pod that holds write on the directory `else`.
     async fn writes_else(&self) {
+        std::fs::create_dir_all(self.root.join("else")).unwrap();
         let new = NewPod { cwd: self.root.join("else"), ..NewPod::default() };
         self.client.call(None, Method::New(new)).await.unwrap();
     }
@@ -679,10 +748,66 @@ async fn a_path_that_another_pod_writes_is_refused_before_a_person_is_asked() {
     let before = bench.info(&pod).await.scope;
     let said = bench.refused(&pod, "write ../else/x").await;
     let path = bench.root.join("else/x.txt");
-    let (path, lend) = (path.display(), format!(":lend else {pod} {}", path.display()));
-    let why = format!("`else` holds write on {path}; {lend} shares it; go on without it");
+    let lend = format!(":lend else {pod} {} hands it over · :stop else frees it", path.display());
+    let why = format!("`else` holds write on {}; {lend}; go on without it", path.display());
     assert!(said.contains(&why), "{said}");
     assert_eq!(bench.info(&pod).await.scope, before);
+    // Both ways that are named lead to an approval request for the same call.
+    let rule = crate::scope::Rule::new(&path, crate::scope::Permission::Write);
+    let lend = Method::Lend { to: pod.to_string(), rule };
+    bench.call(&PodName::parse("else").unwrap(), lend).await.unwrap();
+    bench.say(&pod, "write ../else/x").await;
+    let approval = bench.asked().await;
+    bench.answer(&approval, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(path.exists());
+    bench.call(&PodName::parse("else").unwrap(), Method::Stop).await.unwrap();
+    bench.say(&pod, "write ../else/y").await;
+    bench.asked().await;
+}
+
+#[tokio::test]
+async fn a_path_that_a_tool_refuses_is_refused_before_a_person_is_asked() {
+    let (mut bench, pod) = Bench::asking().await;
+    let none = bench.root.join("none.txt").display().to_string();
+    let dir = bench.root.join("w").display().to_string();
+    for (text, why) in [
+        ("look note.txt".to_owned(), "path must be absolute: note.txt".to_owned()),
+        (format!("look {none}"), format!("file not found: {none}")),
+        (format!("look {dir}"), format!("path is a directory, not a file: {dir}")),
+        (
+            "write note".into(),
+            format!("file has not been read yet: {dir}/note.txt; use Read on it first"),
+        ),
+    ] {
+        assert_eq!(bench.refused(&pod, &text).await, format!("It says: {why}"));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_call_about_a_pod_that_it_cannot_concern_is_refused_before_a_person_is_asked() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.writes_else().await;
+    let unseen = "pod `else` is not visible to `w`; ListPods shows what is";
+    for (text, why) in [
+        ("output of nobody", "no spawned pod named `nobody`"),
+        ("send nobody", "no spawned pod named `nobody`"),
+        ("stop else", "no spawned pod named `else`"),
+        ("restore nobody", "pod state missing for `nobody`"),
+        ("restore else", unseen),
+        ("peer else", unseen),
+    ] {
+        assert_eq!(bench.refused(&pod, text).await, format!("It says: {why}"), "{text}");
+    }
+    bench.call(&pod, Method::Peer { name: "else".into() }).await.unwrap();
+    bench.say(&pod, "peer else").await;
+    let approval = bench.asked().await;
+    bench.answer(&approval, once()).await.unwrap();
+    bench.ended(&pod).await;
+    bench.ended(&PodName::parse("else").unwrap()).await;
+    bench.call(&PodName::parse("else").unwrap(), Method::Stop).await.unwrap();
+    let stopped = "It says: pod `else` is stopped; bring it back with RestorePod, then send again";
+    assert_eq!(bench.refused(&pod, "peer else").await, stopped);
 }
 
 #[tokio::test]

@@ -486,3 +486,56 @@ fn two_writers_are_seen() {
     let beside = [(name("a"), scope("/a")), (name("b"), scope("/a/b"))];
     assert!(two_writers(&beside).is_some());
 }
+
+impl Bench {
+    /// Carries out a verb as a note names it: `:lend a b /path`, `:stop a` or `:stop --tree a`.
+    async fn follow(&self, advice: &str) {
+        let words: Vec<&str> = advice.split(' ').collect();
+        let (pod, method) = match words.as_slice() {
+            [":lend", from, to, path, ..] => {
+                (*from, Method::Lend { to: (*to).into(), rule: write(*path) })
+            }
+            [":stop", "--tree", pod, ..] => (*pod, Method::StopPods { tree: true }),
+            [":stop", pod, ..] => (*pod, Method::StopPods { tree: false }),
+            _ => panic!("{advice}"),
+        };
+        self.call(&name(pod), method).await.unwrap();
+    }
+
+    /// What the note of a Pod that only reads advises, each way by itself.
+    async fn advised(&self, pod: &str) -> Vec<String> {
+        let notes = self.info(&name(pod)).await.notes;
+        let note = notes.iter().find(|note| note.starts_with("read-only")).unwrap();
+        note.split(" · ").skip(1).map(str::to_owned).collect()
+    }
+}
+
+#[tokio::test]
+async fn each_way_to_write_that_a_note_names_leads_to_writing() {
+    for way in [0, 1] {
+        let bench = Bench::family().await;
+        bench.root_pod("second", "w").await;
+        assert_eq!(bench.writers("x"), ["p"]);
+        let advised = bench.advised("second").await;
+        let path = bench.root.join("w");
+        let lend = format!(":lend p second {} hands it over", path.display());
+        assert_eq!(advised, [lend, ":stop p frees it".into()]);
+        bench.follow(&advised[way]).await;
+        assert_eq!(bench.writers("x"), ["second"]);
+    }
+}
+
+#[tokio::test]
+async fn a_note_names_no_way_that_would_not_lead_to_writing() {
+    let bench = Bench::family().await;
+    bench.root_pod("second", "w").await;
+    bench.root_pod("third", "w").await;
+    // What the first one gives up, the second one gets.
+    assert_eq!(bench.advised("third").await[1..], ["it is free when p, second have stopped"]);
+    bench.stop("second", false).await.unwrap();
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let advised = bench.advised("third").await;
+    assert_eq!(advised, [":stop --tree p frees it"], "a part of it is lent to a child");
+    bench.follow(&advised[0]).await;
+    assert_eq!(bench.writers("a/x"), ["third"]);
+}

@@ -333,7 +333,9 @@ async fn a_peers_message_is_in_the_history_under_the_senders_name() {
     assert_eq!(on_run_event.unwrap(), "[Peer message from `alice`]\nhi");
     bench.call(&name("bob"), Method::Stop).await.unwrap();
     let refused = bench.tool("tell bob word hi").await;
-    assert!(refused.ends_with("peer pod `bob` is not live/reachable; restore it before sending"));
+    assert!(
+        refused.ends_with("pod `bob` is stopped; bring it back with RestorePod, then send again")
+    );
     assert_eq!(
         bench.child_event("alice").await,
         Vec::<String>::new(),
@@ -512,7 +514,7 @@ async fn a_message_goes_to_a_live_peer_only_and_under_the_senders_name() {
     for (other, text) in [
         ("alice", "pod `alice` is visible as SelfPod, not as a peer"),
         ("kid", "pod `kid` is visible as SpawnedChild, not as a peer"),
-        ("carol", "peer pod `carol` is not live/reachable; restore it before sending"),
+        ("carol", "pod `carol` is stopped; bring it back with RestorePod, then send again"),
         ("stranger", "pod `stranger` is not visible to `alice`; ListPods shows what is"),
         ("ghost", "pod state missing for `ghost`"),
     ] {

@@ -4,7 +4,7 @@
 use crate::host::pod::{Fact, Handle, tail};
 use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::host::{authority, ephemeral};
+use crate::host::{Shared, authority, ephemeral};
 use crate::protocol::{Event, PlanStep, PodName, Refusal, Restoring, State};
 use crate::session::LogError;
 use futures_util::StreamExt as _;
@@ -66,17 +66,9 @@ impl Verb for RestoreByName {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let missing = || Refusal::invalid(crate::tools::pods::missing(&self.name));
-        let name = PodName::parse(&self.name).map_err(|_| missing())?;
-        if let Some(by) = &cx.by {
-            authority::must_see(&cx.shared, by, &name)?;
-        }
-        if let Some(row) = cx.shared.damaged_row(&name) {
-            let why = format!("its record is damaged ({})", row.reason);
-            return Err(not_restorable(&name, &why));
-        }
-        let handle = cx.shared.pod(&name).ok_or_else(missing)?;
-        let named = handle.name.clone();
-        let mut steps = cx.family(move |family| Ok(find(family, &named, false))).await?;
+        let handle = named(&cx.shared, cx.by.as_ref(), &self.name)?;
+        let name = handle.name.clone();
+        let mut steps = cx.family(move |family| Ok(find(family, &name, false))).await?;
         steps.truncate(1);
         keep(&cx, &handle).await?;
         look(&cx, &mut steps).await;
@@ -87,6 +79,20 @@ impl Verb for RestoreByName {
         }
         step.reply.ok_or_else(|| not_restorable(&handle.name, &step.plan.notes.join(" · ")))
     }
+}
+
+/// The Pod of this name, if the asker sees it and its record can be read.
+pub(crate) fn named(shared: &Shared, by: Option<&PodName>, name: &str) -> Result<Handle, Refusal> {
+    let missing = || Refusal::invalid(crate::tools::pods::missing(name));
+    let name = PodName::parse(name).map_err(|_| missing())?;
+    if let Some(by) = by {
+        authority::must_see(shared, by, &name)?;
+    }
+    if let Some(row) = shared.damaged_row(&name) {
+        let why = format!("its record is damaged ({})", row.reason);
+        return Err(not_restorable(&name, &why));
+    }
+    shared.pod(&name).ok_or_else(missing)
 }
 
 /// A Pod that a person restores is an ordinary one.

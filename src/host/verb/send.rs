@@ -1,7 +1,9 @@
 //! Send: a message for a Pod.
 
+use crate::host::pod::Handle;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Method, Refusal, Segment, State};
+use crate::tools::pods::stopped;
 
 pub(crate) struct Send {
     pub(crate) input: Vec<Segment>,
@@ -13,10 +15,17 @@ impl Verb for Send {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let pod = cx.pod()?;
-        if cx.by.is_some() && pod.info.borrow().state == State::Stopped {
-            let text = "is stopped; bring it back with RestorePod, then send again";
-            return Err(Refusal::invalid(format!("pod `{}` {text}", pod.name)));
+        if cx.by.is_some() {
+            must_be_live(&pod)?;
         }
         pod.call_by(cx.by, Method::Send { input: self.input, queue: self.queue }).await
+    }
+}
+
+/// Refuses a message of a Pod to one that is stopped.
+pub(crate) fn must_be_live(pod: &Handle) -> Result<(), Refusal> {
+    match pod.info.borrow().state {
+        State::Stopped => Err(Refusal::invalid(stopped(pod.name.as_str()))),
+        _ => Ok(()),
     }
 }

@@ -7,9 +7,10 @@ use crate::tools::{Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub const DESCRIPTION: &str = "Sends a message to a peer: a Pod that a person made known to you and \
-that you do not command. It gets the message as a notification under your name, does what it thinks \
-right, and may answer in the same way. Only a live peer can be reached; nothing is restored for it.";
+pub const DESCRIPTION: &str = "Sends a message to a peer: a Pod that a person made known to you, \
+which may also be one that you, or one of your children, spawned. It gets the message as a \
+notification under your name, does what it thinks right, and may answer in the same way. A stopped \
+peer is not reached: RestorePod brings it back.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
