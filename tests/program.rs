@@ -32,6 +32,8 @@ mod long_logs;
 mod names;
 #[path = "program/planted.rs"]
 mod planted;
+#[path = "program/plays.rs"]
+mod plays;
 #[path = "program/pty.rs"]
 mod pty;
 #[path = "program/returning.rs"]

@@ -114,6 +114,9 @@ async fn dialogue(verb: &Verb, matches: &ArgMatches) -> Result<Option<Box<dyn Di
     }
     let send = verb::send::Send::from_arg_matches(matches).map_err(wrong)?;
     let input = prompt::joined(&send.text)?;
+    if send.text != [verb::send::INPUT] {
+        prompt::say_unread(&send.pod);
+    }
     match matches.get_one::<PathBuf>(args::SOCKET) {
         None => Ok(Some(Box::new(send.with(input)))),
         Some(socket) => commands::send_to_socket(socket, &send.pod, input).await.map(|()| None),
@@ -235,6 +238,12 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         Ok(prompt) => prompt,
         Err(failure) => return headless::say_last(&failure),
     };
+    if prompt.is_none() {
+        args.verbs
+            .iter()
+            .filter_map(|line| verb::send::addressee(line))
+            .for_each(|pod| prompt::say_unread(&pod));
+    }
     let work = Work {
         verbs: args.verbs,
         prompt,

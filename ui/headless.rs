@@ -91,6 +91,9 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
     if at_a_terminal {
         client.inbox.number_at_a_terminal();
     }
+    if work.prompt.is_some() || !work.verbs.is_empty() {
+        client.inbox.decided_elsewhere();
+    }
     let unanswered = if at_a_terminal { Unanswered::Wait } else { work.unanswered };
     client.inbox.begin(work.allow.clone(), unanswered);
     let result = perform(&mut client, opening, &work).await;

@@ -185,7 +185,13 @@ fn shell<D: Args>(command: Command) -> Command {
     let pod = Arg::new(SELECTED).long("pod").value_name("NAME");
     let pod = pod.help("The Pod that is meant where none is named");
     let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue);
+    // Words that never begin with a hyphen leave the options behind them to the shell.
+    let words = |argument: Arg| match argument.is_allow_hyphen_values_set() {
+        true => argument,
+        false => argument.trailing_var_arg(false),
+    };
     D::augment_args(command)
+        .mut_args(words)
         .arg(pod.value_parser(clap::value_parser!(PodName)))
         .arg(yes.help("Confirm whatever is asked"))
 }

@@ -81,7 +81,9 @@ fn a_request_is_decided_from_the_shell_by_the_name_that_the_inbox_prints() {
     let mut child = child.stdin(Stdio::null()).spawn().expect("the program starts");
     let errors = BufReader::new(child.stderr.take().expect("its errors"));
     let mut lines = errors.lines().map_while(Result::ok);
-    lines.find(|line| line.starts_with("[1] ws asks: ")).expect("the request");
+    lines.find(|line| line.contains("] ws asks: ")).expect("the request");
+    let ways = lines.next().expect("how it is decided");
+    assert!(ways.contains("`yoi allow ") && !ways.contains(":allow"), "{ways}");
     std::thread::spawn(move || lines.for_each(drop));
     let listed = bench.yoi(&["inbox"]).out;
     let named = listed.strip_prefix('[').and_then(|rest| rest.split_once("] ws asks: Bash echo"));

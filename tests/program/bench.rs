@@ -129,12 +129,30 @@ impl Bench {
 
     /// The program, in the workspace, with nothing of this process's environment but the PATH.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_yoi"));
+        let mut command = self.prepared(Command::new(env!("CARGO_BIN_EXE_yoi")), "");
+        command.args(args);
         command
-            .args(args)
+    }
+
+    /// A line of a shell in the same place, in which `yoi` is the program.
+    pub fn shell(&self, line: &str) -> Command {
+        let programs = self.path("bin");
+        if !programs.is_dir() {
+            fs::create_dir(&programs).expect("a new directory");
+            let program = env!("CARGO_BIN_EXE_yoi");
+            std::os::unix::fs::symlink(program, programs.join("yoi")).expect("a new link");
+        }
+        let mut command = self.prepared(Command::new("sh"), &format!("{}:", programs.display()));
+        command.args(["-c", line]);
+        command
+    }
+
+    fn prepared(&self, mut command: Command, programs: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
             .current_dir(self.ws())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", format!("{programs}{path}"))
             .env("HOME", self.path("home"))
             .env("YOI_HOME", self.path("home"))
             .env("LANG", "C.UTF-8")
@@ -151,10 +169,15 @@ impl Bench {
 
     /// Runs the program with this standard input.
     pub fn yoi_reading(&self, args: &[&str], input: &str) -> Done {
+        self.reading(self.command(args), input)
+    }
+
+    /// Runs a command to its end with this standard input.
+    pub fn reading(&self, mut command: Command, input: &str) -> Done {
         let file = self.path("stdin");
         fs::write(&file, input).expect("a writable directory");
         let input = fs::File::open(&file).expect("the file just written");
-        self.finish(self.command(args).stdin(input).spawn().expect("the program starts"))
+        self.finish(command.stdin(input).spawn().expect("the program starts"))
     }
 
     /// One message to a fresh Pod on the scripted model.

@@ -1,9 +1,11 @@
 //! The text of a message, from the arguments and from standard input.
 
+use crate::console;
 use crate::headless::{Exit, Failure};
+use crate::verb::send::INPUT;
 use rustix::fs::FileType;
 use std::io::Read as _;
-use yoi::protocol::Segment;
+use yoi::protocol::{PodName, Segment};
 
 /// The longest text that is read from standard input, in bytes.
 const MOST: u64 = 32 * 1024 * 1024;
@@ -24,8 +26,15 @@ pub fn whole(prompt: &str) -> Result<Vec<Segment>, Failure> {
 
 /// The words of a message, or standard input for a single `-`.
 pub fn joined(words: &[String]) -> Result<Vec<Segment>, Failure> {
-    let message = if words == ["-"] { read_input()? } else { words.join(" ") };
+    let message = if words == [INPUT] { read_input()? } else { words.join(" ") };
     Ok(vec![text(not_empty(message)?)])
+}
+
+/// Says that piped input was not sent, and what sends it: a message of `yoi send` or of -c holds none.
+pub fn say_unread(pod: &PodName) {
+    if is_piped() {
+        console::err(&format!("the piped input was not sent: `yoi send {pod} -` sends it"));
+    }
 }
 
 fn text(content: String) -> Segment {

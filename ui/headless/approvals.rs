@@ -27,6 +27,8 @@ pub struct Inbox {
     /// All undecided requests, oldest first.
     open: Vec<ApprovalRequest>,
     numbers: Numbers,
+    /// Whether no line of this program can decide a request: a shell does.
+    decided_elsewhere: bool,
     /// Requests that were shown or decided here, by id.
     handled: BTreeSet<String>,
     /// The first request that was denied because no person was there to decide.
@@ -80,8 +82,14 @@ impl Inbox {
         self.own.contains(&pod.key()) || (!self.engaged.contains(&pod.key()) && below())
     }
 
-    /// Standard input ended: from now on no person decides.
+    /// This program reads no lines: a request is shown with the words with which a shell decides it.
+    pub fn decided_elsewhere(&mut self) {
+        self.decided_elsewhere = true;
+    }
+
+    /// Standard input ended: from now on no person decides here.
     pub fn input_ended(&mut self, unanswered: Unanswered) {
+        self.decided_elsewhere();
         self.unanswered = Some(unanswered);
         if unanswered == Unanswered::End {
             self.handled.clear();
@@ -140,7 +148,11 @@ impl Inbox {
             return Handling::Decide { verdict: Verdict::Once, note };
         }
         if unanswered == Unanswered::Wait {
-            return Handling::Show { note: numbered(&mut self.numbers, approval) };
+            let note = match self.decided_elsewhere {
+                true => shown(name_of(approval, &self.open), approval, Way::Shell),
+                false => numbered(&mut self.numbers, approval),
+            };
+            return Handling::Show { note };
         }
         let way = format!("--allow {} lets it pass", quoted(&approval.rule));
         let reason = format!("no person is here to decide; {way}");

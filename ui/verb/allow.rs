@@ -15,7 +15,7 @@ pub static VERB: Verb = of::<Allow>(Verb {
          Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
         "With --no-ui a request is named by its number, or not at all when it alone was shown. Elsewhere it \
          is named as `yoi inbox` prints it: by the end of its id.",
-        "On the screen {everywhere inbox} goes to the requests, and keys decide them.",
+        "On the screen {leader inbox} goes to the requests, and keys decide them.",
     ],
     ..verb("allow", "allow what an approval request wants")
 });
@@ -23,11 +23,7 @@ pub static VERB: Verb = of::<Allow>(Verb {
 #[derive(Args)]
 struct Allow {
     /// The request, then pod or tree to write a rule, then a rule of your own
-    #[arg(
-        value_name = "REQUEST [pod|tree [RULE]]",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "REQUEST [pod|tree [RULE]]", trailing_var_arg = true)]
     words: Vec<String>,
     #[arg(skip)]
     decision: Decision,

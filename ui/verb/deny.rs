@@ -10,7 +10,7 @@ pub static VERB: Verb = of::<Deny>(Verb {
     more: &[
         "What stands behind the request is the reason; the model reads it. The request is named as for \
          :allow.",
-        "On the screen {everywhere inbox} goes to the requests, and keys decide them.",
+        "On the screen {leader inbox} goes to the requests, and keys decide them.",
     ],
     ..verb("deny", "deny what an approval request wants, with a reason for the model")
 });

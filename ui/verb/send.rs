@@ -1,7 +1,8 @@
 //! `:send`: sends a message to a Pod.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Runs, Verb, of, verb};
+use crate::verb::words;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Runs, Verb, Way, Why, of, verb};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodName, Segment};
 
@@ -10,9 +11,14 @@ pub static VERB: Verb = of::<Send>(Verb {
     more: &[
         "The text stands as it is typed: quotes in it are a part of it. A Pod that is busy gets it when \
          its run ends.",
+        "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
+         reads it.",
     ],
     ..verb("send", "send a message to a Pod")
 });
+
+/// The message that stands for the standard input.
+pub const INPUT: &str = "-";
 
 #[derive(Args)]
 pub struct Send {
@@ -35,9 +41,22 @@ impl Send {
     }
 }
 
+/// The Pod to which a line sends a message.
+pub fn addressee(line: &str) -> Option<PodName> {
+    let words = words::split_unfinished(line.trim_start_matches(':'));
+    let mut words = words.into_iter().map(|word| word.text);
+    let pod = words.next().filter(|verb| verb == VERB.name).and(words.next())?;
+    PodName::parse(&pod).ok().filter(|_| words.next().is_some_and(|text| text != INPUT))
+}
+
 impl Dialogue for Send {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
+            if known.way == Way::Command && self.text == [INPUT] {
+                let text =
+                    format!("-c reads no standard input: `yoi send {} -` sends it", self.pod);
+                return Next::End(End::refused(Why::Usage, text));
+            }
             return or_end(known.find(&self.pod).map(|info| {
                 self.target = Some(info.name.clone());
                 let text = || vec![Segment::Text { content: self.text.join(" ") }];
