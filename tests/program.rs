@@ -46,5 +46,7 @@ mod signals;
 mod terminal;
 #[path = "program/waiting.rs"]
 mod waiting;
+#[path = "program/walks.rs"]
+mod walks;
 #[path = "program/walls.rs"]
 mod walls;

@@ -27,7 +27,6 @@ mod settings;
 mod tools;
 mod turn;
 mod unfinished;
-mod walks;
 
 struct Bench {
     host: Host,

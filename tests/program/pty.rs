@@ -1,11 +1,11 @@
 //! The program in a real terminal: keys in, what the terminal shows out.
 
-use crate::bench::{Bench, eventually};
+use crate::bench::{Bench, PATIENCE, eventually};
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use std::io::{Read as _, Write};
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// A program in a terminal, and what the terminal shows.
 pub struct Terminal {
@@ -13,6 +13,8 @@ pub struct Terminal {
     writer: Option<Box<dyn Write + Send>>,
     child: Box<dyn portable_pty::Child + Send + Sync>,
     shown: Arc<Mutex<Shown>>,
+    /// Notified when the program wrote something.
+    wrote: Arc<Condvar>,
     /// Ends when the terminal is gone.
     reading: Option<std::thread::JoinHandle<()>>,
     gone: Arc<AtomicBool>,
@@ -61,7 +63,8 @@ impl Terminal {
         let shown = Arc::new(Mutex::new(Shown { screen, bytes: Vec::new() }));
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let (seen, gone) = (shown.clone(), Arc::new(AtomicBool::new(false)));
-        let closed = gone.clone();
+        let (closed, wrote) = (gone.clone(), Arc::new(Condvar::new()));
+        let write = wrote.clone();
         let reading = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(n @ 1..) = reader.read(&mut piece) {
@@ -71,11 +74,12 @@ impl Terminal {
                 let mut shown = seen.lock().expect("no thread panics with it");
                 shown.screen.process(&piece[..n]);
                 shown.bytes.extend_from_slice(&piece[..n]);
+                write.notify_all();
             }
         });
         let writer = pair.master.take_writer().expect("a writer");
         let (master, writer, reading) = (Some(pair.master), Some(writer), Some(reading));
-        Self { master, writer, child, shown, reading, gone }
+        Self { master, writer, child, shown, wrote, reading, gone }
     }
 
     pub fn press(&mut self, keys: &str) {
@@ -114,22 +118,25 @@ impl Terminal {
         });
     }
 
+    /// Waits until the text on the screen is as wanted; the text that it shows instead.
+    pub fn shows(&self, is_wanted: impl Fn(&str) -> bool) -> Result<(), String> {
+        let shown = self.shown.lock().expect("no thread panics with it");
+        let text = |shown: &Shown| shown.screen.screen().contents();
+        let waited = self.wrote.wait_timeout_while(shown, PATIENCE, |s| !is_wanted(&text(s)));
+        let (shown, waited) = waited.expect("no thread panics with it");
+        if waited.timed_out() { Err(text(&shown)) } else { Ok(()) }
+    }
+
     pub fn waits_for(&self, what: &str) {
-        let mut last = String::new();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            eventually(&format!("the screen shows `{what}`"), || {
-                last = self.text();
-                last.contains(what)
-            });
-        }));
-        assert!(found.is_ok(), "`{what}` is not on the screen:\n{}", self.text());
+        if let Err(text) = self.shows(|text| text.contains(what)) {
+            panic!("`{what}` is not on the screen:\n{text}");
+        }
     }
 
     pub fn waits_without(&self, what: &str) {
-        let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            eventually(&format!("`{what}` leaves the screen"), || !self.text().contains(what));
-        }));
-        assert!(gone.is_ok(), "`{what}` is still on the screen:\n{}", self.text());
+        if let Err(text) = self.shows(|text| !text.contains(what)) {
+            panic!("`{what}` is still on the screen:\n{text}");
+        }
     }
 
     pub fn pid(&self) -> u32 {

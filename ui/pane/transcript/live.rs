@@ -71,9 +71,8 @@ impl Transcript {
                 self.run_ended();
                 self.add(Block::note(Role::Error, format!("compaction failed: {error}")));
             }
-            Event::SegmentRotated { .. }
-            | Event::CompactDone { .. }
-            | Event::RewindApplied { .. } => self.load.again(),
+            Event::SegmentRotated { .. } | Event::CompactDone { .. } => self.load.again(),
+            Event::RewindApplied { .. } => self.load.jumped(),
             Event::Lagged => self.load.lagged(),
             _ => {}
         }

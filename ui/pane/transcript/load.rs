@@ -2,7 +2,7 @@
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::block::{Block, Kind, Thought};
-use crate::pane::transcript::pages::{Beginning, Pos};
+use crate::pane::transcript::pages::{Beginning, Kept, Pos};
 use crate::pane::transcript::parts::PartRange;
 use crate::pane::transcript::scroll::{Anchor, RowPosition};
 use crate::pane::transcript::tool::{Progress, Tool};
@@ -45,6 +45,8 @@ pub struct Load {
     pub failed: Option<String>,
     /// Whether events were lost, so that there may be a gap.
     lost: bool,
+    /// Whether the history goes on from another place than the end of the loaded blocks.
+    jumped: bool,
     early: VecDeque<(Option<u64>, Event)>,
     overflown: bool,
     /// The number of the last applied event.
@@ -61,6 +63,12 @@ impl Load {
     pub fn again(&mut self) {
         self.stale = true;
         self.failed = None;
+    }
+
+    /// Notes that the history goes on from another place, so that loaded blocks may not be part of it.
+    pub fn jumped(&mut self) {
+        self.jumped = true;
+        self.again();
     }
 
     /// Notes that events were lost: the next ones may not follow the loaded blocks.
@@ -168,9 +176,14 @@ impl Transcript {
         seq: u64,
     ) {
         let reading = self.place_read();
-        let keep = self.load.lost && self.anchor != Anchor::Tail;
-        self.load.lost = false;
-        self.pages.renew(entries, before, keep);
+        let lost = std::mem::take(&mut self.load.lost);
+        let jumped = std::mem::take(&mut self.load.jumped) || self.pages.lack_jump(&entries);
+        let kept = match (jumped, lost && self.anchor != Anchor::Tail) {
+            (true, _) => Kept::Nothing,
+            (false, true) => Kept::OverGap,
+            (false, false) => Kept::Joined,
+        };
+        self.pages.renew(entries, before, kept);
         self.cached.clear();
         self.cursor = None;
         self.pages.all_mut().for_each(|block| block.cache = None);

@@ -6,6 +6,7 @@ mod fill;
 mod join;
 mod walk;
 
+pub use fill::Kept;
 pub use walk::{Gap, Step, Walk};
 
 use crate::pane::transcript::block::{Block, Kind};

@@ -4,8 +4,21 @@ use crate::pane::transcript::block::{Block, Reading};
 use crate::pane::transcript::pages::{Beginning, Bound, Page, Pages, Pos, State, line_id};
 use crate::pane::transcript::rest::Rest;
 use std::collections::{HashMap, HashSet};
-use yoi::protocol::EntryId;
+use yoi::protocol::entry::domain;
 use yoi::protocol::event::Line;
+use yoi::protocol::{EntryId, Fact};
+
+/// Which loaded blocks stay before a new newest page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// None: a rewind or its undo may have dropped any of them.
+    Nothing,
+    /// Those before the first block that the page holds too; none if it holds none of them.
+    Joined,
+    /// The same, but if the page holds none of them, all stay before a gap that is filled when it comes into
+    /// view.
+    OverGap,
+}
 
 impl Pages {
     /// Puts a page before all others.
@@ -61,20 +74,31 @@ impl Pages {
         }
     }
 
+    /// Whether a page holds a rewind, or the undo of one, that is not loaded: events of it were missed.
+    pub fn lack_jump(&self, lines: &[Line]) -> bool {
+        let mut jumps = lines.iter().filter_map(|line| match line {
+            Line::Whole(entry) | Line::Cut { entry, .. } => match &entry.fact {
+                Fact::Extension { domain, .. } if domain == domain::REWOUND => entry.id,
+                _ => None,
+            },
+            Line::Damaged { .. } => None,
+        });
+        jumps.any(|id| self.find_entry(id).is_none())
+    }
+
     /// Replaces the end by the newest page. Streaming blocks are dropped, and blocks that both hold are taken
-    /// from the new page. If the two have no block in common, all older blocks are dropped too or, with
-    /// `keep`, stay before a gap that is filled when it comes into view.
-    pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, keep: bool) {
+    /// from the new page.
+    pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, kept: Kept) {
         let ids: Vec<EntryId> = lines.iter().filter_map(line_id).collect();
         let mut parts = self.take_parts();
-        let overlap = self.overlap(&ids);
+        let overlap = (kept != Kept::Nothing).then(|| self.overlap(&ids)).flatten();
         let newest = self.newest_first().find_map(|(_, block)| block.id);
         match (overlap, newest, older.or_else(|| ids.first().copied())) {
             (Some(pos), _, oldest) => {
                 self.truncate(pos);
                 self.meet(&ids, oldest, older);
             }
-            (None, Some(newest), Some(oldest)) if keep && older.is_some() => {
+            (None, Some(newest), Some(oldest)) if kept == Kept::OverGap && older.is_some() => {
                 self.all_mut().filter(|block| block.live).for_each(|block| block.gone = true);
                 let state = State::Dropped { newest: Vec::new(), next: oldest };
                 let gap = Page::new(Vec::new(), Some(oldest));

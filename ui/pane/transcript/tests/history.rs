@@ -1,6 +1,7 @@
 //! Long histories, lost events, rewinds: what is kept, dropped and read again.
 
 use super::*;
+use crate::pane::transcript::pages::Kept;
 
 fn numbered(count: usize) -> Vec<Entry> {
     (0..count).map(|n| said(&format!("entry {n} {}", "text ".repeat(10)))).collect()
@@ -118,6 +119,36 @@ fn after_a_rewind_later_blocks_leave_and_no_block_is_shown_twice() {
     assert_eq!(ids, expected);
 }
 
+/// A bench whose log ends with a rewind to before everything; with `tell` its events are seen.
+fn rewound(tell: bool) -> Bench {
+    let mut bench = Bench::new(numbered(3)).sized(80, 24).open();
+    let at = serde_json::json!({"segment": yoi::protocol::SegmentId::new(), "offset": 9});
+    let border = Entry::extension(yoi::protocol::entry::domain::REWOUND, json!({ "to": at }));
+    bench.log.clear();
+    if tell {
+        bench.commit(border);
+        let summary = yoi::protocol::RewindSummary {
+            truncated_to_entries: 1,
+            discarded_entries: 3,
+            tool_side_effect_warning: false,
+        };
+        bench.event(&Event::RewindApplied { entries: Vec::new(), input: Vec::new(), summary });
+    } else {
+        bench.log.push(border);
+        bench.event(&Event::Lagged);
+    }
+    bench.find_visible_rows();
+    bench
+}
+
+#[test]
+fn what_a_rewind_drops_leaves_the_screen_also_where_nothing_before_it_stands() {
+    for tell in [true, false] {
+        let screen = rewound(tell).screen();
+        assert!(screen.contains("rewound") && !screen.contains("entry "), "{tell}: {screen}");
+    }
+}
+
 #[test]
 fn a_growing_transcript_closes_its_pages_and_drops_them_too() {
     let mut bench = Bench::new(numbered(3)).sized(80, 12).open();
@@ -140,13 +171,13 @@ fn a_request_and_its_decision_are_one_line_wherever_the_page_ends() {
     let answered = Entry::extension("yoi.answered", answer(Verdict::Once));
     let mut pages = Pages::default();
     let line = |entry: &Entry| vec![Line::Whole(Box::new(entry.clone()))];
-    pages.renew(line(&answered), asked.id, false);
+    pages.renew(line(&answered), asked.id, Kept::Joined);
     assert_eq!(shown(&pages), ["allowed once"]);
     pages.prepend(line(&asked), None);
     assert_eq!(shown(&pages), ["waited for you: Bash cargo fetch · allowed once"]);
 
     let mut live = Pages::default();
-    live.renew(line(&asked), None, false);
+    live.renew(line(&asked), None, Kept::Joined);
     assert_eq!(shown(&live), ["▲ waits for you: Bash cargo fetch"]);
     assert!(live.decide("q", &Verdict::Deny { reason: "not now".into() }));
     assert_eq!(shown(&live), ["waited for you: Bash cargo fetch · denied: not now"]);

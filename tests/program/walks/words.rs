@@ -1,0 +1,83 @@
+//! The words of a history, found wherever it is shown or stored: in entries, in the text of
+//! `yoi log` and on the screen.
+
+use yoi::protocol::entry::COMPACTED;
+use yoi::protocol::{Entry, Fact, Item, flatten};
+
+/// The words of an entry that a person reads.
+pub fn of_entry(entry: &Entry) -> Option<String> {
+    match &entry.fact {
+        Fact::UserInput { segments, .. } => Some(flatten(segments)),
+        Fact::AssistantItem { item, .. } | Fact::ToolResult { item, .. } => of_item(item),
+        Fact::SegmentStart { compacted_from: Some(_), .. } => Some("compacted".into()),
+        _ => None,
+    }
+}
+
+pub fn of_item(item: &Item) -> Option<String> {
+    match item {
+        Item::ToolCall { .. } => Some("call".into()),
+        Item::ToolResult { is_error: true, .. } => Some("failed".into()),
+        Item::ToolResult { .. } => Some("result".into()),
+        item => of_text(&item.text()?),
+    }
+}
+
+/// The words of a text, but for what the runtime adds.
+pub fn of_text(text: &str) -> Option<String> {
+    let text = text.strip_prefix(COMPACTED).unwrap_or(text).trim();
+    (!text.is_empty() && !text.starts_with("[The ")).then(|| text.to_owned())
+}
+
+pub fn is_message(words: &str) -> bool {
+    ["say ", "tool ", "half ", "stall "].iter().any(|kind| words.starts_with(kind))
+}
+
+/// The words of what `yoi log` prints: a line for each speaker, and its text indented.
+pub fn of_log(text: &str) -> Vec<String> {
+    let (mut words, mut speaker) = (Vec::new(), "");
+    for line in text.lines() {
+        let Some(said) = line.strip_prefix("  ") else {
+            speaker = line;
+            match speaker {
+                "tool" => words.push("result".into()),
+                "tool error" => words.push("failed".into()),
+                _ if speaker.starts_with("summary ") => words.push("compacted".into()),
+                _ if speaker.contains(" ▸ ") => words.push("call".into()),
+                _ => {}
+            }
+            continue;
+        };
+        let is_text = !["tool", "tool error", "error", "system"].contains(&speaker)
+            && !speaker.starts_with("summary ")
+            && !speaker.contains(" ▸ ");
+        if is_text {
+            words.push(said.to_owned());
+        }
+    }
+    words
+}
+
+/// The words of the transcript on a screen with a tree on its left.
+pub fn of_screen(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for row in text.lines().take_while(|row| !row.starts_with('├')) {
+        let Some(row) = row.split('│').nth(2).map(str::trim) else { continue };
+        let head = row.strip_prefix(['▸', '▾']).map(str::trim_start);
+        match head {
+            Some(head) if head.starts_with("Write ") => {
+                words.push("call".into());
+                words.push(if head.contains(" error ") { "failed" } else { "result" }.into());
+            }
+            Some(head) if head.starts_with("compacted ") => words.push("compacted".into()),
+            // What the runtime adds for the model.
+            Some(head) if head.starts_with("interrupted ") => {}
+            Some(_) => words.push(row.to_owned()),
+            None if is_message(row) || row.starts_with("re ") || row.starts_with("begun ") => {
+                words.push(row.to_owned());
+            }
+            None => {}
+        }
+    }
+    words
+}
