@@ -36,7 +36,7 @@ pub use fork::{ForkPoint, fork, fork_point};
 pub use journal::Journal;
 pub use jump::{Jump, JumpKind};
 pub use line::Damaged;
-pub use lineage::{Lineage, LogPosition};
+pub use lineage::{Lineage, LogPosition, newest_first};
 pub use locate::{holds, locate};
 pub use open::Opened;
 pub use outputs::load as load_output;
@@ -44,7 +44,10 @@ pub use page::{Page, fetch, page};
 pub use partial::Partial;
 pub use range::{Piece, piece};
 pub use replay::{Replay, replay};
-pub use rewind::{Target, Targets, find_jump, input_at, rewind_targets, standing_entries};
+pub use rewind::{
+    StandingJump, Target, Targets, find_jump, head_entries, input_at, rewind_targets,
+    standing_entries,
+};
 pub use snapshot::{records, spans};
 pub use stretches::{Stretch, all_stretches, stretches};
 
@@ -95,7 +98,8 @@ impl Files {
         self.dir.join(format!("{segment}.jsonl"))
     }
 
-    /// Its segments that are there, the newest first. Reads the directory.
+    /// Its segments that are there, by their ids: the last one that was begun is the first, unless the clock
+    /// was set back. Reads the directory.
     pub fn segments(&self) -> Vec<SegmentId> {
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

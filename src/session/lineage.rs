@@ -95,6 +95,24 @@ impl<'f> Lineage<'f> {
     }
 }
 
+/// The segments of a session in the order of the references in their files, the newest first, whatever the
+/// clock said when they were made. The newest is the one that no other goes on from; where damage leaves
+/// several of these, the one with the most segments behind it. Reads the first line of each segment.
+pub fn newest_first(files: &Files) -> Vec<SegmentId> {
+    let segments = files.segments();
+    let known = segments.iter().filter_map(|segment| origins(&files.segment(*segment)).ok());
+    let older = known.flat_map(|of| [of.forked_from, of.compacted_from]).flatten();
+    let older: Vec<SegmentId> = older.map(|origin| origin.segment_id).collect();
+    let chain = |head: &SegmentId| {
+        let mut chain = vec![*head];
+        chain.extend(Lineage::new(files, *head).older(*head));
+        chain
+    };
+    let heads = segments.iter().filter(|segment| !older.contains(segment));
+    let longest = heads.map(chain).max_by_key(|chain| (chain.len(), chain.first().copied()));
+    longest.unwrap_or(segments)
+}
+
 /// Where a segment comes from, as its first line says.
 #[derive(Deserialize)]
 pub struct Origins {

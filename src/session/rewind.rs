@@ -48,13 +48,7 @@ pub fn rewind_targets(
     segment: SegmentId,
     end: Option<u64>,
 ) -> Result<Targets, LogError> {
-    let path = files.segment(segment);
-    let count = || {
-        let file = open_regular(&path)?;
-        let end = end.unwrap_or(u64::MAX).min(file.metadata()?.len());
-        glance::count_lines(&file, 0..end)
-    };
-    let head_entries = count().map_err(LogError::reading(&path))?;
+    let head_entries = head_entries(files, segment, end)?;
     let standing = all_stretches(files, segment, end)?;
     let scan = Scan::read(files, segment, &standing)?;
     let target = |(index, input): (usize, &Input)| target(&scan, head_entries, index, input);
@@ -64,6 +58,21 @@ pub fn rewind_targets(
         undo: comeback(files, segment, &standing, &[JumpKind::Rewound, JumpKind::Redone])?,
         redo: comeback(files, segment, &standing, &[JumpKind::Undone])?,
     })
+}
+
+/// How many lines the newest segment has.
+pub fn head_entries(
+    files: &Files,
+    segment: SegmentId,
+    end: Option<u64>,
+) -> Result<usize, LogError> {
+    let path = files.segment(segment);
+    let count = || {
+        let file = open_regular(&path)?;
+        let end = end.unwrap_or(u64::MAX).min(file.metadata()?.len());
+        glance::count_lines(&file, 0..end)
+    };
+    count().map_err(LogError::reading(&path))
 }
 
 fn target(scan: &Scan, head: usize, index: usize, input: &Input) -> Target {
@@ -113,54 +122,69 @@ fn comeback(
     standing: &[Stretch],
     kinds: &[JumpKind],
 ) -> Result<Option<Box<Comeback>>, LogError> {
-    let Some((at, entry)) = standing_jump(files, standing, |kind, _| kinds.contains(&kind))? else {
-        return Ok(None);
-    };
+    let jump = standing_jump(files, standing, |jump| kinds.contains(&jump.kind))?;
+    let comeback = jump.map(|jump| taken_back(files, head, standing, &jump));
+    Ok(comeback.transpose()?.map(Box::new))
+}
+
+/// What taking a jump back would change.
+fn taken_back(
+    files: &Files,
+    head: SegmentId,
+    standing: &[Stretch],
+    jump: &StandingJump,
+) -> Result<Comeback, LogError> {
+    let at = jump.at;
     // The segment where the jump stands may have been compacted since, so it is read from there.
     let back = all_stretches(files, at.segment, Some(at.offset))?;
     let (dropped, returned) = difference(standing, &back);
     let dropped = Scan::read(files, head, &dropped)?;
     let returned = Scan::read(files, head, &returned)?;
     let first = returned.inputs.first().or(dropped.inputs.first());
-    Ok(Some(Box::new(Comeback {
-        entry,
+    Ok(Comeback {
+        entry: jump.entry,
         preview: first.map(|input| preview(&input.segments)).unwrap_or_default(),
         returns: returned.losses(None),
         drops: dropped.losses(None),
-    })))
+    })
 }
 
-/// Where the jump with this id stands, and its kind; `None` when it does not stand any more.
+/// A jump that is part of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct StandingJump {
+    pub at: LogPosition,
+    pub kind: JumpKind,
+    entry: EntryId,
+}
+
+/// The jump with this id, and what taking it back would change; `None` when it does not stand any more.
 pub fn find_jump(
     files: &Files,
     segment: SegmentId,
     end: Option<u64>,
     wanted: EntryId,
-) -> Result<Option<(LogPosition, JumpKind)>, LogError> {
+) -> Result<Option<(StandingJump, Comeback)>, LogError> {
     let standing = all_stretches(files, segment, end)?;
-    let mut found = None;
-    let is_wanted = |kind, id| {
-        found = (id == wanted).then_some(kind);
-        found.is_some()
-    };
-    let at = standing_jump(files, &standing, is_wanted)?;
-    Ok(at.map(|(at, _)| at).zip(found))
+    let found = standing_jump(files, &standing, |jump| jump.entry == wanted)?;
+    let found = found.map(|jump| Ok((jump, taken_back(files, segment, &standing, &jump)?)));
+    found.transpose()
 }
 
 /// The newest jump that stands and is the wanted one: a stretch begins with each.
 fn standing_jump(
     files: &Files,
     standing: &[Stretch],
-    mut is_wanted: impl FnMut(JumpKind, EntryId) -> bool,
-) -> Result<Option<(LogPosition, EntryId)>, LogError> {
+    is_wanted: impl Fn(&StandingJump) -> bool,
+) -> Result<Option<StandingJump>, LogError> {
     for Stretch { segment, range } in standing.iter().rev().filter(|s| s.range.start > 0) {
         let path = files.segment(*segment);
         let read = || line_at(&open_regular(&path)?, range.start, range.end);
         let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
-        if let (Some(jump), Some(id)) = (Jump::of_line(&line), id(&line))
-            && is_wanted(jump.kind, id)
-        {
-            return Ok(Some((LogPosition { segment: *segment, offset: range.start }, id)));
+        let (Some(jump), Some(entry)) = (Jump::of_line(&line), id(&line)) else { continue };
+        let at = LogPosition { segment: *segment, offset: range.start };
+        let jump = StandingJump { at, kind: jump.kind, entry };
+        if is_wanted(&jump) {
+            return Ok(Some(jump));
         }
     }
     Ok(None)

@@ -5,7 +5,7 @@ use crate::protocol::name::{PodName, SessionId};
 use crate::protocol::now_ms;
 use crate::scope::Scope;
 use crate::scope::lease::Restrictions;
-use crate::session::{Files, records};
+use crate::session::{Files, newest_first, records};
 use crate::store::{PodRow, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,7 +77,7 @@ fn names<T: std::str::FromStr>(dir: &Path) -> Vec<T> {
 
 fn row(data: &Path, session: SessionId) -> Option<PodRow> {
     let files = Files::new(data, session);
-    let segments = files.segments();
+    let segments = newest_first(&files);
     let last = *segments.first()?;
     let record = segments.iter().find_map(|segment| record(&files.segment(*segment)))?;
     Some(PodRow {

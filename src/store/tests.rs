@@ -1,4 +1,4 @@
-use crate::protocol::entry::{Entry, domain};
+use crate::protocol::entry::{Entry, Fact, SegmentOrigin, domain};
 use crate::protocol::name::EntryId;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::{Action, ApprovalRequest, Pattern, PeerEdge, Verdict};
@@ -456,6 +456,32 @@ async fn a_lost_database_is_made_again_from_the_logs() {
         .map(|(name, row)| (name, PodRow { restrictions: Restrictions::default(), ..row }))
         .collect();
     assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_rebuilt_pod_goes_on_in_its_newest_segment_also_where_the_clock_was_set_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let row = pod("alice");
+    let files = Files::new(temp.path(), row.session);
+    std::fs::create_dir_all(files.dir()).unwrap();
+    let (newest, oldest) = (SegmentId::new(), SegmentId::new());
+    assert!(newest < oldest);
+    let renamed = PodRow { config: json!({"model": "new"}), ..row.clone() };
+    for (segment, from, row) in [(oldest, None, &row), (newest, Some(oldest), &renamed)] {
+        let origin = |segment_id| SegmentOrigin { segment_id, at_turn_index: 1 };
+        let start = Entry::new(Fact::SegmentStart {
+            session_id: row.session,
+            system_prompt: None,
+            config: crate::protocol::RequestConfig::default(),
+            history: Vec::new(),
+            forked_from: None,
+            compacted_from: from.map(origin),
+        });
+        let lines = [start, record(row)].map(|entry| serde_json::to_string(&entry).unwrap() + "\n");
+        std::fs::write(files.segment(segment), lines.concat()).unwrap();
+    }
+    let [found] = recover(temp.path()).try_into().expect("one Pod");
+    assert_eq!((found.segment, found.config), (Some(newest), renamed.config));
 }
 
 #[tokio::test]

@@ -124,7 +124,8 @@ fn plan(
     target: RewindTargetId,
     expected: usize,
 ) -> Result<Plan, Refusal> {
-    let targets = targets_of(files, head, expected)?;
+    let targets = rewind_targets(files, head, None)?;
+    must_be_current(targets.head_entries, expected)?;
     let found = targets.targets.into_iter().find(|found| found.listed.id == target);
     let found = found.ok_or_else(|| Refusal::invalid("that entry is no user input any more"))?;
     if let Some(why) = found.listed.disabled_reason {
@@ -146,27 +147,25 @@ fn plan_undo(
     entry: EntryId,
     expected: usize,
 ) -> Result<Plan, Refusal> {
-    let targets = targets_of(files, head, expected)?;
+    must_be_current(session::head_entries(files, head, None)?, expected)?;
     let found = session::find_jump(files, head, None, entry)?;
-    let (at, kind) = match found {
-        Some((at, JumpKind::Rewound | JumpKind::Redone)) => (at, JumpKind::Undone),
-        Some((at, JumpKind::Undone)) => (at, JumpKind::Redone),
-        Some((_, JumpKind::RolledBack | JumpKind::Forked)) | None => {
-            return Err(Refusal::invalid("that rewind cannot be taken back any more"));
-        }
+    let kind = found.as_ref().and_then(|(jump, _)| match jump.kind {
+        JumpKind::Rewound | JumpKind::Redone => Some(JumpKind::Undone),
+        JumpKind::Undone => Some(JumpKind::Redone),
+        JumpKind::RolledBack | JumpKind::Forked => None,
+    });
+    let Some(((jump, back), kind)) = found.zip(kind) else {
+        return Err(Refusal::invalid("that rewind cannot be taken back any more"));
     };
-    let of = [targets.undo, targets.redo].into_iter().flatten().find(|of| of.entry == entry);
-    let (returns, losses) = of.map(|of| (of.returns, of.drops)).unwrap_or_default();
-    let entry = Jump::entry(kind, at, json!({ "returns": returns, "drops": losses }));
+    let (returns, losses) = (back.returns, back.drops);
+    let entry = Jump::entry(kind, jump.at, json!({ "returns": returns, "drops": losses }));
     Ok(Plan { entry, input: Vec::new(), dropped_entries: 0, losses })
 }
 
-/// The targets, if nothing was added to the log since they were listed with this number of entries.
-fn targets_of(files: &Files, head: SegmentId, expected: usize) -> Result<Targets, Refusal> {
-    let targets = rewind_targets(files, head, None)?;
-    let current = targets.head_entries;
+/// Refuses when something was added to the log since it was listed with this number of entries.
+fn must_be_current(current: usize, expected: usize) -> Result<(), Refusal> {
     if expected == current {
-        return Ok(targets);
+        return Ok(());
     }
     let text = format!(
         "session head changed since picker opened (expected {expected}, current {current})"

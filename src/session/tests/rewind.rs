@@ -7,7 +7,8 @@ use crate::session::tests::bench::{
     user,
 };
 use crate::session::{
-    Files, Jump, JumpKind, LogPosition, backwards, fork, fork_point, page, replay, rewind_targets,
+    Files, Jump, JumpKind, LogPosition, backwards, find_jump, fork, fork_point, newest_first, page,
+    replay, rewind_targets,
 };
 use serde_json::json;
 
@@ -111,11 +112,46 @@ fn a_rewind_reaches_messages_before_a_compaction_and_can_be_undone_from_behind_t
     let undo = rewind_targets(&bench.files, bench.segment, None).unwrap().undo.unwrap();
     assert_eq!((undo.returns.messages, undo.drops.messages), (2, 2));
     assert_eq!(undo.preview, "two");
-    let found = crate::session::find_jump(&bench.files, bench.segment, None, undo.entry).unwrap();
-    append(&bench, &[jump(JumpKind::Undone, found.unwrap().0)]);
+    let found = find_jump(&bench.files, bench.segment, None, undo.entry).unwrap();
+    append(&bench, &[jump(JumpKind::Undone, found.unwrap().0.at)]);
     let all = ["one", "re one", "two", "re two", "three", "re three"];
     assert_eq!(transcript(&bench.files, bench.segment), all);
     assert_eq!(history(&bench.files, bench.segment), ["three", "re three"]);
+}
+
+#[test]
+fn a_rewind_before_the_last_one_is_found_with_what_taking_it_back_changes() {
+    let bench = Bench::new();
+    append(&bench, &[bench.start()]);
+    append(&bench, &run("one"));
+    append(&bench, &run("two"));
+    rewind(&bench, "two");
+    let first = rewind_targets(&bench.files, bench.segment, None).unwrap().undo.unwrap();
+    append(&bench, &run("three"));
+    append(&bench, &run("four"));
+    rewind(&bench, "four");
+    let found = find_jump(&bench.files, bench.segment, None, first.entry).unwrap();
+    let (jump, back) = found.expect("it stands");
+    assert_eq!((jump.kind, back.entry), (JumpKind::Rewound, first.entry));
+    assert_eq!((back.returns.messages, back.drops.messages), (1, 1));
+    assert_eq!(back.preview, "two");
+}
+
+#[test]
+fn the_newest_segment_goes_on_from_the_others_whatever_the_clock_said() {
+    let mut bench = Bench::new();
+    let (one, two, three) = (SegmentId::new(), SegmentId::new(), SegmentId::new());
+    // The clock was set back between the first and the second one, and between these and the third.
+    for (segment, from) in [(two, None), (three, Some(two)), (one, Some(three))] {
+        bench.segment = segment;
+        append(&bench, &[start(bench.session, from)]);
+    }
+    assert_eq!(bench.files.segments(), [three, two, one]);
+    assert_eq!(newest_first(&bench.files), [one, three, two]);
+    // What goes on from a segment whose first line is damaged is newer than that one.
+    let whole = std::fs::read(bench.files.segment(three)).unwrap();
+    std::fs::write(bench.files.segment(three), [b"#", &whole[1..]].concat()).unwrap();
+    assert_eq!(newest_first(&bench.files), [one, three, two]);
 }
 
 #[test]
