@@ -134,9 +134,10 @@ impl App {
         Vec::new()
     }
 
-    /// Puts the input that a rewind took back into the composer, when nothing is written there.
+    /// Puts the input that a rewind took back into the composer, when nothing is written there, and takes it
+    /// out when the rewind is undone.
     fn rewound(&mut self, pod: Option<&PodName>, input: &Message) -> Vec<Effect> {
-        self.composer.give_back(pod, input);
+        self.composer.rewound(pod, input);
         Vec::new()
     }
 

@@ -55,6 +55,9 @@ fn nothing_listed(others: usize) -> String {
 }
 
 /// The state of a Pod, and when it is deleted.
+/// The widest cell of a state; longer sentences stand below their row.
+const STATE_COLUMNS: usize = 40;
+
 fn state_cell(info: &PodInfo, now: u64) -> String {
     let mut notes: Vec<String> = Vec::new();
     let why = why_and_way_on(info, "");
@@ -74,10 +77,11 @@ fn state_cell(info: &PodInfo, now: u64) -> String {
 
 fn table(pods: &[PodInfo], now: u64) -> String {
     let rows = pods.iter().map(|info| {
+        let (state, _) = state_cells(info, now);
         let model = if info.model.is_empty() { "no model" } else { &info.model };
         [
             info.name.to_string(),
-            state_cell(info, now),
+            state,
             in_words(now.saturating_sub(info.since)),
             model.to_owned(),
             info.cwd.display().to_string(),
@@ -85,7 +89,23 @@ fn table(pods: &[PodInfo], now: u64) -> String {
     });
     let head = ["POD", "STATE", "SINCE", "MODEL", "DIRECTORY"].map(str::to_owned);
     let rows = rows.map(|row| row.map(|cell| SafeText::line(cell).into_string()));
-    aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+    let table = aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
+    let below = pods.iter().map(|info| state_cells(info, now).1);
+    let below = std::iter::once(None).chain(below);
+    let lines = table.lines().zip(below).map(|(line, note)| match note {
+        Some(note) => format!("{line}\n  {}\n", SafeText::line(note)),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// The cell of the state, and what is too long for it and stands below the row.
+fn state_cells(info: &PodInfo, now: u64) -> (String, Option<String>) {
+    let cell = state_cell(info, now);
+    if rows::width(&cell) <= STATE_COLUMNS {
+        return (cell, None);
+    }
+    (state::of(info.state).to_owned(), Some(cell))
 }
 
 fn aligned(table: &[[String; 5]]) -> String {
@@ -161,6 +181,19 @@ fn ended() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_reason_stands_below_its_row_and_widens_no_column() {
+        use crate::app::tests::{NOON, pod};
+        use yoi::protocol::State;
+        let why = "its record in the database is damaged (no such column: configuration)";
+        let damaged = PodInfo { why: Some(why.into()), ..pod("bob", State::Damaged) };
+        let text = table(&[pod("alice", State::Idle), damaged], NOON);
+        let lines: Vec<&str> = text.lines().collect();
+        let [_, alice, bob, below] = lines[..] else { panic!("{text}") };
+        assert!(alice.len() < 80 && bob.len() < 80, "{text}");
+        assert!(bob.starts_with("bob    damaged  ") && below.contains(why), "{text}");
+    }
 
     #[test]
     fn columns_are_aligned_and_no_line_ends_in_blanks() {

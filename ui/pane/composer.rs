@@ -27,6 +27,8 @@ pub struct Composer {
     pub history: History,
     /// The popup with names of files, while it is open.
     pub files: Option<Files>,
+    /// What the last rewind put into the draft of its Pod.
+    rewound: Option<(Option<PodName>, String)>,
     /// The number of the last paste: each gets its own, whatever its size, also over several drafts.
     last_paste: u32,
 }
@@ -74,14 +76,35 @@ impl Composer {
     /// Puts back a message that could not be sent to `pod`. If another draft was begun meanwhile, the message
     /// is added to the history instead.
     pub fn give_back(&mut self, pod: Option<&PodName>, message: &Message) {
-        let draft = if self.at.as_ref() == pod {
-            &mut self.draft
-        } else {
-            self.others.entry(pod.cloned()).or_default()
-        };
+        let draft = self.draft_of(pod);
         if draft.is_empty() {
             *draft = Draft::of(message);
         }
+    }
+
+    /// Puts the message that a rewind took back into the draft of its Pod, if nothing else is written there.
+    /// What an earlier rewind put there goes, if it was not changed: an undo brings it back into the
+    /// history. Its `message` is empty.
+    pub fn rewound(&mut self, pod: Option<&PodName>, message: &Message) {
+        let before = self.rewound.take();
+        let draft = self.draft_of(pod);
+        let is_as_given = |(of, text): &(Option<PodName>, String)| {
+            of.as_ref() == pod && draft.message().text == *text
+        };
+        if before.as_ref().is_some_and(is_as_given) {
+            *draft = Draft::default();
+        }
+        if draft.is_empty() && !message.text.is_empty() {
+            *draft = Draft::of(message);
+            self.rewound = Some((pod.cloned(), message.text.clone()));
+        }
+    }
+
+    fn draft_of(&mut self, pod: Option<&PodName>) -> &mut Draft {
+        if self.at.as_ref() == pod {
+            return &mut self.draft;
+        }
+        self.others.entry(pod.cloned()).or_default()
     }
 
     /// Replaces the draft, undoably.

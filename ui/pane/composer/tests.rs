@@ -17,6 +17,24 @@ fn name(name: &str) -> PodName {
 }
 
 #[test]
+fn the_message_that_a_rewind_put_into_the_draft_goes_with_its_undo() {
+    let mut composer = Composer::default();
+    let (alice, undo) = (name("alice"), Message::default());
+    composer.rewound(Some(&alice), &Message::plain("fix it"));
+    composer.switch(Some(&alice));
+    assert_eq!(composer.draft().message().text, "fix it");
+    composer.rewound(Some(&alice), &Message::plain("fix that first"));
+    assert_eq!(composer.draft().message().text, "fix that first", "of the last rewind");
+    composer.rewound(Some(&alice), &undo);
+    assert!(composer.is_empty());
+
+    composer.rewound(Some(&alice), &Message::plain("fix it"));
+    type_in(&mut composer, " now");
+    composer.rewound(Some(&alice), &undo);
+    assert_eq!(composer.draft().message().text, "fix it now", "what a person wrote stays");
+}
+
+#[test]
 fn every_pod_keeps_its_own_draft() {
     let mut composer = Composer::default();
     composer.switch(Some(&name("alice")));

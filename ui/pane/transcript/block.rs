@@ -178,7 +178,10 @@ impl Block {
             Fact::LlmUsage { .. } => usage(&fact),
             Fact::SegmentStart { compacted_from: Some(_), history, .. } => {
                 let summary = history.first().and_then(|kept| summary(&kept.item));
-                summary.map_or_else(|| Kind::Border("compacted".into()), Kind::Summary)
+                summary.map_or_else(
+                    || Kind::Border("the log goes on in a new file".into()),
+                    Kind::Summary,
+                )
             }
             // Earlier versions copied the log for a rewind and for a fork.
             Fact::SegmentStart { forked_from: Some(_), .. } => {

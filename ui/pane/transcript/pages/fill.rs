@@ -91,7 +91,9 @@ impl Pages {
     pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, kept: Kept) {
         let ids: Vec<EntryId> = lines.iter().filter_map(line_id).collect();
         let mut parts = self.take_parts();
-        let overlap = (kept != Kept::Nothing).then(|| self.overlap(&ids)).flatten();
+        // A page that reaches the beginning holds everything, also damaged lines, which have no id.
+        let joins = kept != Kept::Nothing && older.is_some();
+        let overlap = joins.then(|| self.overlap(&ids)).flatten();
         let newest = self.newest_first().find_map(|(_, block)| block.id);
         match (overlap, newest, older.or_else(|| ids.first().copied())) {
             (Some(pos), _, oldest) => {

@@ -163,6 +163,17 @@ fn a_growing_transcript_closes_its_pages_and_drops_them_too() {
 }
 
 #[test]
+fn a_damaged_line_is_shown_once_also_after_its_page_was_read_again() {
+    let mut pages = Pages::default();
+    let damaged = Line::Damaged { damaged: "expected value".into(), byte: 0 };
+    let lines = vec![damaged, Line::Whole(Box::new(said("behind it")))];
+    let all = |pages: &Pages| pages.newest_first().count();
+    pages.renew(lines.clone(), None, Kept::Joined);
+    pages.renew(lines, None, Kept::Joined);
+    assert_eq!(all(&pages), 2);
+}
+
+#[test]
 fn a_request_and_its_decision_are_one_line_wherever_the_page_ends() {
     use yoi::protocol::Verdict;
     let approval = crate::app::tests::approval("q", "alice", "cargo fetch");
