@@ -353,8 +353,6 @@ impl Host {
             connections: watch::Sender::new(0),
         }));
         shared.guard_store();
-        let probing = shared.clone();
-        tokio::spawn(async move { probing.confinement().await.clone() });
         supervisor::recover(&shared, &opening).await?;
         let (steps, inbox) = mpsc::channel(supervisor::STEPS);
         let owner = supervisor::bring_back(&shared, &steps).await?;

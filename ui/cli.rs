@@ -157,10 +157,7 @@ async fn program(args: Args) -> Exit {
             let text = "--allow is for -p, -c and --no-ui; on the screen you are asked";
             Err(Failure::usage(text))
         }
-        None => {
-            let model = args.model.clone();
-            screen::show(&opening, args, model).await
-        }
+        None => screen::show(&opening, args).await,
     };
     exit_of(result)
 }

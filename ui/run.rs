@@ -35,7 +35,7 @@ mod saved;
 /// The terminal, taken and given back.
 mod terminal;
 
-pub use open::{Find, Options, Reconnect};
+pub use open::{Find, Options, Ready, Reconnect};
 pub use saved::ScreenFiles;
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
@@ -57,9 +57,11 @@ const ANSWERS: usize = 256;
 pub async fn dashboard(
     client: Client,
     events: Events,
-    options: Options,
+    ready: Ready,
+    reconnect: Option<Reconnect>,
 ) -> anyhow::Result<ExitReason> {
-    let (mut app, saved) = open::open(&options);
+    let Ready { options, mut app, saved } = ready;
+    app.setup.reconnects = reconnect.is_some();
     let signals = input::signals().context("cannot listen for signals")?;
     let screen = Screen::take().context("cannot take the terminal")?;
     app.size = screen.size().context("cannot measure the terminal")?;
@@ -81,7 +83,7 @@ pub async fn dashboard(
         signals,
         sender,
         answers,
-        reconnect: options.reconnect.map(std::sync::Arc::new),
+        reconnect: reconnect.map(std::sync::Arc::new),
         themes,
         copies: options.copies,
         painted: None,

@@ -88,10 +88,10 @@ fn writer(
     migrations: &[&str],
     opening: &mut Opening,
 ) -> Result<Connection, StoreError> {
-    create_private(path).map_err(DiskError::at("create", path))?;
+    let is_new = create_private(path).map_err(DiskError::at("create", path))?;
     let at = |action| StoreError::at(action, path);
     let mut connection = Connection::open(path).map_err(at("open"))?;
-    prepare(&connection).map_err(at("open"))?;
+    prepare(&connection, is_new).map_err(at("open"))?;
     let version = version(&connection).map_err(at("read"))?;
     let known = newest(migrations);
     if version > known {
@@ -103,19 +103,39 @@ fn writer(
         opening.migrated = copy_before(&connection, path, version)?;
         migrate(&mut connection, migrations, version).map_err(at("migrate"))?;
     }
+    if is_new {
+        make_durable(&connection, path)?;
+    }
     Ok(connection)
 }
 
-/// SQLite gives its files the mode of the database, so that one is created first.
-fn create_private(path: &Path) -> io::Result<()> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+/// SQLite gives its files the mode of the database, so that one is created first. Says whether the
+/// file is empty.
+fn create_private(path: &Path) -> io::Result<bool> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    Ok(file.metadata()?.len() == 0)
 }
 
-fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+/// A new database holds nothing that a crash could lose: its tables are written without a sync for
+/// each step, and made durable together afterwards.
+fn prepare(connection: &Connection, is_new: bool) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "synchronous", if is_new { "OFF" } else { "FULL" })?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)
+}
+
+/// Brings a new database and its place in the directory to the disk, before anything is stored in it.
+fn make_durable(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let at = |action| StoreError::at(action, path);
+    // Moves what the log holds into the database, so that one file has to be synced.
+    connection.pragma_query(None, "wal_checkpoint", |_| Ok(())).map_err(at("create"))?;
+    let synced = fs::File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(DiskError::at("sync", path))?;
+    if let Some(dir) = path.parent() {
+        disk::sync_dir(dir)?;
+    }
+    connection.pragma_update(None, "synchronous", "FULL").map_err(at("open"))
 }
 
 fn reader(path: &Path) -> rusqlite::Result<Connection> {

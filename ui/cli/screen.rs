@@ -3,7 +3,7 @@
 use crate::app::ExitReason;
 use crate::cli::args::Args;
 use crate::headless::{Exit, Failure, causes};
-use crate::run::{self, Find, Options, Reconnect, ScreenFiles};
+use crate::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
@@ -12,7 +12,7 @@ use yoi::config::{Catalogue, Settings, Workspace};
 use yoi::host::Host;
 
 /// Shows the dashboard until it is left.
-pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Result<(), Failure> {
+pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
     if args.json {
         return Err(Failure::usage("--json needs --no-ui, -p or -c"));
     }
@@ -20,31 +20,39 @@ pub async fn show(opening: &Opening, args: Args, model: Option<String>) -> Resul
         let message = "the dashboard needs a terminal: use --no-ui, or -p with a message";
         return Err(Failure::usage(message));
     }
-    let reached = reach(opening, args.inside).await?;
+    // The screen is made ready while the host starts: neither waits for the other.
+    let ready = async { Ready::new(options(opening, &args)) };
+    let (reached, mut ready) = tokio::join!(reach(opening, args.inside), ready);
+    let reached = reached?;
+    if let Some(notice) = reached.notice {
+        ready.say(notice);
+    }
+    let reconnect = reached.host.is_none().then(|| reconnect(opening));
+    let ended = run::dashboard(reached.client, reached.events, ready, reconnect).await;
+    if let Some(host) = reached.host {
+        host.end().await;
+    }
+    left(ended?)
+}
+
+fn options(opening: &Opening, args: &Args) -> Options {
     let (settings, _) = Settings::load(&opening.dirs.config);
     let workspace = Workspace::root_of(&opening.cwd, &opening.env);
     let screen = ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace);
-    let options = Options {
+    Options {
         cwd: opening.cwd.clone(),
         workspace,
-        model,
+        model: args.model.clone(),
         env: opening.env.clone(),
-        theme: args.theme,
+        theme: args.theme.clone(),
         usual_theme: settings.ui.theme.clone(),
         screen: Some(screen),
         keymap: keymap(&settings.ui, &opening.dirs.config),
         config_dir: Some(opening.dirs.config.clone()),
         copies: Some(opening.dirs.state.join("copies")),
-        pod: args.pod,
+        pod: args.pod.clone(),
         models: Catalogue::with(&settings).specs(),
-        notice: reached.notice,
-        reconnect: reached.host.is_none().then(|| reconnect(opening)),
-    };
-    let ended = run::dashboard(reached.client, reached.events, options).await;
-    if let Some(host) = reached.host {
-        host.end().await;
     }
-    left(ended?)
 }
 
 /// The key map of the settings.

@@ -1,4 +1,4 @@
-//! The options of the dashboard, and its app before the first event.
+//! The options of the dashboard, and its state before it meets a host.
 
 use crate::app::{App, ScreenState, Setup};
 use crate::keys;
@@ -14,6 +14,7 @@ use yoi::client::{Client, Events};
 use yoi::protocol::{PodName, now_ms};
 
 /// Connects to a host after the first one ended; `None` if none runs and none was to be started.
+/// A dashboard without it ends with its host.
 pub type Reconnect = Box<
     dyn Fn(Find) -> Pin<Box<dyn Future<Output = anyhow::Result<Option<(Client, Events)>>> + Send>>
         + Send
@@ -56,15 +57,32 @@ pub struct Options {
     pub pod: Option<PodName>,
     /// Models that complete after `:model`.
     pub models: Vec<String>,
-    /// The first notice, such as that the host runs inside this process.
-    pub notice: Option<String>,
-    /// Called to connect again after the host ended; without it the dashboard ends with the host.
-    pub reconnect: Option<Reconnect>,
+}
+
+/// A dashboard that has read its files and waits for a host.
+pub struct Ready {
+    pub(super) options: Options,
+    pub(super) app: App,
+    /// The screen as the last one left it.
+    pub(super) saved: ScreenState,
+}
+
+impl Ready {
+    /// Reads the files of the screen; those that are damaged or missing are said in notices.
+    pub fn new(options: Options) -> Self {
+        let (app, saved) = open(&options);
+        Self { options, app, saved }
+    }
+
+    /// Adds a notice, such as that the host runs inside this process.
+    pub fn say(&mut self, notice: String) {
+        self.app.notices.say(Kind::Info, notice, now_ms());
+    }
 }
 
 /// The app before the first event, with notices about problems in its files, and what the last screen
 /// kept.
-pub fn open(options: &Options) -> (App, ScreenState) {
+fn open(options: &Options) -> (App, ScreenState) {
     let env = |name: &str| options.env.get(name).cloned();
     let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));
     let usual = options.usual_theme.as_deref();
@@ -96,7 +114,7 @@ pub fn open(options: &Options) -> (App, ScreenState) {
         themes: Theme::names(themes.as_deref()),
         zone: Some(jiff::tz::TimeZone::system()),
         glyphs: Glyphs::detect(env),
-        reconnects: options.reconnect.is_some(),
+        reconnects: false,
     };
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);
@@ -105,9 +123,6 @@ pub fn open(options: &Options) -> (App, ScreenState) {
     let now = now_ms();
     for diagnostic in diagnostics {
         app.notices.say(Kind::Warned, diagnostic, now);
-    }
-    if let Some(notice) = &options.notice {
-        app.notices.say(Kind::Info, notice.clone(), now);
     }
     (app, saved)
 }
