@@ -98,13 +98,24 @@ pub fn without_waiting() -> i32 {
     i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
 }
 
+/// The flag with which a link is not opened.
+pub fn without_following() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
+}
+
+/// Refuses what is not a regular file.
+pub fn must_be_regular(file: &File) -> io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
 /// Opens a file for reading. What is not a regular file is an error, and a FIFO is not waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = fs::OpenOptions::new().read(true).custom_flags(without_waiting()).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::other("it is not a regular file"))
+    must_be_regular(&file)?;
+    Ok(file)
 }
 
 /// A temporary file in the directory where it shall appear.

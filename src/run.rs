@@ -176,7 +176,10 @@ pub enum End {
     /// Nothing had come of it: the input was taken back.
     RolledBack,
     Cancelled,
+    /// It only compacted, or was asked to and was refused or cancelled.
     Compacted,
+    /// It was to compact, and the history is as it was, for this reason.
+    NotCompacted(String),
     /// It did not end by itself and was aborted.
     CutOff,
     /// The provider, a tool or the log failed; the text says which.
@@ -188,6 +191,7 @@ impl End {
     fn log(&self, took: std::time::Duration, turns: u32) {
         let ms = took.as_millis();
         match self {
+            Self::NotCompacted(why) => tracing::warn!(ms, turns, "{why}"),
             Self::Failed(refusal) => tracing::warn!(ms, turns, "failed: {refusal}"),
             Self::Finished
             | Self::Paused
@@ -409,7 +413,7 @@ impl Run {
             })
             .collect();
         if fresh && interrupted {
-            let body = prompt::INTERRUPTED.to_owned();
+            let body = if cut { prompt::CUT_OFF } else { prompt::INTERRUPTED }.to_owned();
             entries.push(Entry::new(Fact::SystemItem {
                 item: SystemItem::Interrupt { body },
                 taken: None,

@@ -135,6 +135,8 @@ pub struct App {
     pub family: Family,
     /// The Pod that is shown, that messages go to and that verbs mean. Only the person changes it.
     pub current: Option<PodName>,
+    /// The current Pod was deleted: another one that gets its name is sent nothing.
+    current_is_gone: bool,
     pub focus: Focus,
     pub layers: Layers,
     /// The leader key was pressed, and the next key is its second.

@@ -84,7 +84,14 @@ async fn write_on<W: AsyncWrite + Unpin>(
                 let Some(Call { pod, method, answer }) = call else { return Ok(()) };
                 count += 1;
                 let id = count.to_string();
-                let line = Incoming { id: Some(id.clone()), pod, method }.encode();
+                let line = match (Incoming { id: Some(id.clone()), pod, method }).encode() {
+                    Ok(line) => line,
+                    Err(refusal) => {
+                        // A caller that is gone needs no refusal.
+                        let _ = answer.send(Err(refusal));
+                        continue;
+                    }
+                };
                 // First: the reply finds what it belongs to.
                 let due = Due { id, answer, _slot: slot };
                 sent.send(due).await.map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -92,7 +99,8 @@ async fn write_on<W: AsyncWrite + Unpin>(
             }
             Some(()) = probes.recv() => {
                 let id = Some(ALIVE.to_owned());
-                Incoming { id, pod: None, method: Method::HostStatus }.encode()
+                let probe = Incoming { id, pod: None, method: Method::HostStatus }.encode();
+                probe.map_err(|refusal| io::Error::other(refusal.message))?
             }
         };
         writer.write_all(&line).await?;

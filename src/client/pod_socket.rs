@@ -61,7 +61,7 @@ impl PodSocket {
 
     /// Sends a request and does not wait for a reply.
     pub async fn fire(&mut self, method: Method) -> Result<(), SocketError> {
-        let line = Incoming { id: None, pod: None, method }.encode();
+        let line = Incoming { id: None, pod: None, method }.encode()?;
         Ok(in_time("read the order", self.writer.write_all(&line)).await??)
     }
 

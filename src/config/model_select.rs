@@ -372,7 +372,7 @@ fn sends(model: &Model) -> String {
         KeySource::File(provider) => format!("with the key stored for {provider}"),
         KeySource::None => "without a key".into(),
     };
-    format!("sends this workspace's text to {} {key}", url::host(&model.base_url))
+    format!("sends text of your Pods, in every workspace, to {} {key}", url::host(&model.base_url))
 }
 
 fn absolute(cwd: &Path, file: &str) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Appending lines to a file that no other program writes: whole or not at all, and never again
 //! after a failure.
 
-use crate::disk::DiskError;
+use crate::disk::{self, DiskError, FileId};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,6 +18,9 @@ pub enum AppendError {
         path.display()
     )]
     SecondWriter { path: PathBuf, expected: u64, found: u64 },
+    /// Another file, or none, lies at the path: what is appended here would be lost.
+    #[error("{} was deleted or replaced while it was written to", path.display())]
+    Replaced { path: PathBuf },
     /// An earlier write or sync failed.
     #[error("{} is closed after an earlier failure", path.display())]
     Final { path: PathBuf },
@@ -26,6 +29,8 @@ pub enum AppendError {
 /// What an appender needs of a file; tests put a disk that fills up in its place.
 trait Medium: Write + Send {
     fn length(&self) -> io::Result<u64>;
+    /// Whether this file lies at the path.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
     fn cut(&mut self, length: u64) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
 }
@@ -33,6 +38,10 @@ trait Medium: Write + Send {
 impl Medium for File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(FileId::at_link(path)? == Some(FileId::of(self)?))
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -54,14 +63,17 @@ pub struct Appender {
 
 impl Appender {
     /// Opens a file for appending and removes a torn tail, whatever stands behind the last line
-    /// end. Returns how many bytes that were, 0 for none. What is left is on disk then.
+    /// end. Returns how many bytes that were, 0 for none. What is left is on disk then. A link, and
+    /// anything else that is not a regular file, is refused.
     pub fn open(path: &Path) -> Result<(Self, u64), DiskError> {
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .mode(0o600)
+            .custom_flags(disk::without_waiting() | disk::without_following())
             .open(path)
             .map_err(DiskError::at("open", path))?;
+        disk::must_be_regular(&file).map_err(DiskError::at("open", path))?;
         let found = file.length().map_err(DiskError::at("read", path))?;
         let length = last_line_end(&mut file, found).map_err(DiskError::at("read", path))?;
         if length < found {
@@ -90,7 +102,11 @@ impl Appender {
     }
 
     fn check_alone(&self) -> Result<(), AppendError> {
-        let found = self.medium.length().map_err(DiskError::at("read", &self.path))?;
+        let path = &self.path;
+        if !self.medium.is_at(path).map_err(DiskError::at("look at", path))? {
+            return Err(AppendError::Replaced { path: path.clone() });
+        }
+        let found = self.medium.length().map_err(DiskError::at("read", path))?;
         if found == self.length {
             return Ok(());
         }
@@ -162,6 +178,11 @@ pub mod small {
             self.file.length()
         }
 
+        /// Its file is never replaced.
+        fn is_at(&self, _: &Path) -> io::Result<bool> {
+            Ok(true)
+        }
+
         fn cut(&mut self, length: u64) -> io::Result<()> {
             self.file.cut(length)
         }
@@ -185,6 +206,31 @@ mod tests {
     use super::small::on_small_disk;
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_file_that_was_replaced_or_deleted_takes_no_more_lines() {
+        for replaced in [true, false] {
+            let (temp, path) = file_with(b"one\n");
+            let (mut appender, _) = Appender::open(&path).unwrap();
+            if replaced {
+                fs::write(temp.path().join("copy"), b"one\n").unwrap();
+                fs::rename(temp.path().join("copy"), &path).unwrap();
+            } else {
+                fs::remove_file(&path).unwrap();
+            }
+            let error = appender.append(b"two\n").unwrap_err();
+            assert!(matches!(error, AppendError::Replaced { .. }), "{error}");
+            assert!(!replaced || fs::read(&path).unwrap() == b"one\n");
+        }
+    }
+
+    #[test]
+    fn lines_are_not_appended_through_a_link() {
+        let (temp, path) = file_with(b"one\n");
+        let link = temp.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(Appender::open(&link).is_err());
+    }
 
     fn file_with(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let temp = tempfile::tempdir().unwrap();

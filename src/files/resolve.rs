@@ -25,6 +25,7 @@ pub fn resolve(given: &Path) -> Result<Resolved, FileError> {
             Ok(real) => {
                 let exists = missing.is_empty();
                 let path = missing.iter().rev().fold(real, |path, name| path.join(name));
+                refuse_not_text(&path)?;
                 return Ok(Resolved { path, exists });
             }
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -40,6 +41,15 @@ pub fn resolve(given: &Path) -> Result<Resolved, FileError> {
         missing.push(name.to_owned());
         present.pop();
     }
+}
+
+/// Refuses a path that is not UTF-8: no request, event or log entry could name it.
+pub fn refuse_not_text(path: &Path) -> Result<(), FileError> {
+    if path.to_str().is_some() {
+        return Ok(());
+    }
+    let text = "path is not valid UTF-8; rename that file or directory";
+    Err(FileError::Refused(format!("{text}: {}", path.display())))
 }
 
 /// The path without `.` and `..`, links not followed.

@@ -221,7 +221,9 @@ impl Pod {
             PodRequest::Parental { answer } => {
                 let _ = answer.send(self.parental());
             }
-            PodRequest::GoLive { notes, answer } => self.go_live(notes, answer).await,
+            PodRequest::GoLive { notes, host_starts, answer } => {
+                self.go_live(notes, host_starts, answer).await;
+            }
             PodRequest::PrepareStop { answer } => self.prepare_stop(answer).await,
             PodRequest::StopRefused => self.stop_refused(),
             PodRequest::HostEnds { answer } => self.host_ends(answer).await,

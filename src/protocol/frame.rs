@@ -1,5 +1,6 @@
 //! Lines: how requests and events are framed, addressed and answered.
 
+use crate::protocol::Refusal;
 use crate::protocol::event::Event;
 use crate::protocol::method::Method;
 use crate::protocol::name::PodName;
@@ -67,7 +68,10 @@ impl Incoming {
     }
 
     /// One line, with its newline.
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// A path in it is not UTF-8: the lines are JSON, which has no way to write it.
+    pub fn encode(&self) -> Result<Vec<u8>, Refusal> {
         #[derive(Serialize)]
         struct Wire<'a> {
             #[serde(flatten)]
@@ -77,7 +81,10 @@ impl Incoming {
         }
         let envelope =
             Envelope { id: self.id.clone(), pod: self.pod.clone(), ..Envelope::default() };
-        line(&Wire { envelope, method: &self.method })
+        line(&Wire { envelope, method: &self.method }).map_err(|_| {
+            let text = "a path in this request is not valid UTF-8: rename that file or directory";
+            Refusal::invalid(text)
+        })
     }
 }
 
@@ -127,7 +134,8 @@ pub fn encode_event(
         #[serde(flatten)]
         event: &'a Event,
     }
-    line(&Wire { re, pod, seq, event })
+    // A host keeps no path that is not UTF-8.
+    line(&Wire { re, pod, seq, event }).expect("events have paths and keys that are text")
 }
 
 /// The first line on the host socket, in both directions.
@@ -151,14 +159,14 @@ impl Hello {
 
     /// Ours as a line, with its newline.
     pub fn line() -> Vec<u8> {
-        line(&Self::ours())
+        line(&Self::ours()).expect("a version and a number are text")
     }
 }
 
-fn line(value: &impl Serialize) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(value).expect("wire types have string keys only");
+fn line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }
 
 /// What [`Lines`] found in the byte stream.

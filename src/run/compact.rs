@@ -49,18 +49,19 @@ impl Run {
         }
         answer(accepted, None);
         match self.compact().await {
-            Ok(()) => {}
+            Ok(()) => End::Compacted,
             Err(Stopped::Interrupted) => {
                 self.publish(Event::CompactFailed { error: "cancelled".into() }).await;
+                End::Compacted
             }
             Err(Stopped::Failed(refusal)) => {
                 self.publish(Event::CompactFailed { error: refusal.message.clone() }).await;
-                if refusal.code == ErrorCode::Internal {
-                    return End::Failed(refusal);
+                match refusal.code {
+                    ErrorCode::Internal => End::Failed(refusal),
+                    _ => End::NotCompacted(refusal.message),
                 }
             }
         }
-        End::Compacted
     }
 
     async fn compact(&mut self) -> Result<(), Stopped> {

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// Put before the next request after an interrupted run was given up.
 pub const INTERRUPTED: &str =
     "[The previous turn was interrupted by the user. The user's next request follows.]";
+/// Put before the next request after a run that its host did not live to end was given up.
+pub const CUT_OFF: &str = "[The previous turn was cut off because the program that ran it ended. The \
+                           user's next request follows.]";
 /// Put after a partial answer when the connection broke.
 pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
                          stands above. Go on exactly where it ends; repeat nothing.]";

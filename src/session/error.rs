@@ -17,6 +17,9 @@ pub enum LogError {
     /// Another program appended to the file.
     #[error("{0}; end the other one, then go on with :resume")]
     SecondWriter(Arc<AppendError>),
+    /// Another file, or none, lies where the log was.
+    #[error("{0}: nothing more is written to it; put it back, then go on with :resume")]
+    Replaced(Arc<AppendError>),
     /// A write failed before; opening the log again checks it.
     #[error("{} takes no more entries after an earlier failure; :resume opens it again", .0.display())]
     Final(PathBuf),
@@ -63,6 +66,7 @@ impl From<AppendError> for LogError {
         match error {
             AppendError::Disk(error) => error.into(),
             AppendError::SecondWriter { .. } => Self::SecondWriter(Arc::new(error)),
+            AppendError::Replaced { .. } => Self::Replaced(Arc::new(error)),
             AppendError::Final { path } => Self::Final(path),
         }
     }

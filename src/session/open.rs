@@ -108,7 +108,7 @@ impl Tail {
     fn read(files: &Files, segment: SegmentId, end: u64) -> Result<Self, LogError> {
         let mut lines = Walk::new(files, segment, Some(end))?;
         let mut tail = Self { run_is_open: false, last_ts: 0 };
-        while let Some(line) = lines.next_in_segment()? {
+        while let Some(line) = lines.next_before_compaction()? {
             let Ok(entry) = decode(&line.bytes) else { continue };
             tail.last_ts = tail.last_ts.max(entry.ts);
             match sign(&entry.fact) {

@@ -1,5 +1,5 @@
-//! The lines of a session one by one, the newest first: each reader that goes backwards goes this
-//! way, past what was taken back and into the segments from before a compaction.
+//! Reads the lines of a session one by one, the newest first: past what was taken back, and into the
+//! segments from before a compaction.
 
 use crate::disk::open_regular;
 use crate::protocol::name::SegmentId;
@@ -13,12 +13,13 @@ pub struct Walk<'f> {
     files: &'f Files,
     lineage: Lineage<'f>,
     segment: SegmentId,
-    /// The lines before which the walk stands; `None` at the beginning of the session.
+    /// The lines of `segment` that were not returned yet; `None` once the session has begun.
     lines: Option<Backward>,
 }
 
 /// What a walk comes to.
 pub enum Step {
+    /// A line, and the segment it stands in.
     Line(SegmentId, Raw),
     /// The segment from before a compaction is not there; the walk ends.
     Missing(SegmentId),
@@ -29,19 +30,18 @@ impl<'f> Walk<'f> {
     /// `None`: at the end of the file.
     pub fn new(files: &'f Files, head: SegmentId, end: Option<u64>) -> Result<Self, LogError> {
         let offset = end.unwrap_or(u64::MAX);
-        Self::from(files, head, LogPosition { segment: head, offset })
+        Self::at(files, head, LogPosition { segment: head, offset })
     }
 
-    /// From before the line at a place in the session that ends in the segment `head`.
+    /// From before the line at `at`, or from the target of that line if it is a jump; the session
+    /// ends in the segment `head`.
     pub fn before(files: &'f Files, head: SegmentId, at: LogPosition) -> Result<Self, LogError> {
-        let mut walk = Self::from(files, head, at)?;
+        let mut walk = Self::at(files, head, at)?;
         let path = files.segment(at.segment);
         let read = || -> std::io::Result<_> {
             let file = open_regular(&path)?;
             let end = file.metadata()?.len();
-            // A line that long is no jump.
-            let head = [at.offset, at.offset.saturating_add(1 << 16).min(end)];
-            Ok(line_at(&file, head[0], head[1])?.and_then(|line| Jump::of_line(&line)))
+            Ok(line_at(&file, at.offset, end)?.and_then(|line| Jump::of_line(&line)))
         };
         if let Some(jump) = read().map_err(LogError::reading(&path))? {
             walk.jump(jump, at.offset)?;
@@ -49,16 +49,18 @@ impl<'f> Walk<'f> {
         Ok(walk)
     }
 
-    fn from(files: &'f Files, head: SegmentId, at: LogPosition) -> Result<Self, LogError> {
-        let lines = Some(lines(files, at)?);
+    fn at(files: &'f Files, head: SegmentId, at: LogPosition) -> Result<Self, LogError> {
+        let lines = Some(lines_before(files, at)?);
         Ok(Self { files, lineage: Lineage::new(files, head), segment: at.segment, lines })
     }
 
     /// The next older line; `None` at the beginning of the session.
     pub fn next(&mut self) -> Result<Option<Step>, LogError> {
         loop {
-            if let Some(line) = self.next_in_segment()? {
-                return Ok(Some(Step::Line(self.segment, line)));
+            // Behind a jump, the walk stands in another segment than the line that it returns.
+            let segment = self.segment;
+            if let Some(line) = self.next_before_compaction()? {
+                return Ok(Some(Step::Line(segment, line)));
             }
             if self.lines.take().is_none() {
                 return Ok(None);
@@ -74,9 +76,9 @@ impl<'f> Walk<'f> {
         }
     }
 
-    /// The next older line; `None` where a segment begins that nothing jumps out of. What such a
-    /// segment goes on from is in its first line.
-    pub fn next_in_segment(&mut self) -> Result<Option<Raw>, LogError> {
+    /// As [`Walk::next`], but stops where a segment begins that follows a compaction or a fork: its
+    /// first line names the segment that it goes on from. A jump may lead into an older segment.
+    pub fn next_before_compaction(&mut self) -> Result<Option<Raw>, LogError> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let path = self.files.segment(self.segment);
         let Some(line) = lines.next_line().map_err(LogError::reading(&path))? else {
@@ -99,15 +101,15 @@ impl<'f> Walk<'f> {
     fn go_to(&mut self, to: LogPosition) -> Result<(), LogError> {
         match &mut self.lines {
             Some(lines) if to.segment == self.segment => lines.jump(to.offset),
-            _ => self.lines = Some(lines(self.files, to)?),
+            _ => self.lines = Some(lines_before(self.files, to)?),
         }
         self.segment = to.segment;
         Ok(())
     }
 }
 
-/// The lines before a place.
-fn lines(files: &Files, before: LogPosition) -> Result<Backward, LogError> {
+/// The lines before a position, which the reader goes through backwards.
+fn lines_before(files: &Files, before: LogPosition) -> Result<Backward, LogError> {
     let path = files.segment(before.segment);
     let open = || -> std::io::Result<_> {
         let file = open_regular(&path)?;

@@ -1,4 +1,4 @@
-//! Edit: one text in a file for another.
+//! Replaces one text in a file by another.
 
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
@@ -17,7 +17,7 @@ that Read shows, and must occur once; give more of its surroundings, or set repl
 /// Lines shown before and after a change.
 const AROUND: usize = 3;
 /// Changes shown.
-const MATCHES: usize = 5;
+const MAX_SHOWN: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
@@ -41,9 +41,10 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
     let Ok(text) = std::str::from_utf8(&found.bytes) else {
         return Err(Fault::argument(format!("not valid UTF-8: {path}; change it with Bash")));
     };
-    let (old, new) = wanted(text, &input);
+    let (old, new) = with_line_ends_of(text, &input);
     let matches = find(text, &old, &input, &target)?;
-    if text.len() as u64 + matches.len() as u64 * new.len() as u64 > MAX_FILE {
+    let length = text.len() - matches.len() * old.len() + matches.len() * new.len();
+    if length as u64 > MAX_FILE {
         let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!(
             "{path} would become too large: the limit is {limit}"
@@ -66,12 +67,13 @@ fn refuse_useless(input: &Input) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The strings as they stand in this file: Read does not show the CR of a CRLF, so a model cannot
-/// know of it.
-fn wanted(text: &str, input: &Input) -> (String, String) {
+/// The strings with the line ends of this file: Read does not show the CR of a CRLF, so a model
+/// cannot know of it. A file with both kinds is changed as the model wrote it, where that is found.
+fn with_line_ends_of(text: &str, input: &Input) -> (String, String) {
     let (old, new) = (&input.old_string, &input.new_string);
-    let crlf = text.contains("\r\n") && !old.contains('\r') && !text.contains(old.as_str());
-    if !crlf {
+    let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
+    let converts = crlf == all || !text.contains(old.as_str());
+    if crlf == 0 || !converts || old.contains('\r') || new.contains('\r') {
         return (old.clone(), new.clone());
     }
     let with_cr = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -112,7 +114,7 @@ fn surroundings(text: &str, starts: &[usize], len: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let line_of = |at: usize| text[..at].matches('\n').count();
     let (mut shown, mut next) = (String::new(), 0);
-    for &start in starts.iter().take(MATCHES) {
+    for &start in starts.iter().take(MAX_SHOWN) {
         let from = line_of(start).saturating_sub(AROUND).max(next);
         let to = (line_of(start + len) + AROUND + 1).min(lines.len());
         if next > 0 && from > next {
@@ -123,8 +125,8 @@ fn surroundings(text: &str, starts: &[usize], len: usize) -> String {
         }
         next = next.max(to);
     }
-    if starts.len() > MATCHES {
-        shown.push_str(&format!("[{} more places]\n", starts.len() - MATCHES));
+    if starts.len() > MAX_SHOWN {
+        shown.push_str(&format!("[{} more places]\n", starts.len() - MAX_SHOWN));
     }
     shown
 }

@@ -160,6 +160,25 @@ async fn line_ends_of_windows_survive_an_edit_that_does_not_know_of_them() {
 }
 
 #[tokio::test]
+async fn a_line_with_new_lines_in_its_place_keeps_the_line_ends_of_windows() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one\r\ntwo\r\n");
+    bench.read(&path).await;
+    assert!(!bench.edit(&path, "two", "2\n2b").await.is_error);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\r\n2\r\n2b\r\n");
+}
+
+#[tokio::test]
+async fn a_large_file_can_become_smaller() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "aa\n".repeat(20_000_000 / 3));
+    bench.read(&path).await;
+    let all =
+        json!({"file_path": path, "old_string": "aa", "new_string": "b", "replace_all": true});
+    assert!(!bench.call("Edit", all).await.is_error);
+}
+
+#[tokio::test]
 async fn an_edit_never_touches_bytes_it_cannot_read() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", b"caf\xe9");

@@ -18,7 +18,7 @@ fn value(line: &[u8]) -> Value {
 #[test]
 fn an_order_carries_its_id_and_address() {
     let order = Incoming { id: Some("7".into()), pod: alice(), method: Method::Pause };
-    let line = order.encode();
+    let line = order.encode().expect("a line");
     assert_eq!(value(&line), json!({"id": "7", "pod": "alice", "method": "pause"}));
     assert_eq!(Incoming::decode(&line), Ok(order));
 }
@@ -26,7 +26,7 @@ fn an_order_carries_its_id_and_address() {
 #[test]
 fn an_order_without_id_and_address_is_a_plain_method() {
     let order = Incoming { id: None, pod: None, method: Method::ListPods };
-    assert_eq!(value(&order.encode()), json!({"method": "list_pods"}));
+    assert_eq!(value(&order.encode().expect("a line")), json!({"method": "list_pods"}));
     assert_eq!(Incoming::decode(br#"{"method":"list_pods"}"#), Ok(order));
 }
 
@@ -100,7 +100,7 @@ proptest! {
     #[test]
     fn any_text_survives_the_wire(text in ".*", id in "[ -~]{0,64}") {
         let order = Incoming { id: Some(id), pod: alice(), method: Method::say(text) };
-        let line = order.encode();
+        let line = order.encode().expect("a line");
         prop_assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
         prop_assert_eq!(Incoming::decode(&line), Ok(order));
     }

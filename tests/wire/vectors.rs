@@ -35,7 +35,7 @@ fn every_recorded_order_is_understood() {
         }
         let order = Incoming::decode(line.as_bytes()).unwrap_or_else(|e| panic!("{line}: {e}"));
         assert!(order.method.is_classic(), "{line}");
-        let again: Value = serde_json::from_slice(&order.encode()).expect("JSON");
+        let again: Value = serde_json::from_slice(&order.encode().expect("a line")).expect("JSON");
         assert_eq!(again, json(&line));
     }
 }
@@ -73,5 +73,8 @@ fn a_segment_from_the_future_is_kept_whole() {
     let order = Incoming::decode(line.as_bytes()).expect("an order");
     let Method::Send { input, .. } = &order.method else { panic!("a message") };
     assert!(matches!(input.as_slice(), [Segment::Unknown(_)]));
-    assert_eq!(serde_json::from_slice::<Value>(&order.encode()).expect("JSON"), json(line));
+    assert_eq!(
+        serde_json::from_slice::<Value>(&order.encode().expect("a line")).expect("JSON"),
+        json(line)
+    );
 }

@@ -129,6 +129,7 @@ impl App {
         self.opened.remove(name);
         self.forget_the_gone();
         if self.current.as_ref() == Some(name) {
+            self.current_is_gone = true;
             return self.say(Kind::Info, format!("{name} is gone · choose a Pod, or :new"));
         }
         Vec::new()

@@ -18,6 +18,7 @@ impl App {
         let Some(name) = self.family.get(name).map(|info| info.name.clone()) else {
             return self.say(Kind::Refused, format!("no Pod named {name}"));
         };
+        self.current_is_gone = false;
         if self.current.as_ref() != Some(&name) {
             self.forget_requests();
             self.previous = self.current.replace(name.clone());

@@ -1,4 +1,4 @@
-//! What of a screen outlives it: taken from the app when it may have changed, and given to the app of
+//! What is kept of a screen for the next one: taken from the app when it may have changed, and given to the app of
 //! the next screen before its first event.
 
 use crate::app::{App, Areas, Effect, Focus, Zoom};
@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use yoi::protocol::PodName;
 
 /// How many lines of the command line are kept.
-const LINES: usize = 200;
-/// The size of all sent messages that are kept, in bytes; the newest ones are.
-const SENT: usize = 1024 * 1024;
+const MAX_LINES: usize = 200;
+/// How many bytes of sent messages are kept, the newest first. A longer message is not kept.
+const MAX_SENT_BYTES: usize = 1024 * 1024;
 /// How many drafts are kept.
-const DRAFTS: usize = 32;
+const MAX_DRAFTS: usize = 32;
 
 /// Everything of a screen that the next one in the same workspace shows again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct ScreenState {
     bookmarks: BTreeMap<PodName, Bookmark>,
     /// By the name of their Pod; the empty name is the Pod that is still to be created.
     drafts: BTreeMap<String, SavedDraft>,
-    /// The messages that were sent, oldest first.
+    /// The history of the composer, sent messages and cleared drafts, oldest first.
     sent: Vec<Sent>,
 }
 
@@ -53,8 +53,10 @@ pub(super) struct Returning {
 }
 
 impl ScreenState {
-    /// Joins what two screens keep. The one that is kept last decides, but drafts and places that it has
-    /// not changed since `base` are taken from the other one, and the messages of both are kept.
+    /// Joins two screens over the same workspace: `self` is written now, `other` is what another screen
+    /// has written since `base`, the state that `self` read or wrote last. Drafts and bookmarks that
+    /// `self` has not changed are those of `other`; the newest sent messages of both are kept; all else
+    /// is that of `self`.
     pub fn merged(mut self, base: &Self, other: Self) -> Self {
         self.drafts = joined(self.drafts, &base.drafts, other.drafts);
         self.bookmarks = joined(self.bookmarks, &base.bookmarks, other.bookmarks);
@@ -86,10 +88,11 @@ fn joined<K: Ord + Clone, V: Clone + PartialEq>(
 }
 
 fn keep_newest(sent: &mut Vec<Sent>) {
+    sent.retain(|sent| sent.message.bytes() <= MAX_SENT_BYTES);
     let mut bytes = 0;
     let newest = sent.iter().rev().take_while(|sent| {
         bytes += sent.message.bytes();
-        bytes <= SENT
+        bytes <= MAX_SENT_BYTES
     });
     let drop = sent.len() - newest.count();
     sent.drain(..drop);
@@ -133,7 +136,7 @@ impl App {
         let mut bookmarks = self.all_bookmarks();
         bookmarks.retain(|name, _| is_there(name));
         let drafts = self.composer.drafts().into_iter();
-        let drafts = drafts.filter(|(pod, _)| pod.as_ref().is_none_or(is_there)).take(DRAFTS);
+        let drafts = drafts.filter(|(pod, _)| pod.as_ref().is_none_or(is_there)).take(MAX_DRAFTS);
         let name = |pod: Option<PodName>| pod.map(String::from).unwrap_or_default();
         let mut sent = self.composer.history.all().to_vec();
         keep_newest(&mut sent);
@@ -145,7 +148,7 @@ impl App {
             pins: self.tree.pins.all().map(|(slot, name)| (slot, name.clone())).collect(),
             detail: self.detail,
             zoom: self.zoom,
-            lines: self.lines.iter().take(LINES).cloned().collect(),
+            lines: self.lines.iter().take(MAX_LINES).cloned().collect(),
             bookmarks,
             drafts: drafts.map(|(pod, draft)| (name(pod), draft)).collect(),
             sent,
@@ -202,9 +205,11 @@ impl App {
     fn all_bookmarks(&self) -> BTreeMap<PodName, Bookmark> {
         let mut bookmarks = self.bookmarks.clone();
         for (name, transcript) in &self.transcripts {
-            match transcript.bookmark() {
-                bookmark if bookmark == Bookmark::default() => drop(bookmarks.remove(name)),
-                bookmark => drop(bookmarks.insert(name.clone(), bookmark)),
+            let bookmark = transcript.bookmark();
+            if bookmark == Bookmark::default() {
+                bookmarks.remove(name);
+            } else {
+                bookmarks.insert(name.clone(), bookmark);
             }
         }
         bookmarks

@@ -39,9 +39,9 @@ impl App {
         }
         let pod = info.name.clone();
         let method = match (info.state, info.queue.first()) {
-            (State::Paused, _) => Method::Resume,
+            (State::Paused | State::Failed, _) => Method::Resume,
             (State::Idle, None) if WayOn::of(info).is_some() => Method::Resume,
-            (State::Stopped | State::Failed | State::Damaged, _) | (_, None) => return Vec::new(),
+            (State::Stopped | State::Damaged, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
         };
         vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
@@ -59,6 +59,10 @@ impl App {
             let message = self.take();
             return self.create_for(message);
         };
+        if self.current_is_gone && self.family.get(&name).is_some() {
+            let text = format!("another Pod has the name {name} now · :open {name} writes to it");
+            return self.say(Kind::Refused, text);
+        }
         if self.family.get(&name).is_none() {
             return self.say(Kind::Refused, format!("{name} is gone · choose a Pod, or :new"));
         }

@@ -72,7 +72,7 @@ fn a_default_model_says_what_is_sent_where_with_which_key() {
     assert_eq!(
         choice.sends.as_deref(),
         Some(
-            "sends this workspace's text to api.anthropic.com with the key from ANTHROPIC_API_KEY"
+            "sends text of your Pods, in every workspace, to api.anthropic.com with the key from ANTHROPIC_API_KEY"
         )
     );
     let bench = Bench::new(&[]);

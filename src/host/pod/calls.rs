@@ -91,7 +91,8 @@ impl Pod {
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
         }
-        if self.info.borrow().state != State::Paused {
+        // A run that failed is tried again: its input is in the log.
+        if !matches!(self.info.borrow().state, State::Paused | State::Failed) {
             if !self.mailbox().await.unwrap_or_default().is_empty() {
                 self.take_next().await;
                 return reply(answer, Ok(done()));

@@ -105,6 +105,6 @@ fn outcome(end: &End) -> Option<(RunResult, Option<String>)> {
         End::Cancelled => Some((RunResult::Cancelled, None)),
         End::Failed(refusal) => Some((RunResult::Failed, Some(refusal.message.clone()))),
         // A run that was cut off has not ended: it can go on.
-        End::Compacted | End::CutOff => None,
+        End::Compacted | End::NotCompacted(_) | End::CutOff => None,
     }
 }

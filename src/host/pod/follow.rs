@@ -99,7 +99,11 @@ impl Pod {
         if !self.admission.is_open() {
             return self.finish_closing().await;
         }
-        if matches!(end, End::Finished | End::LimitReached | End::Compacted) {
+        let goes_on = matches!(
+            end,
+            End::Finished | End::LimitReached | End::Compacted | End::NotCompacted(_)
+        );
+        if goes_on {
             self.take_next().await;
         }
     }
@@ -146,6 +150,7 @@ impl Pod {
             End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
                 (State::Idle, None)
             }
+            End::NotCompacted(why) => (State::Idle, Some(why.clone())),
             End::LimitReached => {
                 let limit = self.resolved.max_turns;
                 let why = format!("stopped after {limit} model requests; a message continues");

@@ -61,7 +61,8 @@ pub(crate) enum PodRequest {
     /// Where the transcript lies and how far it may be shown.
     View { answer: oneshot::Sender<View> },
     /// Become live, as the store says already; the notes are for a person.
-    GoLive { notes: Vec<String>, answer: Answer },
+    /// `host_starts`: the Pod was live when the last host ended.
+    GoLive { notes: Vec<String>, host_starts: bool, answer: Answer },
     /// Take no more requests and end the run, within 5 s.
     PrepareStop { answer: oneshot::Sender<()> },
     /// The stop that was prepared is refused: take requests again.
@@ -151,7 +152,16 @@ impl Handle {
     }
 
     pub(crate) async fn live(&self, notes: Vec<String>) -> Result<Event, Refusal> {
-        self.request(LONG, |answer| PodRequest::GoLive { notes, answer }).await?
+        self.go_live(notes, false).await
+    }
+
+    /// Brings back a Pod that was live when the last host ended, in the state that its log says.
+    pub(crate) async fn live_as_before(&self) -> Result<Event, Refusal> {
+        self.go_live(Vec::new(), true).await
+    }
+
+    async fn go_live(&self, notes: Vec<String>, host_starts: bool) -> Result<Event, Refusal> {
+        self.request(LONG, |answer| PodRequest::GoLive { notes, host_starts, answer }).await?
     }
 
     pub(crate) async fn parental(&self) -> Result<Parental, Refusal> {

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 impl Pod {
     /// Opens the Pod's socket and makes it live. Nothing is sent to a model.
-    pub(super) async fn go_live(&mut self, notes: Vec<String>, answer: Answer) {
+    pub(super) async fn go_live(&mut self, notes: Vec<String>, host_starts: bool, answer: Answer) {
         if self.admission.host_ends() {
             return reply(answer, Err(Refusal::internal("the host is ending")));
         }
@@ -21,7 +21,7 @@ impl Pod {
             return reply(answer, Ok(self.restored()));
         }
         self.notes = notes;
-        let result = self.become_live().await;
+        let result = self.become_live(host_starts).await;
         if let Err(refusal) = &result {
             // The state says why the Pod is not live; :restore tries again.
             self.show(State::Failed, Some(refusal.message.clone()));
@@ -29,7 +29,7 @@ impl Pod {
         reply(answer, result);
     }
 
-    async fn become_live(&mut self) -> Result<Event, Refusal> {
+    async fn become_live(&mut self, host_starts: bool) -> Result<Event, Refusal> {
         let mut tail = self.look_back().await?;
         self.mark_taken(std::mem::take(&mut tail.taken)).await;
         if self.listener.is_none() {
@@ -49,9 +49,13 @@ impl Pod {
         } else {
             self.close_stopped(tail.approval.take()).await?;
         }
-        let (state, why) = match &tail.interrupted {
-            Some(interrupted) => (State::Paused, Some(interrupted.sentence())),
-            None => (State::Idle, child_events::waiting(&self.mailbox().await.unwrap_or_default())),
+        let failed = tail.failed.take().filter(|_| host_starts);
+        let (state, why) = match (&tail.interrupted, failed) {
+            (Some(interrupted), _) => (State::Paused, Some(interrupted.sentence())),
+            (None, Some(why)) => (State::Failed, Some(why)),
+            (None, None) => {
+                (State::Idle, child_events::waiting(&self.mailbox().await.unwrap_or_default()))
+            }
         };
         let (state, why) = self.pending_state().unwrap_or((state, why));
         self.enter(state, why);

@@ -18,6 +18,8 @@ pub(crate) struct Tail {
     pub(crate) open: bool,
     /// How the last run was interrupted, if it was.
     pub(crate) interrupted: Option<Interrupted>,
+    /// Why the last run failed, if it did.
+    pub(crate) failed: Option<String>,
     /// When the last run ended; `None` where no run ended. Milliseconds since the Unix epoch.
     pub(crate) ended: Option<u64>,
     /// The time of the newest entry, also in milliseconds; 0 for an empty log.
@@ -224,7 +226,12 @@ fn decide(tail: &mut Tail, fact: &Fact, ts: u64, last: u64) -> bool {
         (_, Some(RunOutcome::CutOff(why))) => {
             tail.interrupted = Some(Interrupted::aborted(ts, why));
         }
-        (_, Some(_)) => tail.ended = Some(ts),
+        (_, Some(outcome)) => {
+            tail.ended = Some(ts);
+            if let RunOutcome::Failed(why) = outcome {
+                tail.failed = Some(why.to_owned());
+            }
+        }
         (fact, None) if Jump::of(fact).is_some_and(|jump| jump.kind.ends_run()) => {}
         (fact, None) => return decide_under_way(tail, fact, last),
     }

@@ -45,7 +45,7 @@ pub(crate) async fn bring_back(
     for name in live {
         if let Some(handle) = shared.pod(&name) {
             // A Pod that cannot become live shows the reason in its state.
-            let _ = handle.live(Vec::new()).await;
+            let _ = handle.live_as_before().await;
             crate::crash_point!("pod-back");
         }
     }

@@ -113,6 +113,20 @@ async fn a_request_that_failed_is_in_the_log_as_an_error_of_its_run() {
 }
 
 #[tokio::test]
+async fn a_failed_run_stays_failed_over_a_restart_and_resume_tries_it_again() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("fail")).await.unwrap();
+    let why = bench.is(&pod, State::Failed).await.why;
+    let mut bench = bench.restarted().await;
+    let back = bench.info(&pod).await;
+    assert_eq!((back.state, back.why), (State::Failed, why.clone()));
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.next(|event| matches!(event, Event::LlmCallStart { .. })).await;
+    assert_eq!(bench.is(&pod, State::Failed).await.why, why);
+    assert_eq!(bench.inputs(&pod).await, ["fail"]);
+}
+
+#[tokio::test]
 async fn the_end_of_a_run_names_the_entry_that_ended_it() {
     let (mut bench, pod) = Bench::scripted().await;
     for (says, how, ends) in [

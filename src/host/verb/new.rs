@@ -81,6 +81,7 @@ async fn place(cwd: &Path, cx: &Cx) -> Result<(Workspace, PathBuf), Refusal> {
     let find = move || {
         let workspace = Workspace::of(&at, &env).map_err(|e| e.to_string())?;
         let cwd = at.canonicalize().map_err(|e| format!("{}: {e}", at.display()))?;
+        crate::files::refuse_not_text(&cwd).map_err(|e| e.to_string())?;
         Ok((workspace, cwd))
     };
     cx.files(cwd, find).await?.map_err(|text: String| Refusal::invalid(text))

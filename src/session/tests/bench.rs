@@ -117,10 +117,17 @@ pub fn rolled_back(from: &Entry) -> Entry {
 /// One thing that happens in a session.
 #[derive(Clone, Debug)]
 pub enum Act {
-    Turn { said: usize },
-    Tool { output: usize },
+    Turn {
+        said: usize,
+    },
+    Tool {
+        output: usize,
+    },
     Notify,
-    RolledBack,
+    /// `input`: bytes of the message that goes back into the composer.
+    RolledBack {
+        input: usize,
+    },
     Unknown,
 }
 
@@ -129,9 +136,9 @@ pub fn acts() -> impl Strategy<Value = Vec<Act>> {
     let length = prop_oneof![8 => 0usize..300, 1 => 60_000usize..140_000];
     let act = prop_oneof![
         length.clone().prop_map(|said| Act::Turn { said }),
-        length.prop_map(|output| Act::Tool { output }),
+        length.clone().prop_map(|output| Act::Tool { output }),
         Just(Act::Notify),
-        Just(Act::RolledBack),
+        length.prop_map(|input| Act::RolledBack { input }),
         Just(Act::Unknown),
     ];
     prop::collection::vec(act, 0..14)
@@ -157,9 +164,11 @@ fn entries(index: usize, act: &Act) -> Vec<Entry> {
             run.into_iter().chain([turn_end, completed()]).collect()
         }
         Act::Notify => vec![notified(&format!("news {index}"))],
-        Act::RolledBack => {
+        Act::RolledBack { input } => {
             let run = vec![invoke(), user("nobody answers")];
-            let back = rolled_back(&run[0]);
+            let input = [Segment::Text { content: "i".repeat(*input) }];
+            let back = json!({ "from": run[0].id, "input": input });
+            let back = Entry::extension(domain::ROLLED_BACK, back);
             run.into_iter().chain([back]).collect()
         }
         Act::Unknown => {

@@ -157,6 +157,19 @@ fn a_pod_that_vanished_keeps_its_draft_and_is_sent_nothing() {
 }
 
 #[test]
+fn a_draft_for_a_deleted_pod_is_not_sent_to_another_one_of_its_name() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("for the first one");
+    bench.host(None, Event::PodRemoved { name: PodName::parse("alice").expect("a name") });
+    bench.host(None, Event::PodChanged { info: Box::new(pod("alice", State::Idle)) });
+    assert!(calls(&bench.press("enter")).is_empty());
+    assert_eq!(bench.draft(), "for the first one");
+    assert_eq!(bench.notice(), "another Pod has the name alice now · :open alice writes to it");
+    bench.go_to("alice");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &message("for the first one"))]);
+}
+
+#[test]
 fn a_named_file_is_completed_by_the_host() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     bench.type_in("see ");

@@ -68,10 +68,11 @@ impl SavedDraft {
 }
 
 impl Composer {
-    /// The drafts to keep: each with its Pod; `None` is the Pod that is still to be created.
+    /// The drafts to keep, the one that is shown first: each with its Pod; `None` is the Pod that is
+    /// still to be created.
     pub fn drafts(&self) -> Vec<(Option<PodName>, SavedDraft)> {
         let own = (&self.at, &self.draft);
-        let all = self.others.iter().chain([own]);
+        let all = [own].into_iter().chain(&self.others);
         all.filter_map(|(at, draft)| Some((at.clone(), SavedDraft::of(draft)?))).collect()
     }
 

@@ -252,7 +252,7 @@ async fn send_and_leave(bench: &Bench, request: &Incoming, to_pod: bool) {
         None => Raw::at_host(bench).await,
     };
     // Or it has closed the connection meanwhile.
-    let _ = raw.writer.write_all(&request.encode()).await;
+    let _ = raw.writer.write_all(&request.encode().unwrap()).await;
 }
 
 /// What is not as it should be, if anything: Pods that need a person without an open request, and
