@@ -38,7 +38,7 @@ pub use jump::{Jump, JumpKind};
 pub use line::Damaged;
 pub use lineage::{Lineage, LogPosition, newest_first};
 pub use locate::{holds, locate};
-pub use open::Opened;
+pub use open::{HOST_ENDED, Opened};
 pub use outputs::load as load_output;
 pub use page::{Page, fetch, page};
 pub use partial::Partial;

@@ -74,7 +74,7 @@ mod split;
 mod verb;
 
 pub use areas::Areas;
-pub use confirm::{Confirm, Read, confirm_rows};
+pub use confirm::{Confirm, Read, TextFor, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
 pub use layer::{Layer, Layers, RequestToken};

@@ -3,7 +3,7 @@
 use crate::keys::Action;
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
-use crate::rows::{cut, pad, width, wrap_text};
+use crate::rows::{cut, pad, width, wrap_anywhere, wrap_text};
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::rank;
@@ -187,7 +187,9 @@ impl Palette {
         if row.help.is_empty() {
             return vec![(cut(&row.text, columns), String::new())];
         }
-        let text = wrap_text(&row.text, names.max(1));
+        let too_long = row.text.split_whitespace().any(|word| width(word) > names);
+        let wrap_name = if too_long { wrap_anywhere } else { wrap_text };
+        let text = wrap_name(&row.text, names.max(1));
         let help = wrap_text(&row.help, columns.saturating_sub(names + 2).max(1));
         let line = |lines: &[String], i: usize| lines.get(i).cloned().unwrap_or_default();
         let both = |i| (pad(&line(&text, i), names), line(&help, i));
@@ -286,6 +288,19 @@ mod tests {
         assert_eq!(palette.in_view(40, 2), 0..2);
         palette.page_up(area);
         assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
+    }
+
+    #[test]
+    fn a_name_with_a_word_longer_than_a_line_begins_on_its_first_line() {
+        let row = ListRow {
+            text: format!("4  {}", "x".repeat(60)),
+            help: "drops 2 messages".into(),
+            choice: Choice::Nothing,
+        };
+        let lines = Palette::new("rewind", vec![row]).lines_of(0, 20, 40);
+        let (first, help) = &lines[0];
+        assert_eq!((first.as_str(), help.as_str()), ("4  xxxxxxxxxxxxxxxxx", "drops 2 messages"));
+        assert!(lines.iter().all(|(text, _)| !text.trim().is_empty()), "{lines:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod wrap;
 
 pub use cut::{cut, pad, right, shorten};
 pub use measure::{columns, row_width, width};
-pub use wrap::{Break, Paragraph, half, wrap, wrap_text};
+pub use wrap::{Break, Paragraph, half, wrap, wrap_anywhere, wrap_text};
 
 use crate::theme::Role;
 use ratatui::style::Modifier;

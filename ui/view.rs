@@ -120,8 +120,8 @@ fn tree_title(app: &App, width: u16) -> Line<'static> {
 }
 
 fn peers_title(app: &App, width: u16) -> Line<'static> {
-    let of = app.selected().map_or("no Pod", |name| name.as_str());
-    let text = cut(&format!("peers of {of}"), usize::from(width.saturating_sub(4)));
+    let text = app.selected().map_or("peers".to_owned(), |name| format!("peers of {name}"));
+    let text = cut(&text, usize::from(width.saturating_sub(4)));
     Line::styled(format!(" {text} "), app.theme.dim)
 }
 
@@ -222,8 +222,15 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
         "connecting to the host …".into()
     };
     let text = match text.split_once("\n\n:tour") {
-        Some((head, verbs)) if !app.first_lines().is_empty() => {
-            format!("{head}\n\n{}\n:tour{verbs}", app.first_lines().join("\n"))
+        Some((head, tour)) if !app.first_lines().is_empty() => {
+            let lines = app.first_lines();
+            // The ways to connect a model name the tour already.
+            let named = lines.iter().any(|line| line.trim_start().starts_with(":tour"));
+            let verbs = match tour.split_once('\n') {
+                Some((_, verbs)) if named => verbs.to_owned(),
+                Some(_) | None => format!(":tour{tour}"),
+            };
+            format!("{head}\n\n{}\n{verbs}", lines.join("\n"))
         }
         Some(_) | None => text,
     };

@@ -30,8 +30,8 @@ pub struct Opened {
     pub last_ts: u64,
 }
 
-/// What the log says of a run that its host did not live to end.
-const CUT_OFF: &str = "the host ended during this run";
+/// What the log says of a run that its host did not live to end. The entry before it says when that was.
+pub const HOST_ENDED: &str = "the host ended during this run";
 
 /// Opens and repairs, and appends `more` in the same write as what the repair adds. Blocking.
 pub fn open(
@@ -70,7 +70,7 @@ fn closing(left: Option<Left>, last_ts: u64, ends: bool) -> Vec<Entry> {
     let mut entries: Vec<Entry> = sections.into_iter().map(partial_item).collect();
     if !ends {
         entries.push(Entry::extension(domain::CUT, json!({ "at": at })));
-        entries.push(RunOutcome::CutOff(CUT_OFF).entry());
+        entries.push(RunOutcome::CutOff(HOST_ENDED).entry());
     }
     entries
 }

@@ -93,6 +93,7 @@ fn no_such_pod_is_5() {
         &["log", "nobody"],
         &["stop", "nobody"],
         &["rm", "nobody", "--yes"],
+        &["rm", "nobody"],
     ] {
         let done = bench.yoi(args);
         assert_eq!(done.code, Some(5), "{args:?}: {done:?}");

@@ -20,8 +20,8 @@ const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press
 /// What the person is to confirm.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Confirm {
-    /// A message looks like a verb, or ends in one; `before` is the text before it.
-    Offered { before: String, line: String },
+    /// A text looks like a verb, or ends in one; `before` is the text before it.
+    Offered { before: String, line: String, text_for: TextFor },
     /// The first message to a model that no person chose or agreed to; without a message, what waits.
     FirstMessage { pod: PodName, model: String, sends: String, message: Option<Message> },
     /// Leaving the screen while these Pods work.
@@ -30,6 +30,17 @@ pub enum Confirm {
     Verb { id: VerbId, confirm: verb::Confirm },
     /// Writing a rule with the decision on these requests.
     Rule { requests: ChosenRequests, rule_scope: RuleScope },
+}
+
+/// What a text is for that looks like a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFor {
+    /// A message to the Pod, or for its queue.
+    Message,
+    /// A message into the run that is under way.
+    Steering,
+    /// The reason of a denial; its line stays open below the confirmation.
+    Reason,
 }
 
 /// Which rows of a text longer than the screen have been in view.
@@ -85,12 +96,7 @@ impl Confirm {
     /// The text of the confirmation.
     pub fn text(&self) -> String {
         match self {
-            Self::Offered { before, line } if before.is_empty() => format!("`:{line}` is a verb"),
-            Self::Offered { line, .. } => {
-                format!(
-                    "`:{line}` at the end of the message is a verb; the text before it would stay"
-                )
-            }
+            Self::Offered { before, line, text_for } => offer(before, line, *text_for),
             Self::FirstMessage { model, sends, .. } => {
                 format!("{model} {sends}. You are asked once.")
             }
@@ -129,6 +135,9 @@ impl Confirm {
         };
         let mut answers = vec![Hint::new(keymap.name(Context::Line, Action::Choose), enter)];
         match self {
+            Self::Offered { text_for: TextFor::Reason, .. } => {
+                answers.push(Hint::new("s", "deny with it as the reason"));
+            }
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
             Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
             Self::FirstMessage { .. } | Self::Verb { .. } | Self::Rule { .. } => {}
@@ -203,8 +212,13 @@ impl App {
     fn answer_enter(&mut self, confirm: Confirm) -> Vec<Effect> {
         self.layers.pop();
         match confirm {
-            Confirm::Offered { before, line } => {
-                self.composer.write(&Message::plain(&before));
+            Confirm::Offered { before, line, text_for } => {
+                match text_for {
+                    TextFor::Message | TextFor::Steering => {
+                        self.composer.write(&Message::plain(&before));
+                    }
+                    TextFor::Reason => self.leave_reason(),
+                }
                 self.run_line(&line, Way::Line)
             }
             Confirm::FirstMessage { pod, sends, message, .. } => {
@@ -223,9 +237,13 @@ impl App {
 
     fn answer_letter(&mut self, confirm: Confirm, letter: char) -> Vec<Effect> {
         match (confirm, letter) {
-            (Confirm::Offered { .. }, 's') => {
+            (Confirm::Offered { text_for, .. }, 's') => {
                 self.layers.pop();
-                self.send_draft()
+                match text_for {
+                    TextFor::Message => self.send_draft(),
+                    TextFor::Steering => self.steer_with_draft(),
+                    TextFor::Reason => self.deny_as_typed(),
+                }
             }
             (Confirm::Leave { working }, 'p') => {
                 self.layers.pop();
@@ -255,6 +273,24 @@ impl App {
             | Confirm::Leave { .. }
             | Confirm::Verb { .. }
             | Confirm::Rule { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The sentence that offers to run a verb instead of sending the text that it stands in.
+fn offer(before: &str, line: &str, text_for: TextFor) -> String {
+    let leaves = match text_for {
+        TextFor::Message | TextFor::Steering => "the text before it would stay",
+        TextFor::Reason => "to run it leaves the request undecided",
+    };
+    match (text_for, before.is_empty()) {
+        (TextFor::Message | TextFor::Steering, true) => format!("`:{line}` is a verb"),
+        (TextFor::Reason, true) => format!("`:{line}` is a verb; {leaves}"),
+        (TextFor::Message | TextFor::Steering, false) => {
+            format!("`:{line}` at the end of the message is a verb; {leaves}")
+        }
+        (TextFor::Reason, false) => {
+            format!("`:{line}` at the end of the reason is a verb; {leaves}")
         }
     }
 }

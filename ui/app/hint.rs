@@ -8,6 +8,9 @@ use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
 use yoi::protocol::{PodInfo, State};
 
+/// From this many columns on there is room for hints and counts.
+const WIDE: u16 = 64;
+
 impl App {
     /// The hints, the most useful first.
     pub fn hints(&self) -> Vec<Hint> {
@@ -94,12 +97,16 @@ impl App {
             0 | 1 => (String::new(), "deny".to_owned()),
             many => (format!("allow all {many} once"), format!("deny all {many}")),
         };
+        let (once, always, tree) = match self.is_narrow() {
+            true => ("once", "always", "its tree"),
+            false => ("allow once", "always, for this Pod", "always, for it and its children"),
+        };
         let mut answers = vec![
-            (Action::AllowOnce, "allow once"),
+            (Action::AllowOnce, once),
             (Action::AllowEach, each.as_str()),
             (Action::Deny, deny.as_str()),
-            (Action::AllowPod, "always, for this Pod"),
-            (Action::AllowTree, "always, for it and its children"),
+            (Action::AllowPod, always),
+            (Action::AllowTree, tree),
         ];
         answers.retain(|(_, does)| !does.is_empty());
         let others = [
@@ -171,10 +178,11 @@ impl App {
     }
 
     fn composer_hints(&self) -> Vec<Hint> {
-        let mut hints = match self.info() {
+        let mut hints = self.request_hint();
+        hints.extend(match self.info() {
             Some(info) => self.pod_hints(info),
             None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
-        };
+        });
         if self.composer.is_empty() {
             let line = self.keymap.label(Context::Composer, Action::CommandLine);
             hints.push(Hint::new(line, "verbs"));
@@ -185,9 +193,21 @@ impl App {
         hints
     }
 
+    /// The key that goes to the oldest request, before every other while nothing is written.
+    fn request_hint(&self) -> Vec<Hint> {
+        if waiting(&self.family) == 0 || !self.composer.is_empty() {
+            return Vec::new();
+        }
+        self.list_hints(Context::Everywhere, &[(Action::NextNeedsYou, "decides")])
+    }
+
     fn pod_hints(&self, info: &PodInfo) -> Vec<Hint> {
         let send = self.send_key();
-        let pause = || Hint::new(self.keymap.label(Context::Everywhere, Action::Back), "pauses");
+        // A run that waits for a decision is paused by its verb only.
+        let pause = || match info.state {
+            State::NeedsYou => Hint::new(":pause", "withdraws the request"),
+            _ => Hint::new(self.keymap.label(Context::Everywhere, Action::Back), "pauses"),
+        };
         let written = !self.composer.is_empty();
         let queued = !info.queue.is_empty();
         match (info.state, written) {
@@ -220,8 +240,17 @@ impl App {
         }
     }
 
-    /// The counts on the right side of the action bar.
+    /// Whether the keys of a pane need the whole row.
+    fn is_narrow(&self) -> bool {
+        self.size.0 < WIDE
+    }
+
+    /// The counts on the right side of the action bar. On a narrow screen the keys of the inbox take their
+    /// place; its title counts the requests.
     pub fn counts(&self) -> Vec<Count> {
+        if self.is_narrow() && self.focus == Focus::Inbox {
+            return Vec::new();
+        }
         let in_state = |state| self.family.all().iter().filter(|info| info.state == state).count();
         let waiting = waiting(&self.family);
         let need = if waiting == 1 { "needs" } else { "need" };

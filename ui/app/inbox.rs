@@ -2,7 +2,7 @@
 //! unchanged and without another key, for a while.
 
 use crate::app::Areas;
-use crate::app::{App, Asked, Confirm, Effect, Focus, Layer};
+use crate::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
@@ -344,7 +344,8 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
     let has = |requests: &ChosenRequests| requests.ids.iter().any(|known| known == id);
     match layer {
         Layer::Confirm(Confirm::Rule { requests, .. }) => has(requests),
-        Layer::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. }) => {
+        Layer::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. })
+        | Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }) => {
             line.is_some_and(has)
         }
         Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) => false,

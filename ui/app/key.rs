@@ -14,6 +14,8 @@ use yoi::protocol::State;
 const ESCAPE: u64 = 300;
 /// Milliseconds within which a second Ctrl+C leaves the dashboard.
 const ARMED: u64 = 2_000;
+/// Milliseconds for which it is said that a key does nothing; then the keys that do are shown again.
+const NO_KEY: u64 = 2_000;
 /// Milliseconds after a pause in which Ctrl+C does not prepare leaving.
 const PAUSED: u64 = 500;
 
@@ -78,9 +80,24 @@ impl App {
             self.composer.insert(c);
             return self.follow_files();
         }
-        let write = self.keymap.name(self.place(), Action::Composer);
-        let back = self.keymap.name(self.place(), Action::Back);
-        self.say(Kind::Info, format!("{write} or {back}: write"))
+        let text = format!("{c} is no key here · {}", self.near_key(c));
+        self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
+        Vec::new()
+    }
+
+    /// What a person may have meant with a letter that does nothing in this pane: the same letter in the
+    /// other case, or to write.
+    fn near_key(&self, c: char) -> String {
+        let place = self.place();
+        let other = if c.is_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+        let meant = pressed(KeyEvent::from(KeyCode::Char(other)));
+        match self.keymap.get(place, meant) {
+            Some(Binding::Do(action)) if other != c => format!("{other}: {}", action.help()),
+            _ => {
+                let write = self.keymap.name(place, Action::Composer);
+                format!("{write} or {}: write", self.keymap.name(place, Action::Back))
+            }
+        }
     }
 
     fn leader_key(&mut self, key: KeyEvent) -> Vec<Effect> {

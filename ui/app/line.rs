@@ -56,6 +56,18 @@ impl App {
         vec![Effect::Quit(ExitReason::Quit { farewell: self.farewell() })]
     }
 
+    /// Which Pods do nothing until a person decides.
+    fn waiting_for_decisions(&self) -> Option<String> {
+        match self.family.needs_you().as_slice() {
+            [] => None,
+            [one] => Some(format!("{} waits for your decision", one.name)),
+            [one, two] => Some(format!("{} and {} wait for your decision", one.name, two.name)),
+            [one, more @ ..] => {
+                Some(format!("{} and {} more wait for your decision", one.name, more.len()))
+            }
+        }
+    }
+
     /// The sentences for the shell: which Pods still run, how to come back, and how to stop them.
     fn farewell(&self) -> Vec<String> {
         let live = |info: &&PodInfo| info.state != State::Stopped;
@@ -75,8 +87,9 @@ impl App {
             0 => "none running".to_owned(),
             n => format!("{n} running"),
         };
+        let waiting = self.waiting_for_decisions().map(|waiting| format!("; {waiting}"));
         vec![
-            format!("{who} kept, {working}"),
+            format!("{who} kept, {working}{}", waiting.unwrap_or_default()),
             format!("come back: yoi · end it: yoi stop {} · end all: yoi stop --all", one.name),
         ]
     }

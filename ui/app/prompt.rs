@@ -1,7 +1,7 @@
 //! Keys in the layers that are lines or lists: the command line, a search, a filter, the palette.
 
 use crate::app::key::typed;
-use crate::app::{App, Areas, Effect, Focus, Layer};
+use crate::app::{App, Areas, Effect, Focus, Layer, TextFor};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::palette::{Outcome, Palette};
 use crate::pane::actionbar::{Prompt, Purpose};
@@ -86,9 +86,35 @@ impl App {
             Purpose::Filter => self.focus(Focus::Tree),
             Purpose::Find if self.focus == Focus::Beside => Vec::new(),
             Purpose::Find => self.focus(Focus::Transcript),
-            Purpose::Deny => self.deny(prompt.input.text()),
+            Purpose::Deny => self.enter_reason(prompt),
             Purpose::Rule => self.rule_edited(prompt),
         }
+    }
+
+    /// Enter behind the reason of a denial. Where the reason looks like a verb, that is offered above the
+    /// line, which stays.
+    fn enter_reason(&mut self, prompt: Prompt) -> Vec<Effect> {
+        match self.offered_verb(prompt.input.text(), TextFor::Reason) {
+            Some(offer) => {
+                self.layers.put_back(Layer::Prompt(prompt));
+                self.open_layer(Layer::Confirm(offer))
+            }
+            None => self.deny(prompt.input.text()),
+        }
+    }
+
+    /// Denies with the reason in the line on top, whatever it looks like.
+    pub(super) fn deny_as_typed(&mut self) -> Vec<Effect> {
+        match self.layers.pop() {
+            Some(Layer::Prompt(prompt)) => self.deny(prompt.input.text()),
+            Some(Layer::List(_) | Layer::Confirm(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Closes the line of a reason; its requests stay undecided.
+    pub(super) fn leave_reason(&mut self) {
+        self.layers.pop();
+        self.decided_by_line = None;
     }
 
     fn prompt_left(&mut self, purpose: Purpose) -> Vec<Effect> {

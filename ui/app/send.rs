@@ -1,7 +1,7 @@
 //! Sending a message: its Pod is created, restored or given a model first where that is needed, and a
 //! refused message returns to the composer.
 
-use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken};
+use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken, TextFor};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use crate::pane::transcript::Scroll;
@@ -20,14 +20,22 @@ impl App {
             return self.enter_on_nothing();
         }
         let text = self.composer.draft().message().text;
-        if let Some(line) = offered(&text) {
-            return self
-                .open_layer(Layer::Confirm(Confirm::Offered { before: String::new(), line }));
+        match self.offered_verb(&text, TextFor::Message) {
+            Some(offer) => self.open_layer(Layer::Confirm(offer)),
+            None => self.send_draft(),
         }
-        if let Some((before, line)) = offered_behind(&text) {
-            return self.open_layer(Layer::Confirm(Confirm::Offered { before, line }));
+    }
+
+    /// The offer to run the verb that a text looks like or ends in.
+    pub(super) fn offered_verb(&self, text: &str, text_for: TextFor) -> Option<Confirm> {
+        if let Some(line) = offered(text) {
+            return Some(Confirm::Offered { before: String::new(), line, text_for });
         }
-        self.send_draft()
+        let is_pod = |word: &str| {
+            PodName::parse(word).is_ok_and(|name| self.family.get(&name).is_some())
+        };
+        let (before, line) = offered_behind(text, is_pod)?;
+        Some(Confirm::Offered { before, line, text_for })
     }
 
     fn enter_on_nothing(&mut self) -> Vec<Effect> {
@@ -162,12 +170,20 @@ impl App {
         }
     }
 
-    /// Sends the draft into the run that is under way.
+    /// The key that sends the draft into the run that is under way.
     pub(super) fn steer(&mut self) -> Vec<Effect> {
-        let Some(pod) = self.info().map(|info| info.name.clone()) else { return Vec::new() };
         if self.composer.is_empty() {
             return self.enter_on_nothing();
         }
+        let text = self.composer.draft().message().text;
+        match self.offered_verb(&text, TextFor::Steering) {
+            Some(offer) => self.open_layer(Layer::Confirm(offer)),
+            None => self.steer_with_draft(),
+        }
+    }
+
+    pub(super) fn steer_with_draft(&mut self) -> Vec<Effect> {
+        let Some(pod) = self.info().map(|info| info.name.clone()) else { return Vec::new() };
         let message = self.take();
         let method = Method::Steer { id: None, input: message.segments.clone() };
         let asked = Asked::Send(pod.clone(), message, self.request_token());

@@ -281,6 +281,7 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
 
 mod confirm;
 mod family;
+mod guards;
 mod hostile;
 mod keys;
 mod layers;

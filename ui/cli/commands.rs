@@ -54,10 +54,10 @@ fn nothing_listed(others: usize) -> String {
     }
 }
 
-/// The state of a Pod, and when it is deleted.
 /// The widest cell of a state; longer sentences stand below their row.
 const STATE_COLUMNS: usize = 40;
 
+/// The state of a Pod, and when it is deleted.
 fn state_cell(info: &PodInfo, now: u64) -> String {
     let mut notes: Vec<String> = Vec::new();
     let why = why_and_way_on(info, "");
@@ -70,8 +70,8 @@ fn state_cell(info: &PodInfo, now: u64) -> String {
         notes.push(format!("ephemeral, {left} left"));
     }
     match notes.is_empty() {
-        true => state::of(info.state).to_owned(),
-        false => format!("{} ({})", state::of(info.state), notes.join(" · ")),
+        true => state::of_pod(info).to_owned(),
+        false => format!("{} ({})", state::of_pod(info), notes.join(" · ")),
     }
 }
 
@@ -105,7 +105,7 @@ fn state_cells(info: &PodInfo, now: u64) -> (String, Option<String>) {
     if rows::width(&cell) <= STATE_COLUMNS {
         return (cell, None);
     }
-    (state::of(info.state).to_owned(), Some(cell))
+    (state::of_pod(info).to_owned(), Some(cell))
 }
 
 fn aligned(table: &[[String; 5]]) -> String {
@@ -193,6 +193,16 @@ mod tests {
         let [_, alice, bob, below] = lines[..] else { panic!("{text}") };
         assert!(alice.len() < 80 && bob.len() < 80, "{text}");
         assert!(bob.starts_with("bob    damaged  ") && below.contains(why), "{text}");
+    }
+
+    #[test]
+    fn the_state_of_a_pod_has_the_word_that_the_tree_shows() {
+        let idle = crate::app::tests::pod("alice", yoi::protocol::State::Idle);
+        for unseen in [true, false] {
+            let info = PodInfo { unseen, ..idle.clone() };
+            let word = crate::pane::glyph::Glyphs::default().state_sign(&info).word;
+            assert_eq!(state_cell(&info, info.since), word);
+        }
     }
 
     #[test]

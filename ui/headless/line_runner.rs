@@ -320,7 +320,7 @@ impl<'a> LineRunner<'a> {
             Said::Nothing => {}
             Said::Done(text) | Said::Info(text) => client.printer.note(&text),
             Said::Answer(text) => client.printer.data(&text),
-            Said::Sheet { lines, .. } => client.printer.data(&sheet(&lines)),
+            Said::Sheet { lines, .. } => client.printer.data(&why::sheet(&lines)),
             Said::Refused(why, text) => return Err(Failure::new(Exit::from(why), text)),
         }
         match end.action {
@@ -403,15 +403,6 @@ fn table(list: &[(String, String)]) -> String {
         format!("{text}{gap}{help}").trim_end().to_owned()
     };
     list.iter().map(row).collect::<Vec<_>>().join("\n")
-}
-
-/// Lines with their labels.
-fn sheet(lines: &[(&'static str, String)]) -> String {
-    let line = |(label, text): &(&str, String)| match *label {
-        "" => text.clone(),
-        label => format!("{label:<0$}{text}", why::LABEL),
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl From<Why> for Exit {

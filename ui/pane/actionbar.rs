@@ -35,6 +35,20 @@ impl Purpose {
             Self::Rule => "=",
         }
     }
+
+    /// What is asked for, where the sign does not say it all; `{line choose}` is the key of an action.
+    fn question(self, is_empty: bool) -> Option<&'static str> {
+        match (self, is_empty) {
+            (Self::Deny, true) => {
+                Some("deny, because ({line choose}: no reason, {line back}: back)")
+            }
+            (Self::Deny, false) => Some("deny, because ({line choose}: deny, {line back}: back)"),
+            (Self::Rule, _) => {
+                Some("always allow what matches ({line choose}: keep the rule, {line back}: back)")
+            }
+            (Self::Verb | Self::Find | Self::Filter, _) => None,
+        }
+    }
 }
 
 /// A line being typed into the action bar.
@@ -68,6 +82,11 @@ impl Prompt {
         };
         prompt.changed(sources);
         prompt
+    }
+
+    /// What the line asks for, in a sentence that is shown above it.
+    pub fn question(&self) -> Option<&'static str> {
+        self.purpose.question(self.input.is_empty())
     }
 
     /// To be called after the text was edited.

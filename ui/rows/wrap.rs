@@ -35,10 +35,19 @@ pub fn wrap(body: &[Piece], cells: usize, at: Break, out: &mut Vec<Row>) {
 
 /// The safe form of a text as lines of at most `cells`, broken between words.
 pub fn wrap_text(text: &str, cells: usize) -> Vec<String> {
+    wrapped(text, cells, Break::Words)
+}
+
+/// The same, broken where a line is full: for a text with words longer than a line.
+pub fn wrap_anywhere(text: &str, cells: usize) -> Vec<String> {
+    wrapped(text, cells, Break::Anywhere)
+}
+
+fn wrapped(text: &str, cells: usize, at: Break) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.lines() {
         let line = Piece::new(SafeText::line(line).into_string(), Role::Text);
-        wrap(&[line], cells.max(1), Break::Words, &mut rows);
+        wrap(&[line], cells.max(1), at, &mut rows);
     }
     rows.into_iter().map(|row| row.into_iter().map(|piece| piece.text).collect()).collect()
 }

@@ -3,7 +3,7 @@
 use crate::verb::several::{Each, Several, names};
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{Event, Method, PodName, State};
 
 pub static VERB: Verb = of::<Compact>(Verb {
     safety: Safety::Confirms,
@@ -22,7 +22,8 @@ struct Compact {
 
 impl Dialogue for Compact {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        self.several.next(known, last, &self.pods, &EachPod)
+        let next = self.several.next(known, last, &self.pods, &EachPod);
+        self.several.holds_while(next, State::Running)
     }
 }
 

@@ -11,6 +11,9 @@ pub static VERB: Verb = of::<Fork>(Verb {
     more: &[
         "Makes a new Pod with the history of the selected one, up to the message where {transcript :fork} was pressed or \
          all of it. The one it comes from stays as it is.",
+        "An entry is one record of the log: a message, an answer, a call. It is named by its id, not by the number \
+         of a message: {transcript :fork} on it in the transcript writes the id into the line, and `yoi log <pod> --json` \
+         prints it.",
     ],
     ..verb("fork", "make a new Pod with the history of the selected one")
 });
@@ -27,7 +30,10 @@ struct Fork {
 }
 
 fn entry(text: &str) -> Result<EntryId, String> {
-    text.parse().map_err(|_| format!("`{text}` is no entry"))
+    text.parse().map_err(|_| format!(
+            "`{text}` is no entry: an entry is named by its id, which `yoi log <pod> --json` prints; `yoi help \
+             fork` says more"
+        ))
 }
 
 impl Dialogue for Fork {

@@ -180,15 +180,18 @@ pub fn offered(message: &str) -> Option<String> {
 }
 
 /// A message that ends in a verb: the text before it, and the line without its colon. Behind a text, a
-/// verb is offered alone, or with arguments where its colon follows the text at once.
-pub fn offered_behind(message: &str) -> Option<(String, String)> {
+/// verb is offered with arguments where its colon follows the text at once; behind a blank, which may
+/// stand in prose, only alone, or with nothing but options and names of Pods.
+pub fn offered_behind(message: &str, is_pod: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let last = message.trim_end().rfind('\n').map_or(0, |at| at + 1);
     let at = message[last..].rfind(':').map(|at| last + at)?;
     let (before, line) = (&message[..at], message[at + 1..].trim_end());
     let (word, rest) = words::first(line);
     let verb = find(word).filter(|_| line.starts_with(word) && !before.trim().is_empty())?;
-    let attached = before.ends_with(|c: char| c.is_alphanumeric() || ".!?".contains(c));
-    let meant = rest.is_empty() || attached && read(line, Way::Line).is_ok();
+    let attached = !before.ends_with(char::is_whitespace);
+    let mut words = rest.split_whitespace();
+    let certain = attached || words.all(|word| word.starts_with("--") || is_pod(word));
+    let meant = rest.trim().is_empty() || certain && read(line, Way::Line).is_ok();
     (meant && verb.ways.contains(&Way::Line)).then(|| (before.to_owned(), line.to_owned()))
 }
 

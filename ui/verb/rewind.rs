@@ -188,15 +188,15 @@ impl Rewind {
             Some(Chosen::Back(target)) => {
                 let preview = SafeText::line(target.preview.as_str());
                 let undo = self.spell(known, "--undo");
-                format!("rewound {name} to before: {preview} · {undo} brings it back")
+                format!("{undo} brings it back · rewound {name} to before: {preview}")
             }
             Some(Chosen::Undo { .. }) if self.undo => {
                 let redo = self.spell(known, "--redo");
-                format!("undid the rewind of {name} · {redo} takes that back")
+                format!("{redo} takes that back · undid the rewind of {name}")
             }
             Some(Chosen::Undo { .. }) | None => {
                 let undo = self.spell(known, "--undo");
-                format!("rewound {name} again · {undo} brings it back")
+                format!("{undo} brings it back · rewound {name} again")
             }
         }
     }

@@ -80,24 +80,21 @@ impl Dialogue for Remove {
 }
 
 impl Remove {
-    /// Only a stopped Pod can be deleted. A Pod whose records cannot be read is in no list, and the host
-    /// deletes it all the same when it is named alone. Of several, all are known or none is deleted.
+    /// Only a Pod at rest can be deleted: a stopped one, or one whose records cannot be read. All that are
+    /// named are known, or none is deleted.
     fn begin_named(&mut self, known: &Known<'_>) -> Next {
         for pod in &self.pods {
-            if self.pods.len() > 1
-                && let Err(unknown) = known.find(pod)
-            {
-                return Next::End(unknown);
-            }
-            let info = known.family.get(pod);
-            if info.is_some_and(|info| !info.state.is_at_rest()) {
+            let info = match known.find(pod) {
+                Ok(info) => info,
+                Err(unknown) => return Next::End(unknown),
+            };
+            if !info.state.is_at_rest() {
                 let stop = known.spell(&format!("stop {pod}"));
                 let text = format!("{pod} is live: {stop} comes first");
                 return Next::End(End::refused(Why::Failed, text));
             }
-            let name = info.map_or(pod, |info| &info.name);
-            if !self.targets.contains(name) {
-                self.targets.push(name.clone());
+            if !self.targets.contains(&info.name) {
+                self.targets.push(info.name.clone());
             }
         }
         confirm(&self.targets, self.question(&list(&self.targets)), self.enter())

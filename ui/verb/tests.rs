@@ -98,7 +98,11 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":stop --all --tree", ":stop: --all and --tree exclude each other"),
         (":lend a b", "usage: :lend <from> <to> <path> [--read]"),
         (":policy revoke x", "`x` is no rule: rules have numbers"),
-        (":fork --at x", "`x` is no entry"),
+        (
+            ":fork --at 5",
+            "`5` is no entry: an entry is named by its id, which `yoi log <pod> --json` prints; `yoi help \
+             fork` says more",
+        ),
         (":pin 10", "`10` is no slot: they are 1 to 9"),
         (":rewind x", "`x` is no message: messages have numbers"),
         (":send bob", "usage: :send <pod> <text>"),

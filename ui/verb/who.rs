@@ -3,7 +3,7 @@
 use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use yoi::protocol::{Event, Method, PathHolder};
 use yoi::scope::Permission;
 
@@ -22,18 +22,20 @@ impl Dialogue for Who {
         };
         or_end(reply.single().map(|event| {
             Next::End(End::answer(match event {
-                Event::Holders { holders } => sentence(&holders),
+                Event::Holders { holders } => sentence(&known.cwd.join(&self.path), &holders),
                 _ => "the host did not say which Pods hold it".into(),
             }))
         }))
     }
 }
 
-fn sentence(holders: &[PathHolder]) -> String {
+fn sentence(path: &Path, holders: &[PathHolder]) -> String {
+    let path = path.display();
     if holders.is_empty() {
-        return "it is in no live Pod's scope: file tools need an approval or refuse, and commands can still \
-                read what the sandbox leaves readable"
-            .into();
+        return format!(
+            "{path} is in no live Pod's scope: file tools need an approval or refuse, and commands can still \
+             read what the sandbox leaves readable"
+        );
     }
     let one = |holder: &PathHolder| {
         let access = match holder.permission {
@@ -43,5 +45,5 @@ fn sentence(holders: &[PathHolder]) -> String {
         let lent = holder.lender.as_ref().map(|lender| format!(" (lent by {lender})"));
         format!("{} {access}{}", holder.pod, lent.unwrap_or_default())
     };
-    holders.iter().map(one).collect::<Vec<_>>().join(" · ")
+    format!("{path}: {}", holders.iter().map(one).collect::<Vec<_>>().join(" · "))
 }

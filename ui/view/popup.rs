@@ -118,14 +118,23 @@ fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Paints above a line that is being typed why it was refused or, if it was not, its completions.
+/// Paints above a line that is being typed why it was refused or, if it was not, what it asks for or its
+/// completions.
 fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
-    if let Some(wrong) = &prompt.wrong {
-        let columns = usize::from(areas.above_bar(1).width);
-        let rows = wrap_text(&app.setup.glyphs.plain(wrong), columns.max(1));
+    let question = prompt.question().map(|text| app.keymap.with_keys(text));
+    let wrong = prompt.wrong.iter().map(|text| (text.as_str(), app.theme.error));
+    let said = wrong.chain(question.iter().map(|text| (text.as_str(), app.theme.needs)));
+    let columns = usize::from(areas.above_bar(1).width).max(1);
+    let rows: Vec<Line<'_>> = said
+        .flat_map(|(text, style)| {
+            let rows = wrap_text(&app.setup.glyphs.plain(text), columns);
+            rows.into_iter().map(move |row| Line::styled(row, style))
+        })
+        .collect();
+    if !rows.is_empty() {
         let area = line_sheet(app, rows.len(), areas, frame);
         for (row, y) in rows.iter().zip(area.y..area.bottom()) {
-            frame.buffer_mut().set_stringn(area.x, y, row, columns, app.theme.error);
+            frame.buffer_mut().set_line(area.x, y, row, area.width);
         }
         return;
     }

@@ -162,3 +162,26 @@ fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
     }
     lines
 }
+
+/// A text of labelled lines; a line without a label stands below the text of the line above. Where no
+/// line has a label, all begin at the left.
+pub fn sheet(lines: &[(&'static str, String)]) -> String {
+    let labelled = lines.iter().any(|(label, _)| !label.is_empty());
+    let line = |(label, text): &(&str, String)| match labelled {
+        false => text.clone(),
+        true => format!("{label:<0$}{text}", LABEL),
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_a_label_stands_below_the_text_of_the_line_above() {
+        let lines = |labels: [&'static str; 2]| labels.map(|label| (label, format!("of {label}")));
+        assert_eq!(sheet(&lines(["may", ""])), "may            of may\n               of ");
+        assert_eq!(sheet(&lines(["", ""])), "of \nof ", "lines to copy begin at the left");
+    }
+}

@@ -148,7 +148,7 @@ fn a_letter_that_does_nothing_in_a_list_says_how_to_write() {
     let mut bench = alice(State::Idle);
     bench.press("tab");
     bench.press("q");
-    assert_eq!(bench.notice(), "i or Esc: write");
+    assert_eq!(bench.notice(), "q is no key here · i or Esc: write");
 }
 
 #[test]

@@ -173,3 +173,40 @@ fn no_pod_is_said_to_work_here_only_while_there_is_none() {
     );
     assert!(screen.contains(":open <pod>"), "{screen}");
 }
+
+#[test]
+fn a_compaction_is_said_only_as_long_as_it_goes_on() {
+    let mut bench = alone(State::Idle);
+    bench.type_in(":compact");
+    let asked = bench.press("enter");
+    bench.shown(pod("alice", State::Running));
+    answer(&mut bench, asked, Event::Accepted { entry: None, queued: None });
+    assert_eq!(bench.notice(), "compacting the history of alice");
+    bench.shown(pod("alice", State::Idle));
+    assert_eq!(bench.notice(), "");
+}
+
+#[test]
+fn the_first_screen_names_the_tour_once_and_no_peers_of_nothing() {
+    let mut bench = Bench::new(Vec::new());
+    let found = Event::ModelFound { model: None, config: "/c/config.toml".into(), mistakes: vec![] };
+    bench.msg(Msg::Answered(Asked::FirstModel, Ok(found)));
+    bench.size(100, 40);
+    let screen = bench.screen();
+    assert!(screen.contains("No model is connected"), "{screen}");
+    assert_eq!(screen.matches(":tour").count(), 1, "{screen}");
+    assert!(screen.contains(":help  lists the verbs"), "{screen}");
+    let mut bench = Bench::new(vec![pod("alice", State::Stopped), pod("bob", State::Stopped)]);
+    bench.host(None, Event::Peered { source: name("alice"), peer: name("bob") });
+    bench.size(100, 40);
+    assert!(!bench.screen().contains("no Pod "), "{}", bench.screen());
+}
+
+#[test]
+fn the_answer_of_who_names_the_whole_path_that_was_looked_up() {
+    let mut bench = alone(State::Idle);
+    bench.type_in(":who docs");
+    let asked = bench.press("enter");
+    answer(&mut bench, asked, Event::Holders { holders: Vec::new() });
+    assert!(bench.notice().starts_with("/repo/docs is in no live Pod"), "{}", bench.notice());
+}

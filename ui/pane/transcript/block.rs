@@ -298,6 +298,8 @@ fn ended(fact: &Fact) -> Option<Kind> {
             (Role::Warn, "stopped at the limit of model requests; a message continues".into())
         }
         RunOutcome::Cancelled => (Role::Warn, "cancelled".into()),
+        // The entry before it has a row that says when its host ended.
+        RunOutcome::CutOff(why) if why == yoi::session::HOST_ENDED => return None,
         RunOutcome::CutOff(why) if why.trim().is_empty() => (Role::Warn, "interrupted".into()),
         RunOutcome::CutOff(why) => {
             let why = words(why.strip_prefix("cut off: ").unwrap_or(why));

@@ -18,8 +18,8 @@ use yoi::protocol::{PodInfo, PodName};
 const NAME: usize = 8;
 /// From this width on a row also shows the activity of the Pod.
 const WIDE: usize = 52;
-/// The columns of names where activities are shown.
-const FIELD: usize = 16;
+/// The columns of names, and of the lines before them, where activities are shown.
+const FIELD: usize = 18;
 
 /// The tree as a widget.
 pub struct View<'a> {
@@ -93,7 +93,8 @@ impl View<'_> {
         let left = room.columns.saturating_sub(width(&before) + 2);
         let mark = if self.tree.marks.has(&info.name) { glyphs.pick("◆", "#") } else { " " };
         let pin = self.tree.pins.of(&info.name).map_or(String::new(), |slot| format!(" {slot}"));
-        let ends = room.ends(left, width(info.name.as_str()) + width(&pin));
+        let field = FIELD.saturating_sub(width(&before)).max(NAME);
+        let ends = room.ends(left, width(info.name.as_str()) + width(&pin), field);
         let name = left.saturating_sub(ends.columns() + width(&pin));
         let label = cut(info.name.as_str(), name);
         let rest = name.saturating_sub(width(&label));
@@ -177,13 +178,14 @@ struct Ends {
 }
 
 impl Room {
-    /// The columns that fit beside a name of `name` columns, if `left` columns are left for both.
-    fn ends(&self, left: usize, name: usize) -> Ends {
+    /// The columns that fit beside a name of `name` columns, if `left` columns are left for both. Beside
+    /// an activity the name has `field` columns.
+    fn ends(&self, left: usize, name: usize, field: usize) -> Ends {
         let name = name.min(NAME);
         let age = if left > self.age + name { self.age } else { 0 };
         let word = if left >= self.word + 1 + self.age + 1 + name { self.word } else { 0 };
         let taken = 2 + word + 1 + self.age + 1;
-        let activity = if self.columns >= WIDE { left.saturating_sub(taken + FIELD) } else { 0 };
+        let activity = if self.columns >= WIDE { left.saturating_sub(taken + field) } else { 0 };
         Ends { word, age, activity }
     }
 }

@@ -88,6 +88,14 @@ fn stopped_pods_of_this_workspace_are_deleted_by_age_after_they_were_counted() {
 }
 
 #[test]
+fn a_pod_that_does_not_exist_is_refused_before_anything_is_asked() {
+    let refused = deletion("rm nosuch");
+    let text = "there is no pod `nosuch`: the tree shows those there are";
+    assert_eq!(refused, Err(Said::Refused(Why::NotThere, text.into())));
+    assert!(deletion("rm damaged").is_ok(), "what cannot be read can be deleted");
+}
+
+#[test]
 fn a_deletion_names_six_pods_and_counts_the_others() {
     let names: Vec<String> = (1..=9).map(|n| format!("p{n}")).collect();
     let states: Vec<_> = names.iter().map(|name| (name.as_str(), State::Stopped)).collect();

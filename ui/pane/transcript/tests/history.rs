@@ -284,3 +284,15 @@ fn a_rewind_and_its_undo_leave_a_border_that_says_how_much_went_and_came_back() 
         assert!(screen.contains(words), "{words}\n{screen}");
     }
 }
+
+#[test]
+fn a_run_that_its_host_did_not_live_to_end_is_said_to_be_interrupted_once() {
+    let mut bench = Bench::new(numbered(1)).sized(80, 24).open();
+    let at = serde_json::json!({"at": NOON});
+    bench.commit(Entry::extension(yoi::protocol::entry::domain::CUT, at));
+    let message = yoi::session::HOST_ENDED.into();
+    bench.commit(Entry::new(Fact::RunErrored { interrupted: true, message }));
+    let screen = bench.screen();
+    assert_eq!(screen.matches("interrupted").count(), 1, "{screen}");
+    assert!(screen.contains("(host ended)"), "{screen}");
+}

@@ -1,0 +1,208 @@
+//! Text and keys that reach another place than the person meant do no harm: the screen says what it asks
+//! for, offers a verb that it finds in a text, and names the keys that work.
+
+use super::*;
+
+fn alone(state: State) -> Bench {
+    let mut bench = Bench::new(vec![pod("alice", state)]);
+    bench.go_to("alice");
+    bench
+}
+
+/// A request of alice, with the line for the reason of its denial.
+fn denying(width: u16, height: u16) -> Bench {
+    let mut bench = alone(State::NeedsYou);
+    bench.size(width, height);
+    let request = approval("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.confirm("D");
+    bench
+}
+
+fn denied(effects: &[Effect]) -> Option<&str> {
+    match calls(effects)[..] {
+        [(None, Method::Decide { verdict: yoi::protocol::Verdict::Deny { reason }, .. })] => {
+            Some(reason)
+        }
+        _ => None,
+    }
+}
+
+/// The words of a screen, without what only its width decides.
+fn words(bench: &mut Bench) -> String {
+    let screen = bench.screen().replace(['│', '─', '┌', '┐', '└', '┘'], " ");
+    screen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_line_for_the_reason_of_a_denial_says_what_it_asks_for_and_what_its_keys_do() {
+    for (width, height) in [(40, 12), (80, 24), (120, 40)] {
+        let mut bench = denying(width, height);
+        let shown = words(&mut bench);
+        let asked = "deny, because (Enter: no reason, Esc: back)";
+        assert!(shown.contains(asked), "{width}: {shown}");
+        bench.type_in("too early");
+        let shown = words(&mut bench);
+        assert!(shown.contains("deny, because (Enter: deny, Esc: back)"), "{width}: {shown}");
+        assert_eq!(denied(&bench.press("enter")), Some("too early"));
+        let mut bench = denying(width, height);
+        assert_eq!(denied(&bench.press("enter")), Some(""));
+    }
+}
+
+#[test]
+fn a_verb_in_the_place_of_a_reason_is_offered_and_the_request_stays_undecided() {
+    let mut bench = denying(80, 24);
+    bench.type_in(":notices");
+    assert!(bench.press("enter").is_empty(), "nothing is denied by it");
+    let offered = "`:notices` is a verb; to run it leaves the request undecided";
+    assert!(bench.screen().contains(offered), "{}", bench.screen());
+    bench.confirm("esc");
+    assert!(words(&mut bench).contains("deny, because"), "the line is there again");
+    bench.press("enter");
+    assert!(bench.confirm("enter").is_empty());
+    assert_eq!(bench.notice(), "no notices yet", "the verb is run");
+    assert!(bench.app.layers.is_empty(), "the line of the reason is closed");
+    assert_eq!(bench.app.family.approvals().len(), 1);
+}
+
+#[test]
+fn a_reason_that_looks_like_a_verb_is_sent_by_the_key_that_says_so() {
+    let mut bench = denying(80, 24);
+    bench.type_in("use this instead :stop");
+    bench.press("enter");
+    assert!(bench.screen().contains("`:stop` at the end of the reason is a verb"));
+    assert_eq!(denied(&bench.confirm("s")), Some("use this instead :stop"));
+    assert!(bench.app.layers.is_empty());
+}
+
+#[test]
+fn a_decision_by_another_client_closes_the_offer_with_the_line_below_it() {
+    let mut bench = denying(80, 24);
+    bench.type_in(":notices");
+    bench.press("enter");
+    let verdict = yoi::protocol::Verdict::Once;
+    let decided = Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict };
+    bench.host(Some("alice"), decided);
+    assert!(bench.app.layers.is_empty());
+    assert!(bench.notice().contains("elsewhere"), "{}", bench.notice());
+}
+
+#[test]
+fn a_verb_at_the_end_of_a_message_is_offered_whatever_stands_before_it() {
+    for before in ["abc]", "修理。", "see foo()", "two [\"x\"]", "done —", "please do it "] {
+        let mut bench = alone(State::Idle);
+        bench.type_in(before);
+        bench.type_in(":rewind --undo");
+        assert_eq!(calls(&bench.press("enter")), [], "{before}");
+        let offered = "`:rewind --undo` at the end of the message is a verb";
+        assert!(bench.screen().contains(offered), "{before}: {}", bench.screen());
+        let run = bench.confirm("enter");
+        assert_eq!(calls(&run), [(Some("alice"), &Method::ListRewindTargets)], "{before}");
+        assert_eq!(bench.draft(), before);
+    }
+    let mut bench = alone(State::Idle);
+    bench.type_in("that is enough :stop alice");
+    assert_eq!(calls(&bench.press("enter")), []);
+    for prose in ["what does :stop do here", "how does :rewind 2 steps work"] {
+        let mut bench = alone(State::Idle);
+        bench.type_in(prose);
+        assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &message(prose))]);
+    }
+}
+
+#[test]
+fn the_way_back_typed_behind_a_message_that_a_rewind_returned_is_offered() {
+    let mut bench = alone(State::Idle);
+    let input = crate::pane::composer::tests::plain("two [\"x\"]");
+    let summary = yoi::protocol::reply::RewindSummary {
+        truncated_to_entries: 3,
+        discarded_entries: 2,
+        tool_side_effect_warning: false,
+    };
+    bench.host(Some("alice"), Event::RewindApplied { entries: Vec::new(), input, summary });
+    assert_eq!(bench.draft(), "two [\"x\"]");
+    bench.type_in(":rewind --undo");
+    assert_eq!(calls(&bench.press("enter")), [], "it is not sent");
+    assert_eq!(
+        calls(&bench.confirm("enter")),
+        [(Some("alice"), &Method::ListRewindTargets)],
+        "it is run"
+    );
+}
+
+#[test]
+fn a_verb_behind_a_message_into_the_run_is_offered_too() {
+    let mut bench = alone(State::Running);
+    bench.type_in("look at b.rs:pause");
+    bench.press("ctrl-x");
+    assert_eq!(calls(&bench.press("s")), []);
+    let sent = bench.confirm("s");
+    let steer = Method::Steer {
+        id: None,
+        input: crate::pane::composer::tests::plain("look at b.rs:pause"),
+    };
+    assert_eq!(calls(&sent), [(Some("alice"), &steer)]);
+}
+
+#[test]
+fn the_notice_of_a_rewind_names_the_way_back_on_a_narrow_screen() {
+    let mut bench = alone(State::Idle);
+    bench.size(40, 12);
+    bench.type_in(":rewind 1");
+    let listed = bench.press("enter");
+    let targets = vec![rewind_target(1, "a message that is longer than the screen is wide")];
+    let targets = Event::RewindTargets { head_entries: 12, targets, undo: None, redo: None };
+    answer(&mut bench, listed, targets);
+    let rewound = bench.confirm("enter");
+    answer(&mut bench, rewound, Event::Accepted { entry: None, queued: None });
+    let screen = bench.screen();
+    assert!(screen.contains("✓ :rewind --undo brings it back"), "{screen}");
+}
+
+#[test]
+fn leaving_names_the_pods_that_wait_for_a_decision() {
+    let farewell = |waiting: &[&str]| {
+        let mut bench = alone(State::Idle);
+        for name in waiting {
+            bench.shown(pod(name, State::NeedsYou));
+        }
+        let left = bench.press("ctrl-d");
+        let [Effect::Quit(ExitReason::Quit { farewell })] = &left[..] else { panic!("{left:?}") };
+        farewell[0].clone()
+    };
+    assert_eq!(farewell(&[]), "alice kept, none running");
+    assert_eq!(farewell(&["bob"]), "2 Pods kept, none running; bob waits for your decision");
+    let two = "3 Pods kept, none running; bob and cy wait for your decision";
+    assert_eq!(farewell(&["bob", "cy"]), two);
+    let more = "4 Pods kept, none running; bob and 2 more wait for your decision";
+    assert_eq!(farewell(&["bob", "cy", "dan"]), more);
+}
+
+#[test]
+fn a_key_that_does_nothing_is_named_with_the_one_that_may_be_meant_and_the_hints_come_back() {
+    let mut bench = alone(State::NeedsYou);
+    let request = approval("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.press("d");
+    let help = crate::keys::Action::Deny.help();
+    assert_eq!(bench.notice(), format!("d is no key here · D: {help}"));
+    bench.wait(2_000);
+    assert_eq!(bench.notice(), "");
+    assert!(bench.screen().contains("D deny"), "{}", bench.screen());
+}
+
+#[test]
+fn a_narrow_screen_names_the_key_that_goes_to_a_request_and_every_key_that_decides_it() {
+    let mut bench = alone(State::NeedsYou);
+    bench.size(40, 12);
+    let request = approval("q", "alice", "true");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    let hints = |bench: &mut Bench| bench.screen().lines().last().unwrap_or_default().to_owned();
+    assert!(hints(&mut bench).starts_with("Ctrl+N decides"), "{}", bench.screen());
+    bench.press("ctrl-n");
+    bench.wait(layer::ARMED_AFTER);
+    assert_eq!(hints(&mut bench), "a once · D deny · A always · T its tree");
+}
