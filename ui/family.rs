@@ -50,10 +50,15 @@ impl Family {
         }
     }
 
+    /// The time of the last event or activity of a Pod; 0 where none is known.
+    pub fn last_activity(&self, info: &PodInfo) -> u64 {
+        let received = self.received.get(&info.name).copied().unwrap_or(0);
+        received.max(info.last_activity)
+    }
+
     /// The time of the last sign of life of a Pod: an event, an activity or a change of state.
     pub fn silent_since(&self, info: &PodInfo) -> u64 {
-        let received = self.received.get(&info.name).copied().unwrap_or(0);
-        received.max(info.last_activity).max(info.since)
+        self.last_activity(info).max(info.since)
     }
 
     /// Whether the host has sent the family.

@@ -41,6 +41,8 @@ struct Answer {
     usage: Usage,
     shown: bool,
     said: bool,
+    /// The activity of the run as it was said last.
+    doing: &'static str,
 }
 
 impl Answer {
@@ -53,7 +55,25 @@ impl Answer {
             usage: Usage::default(),
             shown: false,
             said: false,
+            doing: ASKED,
         }
+    }
+}
+
+/// The activity of a run before anything of an answer has arrived.
+const ASKED: &str = "waiting for its model";
+
+/// The activity of a run whose model sends this.
+fn writes(delta: &Delta) -> Option<&'static str> {
+    match delta {
+        Delta::Text(_) => Some("writing its answer"),
+        Delta::ThinkingStart | Delta::Thinking(_) => Some("thinking"),
+        Delta::ToolCallStart { .. } | Delta::ToolCallArgs { .. } => Some("writing a tool call"),
+        Delta::Block { .. }
+        | Delta::Usage(_)
+        | Delta::Unseen(_)
+        | Delta::Unknown(_)
+        | Delta::End(_) => None,
     }
 }
 
@@ -143,6 +163,7 @@ impl Run {
         self.publish_context().await;
         self.load_wanted().await?;
         self.offered = self.setup.tool_set.borrow().clone();
+        self.doing(ASKED).await;
         let mut interrupt = self.ports.interrupt.clone();
         let opened = tokio::select! {
             biased;
@@ -153,7 +174,6 @@ impl Run {
             Ok(deltas) => deltas,
             Err(failure) => return Ok(Reply::Broken { failure, shown: false }),
         };
-        self.doing("thinking").await;
         let asked = self.session_state.state.history.len() as u64;
         let mut answer = Answer::new(self.setup.limits.reply);
         let failure = loop {
@@ -204,6 +224,10 @@ impl Run {
         let shows = !matches!(delta, Delta::Usage(_) | Delta::Unseen(_) | Delta::Unknown(_));
         answer.shown |= shows;
         self.acted |= answer.shown;
+        if let Some(doing) = writes(&delta).filter(|doing| *doing != answer.doing) {
+            answer.doing = doing;
+            self.doing(doing).await;
+        }
         match delta {
             Delta::Text(text) => {
                 self.session_state.journal.stream(Partial::Text, &text);

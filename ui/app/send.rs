@@ -31,9 +31,8 @@ impl App {
         if let Some(line) = offered(text) {
             return Some(Confirm::Offered { before: String::new(), line, text_for });
         }
-        let is_pod = |word: &str| {
-            PodName::parse(word).is_ok_and(|name| self.family.get(&name).is_some())
-        };
+        let is_pod =
+            |word: &str| PodName::parse(word).is_ok_and(|name| self.family.get(&name).is_some());
         let (before, line) = offered_behind(text, is_pod)?;
         Some(Confirm::Offered { before, line, text_for })
     }

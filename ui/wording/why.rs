@@ -37,9 +37,14 @@ impl Known<'_> {
                 format!("{what} · {} · {}", approval.because, ago(approval.since)),
             ));
         }
-        if info.last_activity > 0 {
-            let ago = in_words(self.now.saturating_sub(info.last_activity));
-            lines.push(("last activity", format!("{ago} ago, at {}", at(info.last_activity))));
+        // Streamed text is activity: its events say more than the Pod as it was last described.
+        let active = match info.state {
+            State::Running => self.family.last_activity(info),
+            _ => info.last_activity,
+        };
+        if active > 0 {
+            let ago = in_words(self.now.saturating_sub(active));
+            lines.push(("last activity", format!("{ago} ago, at {}", at(active))));
         }
         if let Some(run) = &info.last_result {
             let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
@@ -126,7 +131,7 @@ fn messages(count: usize) -> String {
 }
 
 fn because(info: &PodInfo) -> String {
-    let doing = info.activity.as_deref().unwrap_or("its model is asked");
+    let doing = info.activity.as_deref().unwrap_or("it begins");
     match (&info.why, info.state) {
         (why, State::Paused) => {
             let why = why.as_deref().unwrap_or("its run was interrupted");
@@ -177,6 +182,19 @@ pub fn sheet(lines: &[(&'static str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_that_streams_is_activity_of_a_running_pod() {
+        use crate::app::tests::{NOON, pod};
+        let info = pod("alice", State::Running);
+        let mut family = Family::default();
+        family.replace(vec![info.clone()], Vec::new(), Vec::new());
+        family.received(&info.name, NOON + 24_000);
+        let known = Known { family: &family, now: NOON + 25_000, zone: &TimeZone::UTC };
+        let lines = known.explain(&info);
+        let last = lines.iter().find(|(label, _)| *label == "last activity");
+        assert_eq!(last.map(|(_, text)| text.as_str()), Some("1 s ago, at 12:00"));
+    }
 
     #[test]
     fn a_line_without_a_label_stands_below_the_text_of_the_line_above() {

@@ -25,7 +25,14 @@ impl Pod {
 
     async fn publish_run_event(&mut self, event: RunEvent) {
         match event {
-            RunEvent::Event(event) => self.publisher.publish(&event),
+            RunEvent::Event(event) => {
+                // Each screen gets the event itself; a listing from now on holds its time.
+                self.info.send_if_modified(|info| {
+                    info.last_activity = now_ms();
+                    false
+                });
+                self.publisher.publish(&event);
+            }
             RunEvent::Committed { entries, end } => {
                 self.end = Some(end);
                 self.publisher.committed(&entries);

@@ -59,6 +59,8 @@ impl Pod {
         }
         let (decisions, decided) = mpsc::channel(DECISIONS);
         let ports = Ports { out, interrupt: interrupted, mailbox: inbox, answers: decided };
+        // The last line of the run before says nothing about this one.
+        self.change(|info| info.activity = None);
         // Shown first, so that no screen sees an event of the run while the Pod seems to be idle.
         self.enter(State::Running, None);
         let span = self.run_span();

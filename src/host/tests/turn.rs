@@ -422,3 +422,26 @@ async fn how_full_the_window_is_is_known_before_the_first_request() {
     let bench = bench.restarted().await;
     assert_eq!(bench.info(&pod).await.context_tokens, before);
 }
+
+#[tokio::test]
+async fn a_run_is_said_to_do_what_its_own_events_show_and_nothing_of_the_run_before() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("one")).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.is(&pod, State::Idle).await.activity.as_deref(), Some("You said one."));
+    bench.call(&pod, Method::say("wait")).await.unwrap();
+    let mut said = Vec::new();
+    while said.last().map(String::as_str) != Some("waiting for its model") {
+        let changed = bench.next(|e| matches!(e, Event::PodChanged { .. })).await;
+        let Event::PodChanged { info } = changed else { unreachable!() };
+        if info.state == State::Running {
+            said.extend(info.activity);
+        }
+    }
+    assert_eq!(said, ["waiting for its model"], "nothing has arrived yet");
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    bench.end().await;
+    bench.call(&pod, Method::say("hang")).await.unwrap();
+    bench.streamed("This answer ").await;
+    assert_eq!(bench.info(&pod).await.activity.as_deref(), Some("writing its answer"));
+}

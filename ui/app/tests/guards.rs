@@ -36,7 +36,7 @@ fn words(bench: &mut Bench) -> String {
 }
 
 #[test]
-fn the_line_for_the_reason_of_a_denial_says_what_it_asks_for_and_what_its_keys_do() {
+fn the_line_for_the_reason_of_a_denial_names_its_question_and_its_keys() {
     for (width, height) in [(40, 12), (80, 24), (120, 40)] {
         let mut bench = denying(width, height);
         let shown = words(&mut bench);
