@@ -67,6 +67,12 @@ impl Notice {
     }
 }
 
+/// The lines of a text beside each other.
+fn on_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" · ")
+}
+
 /// The notice on screen and those before it.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
@@ -80,7 +86,7 @@ impl Notices {
     /// Shows `text` from `now` on. Names, paths and reasons in it come from others, so it passes the
     /// door of safe text here, on one line.
     pub fn say(&mut self, kind: Kind, text: impl Into<String>, now: u64) {
-        let text = SafeText::line(text.into());
+        let text = SafeText::line(on_one_line(&text.into()));
         self.show(Notice { kind, text, at: now, ends: None, while_in: None });
     }
 
@@ -165,6 +171,14 @@ mod tests {
         assert_eq!(notices.shown(), None);
         assert_eq!(notices.ends(), None);
         assert_eq!(notices.past().count(), 1);
+    }
+
+    #[test]
+    fn a_text_of_several_lines_is_a_notice_without_signs_for_line_ends() {
+        let mut notices = Notices::default();
+        notices.say(Kind::Refused, "no wire\nwrite into it:\n\n[provider.x]\n", 0);
+        let text = notices.shown().map(|notice| notice.text.as_str());
+        assert_eq!(text, Some("no wire · write into it: · [provider.x]"));
     }
 
     #[test]

@@ -261,7 +261,13 @@ impl Settings {
 
     /// The settings a text holds.
     pub fn read(file: &Path, text: &str) -> (Self, Vec<Diagnostic>) {
-        read_what_fits(file, text)
+        let (settings, mut diagnostics) = read_what_fits(file, text);
+        for diagnostic in &mut diagnostics {
+            if let Some(place) = right_place(&diagnostic.message) {
+                diagnostic.message = format!("{place}: {}", diagnostic.message);
+            }
+        }
+        (settings, diagnostics)
     }
 
     /// The same, with what a workspace narrows.
@@ -385,6 +391,32 @@ fn text_of(file: &Path) -> Result<Option<String>, Diagnostic> {
         .map_err(|error| complain(format!("cannot be read: {error}")))?;
     Ok(Some(text))
 }
+
+/// Where a key belongs that was found in another place, as a sentence.
+fn right_place(message: &str) -> Option<String> {
+    let (key, _) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    let (_, table) = PLACES.iter().find(|(known, _)| *known == key)?;
+    Some(match *table {
+        "" => format!("`{key}` belongs at the top of the file, before the first [table]"),
+        table => format!("`{key}` belongs below [{table}]"),
+    })
+}
+
+/// Keys that are often written elsewhere, and the table of each; the empty one is the top of the file.
+const PLACES: [(&str, &str); 12] = [
+    ("model", ""),
+    ("max_turns", "limits"),
+    ("depth", "limits"),
+    ("connect_s", "timeouts"),
+    ("idle_s", "timeouts"),
+    ("idle_exit_min", "host"),
+    ("timeout_s", "shell"),
+    ("theme", "ui"),
+    ("keymap", "ui"),
+    ("wire", "provider.<name>"),
+    ("base_url", "provider.<name>"),
+    ("key_env", "provider.<name>"),
+];
 
 /// Reads as much of a TOML text as fits the type: a key that does not fit is complained about and
 /// left out, so that its default stays in force; a text that is no TOML gives all defaults.

@@ -55,8 +55,9 @@ fn by_rule(shared: &Shared, search: Search) -> (Search, Found) {
     let keys = Keys::at(&shared.dirs.config);
     let context = context(&search, &says, &reading, &keys);
     let choice = model_select::choose(search.wanted.as_ref(), &context).map_err(|error| {
-        let mistakes = reading.mistakes.iter().map(|mistake| format!("\n{mistake}"));
-        format!("{error}{}", mistakes.collect::<String>())
+        // A mistake in the settings may be why the model is not known: it comes first.
+        let mistakes = reading.mistakes.iter().map(|mistake| format!("{mistake}\n"));
+        format!("{}{error}", mistakes.collect::<String>())
     });
     (search, Found { choice, says, reading })
 }

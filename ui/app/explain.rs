@@ -106,8 +106,9 @@ fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
             lines.push((line("resume"), "continue the run"));
             lines.push((line("cancel"), "drop the run"));
         }
+        State::Failed => lines.push((line("resume"), "try the run again")),
         State::Idle => lines.push((line("compact"), "shorten the history")),
-        State::Stopped | State::Failed | State::Damaged | State::Unknown => {}
+        State::Stopped | State::Damaged | State::Unknown => {}
     }
     if info.state.can_be_restored() {
         lines.push((line("restore"), "bring it back"));

@@ -6,6 +6,7 @@ use crate::pane::actionbar::{Count, Hint};
 use crate::pane::inbox::waiting;
 use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
+use crate::wording::why::WayOn;
 use yoi::protocol::{PodInfo, State};
 
 /// From this many columns on there is room for hints and counts.
@@ -223,6 +224,9 @@ impl App {
             }
             (state, true) if state.can_be_restored() => {
                 vec![Hint::new(send, "restores and sends")]
+            }
+            (State::Failed, false) if WayOn::of(info).is_some() => {
+                vec![Hint::new(send, "tries again")]
             }
             (State::Damaged, _) => vec![Hint::new(":rm", "deletes it")],
             (state, false) if state.can_be_restored() => {

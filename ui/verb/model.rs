@@ -73,8 +73,9 @@ impl Connect {
             }
             Self::Other => {
                 let lines = example("mine", config);
-                let then = "then :model mine/<name>".to_owned();
-                let lines = lines.lines().map(str::to_owned).chain([then]);
+                let then = "then :model mine/<name>, for the Pod that is open".to_owned();
+                let all = "or, for every new Pod, at the top of that file: model = \"mine/<name>\"";
+                let lines = lines.lines().map(str::to_owned).chain([then, all.to_owned()]);
                 let lines = lines.map(|line| ("", line)).collect();
                 let said = Said::Sheet { title: "a server of your own".into(), lines };
                 End { said, ..End::default() }

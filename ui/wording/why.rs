@@ -88,6 +88,8 @@ pub enum WayOn {
     Continue,
     /// Child events, notifications or messages wait for it.
     HandOver,
+    /// Its run failed and can be tried again: its input is in the log.
+    TryAgain,
 }
 
 impl WayOn {
@@ -97,6 +99,10 @@ impl WayOn {
         let at_limit = info.last_result.as_ref().is_some_and(|last| last.result == limit);
         match info.state {
             State::Paused => Some(Self::Continue),
+            // What failed before any run is brought back by the verb that its reason names.
+            State::Failed if !info.why.as_ref().is_some_and(|why| why.contains(":restore")) => {
+                Some(Self::TryAgain)
+            }
             State::Idle if info.why.is_some() && !at_limit => Some(Self::HandOver),
             _ => None,
         }
@@ -107,6 +113,7 @@ impl WayOn {
         match self {
             Self::Continue => format!("{key} continues"),
             Self::HandOver => format!("{key} tells {pod}"),
+            Self::TryAgain => format!("{key} tries again"),
         }
     }
 
@@ -115,6 +122,7 @@ impl WayOn {
         match self {
             Self::Continue => ":resume continues",
             Self::HandOver => ":resume hands it over",
+            Self::TryAgain => ":resume tries again",
         }
     }
 }
@@ -145,7 +153,7 @@ fn because(info: &PodInfo) -> String {
         }
         (None, State::Idle) => "its run is over; it waits for a message".into(),
         (None, State::Stopped) => "it was stopped; :restore brings it back".into(),
-        (None, State::Failed) => "the runtime could not go on with it; :restore tries again".into(),
+        (None, State::Failed) => "the runtime could not go on with it; :resume tries again".into(),
         (None, State::Damaged) => "its record cannot be read; :rm deletes it".into(),
         (None, State::Unknown) => "the host is newer than this screen".into(),
     }

@@ -208,3 +208,24 @@ fn a_hostile_settings_file_of_a_workspace_is_ignored_at_once_and_said() {
         assert!(notice.contains(&format!("config.toml:1:1: is ignored: {why}")), "{notice}");
     }
 }
+
+#[test]
+fn a_key_that_belongs_elsewhere_is_said_with_its_right_place_first() {
+    let (_, said) = read("[provider.mine]\nwire = \"openai_chat\"\nmodel = \"mine/a\"\n");
+    let place = "/c/config.toml:3:1: `model` belongs at the top of the file, before the first [table]: \
+                 unknown field `model`";
+    assert!(said[0].starts_with(place), "{said:?}");
+    let (_, said) = read("theme = \"day\"\n");
+    assert!(said[0].contains(":1:1: `theme` belongs below [ui]: unknown field"), "{said:?}");
+}
+
+#[test]
+fn each_key_with_a_right_place_is_known_there() {
+    for (key, table) in PLACES {
+        let table = table.replace("<name>", "mine");
+        let head = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+        // The value may not fit; the key does.
+        let (_, said) = read(&format!("{head}{key} = \"x\"\n"));
+        assert!(!said.iter().any(|one| one.contains("unknown field")), "{key}: {said:?}");
+    }
+}

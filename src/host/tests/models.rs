@@ -244,4 +244,9 @@ async fn a_model_is_named_without_a_pod_as_a_new_pod_would_get_it() {
     assert!(found.sends.is_some());
     let refused = find(Some("nope/x"), BTreeMap::new()).await.unwrap_err().message;
     assert!(refused.contains("there is no provider nope"), "{refused}");
+    let settings = "[provider.mine]\nwire = \"openai-chat\"\nmodel = \"mine/a\"\n";
+    std::fs::write(&config, settings).unwrap();
+    let refused = find(Some("mine/a"), BTreeMap::new()).await.unwrap_err().message;
+    let at = |text: &str| refused.find(text).unwrap_or_else(|| panic!("{text}: {refused}"));
+    assert!(at("config.toml:2:8: unknown variant") < at("there is no provider mine"), "{refused}");
 }

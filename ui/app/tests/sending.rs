@@ -244,3 +244,19 @@ fn a_second_message_while_the_pod_is_being_made_stays_in_the_composer() {
     assert_eq!(calls(&sent), [(Some("repo"), &message("first"))]);
     assert_eq!(bench.draft(), "second");
 }
+
+#[test]
+fn enter_on_a_failed_pod_tries_its_run_again_and_is_what_the_screen_names() {
+    let failed = |why: &str| {
+        Bench::new(vec![PodInfo { why: Some(why.into()), ..pod("alice", State::Failed) }])
+    };
+    let mut bench = failed("mine: no connection");
+    bench.size(120, 30);
+    let screen = bench.screen();
+    assert!(screen.contains("mine: no connection · Enter tries again"), "{screen}");
+    assert!(!screen.contains(":restore"), "{screen}");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Resume)]);
+    let mut bench = failed("its socket is taken; :restore alice tries again");
+    let screen = bench.screen();
+    assert!(!screen.contains("Enter tries again"), "{screen}");
+}
