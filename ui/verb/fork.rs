@@ -12,8 +12,8 @@ pub static VERB: Verb = of::<Fork>(Verb {
         "Makes a new Pod with the history of the selected one, up to the message where {transcript :fork} was pressed or \
          all of it. The one it comes from stays as it is.",
         "An entry is one record of the log: a message, an answer, a call. It is named by its id, not by the number \
-         of a message: {transcript :fork} on it in the transcript writes the id into the line, and `yoi log <pod> --json` \
-         prints it.",
+         of a message: {transcript :fork} on it in the transcript writes the id into the line, and yoi log prints it with \
+         --json.",
     ],
     ..verb("fork", "make a new Pod with the history of the selected one")
 });
