@@ -3,32 +3,37 @@
 
 mod after;
 mod bash;
-mod cage;
-mod calls;
 mod confine;
 mod confinement;
 mod env;
 mod guard;
 mod helper;
-mod mounts;
+mod landlock;
+mod limits;
 mod order;
 mod places;
 mod plan;
 mod process;
+mod reaper;
 mod resolve;
-mod walls;
+mod seccomp;
+mod view;
+mod world;
 
-pub use cage::{
-    Around, Cage, Depth, GUARDED, Grant, Hole, Level, Links, Mounts, Need, Network, Sockets, Why,
-    writes_git,
-};
-pub use confine::cage_main;
-pub use confinement::Confinement;
+pub use confine::confine_main;
+pub use confinement::{Confinement, WITHOUT_NAMESPACES};
 pub use env::{command_env, short_env};
 pub use helper::helper_main;
-pub(crate) use mounts::unescaped;
+pub use limits::CommandLimits;
 pub use places::Person;
 pub use process::is_ours;
+pub use view::{
+    Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
+    Sockets, Why, writes_git,
+};
+pub use world::enter::enter_main;
+pub use world::init::init_main;
+pub(crate) use world::unescaped;
 
 use order::{JsonLine as _, Order, Report};
 use std::collections::BTreeMap;
@@ -42,8 +47,12 @@ use tokio_util::sync::CancellationToken;
 
 /// The hidden first argument under which the program is the helper.
 pub const HELPER_ARG: &str = "__run";
-/// The hidden first argument of its second stage, which confines itself and becomes the command.
-pub const CAGE_ARG: &str = "__cage";
+/// The hidden first argument of the stage that enters namespaces of its own.
+pub const ENTER_ARG: &str = "__enter";
+/// The hidden first argument of the first process in them.
+pub const INIT_ARG: &str = "__init";
+/// The hidden first argument of the last stage, which confines itself and becomes the command.
+pub const CONFINE_ARG: &str = "__confine";
 /// The program itself, also when its file was replaced since it started.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -78,7 +87,7 @@ pub struct Command {
     /// After this it is ended, with all it started.
     pub timeout: Duration,
     /// The walls around it; `None` is no walls.
-    pub cage: Option<Cage>,
+    pub view: Option<CommandView>,
 }
 
 /// How a command ended.
@@ -155,8 +164,19 @@ impl Sandbox {
         }
     }
 
-    /// How well commands are confined here: a command that does nothing is run behind walls.
+    /// How well commands are confined here: a command that does nothing is run in a world of its own,
+    /// and where that cannot be built behind Landlock alone.
     pub async fn probe(&self) -> Confinement {
+        match self.probe_in(Isolation::Namespaces).await {
+            Ok(confinement) => confinement,
+            Err(reason) => {
+                let degraded = self.probe_in(Isolation::LandlockOnly).await;
+                degraded.unwrap_or_else(Confinement::none).without_world(reason)
+            }
+        }
+    }
+
+    async fn probe_in(&self, isolation: Isolation) -> Result<Confinement, String> {
         let env = BTreeMap::from([("PATH".to_owned(), PROBE_PATH.to_owned())]);
         let around = Around {
             scope: &crate::scope::Scope::default(),
@@ -164,13 +184,17 @@ impl Sandbox {
             own: &[],
             needs: &[],
             others: &[],
+            outputs: None,
+            isolation,
+            limits: CommandLimits::default(),
         };
-        let cage = Some(Cage::new(&around));
+        let view = Some(CommandView::new(&around));
         let (program, cwd) = (":".to_owned(), PathBuf::from("/"));
-        let command = Command { program, cwd, env, timeout: PROBE, cage };
+        let command = Command { program, cwd, env, timeout: PROBE, view };
         match self.run(&command, &CancellationToken::new(), |_| {}).await {
-            Ok(ended) => ended.confinement.unwrap_or_else(|| Confinement::none(NO_WALLS)),
-            Err(error) => Confinement::none(error.to_string()),
+            Ok(ended) => ended.confinement.ok_or_else(|| NO_WALLS.to_owned()),
+            Err(SandboxError::NotStarted(reason)) => Err(reason),
+            Err(error) => Err(error.to_string()),
         }
     }
 

@@ -27,7 +27,7 @@ use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::{EntryId, FileMark, PodName};
-use crate::sandbox::{Need, Person};
+use crate::sandbox::{CommandLimits, Isolation, Need, Person};
 use crate::scope::Scope;
 use fault::Fault;
 use serde_json::Value;
@@ -138,6 +138,10 @@ pub struct Context {
     pub own: Vec<PathBuf>,
     /// How long a command may take.
     pub command_time: CommandTime,
+    /// How much of the machine a command may use.
+    pub command_limits: CommandLimits,
+    /// What commands are kept in here.
+    pub isolation: Isolation,
     /// What other live Pods write: no command writes there, whatever it was granted.
     pub others: Vec<PathBuf>,
     /// What this call was granted beyond the scope, before it began.

@@ -2,8 +2,8 @@
 //! its orders. A mount over such a file is gone when somebody outside replaces it, and a file that
 //! is not there cannot be mounted shut.
 
-use crate::sandbox::cage::{Cage, Level};
 use crate::sandbox::guard;
+use crate::sandbox::view::{CommandView, Level};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, unlinkat,
 };
@@ -34,10 +34,10 @@ struct Known {
     mode: Mode,
 }
 
-/// Looks at every repository of the cage, save where the command may not write at all.
-pub fn look(cage: &Cage) -> Before {
+/// Looks at every repository of the view, save where the command may not write at all.
+pub fn look(view: &CommandView) -> Before {
     let mut before = Before::default();
-    for git in &cage.repositories {
+    for git in &view.repositories {
         let guard::Found { dirs, pointers } = guard::find(git);
         for dir in dirs {
             let missing = |path: &PathBuf| path.symlink_metadata().is_err();
@@ -46,8 +46,8 @@ pub fn look(cage: &Cage) -> Before {
         }
         pointers.into_iter().for_each(|file| before.keep(file));
     }
-    let shut = |path: &Path| cage.holes.iter().any(|hole| path.starts_with(&hole.path));
-    let open = |path: &Path| !shut(path) && cage.granted(path) == Level::Write;
+    let shut = |path: &Path| view.holes.iter().any(|hole| path.starts_with(&hole.path));
+    let open = |path: &Path| !shut(path) && view.granted(path) == Level::Write;
     before.missing.retain(|path| open(path));
     before.files.retain(|(path, _)| open(path));
     before

@@ -1,13 +1,12 @@
-//! The second stage of the helper: raises the walls around itself and becomes the command. It has
-//! one thread from its beginning to its end.
+//! The last stage before a command: raises Landlock and seccomp around itself and becomes the
+//! command. It has one thread from its beginning to its end.
 
 use crate::protocol::family::Confined;
-use crate::sandbox::cage::{Cage, Hole, Level, Mounts, Sockets};
-use crate::sandbox::confinement::Confinement;
-use crate::sandbox::mounts::{self, Private};
+use crate::sandbox::confinement::{Confinement, WITHOUT_NAMESPACES};
 use crate::sandbox::order::{Inner, JsonLine as _, Ready};
-use crate::sandbox::plan::{self, Give, Plan, Right};
-use crate::sandbox::{bash, calls, resolve, walls};
+use crate::sandbox::plan::{self, Plan};
+use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Sockets};
+use crate::sandbox::{bash, landlock, resolve, seccomp};
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::CapabilitySet;
 use std::fs::File;
@@ -39,9 +38,9 @@ const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::MAC_OVERRIDE)
     .union(CapabilitySet::AUDIT_CONTROL);
 
-/// The whole life of the second stage; called first thing in `main`. The order on standard input,
+/// The whole life of this stage; called first thing in `main`. The order on standard input,
 /// what came of it on standard output, the command's output on standard error.
-pub fn cage_main() -> ExitCode {
+pub fn confine_main() -> ExitCode {
     let Ok(answer) = std::io::stdout().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -60,24 +59,13 @@ fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String>
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     let order = Inner::parse(&text).ok_or("the order is not readable")?;
     empty_input()?;
-    let cage = resolve::resolved(order.cage);
-    entry(&cage, &order.cwd)?;
-    let confinement = raise(&cage)?;
+    let (program, cwd, env) = (order.program.clone(), order.cwd.clone(), order.env.clone());
+    let confinement = raise(order)?;
     let ready = Ready { confinement: Some(confinement), failed: None };
     answer.write_all(ready.line().as_bytes()).map_err(|error| error.to_string())?;
     rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| error.to_string())?;
-    let error = bash::command(&order.program, &order.cwd, &order.env).exec();
-    Err(bash::not_started(&order.cwd, &error))
-}
-
-/// A command does not begin where it can see nothing.
-fn entry(cage: &Cage, cwd: &Path) -> Result<(), String> {
-    let Ok(cwd) = cwd.canonicalize() else { return Ok(()) };
-    let (holes, _) = plan::holes(cage);
-    let hidden = |hole: &&Hole| hole.level == Level::Hidden && cwd.starts_with(&hole.path);
-    let Some(hole) = holes.iter().find(hidden) else { return Ok(()) };
-    let (cwd, hole) = (cwd.display(), hole.path.display());
-    Err(format!("the directory {cwd} is shut for commands: {hole} is secret or not this pod's"))
+    let error = bash::command(&program, &cwd, &env).exec();
+    Err(bash::not_started(&cwd, &error))
 }
 
 fn empty_input() -> Result<(), String> {
@@ -88,52 +76,44 @@ fn empty_input() -> Result<(), String> {
 }
 
 /// Everything this kernel offers, outermost wall last; says what it does not offer.
-fn raise(cage: &Cage) -> Result<Confinement, String> {
-    let (holes, mut open) = plan::holes(cage);
-    let (mut plan, view) = match build(cage, &holes) {
-        Ok(private) => (plan::inside_mounts(cage, &holes), private),
-        Err(reason) => {
-            let mut plan = plan::around_holes(cage, &holes);
-            plan.cost.push(format!("no view of the file system of its own: {reason}"));
-            (plan, Private::default())
+fn raise(order: Inner) -> Result<Confinement, String> {
+    let Inner { view, mut open, mut cost, .. } = order;
+    let (view, gives) = match order.gives {
+        Some(gives) => (view, gives),
+        None => {
+            let view = resolve::resolved(view);
+            let (holes, more) = plan::holes(&view);
+            enterable(&order.cwd, &holes)?;
+            let Plan { gives, cost: more_cost } = plan::around_holes(&view, &holes);
+            open.extend(WITHOUT_NAMESPACES.iter().map(|what| (*what).to_owned()).chain(more));
+            cost.extend(more_cost);
+            give_up_powers();
+            (view, gives)
         }
     };
-    devices(&mut plan, view);
-    give_up_powers();
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
-    let (abi, missed) = walls::raise(cage, &plan.gives).map_err(|error| error.to_string())?;
-    plan.cost.extend(missed);
-    let filtered = calls::refuse(cage, abi, view);
-    open.extend(openings(cage, abi, filtered.err()));
-    let word = match (abi, open.is_empty()) {
-        (0, _) => Confined::NotEnforced,
-        (_, true) => Confined::Enforced,
-        (_, false) => Confined::Partly,
+    let (abi, missed) = landlock::raise(&view, &gives).map_err(|error| error.to_string())?;
+    cost.extend(missed);
+    let filtered = seccomp::refuse(&view, abi);
+    open.extend(openings(&view, abi, filtered.err()));
+    let held = view.isolation == Isolation::Namespaces || abi > 0;
+    let word = match (held, open.is_empty()) {
+        (false, _) => Confined::NotEnforced,
+        (true, true) => Confined::Enforced,
+        (true, false) => Confined::Partly,
     };
-    Ok(Confinement { word, open, cost: plan.cost, abi })
+    Ok(Confinement { word, open, cost, abi, no_world: None })
 }
 
-fn build(cage: &Cage, holes: &[Hole]) -> Result<Private, String> {
-    match cage.mounts {
-        Mounts::WhenPossible => mounts::build(&plan::mounts(cage, holes)),
-        Mounts::Never => Err("not wanted".into()),
-    }
-}
-
-/// Shared memory and terminals are granted where they are this command's own.
-fn devices(plan: &mut Plan, view: Private) {
-    let mut give = |path: &str, right| {
-        if let Ok(path) = Path::new(path).canonicalize() {
-            plan.gives.push(Give { path, right });
-        }
-    };
-    if view.shared_memory {
-        give("/dev/shm", Right::Write);
-    }
-    if view.terminals {
-        give("/dev/pts", Right::Device);
-        give("/dev/ptmx", Right::Device);
-    }
+/// A command does not begin where it can see nothing.
+pub fn enterable(cwd: &Path, holes: &[Hole]) -> Result<(), String> {
+    let entered = cwd.canonicalize();
+    let real = entered
+        .map_err(|error| format!("the directory {} cannot be entered: {error}", cwd.display()))?;
+    let hidden = |hole: &&Hole| hole.level == Level::Hidden && real.starts_with(&hole.path);
+    let Some(hole) = holes.iter().find(hidden) else { return Ok(()) };
+    let (real, hole) = (real.display(), hole.path.display());
+    Err(format!("the directory {real} is shut for commands: {hole} is secret or not this pod's"))
 }
 
 /// Takes effect when the command is started.
@@ -144,22 +124,24 @@ fn give_up_powers() {
     }
 }
 
-/// What a command could do although it should not.
-fn openings(cage: &Cage, abi: u32, unfiltered: Option<String>) -> Vec<String> {
+/// What a command could do although it should not. In a world of its own Landlock is one wall more
+/// and keeps nothing shut alone.
+fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<String> {
+    let alone = view.isolation == Isolation::LandlockOnly;
     let mut open = Vec::new();
-    if abi == 0 {
+    if alone && abi == 0 {
         open.push("files: this kernel has no Landlock, or it is not enabled".into());
     }
-    if (1..3).contains(&abi) {
+    if alone && (1..3).contains(&abi) {
         open.push("files that may not be written can be emptied (needs Landlock 3)".into());
     }
-    if abi < 6 {
+    if alone && abi < 6 {
         open.push("your other processes can be signalled (needs Landlock 6)".into());
     }
     if let Some(reason) = unfiltered {
-        open.push(format!("network and local sockets: no seccomp ({reason})"));
+        open.push(format!("local sockets and calls of the kernel: no seccomp ({reason})"));
     }
-    if cage.sockets == Sockets::Open && abi < walls::PATH_SOCKETS {
+    if view.sockets == Sockets::Open && abi < landlock::PATH_SOCKETS {
         open.push("sockets of other programs (asked for)".into());
     }
     open

@@ -1,7 +1,21 @@
 //! How well commands are confined, in words.
 
 use crate::protocol::family::Confined;
+use crate::sandbox::view::Isolation;
 use serde::{Deserialize, Serialize};
+
+/// What stays open where a command has no world of its own, each a few words. The escape tests show
+/// every one of them, and `docs/confinement.md` lists them.
+pub const WITHOUT_NAMESPACES: [&str; 4] = [
+    "modes, owners, times and attributes of your files can be changed",
+    "paths can be looked at and watched, and names in directories that lie around a hole listed",
+    "command lines of your other processes can be read",
+    "processes have no limit of their own",
+];
+/// What stays open where the kernel gives a world no list of processes of its own.
+pub const OTHERS_SHOWN: &str = "command lines of your other processes can be read";
+/// What stays open for root on a kernel before 6.14.
+pub const UNCOUNTED: &str = "processes have no limit (root, Linux before 6.14)";
 
 /// What the kernel does for us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,12 +30,34 @@ pub struct Confinement {
     /// The version of Landlock in use; 0 is none.
     #[serde(default)]
     pub abi: u32,
+    /// Why commands have no world of their own: the step that failed, and how.
+    #[serde(default)]
+    pub no_world: Option<String>,
 }
 
 impl Confinement {
     /// Nothing holds a command, for this reason.
     pub fn none(reason: impl Into<String>) -> Self {
-        Self { word: Confined::NotEnforced, open: vec![reason.into()], cost: Vec::new(), abi: 0 }
+        Self {
+            word: Confined::NotEnforced,
+            open: vec![reason.into()],
+            cost: Vec::new(),
+            abi: 0,
+            no_world: None,
+        }
+    }
+
+    /// The same, with the reason why a world could not be built.
+    pub fn without_world(self, reason: String) -> Self {
+        Self { no_world: Some(reason), ..self }
+    }
+
+    /// What commands are to be kept in here.
+    pub fn isolation(&self) -> Isolation {
+        match self.no_world {
+            None => Isolation::Namespaces,
+            Some(_) => Isolation::LandlockOnly,
+        }
     }
 
     /// What stands among the notes of a Pod where not everything is enforced.
@@ -31,7 +67,10 @@ impl Confinement {
 
     /// `sandbox on`, `sandbox partly on: …` with what is open, or `sandbox off: …` with the reason.
     pub fn text(&self) -> String {
-        let (word, open) = (self.word, self.open.join("; "));
+        let none = self.no_world.as_ref();
+        let none = none.map(|reason| format!("commands have no world of their own ({reason})"));
+        let open: Vec<String> = none.into_iter().chain(self.open.iter().cloned()).collect();
+        let (word, open) = (self.word, open.join("; "));
         match word {
             Confined::Enforced => format!("sandbox {word}"),
             Confined::Partly | Confined::NotEnforced => format!("sandbox {word}: {open}"),
@@ -46,12 +85,20 @@ mod tests {
     #[test]
     fn the_text_names_what_is_open() {
         let open = vec!["signals".to_owned(), "files".to_owned()];
-        let partly = Confinement { word: Confined::Partly, open, cost: Vec::new(), abi: 3 };
+        let partly =
+            Confinement { word: Confined::Partly, open, cost: Vec::new(), abi: 3, no_world: None };
         assert_eq!(partly.text(), "sandbox partly on: signals; files");
         assert_eq!(partly.note().unwrap(), "sandbox partly on: signals; files");
         assert_eq!(Confinement::none("no Landlock").text(), "sandbox off: no Landlock");
         let enforced = Confinement { word: Confined::Enforced, open: Vec::new(), ..partly };
         assert_eq!(enforced.text(), "sandbox on");
         assert_eq!(enforced.note(), None);
+        let degraded = Confinement { word: Confined::Partly, open: vec!["a".into()], ..enforced };
+        assert_eq!(degraded.isolation(), Isolation::Namespaces);
+        let degraded = degraded.without_world("namespaces: Operation not permitted".into());
+        assert_eq!(degraded.isolation(), Isolation::LandlockOnly);
+        let said = "sandbox partly on: commands have no world of their own (namespaces: Operation \
+                    not permitted); a";
+        assert_eq!(degraded.text(), said);
     }
 }

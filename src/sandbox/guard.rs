@@ -1,7 +1,7 @@
 //! Where git takes its orders from, in the repositories of a scope.
 
 use crate::files::{Limit, WorkspaceFiles};
-use crate::sandbox::cage::{GUARDED, Hole, Level, Why};
+use crate::sandbox::view::{GUARDED, Hole, Level, Why};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 

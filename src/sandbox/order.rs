@@ -1,8 +1,9 @@
 //! What host and helper say to each other: one order line in, one report line out.
 
 use crate::sandbox::Command;
-use crate::sandbox::cage::Cage;
 use crate::sandbox::confinement::Confinement;
+use crate::sandbox::plan::Give;
+use crate::sandbox::view::CommandView;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,19 +22,24 @@ pub struct Order {
     pub nofile: Option<u64>,
     /// The walls around it; `None` is no walls.
     #[serde(default)]
-    pub cage: Option<Cage>,
+    pub view: Option<CommandView>,
 }
 
-/// What the second stage of the helper is to become.
+/// What the stage that confines itself is to become.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Inner {
     pub program: String,
     pub cwd: PathBuf,
     pub env: BTreeMap<String, String>,
-    pub cage: Cage,
+    pub view: CommandView,
+    /// What is known to be open already, and what it costs.
+    pub open: Vec<String>,
+    pub cost: Vec<String>,
+    /// What is granted in a world of its own; `None` where there is none.
+    pub gives: Option<Vec<Give>>,
 }
 
-/// What the second stage says before it becomes the command, and once more if it could not.
+/// What that stage says before it becomes the command, and once more if it could not.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Ready {
     pub confinement: Option<Confinement>,
@@ -72,7 +78,7 @@ impl Order {
         let mut env = command.env.clone();
         env.insert(MARK.into(), mark.into());
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
-        Self { program, cwd, env, nofile, cage: command.cage.clone() }
+        Self { program, cwd, env, nofile, view: command.view.clone() }
     }
 }
 

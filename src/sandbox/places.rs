@@ -1,41 +1,13 @@
 //! Where things lie on a Linux machine: what every command may read, which caches it may fill, and
 //! what nobody may read. One table for commands and for the file tools.
 
+mod system;
+
+pub use system::{DEVICES, ETC, KERNEL, NAMES, SYSTEM, of_the_system};
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-
-/// Programs, libraries, settings of the system and what the kernel tells about itself.
-pub const SYSTEM: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/gnu",
-    "/snap",
-    "/proc",
-    "/sys",
-    "/run/current-system",
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager/resolv.conf",
-    "/mnt/wsl/resolv.conf",
-    "/home/linuxbrew",
-    "/var/lib/dpkg",
-    "/var/lib/rpm",
-    "/var/lib/pacman",
-    "/var/cache/fontconfig",
-];
-
-/// Devices without a memory.
-pub const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Where one tool keeps its things.
 struct Row {

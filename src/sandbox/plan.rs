@@ -1,10 +1,10 @@
-//! From a cage to what is really done on this disk: which holes exist, what is mounted for them,
+//! From a view to what is really done on this disk: which holes exist, what is mounted for them,
 //! and what is granted.
 
-use crate::sandbox::cage::{Cage, Depth, Grant, Hole, Level, Why};
 use crate::sandbox::guard;
-use crate::sandbox::places::SYSTEM;
+use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Why};
 use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,13 +15,14 @@ use std::path::{Path, PathBuf};
 const SIBLINGS: usize = 2000;
 
 /// What is granted at a canonical path, as Landlock will be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Give {
     pub path: PathBuf,
     pub right: Right,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Right {
     /// To list a directory, and those below it.
     List,
@@ -56,20 +57,20 @@ pub struct Plan {
 
 /// The holes that are there on this disk and take something away, outer ones first; and what cannot
 /// be protected, in words.
-pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
+pub fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
-    let guarded = cage.repositories.iter().flat_map(|git| guard::holes(git));
-    for hole in cage.holes.iter().cloned().chain(guarded) {
+    let guarded = view.repositories.iter().flat_map(|git| guard::holes(git));
+    for hole in view.holes.iter().cloned().chain(guarded) {
         let Ok(real) = hole.path.canonicalize() else {
-            open.extend(not_there(cage, &hole));
+            open.extend(not_there(view, &hole));
             continue;
         };
-        if real != hole.path && cage.granted(&hole.path) == Level::Write && hole.path.is_symlink() {
+        if real != hole.path && view.granted(&hole.path) == Level::Write && hole.path.is_symlink() {
             open.push(format!("{} is a link that can be replaced", hole.path.display()));
         }
         let hole = Hole { path: real, ..hole };
-        if takes(cage, &hole) && within_reach(&hole.path) {
+        if takes(view, &hole) && within_reach(&hole.path) {
             let known = found.entry(hole.path.clone()).or_insert_with(|| hole.clone());
             known.level = known.level.min(hole.level);
         }
@@ -80,11 +81,11 @@ pub fn holes(cage: &Cage) -> (Vec<Hole>, Vec<String>) {
 
 /// Whether a hole takes anything away: at its own place, or from a grant that lies in it. Programs
 /// lie directly in their directory: what is granted further down is no program.
-fn takes(cage: &Cage, hole: &Hole) -> bool {
+fn takes(view: &CommandView, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let shallow = matches!(hole.why, Why::Programs | Why::Others);
     let deep = !shallow && hole.path.parent().is_some();
-    cage.granted(&hole.path) > hole.level || (deep && cage.grants.iter().any(inside))
+    view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
 }
 
 /// What lies in a hole that takes at least as much needs none of its own.
@@ -103,9 +104,9 @@ fn without_nested(all: Vec<Hole>) -> Vec<Hole> {
     kept
 }
 
-fn not_there(cage: &Cage, hole: &Hole) -> Option<String> {
+fn not_there(view: &CommandView, hole: &Hole) -> Option<String> {
     let lent =
-        matches!(hole.why, Why::Scope | Why::Others) && cage.granted(&hole.path) == Level::Write;
+        matches!(hole.why, Why::Scope | Why::Others) && view.granted(&hole.path) == Level::Write;
     lent.then(|| format!("{} does not exist yet and could be made", hole.path.display()))
 }
 
@@ -117,18 +118,18 @@ fn within_reach(path: &Path) -> bool {
 }
 
 /// The mounts that make these holes, outer ones first.
-pub fn mounts(cage: &Cage, holes: &[Hole]) -> Vec<Mount> {
-    let (mut all, sealed) = (BTreeMap::new(), sealed(cage, holes));
+pub fn mounts(view: &CommandView, holes: &[Hole]) -> Vec<Mount> {
+    let (mut all, sealed) = (BTreeMap::new(), sealed(view, holes));
     let shut: Vec<&Path> = holes.iter().map(|hole| hole.path.as_path()).collect();
     for path in shut.iter().copied().chain(sealed.iter().map(PathBuf::as_path)) {
-        for dir in pins(cage, path) {
+        for dir in pins(view, path) {
             all.entry(dir).or_insert(Kind::Pinned);
         }
     }
     for dir in &sealed {
         all.extend(siblings(dir).into_iter().map(|path| (path, Kind::Open)));
     }
-    all.extend(kept_open(cage, holes).into_iter().map(|path| (path, Kind::Open)));
+    all.extend(kept_open(view, holes).into_iter().map(|path| (path, Kind::Open)));
     all.extend(sealed.iter().map(|dir| (dir.clone(), Kind::ReadOnly)));
     all.extend(holes.iter().map(|hole| {
         let kind = if hole.level == Level::Hidden { Kind::Hidden } else { Kind::ReadOnly };
@@ -139,13 +140,13 @@ pub fn mounts(cage: &Cage, holes: &[Hole]) -> Vec<Mount> {
 
 /// Directories in which nothing new can be made, because a file in them is somebody else's: a mount
 /// over the file alone is gone as soon as its owner replaces it.
-fn sealed(cage: &Cage, holes: &[Hole]) -> BTreeSet<PathBuf> {
+fn sealed(view: &CommandView, holes: &[Hole]) -> BTreeSet<PathBuf> {
     let theirs = holes.iter().filter(|hole| matches!(hole.why, Why::Scope | Why::Others));
     let files = theirs.filter(|hole| hole.level == Level::Read && !hole.path.is_dir());
     let parents = files.filter_map(|hole| hole.path.parent());
     let whole = |dir: &Path| {
         let gives = |grant: &&Grant| grant.depth == Depth::Whole && grant.level == Level::Write;
-        cage.grants.iter().filter(gives).any(|grant| dir.starts_with(&grant.path))
+        view.grants.iter().filter(gives).any(|grant| dir.starts_with(&grant.path))
     };
     parents.filter(|dir| whole(dir)).map(Path::to_owned).collect()
 }
@@ -159,17 +160,17 @@ fn siblings(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// What is granted by itself inside what another Pod has.
-fn kept_open(cage: &Cage, holes: &[Hole]) -> Vec<PathBuf> {
+fn kept_open(view: &CommandView, holes: &[Hole]) -> Vec<PathBuf> {
     let others: Vec<&Hole> = holes.iter().filter(|hole| hole.why == Why::Others).collect();
     let inside = |path: &Path| others.iter().any(|hole| hole.is_around(path));
-    let own = cage.grants.iter().filter(|grant| inside(&grant.path) && grant.path.exists());
+    let own = view.grants.iter().filter(|grant| inside(&grant.path) && grant.path.exists());
     let open = own.filter(|grant| capped(grant.level, &grant.path, holes) == Level::Write);
     open.map(|grant| grant.path.clone()).collect()
 }
 
 /// The directories between the outermost writable grant and a hole in it.
-fn pins(cage: &Cage, hole: &Path) -> Vec<PathBuf> {
-    let writable = cage.grants.iter().filter(|grant| grant.level == Level::Write);
+fn pins(view: &CommandView, hole: &Path) -> Vec<PathBuf> {
+    let writable = view.grants.iter().filter(|grant| grant.level == Level::Write);
     let covering =
         writable.filter(|grant| grant.depth == Depth::Whole && hole.starts_with(&grant.path));
     let Some(root) = covering.map(|grant| &grant.path).min_by_key(|path| path.as_os_str().len())
@@ -180,31 +181,15 @@ fn pins(cage: &Cage, hole: &Path) -> Vec<PathBuf> {
     hole.ancestors().skip(1).filter(between).map(Path::to_owned).collect()
 }
 
-/// What is granted when mounts make the holes. A hidden file in what is only read is left out one
-/// by one, too: nothing is lost by that, and it holds when the file is replaced.
-pub fn inside_mounts(cage: &Cage, holes: &[Hole]) -> Plan {
-    let mut plan = Plan::default();
-    let hidden = |hole: &&Hole| hole.level == Level::Hidden && !hole.path.is_dir();
-    let of_the_system = |hole: &&Hole| SYSTEM.iter().any(|path| hole.path.starts_with(path));
-    let files: Vec<Hole> =
-        holes.iter().filter(|hole| hidden(hole) && !of_the_system(hole)).cloned().collect();
-    for grant in &cage.grants {
-        let level = capped(grant.level, &grant.path, holes);
-        match grant.depth {
-            Depth::Flat => plan.flat(&grant.path, level, holes),
-            Depth::Whole if level == Level::Read => plan.around(&grant.path, level, &files),
-            Depth::Whole => plan.give(&grant.path, right(level)),
-            Depth::Device => plan.give(&grant.path, Some(Right::Device)),
-        }
-    }
-    plan.cost.extend(sealed(cage, holes).iter().map(|dir| nothing_new(dir)));
-    plan
+/// What cannot be done in directories that hold a file of somebody else.
+pub fn sealed_cost(view: &CommandView, holes: &[Hole]) -> Vec<String> {
+    sealed(view, holes).iter().map(|dir| nothing_new(dir)).collect()
 }
 
 /// What is granted without mounts: around each hole one by one.
-pub fn around_holes(cage: &Cage, holes: &[Hole]) -> Plan {
+pub fn around_holes(view: &CommandView, holes: &[Hole]) -> Plan {
     let mut plan = Plan::default();
-    for grant in &cage.grants {
+    for grant in &view.grants {
         match grant.depth {
             Depth::Flat => plan.flat(&grant.path, grant.level, holes),
             Depth::Whole => plan.around(&grant.path, grant.level, holes),
@@ -223,7 +208,7 @@ fn right(level: Level) -> Option<Right> {
 }
 
 /// What is left of a grant at this very path.
-fn capped(level: Level, path: &Path, holes: &[Hole]) -> Level {
+pub fn capped(level: Level, path: &Path, holes: &[Hole]) -> Level {
     let around = holes.iter().filter(|hole| hole.takes_from(path));
     around.map(|hole| hole.level).fold(level, Level::min)
 }
@@ -274,17 +259,18 @@ impl Plan {
     }
 }
 
-fn nothing_new(dir: &Path) -> String {
+pub fn nothing_new(dir: &Path) -> String {
     format!("nothing new can be made directly in {}", dir.display())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::cage::{Links, Mounts, Network, Sockets};
+    use crate::sandbox::limits::CommandLimits;
+    use crate::sandbox::view::{Isolation, Links, Network, Sockets};
 
     /// A workspace with a repository, a lent directory and a secret in it.
-    fn workspace() -> (tempfile::TempDir, PathBuf, Cage) {
+    fn workspace() -> (tempfile::TempDir, PathBuf, CommandView) {
         let top = tempfile::tempdir().unwrap();
         let root = top.path().canonicalize().unwrap();
         for dir in ["src", "deep/lent/x", ".git/modules/a/b"] {
@@ -297,7 +283,7 @@ mod tests {
             fs::write(root.join(".git/modules/a/b").join(file), "").unwrap();
         }
         let hole = |path: &str, level, why| Hole { path: root.join(path), level, why };
-        let cage = Cage {
+        let view = CommandView {
             grants: vec![Grant {
                 path: root.clone(),
                 level: Level::Write,
@@ -314,19 +300,21 @@ mod tests {
             home: None,
             network: Network::Off,
             sockets: Sockets::Refused,
-            mounts: Mounts::WhenPossible,
+            isolation: Isolation::Namespaces,
+            outputs: None,
+            limits: CommandLimits::default(),
         };
-        (top, root, cage)
+        (top, root, view)
     }
 
     #[test]
     fn holes_are_mounted_and_everything_above_them_is_pinned() {
-        let (_top, root, cage) = workspace();
-        let (holes, open) = holes(&cage);
+        let (_top, root, view) = workspace();
+        let (holes, open) = holes(&view);
         let not_yet =
             format!("{} does not exist yet and could be made", root.join("not-yet").display());
         assert_eq!(open, [not_yet]);
-        let mounts: Vec<(String, Kind)> = mounts(&cage, &holes)
+        let mounts: Vec<(String, Kind)> = mounts(&view, &holes)
             .into_iter()
             .map(|mount| {
                 (mount.path.strip_prefix(&root).unwrap().display().to_string(), mount.kind)
@@ -348,15 +336,13 @@ mod tests {
         let expected: Vec<(String, Kind)> =
             expected.into_iter().map(|(path, kind)| (path.to_owned(), kind)).collect();
         assert_eq!(mounts, expected);
-        let plan = inside_mounts(&cage, &holes);
-        assert_eq!(plan.gives, [Give { path: root, right: Right::Write }]);
     }
 
     #[test]
     fn without_mounts_what_lies_around_a_hole_is_granted_one_by_one() {
-        let (_top, root, cage) = workspace();
-        let (holes, _) = holes(&cage);
-        let plan = around_holes(&cage, &holes);
+        let (_top, root, view) = workspace();
+        let (holes, _) = holes(&view);
+        let plan = around_holes(&view, &holes);
         let right = |path: &str| {
             let path = root.join(path);
             let covering = plan.gives.iter().filter(|give| path.starts_with(&give.path));
@@ -374,14 +360,14 @@ mod tests {
 
     #[test]
     fn a_rule_that_is_not_recursive_gives_files_and_no_subdirectory() {
-        let (_top, root, mut cage) = workspace();
-        cage.grants[0].depth = Depth::Flat;
-        let (holes, _) = holes(&cage);
-        let plan = inside_mounts(&cage, &holes);
+        let (_top, root, mut view) = workspace();
+        view.grants[0].depth = Depth::Flat;
+        let (holes, _) = holes(&view);
+        let plan = around_holes(&view, &holes);
         let given: Vec<&Give> = plan.gives.iter().filter(|give| give.path != root).collect();
         assert!(given.is_empty(), "the only file is secret: {given:?}");
         fs::write(root.join("plain"), "").unwrap();
-        let plan = inside_mounts(&cage, &holes);
+        let plan = around_holes(&view, &holes);
         let plain = Give { path: root.join("plain"), right: Right::Write };
         assert!(plan.gives.contains(&plain));
         assert_eq!(plan.cost, [nothing_new(&root)]);

@@ -1,8 +1,8 @@
 //! Grants as they are on this disk: canonical, and through no link that a command may have put
 //! there.
 
-use crate::sandbox::cage::{Cage, Depth, Grant, Level, Links};
-use crate::sandbox::places::{MADE, SYSTEM};
+use crate::sandbox::places::{MADE, of_the_system};
+use crate::sandbox::view::{CommandView, Depth, Grant, Level, Links};
 use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 /// Directly below the root, what is no file: `outside` does not give it.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// The same cage with canonical grants that exist; caches that are not there yet are made.
-pub fn resolved(cage: Cage) -> Cage {
-    let home = cage.home.clone().map(|home| {
+/// The same view with canonical grants that exist; caches that are not there yet are made.
+pub fn resolved(view: CommandView) -> CommandView {
+    let home = view.home.clone().map(|home| {
         let real = home.canonicalize().unwrap_or_else(|_| home.clone());
         (home, real)
     });
-    let grants = cage.grants.iter().flat_map(|grant| one(grant, home.as_ref(), &cage));
+    let grants = view.grants.iter().flat_map(|grant| one(grant, home.as_ref(), &view));
     let grants = grants.flat_map(without_devices).collect();
-    Cage { grants, ..cage }
+    CommandView { grants, ..view }
 }
 
-fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, cage: &Cage) -> Option<Grant> {
+fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> Option<Grant> {
     let place = |path: PathBuf| Grant { path, links: Links::Refused, ..grant.clone() };
     if grant.links == Links::Refused {
         return Some(grant.clone());
     }
     // What the scope gives anyway is given by the scope, and there commands can make links.
-    if in_scope(cage, grant) {
+    if in_scope(view, grant) {
         return None;
     }
     if grant.level == Level::Write && grant.depth == Depth::Whole {
@@ -41,13 +41,12 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, cage: &Cage) -> Option<
         },
         None => grant.path.clone(),
     };
-    let system = || SYSTEM.iter().any(|system| real.starts_with(system));
-    let kept = grant.links == Links::Kept && real != plain && !system();
+    let kept = grant.links == Links::Kept && real != plain && !of_the_system(&real);
     (!kept).then(|| place(real))
 }
 
-fn in_scope(cage: &Cage, grant: &Grant) -> bool {
-    let scope = cage.grants.iter().filter(|own| own.links == Links::Refused);
+fn in_scope(view: &CommandView, grant: &Grant) -> bool {
+    let scope = view.grants.iter().filter(|own| own.links == Links::Refused);
     scope
         .into_iter()
         .any(|own| own.depth == Depth::Whole && own.level >= grant.level && own.covers(&grant.path))
@@ -65,7 +64,7 @@ fn make(path: &Path, home: Option<&(PathBuf, PathBuf)>) {
 
 /// The root of everything stands for all that lies in it but devices and the kernel's own files.
 fn without_devices(grant: Grant) -> Vec<Grant> {
-    if grant.path != Path::new("/") || grant.links != Links::Refused || grant.level == Level::Read {
+    if grant.path != Path::new("/") {
         return vec![grant];
     }
     let entries = read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -77,8 +76,9 @@ fn without_devices(grant: Grant) -> Vec<Grant> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::cage::{Around, Need};
+    use crate::sandbox::limits::CommandLimits;
     use crate::sandbox::places::Person;
+    use crate::sandbox::view::{Around, Isolation, Need};
     use crate::scope::{Permission, Rule, Scope};
     use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
@@ -106,8 +106,17 @@ mod tests {
         fn grants(&self, needs: &[Need]) -> Vec<Grant> {
             let scope = Scope::new(vec![Rule::new(self.root.join("ws"), Permission::Write)]);
             let person = Person { env: &self.env };
-            let around = Around { scope: &scope, person, own: &[], needs, others: &[] };
-            resolved(Cage::new(&around)).grants
+            let around = Around {
+                scope: &scope,
+                person,
+                own: &[],
+                needs,
+                others: &[],
+                outputs: None,
+                isolation: Isolation::Namespaces,
+                limits: CommandLimits::default(),
+            };
+            resolved(CommandView::new(&around)).grants
         }
 
         fn given(&self, path: &str) -> bool {

@@ -1,8 +1,9 @@
 //! Bash: a command in the working directory, watched to its end.
 
+use crate::files;
 use crate::protocol::family::Confined;
 use crate::sandbox::{
-    Around, Cage, Command, Confinement, Ended, Need, Outcome, Person, Sandbox, writes_git,
+    Around, Command, CommandView, Ended, Need, Outcome, Person, Sandbox, writes_git,
 };
 use crate::scope::Scope;
 use crate::tools::fault::Fault;
@@ -11,6 +12,7 @@ use crate::tools::saved_output::SavedOutput;
 use crate::tools::{Context, Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -19,8 +21,9 @@ input is empty, cd and variables do not last to the next call. Standard output a
 together: up to 80 lines and 12 KiB whole, else the last 80 lines and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
 processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
-the system, toolchains and your scope, write your scope, the toolchains' caches and $TMPDIR (gone \
-afterwards), and have no network. What needs more asks for it with needs and a reason.";
+the system, toolchains and your scope, write your scope, the toolchains' caches and /tmp (each \
+command has its own, gone afterwards), and have no network but their own. Nothing else is there: \
+what is outside looks missing. What needs more asks for it with needs and a reason.";
 
 /// How long a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +73,7 @@ pub async fn bash(
     check_needs(&input, &ctx.needs)?;
     let limit = ctx.command_time.of(input.timeout);
     let command = Command {
-        cage: Some(cage(ctx, &input.needs)),
+        view: Some(view(ctx, &input.needs)),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
@@ -92,9 +95,7 @@ pub async fn bash(
     for sentence in &ended.undone {
         append(&mut output, &format!("[{sentence}]"));
     }
-    if let Some(confinement) = &ended.confinement {
-        note(&mut output, confinement, &ended.outcome, hint(&ctx.scope, &input.needs));
-    }
+    note(&mut output, &ended, ctx, &input.needs);
     Ok(output)
 }
 
@@ -123,11 +124,13 @@ fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
     }
 }
 
-/// The walls of a command of this Pod.
-fn cage(ctx: &Context, needs: &[Need]) -> Cage {
+/// What a command of this Pod gets.
+fn view(ctx: &Context, needs: &[Need]) -> CommandView {
     let person = Person { env: &ctx.env };
     let (scope, own, others) = (&ctx.scope, &ctx.own, &ctx.others);
-    Cage::new(&Around { scope, person, own, needs, others })
+    let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
+    let outputs = Some(outputs);
+    CommandView::new(&Around { scope, person, own, needs, others, outputs, isolation, limits })
 }
 
 /// What of a failure looks like a wall.
@@ -145,21 +148,37 @@ const WALLS: [&str; 10] = [
 ];
 
 /// Says what does not hold, and after a failure at a wall what to ask for.
-fn note(output: &mut Output, confinement: &Confinement, outcome: &Outcome, hint: String) {
+fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
+    let Some(confinement) = &ended.confinement else { return };
     let mut lines = Vec::new();
     if confinement.word != Confined::Enforced {
         lines.push(format!("[{}]", confinement.text()));
     }
-    let failed = !matches!(outcome, Outcome::Exited(0));
+    let failed = !matches!(ended.outcome, Outcome::Exited(0));
     let content = output.content.as_deref().unwrap_or("");
-    if failed && WALLS.iter().any(|text| content.contains(text)) {
-        lines.push(hint);
+    let refused = || WALLS.iter().any(|text| content.contains(text));
+    if failed && (refused() || misses_outside(ctx, content)) {
+        lines.push(hint(&ctx.scope, needs));
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
     for line in lines {
         append(output, &line);
     }
+}
+
+/// Whether a program missed something at a path outside the scope: in a world of its own what is not
+/// granted is not there. Judged by the words alone, for whether it is there outside is not told.
+fn misses_outside(ctx: &Context, content: &str) -> bool {
+    let lines = content.lines().filter(|line| line.contains("No such file or directory"));
+    let words = lines.flat_map(|line| line.split([' ', '\'', '"', '`', ':', ',', '(', ')']));
+    let mut paths = words.filter(|word| ["/", "../", "~/"].iter().any(|p| word.starts_with(p)));
+    paths.any(|word| {
+        let home = ctx.env.get("HOME").map_or("/", String::as_str);
+        let path = word.strip_prefix("~/").map(|rest| Path::new(home).join(rest));
+        let path = files::lexical(&ctx.cwd.join(path.unwrap_or_else(|| word.into())));
+        ctx.scope.permission(&path).is_none()
+    })
 }
 
 /// Costs named in a result.
@@ -183,7 +202,7 @@ fn hint(scope: &Scope, had: &[Need]) -> String {
             format!("if that stopped it, run it with needs: {} and a reason", more.join(" or "))
         }
     };
-    format!("[this command was {confined}; {next}; temporary files belong in $TMPDIR]")
+    format!("[this command was {confined}; {next}; what a command leaves in /tmp is gone with it]")
 }
 
 /// Why these needs of a command would give it nothing in this scope.

@@ -39,6 +39,8 @@ impl Bench {
             old_nofile: None,
             own: Vec::new(),
             command_time: Default::default(),
+            command_limits: Default::default(),
+            isolation: yoi::sandbox::Isolation::Namespaces,
             others: Vec::new(),
             needs: Vec::new(),
             pod_api: None,

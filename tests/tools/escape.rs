@@ -15,3 +15,5 @@ mod net;
 mod ordinary;
 #[path = "escape/others.rs"]
 mod others;
+#[path = "escape/world.rs"]
+mod world;

@@ -10,6 +10,7 @@ use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
 use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Ports, Setup, Start};
+use crate::sandbox::{CommandLimits, Isolation};
 use crate::scope::Permission;
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::tools;
@@ -119,6 +120,7 @@ impl Pod {
         // The settings may change while the run starts: what follows is read by the newest.
         let permissions = self.permissions().await.map_err(NotStarted::NoRules)?;
         let settings = self.shared.settings.last().settings;
+        let confinement = self.shared.confinement().await;
         Ok(Setup {
             model,
             without_model: crate::run::no_model(&self.shared.settings.path(), &self.mistakes),
@@ -126,7 +128,7 @@ impl Pod {
             session: self.row.session,
             files: self.files.clone(),
             store: self.shared.store.clone(),
-            tools: self.tools(&settings),
+            tools: self.tools(&settings, confinement.isolation()),
             path_threads: self.path_threads.clone(),
             tool_set: self.shared.tools.subscribe(),
             limits: limits(&settings, self.resolved.max_turns),
@@ -161,7 +163,7 @@ impl Pod {
         })
     }
 
-    fn tools(&self, settings: &Settings) -> tools::Context {
+    fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
         tools::Context {
             cwd: self.row.cwd.clone(),
             scope: self.granted.borrow().scope.clone(),
@@ -174,6 +176,8 @@ impl Pod {
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
             command_time: command_time(settings),
+            command_limits: CommandLimits::default(),
+            isolation,
             others: Vec::new(),
             needs: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use yoi::protocol::family::Confined;
 use yoi::sandbox::{
-    Around, Cage, Command, Confinement, Ended, Mounts, Need, Outcome, Person, Sandbox,
+    Around, Command, CommandLimits, CommandView, Confinement, Ended, Isolation, Need, Outcome,
+    Person, Sandbox,
 };
 
 pub struct Cell {
     pub bench: Bench,
     pub needs: Vec<Need>,
-    pub mounts: Mounts,
+    pub isolation: Isolation,
+    pub limits: CommandLimits,
 }
 
 /// What a command did.
@@ -45,7 +47,8 @@ impl Cell {
         fs::write(bench.path("outside/secret"), "outside").unwrap();
         bench.ctx.own = vec![bench.path("own")];
         toolchains(&mut bench.ctx.env);
-        Self { bench, needs: Vec::new(), mounts: Mounts::WhenPossible }
+        let (needs, limits) = (Vec::new(), CommandLimits::default());
+        Self { bench, needs, isolation: Isolation::Namespaces, limits }
     }
 
     pub fn with(needs: &[Need]) -> Self {
@@ -54,7 +57,7 @@ impl Cell {
 
     /// The same without mounts, as where user namespaces are not allowed.
     pub fn without_mounts() -> Self {
-        Self { mounts: Mounts::Never, ..Self::new() }
+        Self { isolation: Isolation::LandlockOnly, ..Self::new() }
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
@@ -69,11 +72,13 @@ impl Cell {
         let ctx = &self.bench.ctx;
         let person = Person { env: &ctx.env };
         let (scope, own, others, needs) = (&ctx.scope, &ctx.own, &ctx.others, &self.needs);
-        let around = Around { scope, person, own, needs, others };
-        let cage = Some(Cage { mounts: self.mounts, ..Cage::new(&around) });
+        let (isolation, limits) = (self.isolation, self.limits);
+        let outputs = Some(ctx.outputs.as_path());
+        let around = Around { scope, person, own, needs, others, outputs, isolation, limits };
+        let view = Some(CommandView::new(&around));
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
-        let command = Command { program, cwd, env, timeout, cage };
+        let command = Command { program, cwd, env, timeout, view };
         let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
         let mut bytes = Vec::new();
         let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await;
@@ -85,7 +90,7 @@ impl Cell {
         let ctx = &self.bench.ctx;
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
-        let command = Command { program, cwd, env, timeout, cage: None };
+        let command = Command { program, cwd, env, timeout, view: None };
         let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
         sandbox.run(&command, &self.bench.cancel, |_| {}).await.unwrap()
     }
@@ -110,13 +115,16 @@ impl Cell {
     /// Whether holes are mounted here.
     pub async fn mounted(&self) -> bool {
         let confinement = self.run(":").await.ended.confinement.unwrap();
-        let without = |cost: &String| cost.starts_with("no view of the file system of its own");
-        let mounted = !confinement.cost.iter().any(without);
-        if !mounted {
-            println!("not covered: holes are not mounted here: {:?}", confinement.cost);
-        }
-        mounted
+        confinement.no_world.is_none()
     }
+}
+
+/// Whether a process with these words in its command line runs on this machine.
+pub fn runs(words: &str) -> bool {
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
+    })
 }
 
 impl Did {
@@ -134,7 +142,13 @@ impl Did {
     pub fn refused(&self) {
         assert_ne!(self.ended.outcome, Outcome::Exited(0), "not refused: {}", self.text);
         assert!(!self.text.contains("outside\n"), "{}", self.text);
-        const WALLS: [&str; 7] = [
+        const WALLS: [&str; 13] = [
+            "must be superuser",
+            "permission denied",
+            "No such file or directory",
+            "No such process",
+            "Connection refused",
+            "Network is unreachable",
             "Permission denied",
             "Operation not permitted",
             "Read-only file system",

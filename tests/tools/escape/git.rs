@@ -3,7 +3,7 @@
 use crate::escape::cell::Cell;
 use std::fs;
 use std::path::Path;
-use yoi::sandbox::{Mounts, Need};
+use yoi::sandbox::{Isolation, Need};
 
 fn git(dir: &Path, words: &[&str]) {
     let mut git = std::process::Command::new("git");
@@ -47,8 +47,8 @@ async fn files_that_git_executes_are_not_changed_and_a_commit_works_landlock_1()
         return;
     }
     let config = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
-    for mounts in [Mounts::WhenPossible, Mounts::Never] {
-        cell.mounts = mounts;
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
         for program in [
             "echo evil > .git/hooks/pre-commit",
             "git config core.hooksPath /tmp",
@@ -63,7 +63,7 @@ async fn files_that_git_executes_are_not_changed_and_a_commit_works_landlock_1()
         assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), config);
         assert!(!cell.path("ws/.git/hooks/pre-commit").exists());
     }
-    cell.mounts = Mounts::WhenPossible;
+    cell.isolation = Isolation::Namespaces;
     if cell.mounted().await {
         cell.run("mv .git elsewhere").await.refused();
         cell.run("echo a > a && git add a && git commit -qm first && git status").await.well();
@@ -100,8 +100,8 @@ async fn pointers_of_worktrees_and_submodules_are_not_changed_landlock_1() {
     ];
     let read = |cell: &Cell| pointers.map(|file| fs::read(cell.bench.ctx.cwd.join(file)).unwrap());
     let before = read(&cell);
-    for mounts in [Mounts::WhenPossible, Mounts::Never] {
-        cell.mounts = mounts;
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
         for file in pointers {
             for program in [format!("echo x > {file}"), format!("mv -f .git/HEAD {file}")] {
                 cell.run(&program).await.refused();
@@ -111,7 +111,7 @@ async fn pointers_of_worktrees_and_submodules_are_not_changed_landlock_1() {
         cell.run("mv deep/down/mod elsewhere").await.refused();
     }
     assert_eq!(read(&cell), before);
-    cell.mounts = Mounts::WhenPossible;
+    cell.isolation = Isolation::Namespaces;
     if cell.mounted().await {
         let commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m y";
         cell.run(&format!("cd tree && {commit} && cd ../beside && {commit}")).await.well();

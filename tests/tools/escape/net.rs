@@ -15,25 +15,51 @@ fn system_call(number: u32) -> String {
     )
 }
 
+/// Where a command has a network of its own, its programs reach each other in it.
+#[tokio::test]
+async fn a_command_without_the_network_has_one_of_its_own() {
+    let cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let program = "import socket\ns = socket.create_server(('127.0.0.1', 0))\n\
+                c = socket.create_connection(s.getsockname())\n\
+                s.accept()[0].send(b'hello'); print(c.recv(5).decode())";
+    assert_eq!(cell.python(program).await.well(), "hello\n");
+    let devices = cell.run("cat /proc/net/dev").await;
+    assert_eq!(devices.well().lines().skip(2).count(), 1, "{}", devices.text);
+}
+
 #[tokio::test]
 async fn tcp_udp_and_names_are_off() {
-    let cell = Cell::new();
+    for cell in [Cell::new(), Cell::without_mounts()] {
+        is_off(&cell).await;
+    }
+    for program in [
+        "import socket; socket.socket(socket.AF_INET6)",
+        "import socket; socket.socket(socket.AF_INET).bind(('127.0.0.1', 0))",
+    ] {
+        Cell::without_mounts().python(program).await.refused();
+    }
+}
+
+async fn is_off(cell: &Cell) {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
     for program in [
         format!("import socket; socket.create_connection(('127.0.0.1', {tcp_port}))"),
-        format!(
-            "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {udp_port}))"
-        ),
-        "import socket; socket.socket(socket.AF_INET6)".to_owned(),
-        "import socket; socket.socket(socket.AF_INET).bind(('127.0.0.1', 0))".to_owned(),
         "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)".to_owned(),
         "import socket; socket.socket(socket.AF_VSOCK)".to_owned(),
         "import socket; socket.socket(socket.AF_ALG)".to_owned(),
     ] {
         cell.python(&program).await.refused();
     }
+    let send = format!(
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {udp_port}))"
+    );
+    // In a network of its own nobody hears it.
+    cell.python(&send).await;
     let names = "import socket\ntry: socket.getaddrinfo('example.com', 80)\nexcept OSError: raise SystemExit(7)";
     let did = cell.python(names).await;
     assert_eq!(did.ended.outcome, yoi::sandbox::Outcome::Exited(7), "{}", did.text);

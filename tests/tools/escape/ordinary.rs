@@ -5,7 +5,7 @@ use crate::bench::content;
 use crate::escape::cell::Cell;
 use serde_json::json;
 use std::path::Path;
-use yoi::sandbox::Mounts;
+use yoi::sandbox::Isolation;
 
 /// With a name for commits.
 fn cell() -> Cell {
@@ -98,11 +98,22 @@ async fn a_python_program_finds_its_library_and_a_compiler_its_headers() {
 #[tokio::test]
 async fn a_command_that_was_denied_names_the_need_to_request() {
     let mut cell = Cell::new();
-    let output = cell.bench.bash("cat ../outside/secret").await;
-    let text = output.content.unwrap();
-    assert!(text.contains("Permission denied") && text.contains("needs: [\"network\"]"), "{text}");
+    let ways = [
+        (Isolation::Namespaces, "No such file or directory"),
+        (Isolation::LandlockOnly, "Permission denied"),
+    ];
+    for (isolation, said) in ways {
+        cell.bench.ctx.isolation = isolation;
+        let output = cell.bench.bash("cat ../outside/secret").await;
+        let text = output.content.unwrap();
+        assert!(text.contains(said) && text.contains("needs: [\"network\"]"), "{text}");
+    }
+    cell.bench.ctx.isolation = Isolation::Namespaces;
     let output = cell.bench.bash("false").await;
     assert_eq!(output.content, None, "an ordinary failure is none of the walls");
+    let output = cell.bench.bash("cat missing ./sub/missing").await;
+    let text = output.content.unwrap();
+    assert!(!text.contains("needs"), "what is missing in the scope is none either: {text}");
 }
 
 #[tokio::test]
@@ -121,5 +132,5 @@ async fn a_need_counts_only_when_it_was_granted_and_wants_a_reason() {
     // Granted is not asked for: the walls stay where they were.
     let output = cell.bench.bash("cat ../outside/secret").await;
     assert!(output.summary.starts_with("Exit 1 "), "{output:?}");
-    cell.mounts = Mounts::Never;
+    cell.isolation = Isolation::LandlockOnly;
 }

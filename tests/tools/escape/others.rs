@@ -1,6 +1,6 @@
 //! Other processes and other programs on this machine.
 
-use crate::escape::cell::Cell;
+use crate::escape::cell::{Cell, runs};
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -51,12 +51,11 @@ async fn another_process_is_not_traced_landlock_1() {
 #[tokio::test]
 async fn a_process_that_forks_twice_ends_with_its_command() {
     let cell = Cell::new();
-    let program = "(setsid sh -c 'echo $$ > pid; exec sleep 975' >/dev/null 2>&1 </dev/null &); \
+    let program = "(setsid sh -c 'echo $$ > pid; exec sleep 975.5' >/dev/null 2>&1 </dev/null &); \
                    until [ -s pid ]; do :; done";
     let did = cell.run(program).await;
-    assert!(did.ended.left_over.iter().any(|name| name.contains("sleep 975")), "{:?}", did.ended);
-    let pid = std::fs::read_to_string(cell.path("ws/pid")).unwrap();
-    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists());
+    assert!(did.ended.left_over.iter().any(|name| name.contains("sleep 975.5")), "{:?}", did.ended);
+    assert!(!runs("sleep 975.5"));
 }
 
 /// docker, tmux, systemd, an agent of keys: whoever listens would act for the command.
@@ -174,9 +173,14 @@ async fn shared_memory_and_terminals_are_the_commands_own() {
 #[tokio::test]
 async fn temporary_files_have_a_place_of_their_own_that_is_gone_afterwards() {
     let cell = Cell::new();
-    let did = cell
-        .run("echo x > $TMPDIR/a && mktemp >/dev/null && stat -c %a $TMPDIR && echo -n $TMPDIR")
-        .await;
+    let did =
+        cell.run("echo x > $TMPDIR/yoi-temporary && mktemp >/dev/null && echo -n $TMPDIR").await;
+    assert_eq!(did.well(), "/tmp");
+    assert!(!std::path::Path::new("/tmp/yoi-temporary").exists());
+    let again = cell.run("ls -A /tmp").await;
+    assert!(!again.well().contains("yoi-temporary"), "{}", again.text);
+    let without = Cell::without_mounts();
+    let did = without.run("mktemp >/dev/null && stat -c %a $TMPDIR && echo -n $TMPDIR").await;
     let (mode, temp) = did.well().split_once('\n').unwrap();
     assert_eq!(mode, "700");
     let temp = std::path::PathBuf::from(temp);

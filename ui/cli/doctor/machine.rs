@@ -224,6 +224,7 @@ mod tests {
             open: vec!["signals".into()],
             cost: vec!["no view of its own".into()],
             abi: 3,
+            no_world: None,
         };
         let found = confined(&partly);
         assert_eq!(found.text, "sandbox partly on: signals (Landlock 3); no view of its own");

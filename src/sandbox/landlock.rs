@@ -1,7 +1,7 @@
 //! Landlock: what is not granted here cannot be opened, connected to or signalled.
 
-use crate::sandbox::cage::{Cage, Network, Sockets};
 use crate::sandbox::plan::{Give, Right};
+use crate::sandbox::view::{CommandView, Isolation, Network, Sockets};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
     PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -17,19 +17,19 @@ pub const PATH_SOCKETS: u32 = 9;
 
 /// Confines this thread, and all it starts, to these places. Answers the version of Landlock in
 /// use, 0 for none, and what could not be granted.
-pub fn raise(cage: &Cage, gives: &[Give]) -> Result<(u32, Vec<String>), RulesetError> {
+pub fn raise(view: &CommandView, gives: &[Give]) -> Result<(u32, Vec<String>), RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?;
-    if cage.network == Network::Off {
+    if view.network == Network::Off && view.isolation == Isolation::LandlockOnly {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let mut rules = rules.create()?;
     let mut missed = Vec::new();
     for give in gives {
         match open(give) {
-            Ok((place, is_dir)) => rules = add(rules, place, rights(give.right, is_dir, cage))?,
+            Ok((place, is_dir)) => rules = add(rules, place, rights(give.right, is_dir, view))?,
             // What is not there holds nothing; what is not ours to open stays shut anyway.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => {}
             Err(error) => missed.push(format!("{}: {error}", give.path.display())),
@@ -57,7 +57,7 @@ fn open(give: &Give) -> Result<(OwnedFd, bool), Errno> {
     Ok((place, kind == FileType::Directory))
 }
 
-fn rights(right: Right, is_dir: bool, cage: &Cage) -> BitFlags<AccessFs> {
+fn rights(right: Right, is_dir: bool, view: &CommandView) -> BitFlags<AccessFs> {
     let read = AccessFs::from_read(NEWEST);
     let all = match right {
         Right::List => AccessFs::ReadDir.into(),
@@ -67,7 +67,7 @@ fn rights(right: Right, is_dir: bool, cage: &Cage) -> BitFlags<AccessFs> {
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
     };
-    let own = match cage.sockets {
+    let own = match view.sockets {
         Sockets::Open => AccessFs::ResolveUnix.into(),
         Sockets::Refused => BitFlags::EMPTY,
     };

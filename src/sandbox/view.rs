@@ -1,6 +1,7 @@
 //! What one command may reach, as plain data made from a scope: no disk is looked at here.
 
-use crate::sandbox::places::{DEVICES, Person, SYSTEM};
+use crate::sandbox::limits::CommandLimits;
+use crate::sandbox::places::{DEVICES, ETC, KERNEL, NAMES, Person, SYSTEM};
 use crate::scope::{Permission, Rule, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,18 +117,20 @@ pub enum Sockets {
     Open,
 }
 
-/// How holes are made.
+/// What a command is kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mounts {
-    WhenPossible,
-    /// What lies around a hole is granted one by one.
-    Never,
+pub enum Isolation {
+    /// A world of its own, in which nothing exists but what is granted, then Landlock and seccomp.
+    Namespaces,
+    /// The whole machine, of which Landlock and seccomp keep shut what is not granted: what lies
+    /// around a hole is granted one by one.
+    LandlockOnly,
 }
 
-/// The walls around one command.
+/// What one command gets of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cage {
+pub struct CommandView {
     pub grants: Vec<Grant>,
     pub holes: Vec<Hole>,
     /// `.git` directories whose hooks and configuration are not to be changed.
@@ -136,10 +139,13 @@ pub struct Cage {
     pub home: Option<PathBuf>,
     pub network: Network,
     pub sockets: Sockets,
-    pub mounts: Mounts,
+    pub isolation: Isolation,
+    /// Where long output of earlier commands lies, to be read.
+    pub outputs: Option<PathBuf>,
+    pub limits: CommandLimits,
 }
 
-/// What a cage is made from.
+/// What a view is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub scope: &'a Scope,
@@ -150,6 +156,10 @@ pub struct Around<'a> {
     pub needs: &'a [Need],
     /// What other live Pods write.
     pub others: &'a [PathBuf],
+    /// Where long output of earlier commands lies.
+    pub outputs: Option<&'a Path>,
+    pub isolation: Isolation,
+    pub limits: CommandLimits,
 }
 
 impl Grant {
@@ -198,28 +208,30 @@ impl Hole {
     }
 }
 
-impl Cage {
-    /// The walls for commands of a Pod that holds this scope. A child gets nowhere its parent does
+impl CommandView {
+    /// The view for commands of a Pod that holds this scope. A child gets nowhere its parent does
     /// not if its scope carries its parent's denies: they also close places of the system.
     pub fn new(around: &Around) -> Self {
         let granted = |need| around.needs.contains(&need);
         let outside = granted(Need::Outside);
-        let mut cage = Self {
+        let mut view = Self {
             grants: grants(around),
             holes: holes(around),
             repositories: Vec::new(),
             home: around.person.home().map(Path::to_owned),
             network: if granted(Need::Network) { Network::On } else { Network::Off },
             sockets: if outside { Sockets::Open } else { Sockets::Refused },
-            mounts: Mounts::WhenPossible,
+            isolation: around.isolation,
+            outputs: around.outputs.map(Path::to_owned),
+            limits: around.limits,
         };
         if outside {
-            cage.grants.push(Grant::system("/", Level::Write));
+            view.grants.push(Grant::system("/", Level::Write));
         }
         if !granted(Need::Git) {
-            cage.repositories = repositories(around.scope);
+            view.repositories = repositories(around.scope);
         }
-        cage
+        view
     }
 
     /// What the grants alone give at a path.
@@ -253,7 +265,13 @@ pub const GUARDED: [&str; 4] = ["hooks", "config", "config.worktree", "commondir
 
 fn grants(around: &Around) -> Vec<Grant> {
     let person = &around.person;
-    let system = SYSTEM.iter().map(|path| Grant::system(*path, Level::Read));
+    let names = if around.needs.contains(&Need::Network) { NAMES } else { &[] };
+    let kernel = match around.isolation {
+        Isolation::Namespaces => &[],
+        Isolation::LandlockOnly => KERNEL,
+    };
+    let system = [SYSTEM, ETC, names, kernel].into_iter().flatten();
+    let system = system.map(|path| Grant::system(*path, Level::Read));
     let devices = DEVICES
         .iter()
         .map(|path| Grant { depth: Depth::Device, ..Grant::system(*path, Level::Write) });
@@ -329,10 +347,12 @@ mod tests {
         pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    fn cage(scope: &Scope, needs: &[Need]) -> Cage {
+    fn view(scope: &Scope, needs: &[Need]) -> CommandView {
         let (env, own) = (env(), ["/h/.local/share/yoi".into()]);
         let others = &["/ws/c1".into(), "/h/theirs".into(), "/parent".into()];
-        Cage::new(&Around { scope, person: Person { env: &env }, own: &own, needs, others })
+        let (isolation, limits) = (Isolation::Namespaces, CommandLimits::default());
+        let (person, own, outputs) = (Person { env: &env }, &own, None);
+        CommandView::new(&Around { scope, person, own, needs, others, outputs, isolation, limits })
     }
 
     fn workspace() -> Scope {
@@ -343,9 +363,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn levels(cage: &Cage, expected: &[(&str, Level)]) {
+    fn levels(view: &CommandView, expected: &[(&str, Level)]) {
         for (path, level) in expected {
-            assert_eq!(cage.level(Path::new(path)), *level, "{path}");
+            assert_eq!(view.level(Path::new(path)), *level, "{path}");
         }
     }
 
@@ -371,19 +391,19 @@ mod tests {
             ("/etc/shadow", Hidden),
             ("/tmp/x", Hidden),
         ];
-        levels(&cage(&workspace(), &[]), &expected);
+        levels(&view(&workspace(), &[]), &expected);
     }
 
     #[test]
     fn a_need_opens_only_what_it_names() {
         use Level::{Hidden, Read, Write};
-        let git = cage(&workspace(), &[Need::Git]);
+        let git = view(&workspace(), &[Need::Git]);
         levels(&git, &[("/ws/.git/hooks/x", Write), ("/h/documents", Hidden)]);
         assert_eq!((git.network, git.sockets), (Network::Off, Sockets::Refused));
-        let network = cage(&workspace(), &[Need::Network]);
+        let network = view(&workspace(), &[Need::Network]);
         levels(&network, &[("/ws/.git/hooks/x", Read), ("/h/documents", Hidden)]);
         assert_eq!((network.network, network.sockets), (Network::On, Sockets::Refused));
-        let outside = cage(&workspace(), &[Need::Outside]);
+        let outside = view(&workspace(), &[Need::Outside]);
         let expected = [
             ("/h/documents", Write),
             ("/h/.ssh/config", Hidden),
@@ -405,22 +425,22 @@ mod tests {
             ("/parent/mine/a", Level::Write),
             ("/parent/mine/.git/hooks/a", Level::Read),
         ];
-        levels(&cage(&scope, &[Need::Outside]), &expected);
+        levels(&view(&scope, &[Need::Outside]), &expected);
     }
 
     #[test]
     fn a_scope_inside_git_does_not_open_what_git_executes() {
         for target in ["/ws/.git", "/ws/.git/hooks", "/ws/.git/hooks/pre-commit"] {
             let scope = Scope::new(vec![Rule::new(target, Permission::Write)]);
-            levels(&cage(&scope, &[]), &[("/ws/.git/hooks/pre-commit", Level::Read)]);
+            levels(&view(&scope, &[]), &[("/ws/.git/hooks/pre-commit", Level::Read)]);
         }
     }
 
     #[test]
     fn a_cage_survives_the_way_to_the_helper() {
-        let cage = cage(&workspace(), &[Need::Network]);
-        let text = serde_json::to_string(&cage).unwrap();
-        assert_eq!(serde_json::from_str::<Cage>(&text).unwrap(), cage);
+        let view = view(&workspace(), &[Need::Network]);
+        let text = serde_json::to_string(&view).unwrap();
+        assert_eq!(serde_json::from_str::<CommandView>(&text).unwrap(), view);
     }
 
     fn path() -> impl Strategy<Value = PathBuf> {
@@ -449,7 +469,7 @@ mod tests {
             let parent = Scope { allow, deny };
             let handed = asked.into_iter().filter(|rule| parent.covers(rule)).collect();
             let child = Scope { allow: handed, deny: parent.deny.clone() };
-            prop_assert!(cage(&child, &[]).level(&path) <= cage(&parent, &[]).level(&path));
+            prop_assert!(view(&child, &[]).level(&path) <= view(&parent, &[]).level(&path));
         }
 
         #[test]
@@ -458,14 +478,14 @@ mod tests {
             deny in prop::collection::vec(rule(), 0..3),
             path in path(),
         ) {
-            let nothing = cage(&Scope::default(), &[]).level(&path);
+            let nothing = view(&Scope::default(), &[]).level(&path);
             let scope = Scope { allow, deny };
             let held = match scope.permission(&path) {
                 None => Level::Hidden,
                 Some(Permission::Read) => Level::Read,
                 Some(Permission::Write) => Level::Write,
             };
-            prop_assert!(cage(&scope, &[]).level(&path) <= held.max(nothing));
+            prop_assert!(view(&scope, &[]).level(&path) <= held.max(nothing));
         }
     }
 }

@@ -1,8 +1,7 @@
 //! seccomp: system calls that lead round the walls are refused.
 
-use crate::sandbox::cage::{Cage, Network, Sockets};
-use crate::sandbox::mounts::Private;
-use crate::sandbox::walls::PATH_SOCKETS;
+use crate::sandbox::landlock::PATH_SOCKETS;
+use crate::sandbox::view::{CommandView, Isolation, Network, Sockets};
 use nix::libc;
 use seccompiler::{
     SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
@@ -12,6 +11,11 @@ use std::collections::BTreeMap;
 
 /// Calls of the other ABI of this processor carry this bit.
 const X32: i64 = 0x4000_0000;
+
+/// Of Linux 6.15; the same number on every processor.
+const OPEN_TREE_ATTR: i64 = 467;
+/// The bits of a mode with which a file runs as its owner or its group.
+const SET_ID: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 
 /// Mounts and namespaces, other processes' memory, the kernel itself, keys of the session.
 const REFUSED: &[i64] = &[
@@ -25,6 +29,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_chroot,
@@ -48,12 +53,13 @@ const REFUSED: &[i64] = &[
 ];
 
 /// These look as if the kernel did not know them: programs have another way. The arguments of
-/// `clone3` lie where no filter can see them.
+/// `clone3` and `openat2` lie where no filter can see them.
 const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_clone3,
+    libc::SYS_openat2,
 ];
 
 /// Memory, queues and semaphores that have a number instead of a place: everybody's, unless they
@@ -82,6 +88,28 @@ const PACE: &[i64] = &[
     libc::SYS_sched_setaffinity,
 ];
 
+/// Calls that give a file a mode, and which argument it is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+/// Of Linux 6.6; the same number on every processor.
+const FCHMODAT2: i64 = 452;
+/// Calls that may make a file: which arguments are their flags and its mode.
+const OPENS: &[(i64, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+
 /// What [`libc::SYS_setpriority`] and [`libc::SYS_ioprio_set`] call a single process. Groups and
 /// users are more than this command.
 const ONE_PRIORITY: u64 = 0;
@@ -92,17 +120,18 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Installs the filters for this thread and all it starts. `abi` is the Landlock in use. What this
 /// process becomes may change its own limits and pace by its pid, too.
-pub fn refuse(cage: &Cage, abi: u32, private: Private) -> Result<(), String> {
+pub fn refuse(view: &CommandView, abi: u32) -> Result<(), String> {
     let plain = |calls: &[i64]| calls.iter().map(|call| (*call, Vec::new())).collect::<Rules>();
     let mut refused = plain(REFUSED);
-    if !private.numbered {
+    if view.isolation == Isolation::LandlockOnly {
         refused.extend(plain(NUMBERED));
     }
     refused.insert(libc::SYS_clone, namespaces()?);
     refused.extend(of_others()?);
+    refused.extend(set_ids()?);
     install(refused, libc::EPERM)?;
     install(plain(UNKNOWN), libc::ENOSYS)?;
-    install(sockets(cage, abi)?, libc::EACCES)
+    install(sockets(view, abi)?, libc::EACCES)
 }
 
 fn install(mut rules: Rules, errno: i32) -> Result<(), String> {
@@ -159,6 +188,24 @@ fn of_others() -> Result<Rules, String> {
     Ok(rules)
 }
 
+/// Programs that run as their owner whoever starts them: made by a command they would do so for others
+/// outside. The mode of an open counts only where it makes a file.
+fn set_ids() -> Result<Rules, String> {
+    let mut rules = Rules::new();
+    let bit = |argument: u8, bit: u32| (argument, Op::MaskedEq(bit.into()), u64::from(bit));
+    for (call, argument) in MODES {
+        let each = SET_ID.iter().map(|id| rule(vec![bit(*argument, *id)]));
+        rules.insert(*call, each.collect::<Result<_, _>>()?);
+    }
+    let makes = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(i32::unsigned_abs);
+    for (call, flags, mode) in OPENS {
+        let each = SET_ID.iter().flat_map(|id| makes.map(|make| (*id, make)));
+        let each = each.map(|(id, make)| rule(vec![bit(*flags, make), bit(*mode, id)]));
+        rules.insert(*call, each.collect::<Result<_, _>>()?);
+    }
+    Ok(rules)
+}
+
 /// `(argument, comparison, value)`, all of which must hold.
 fn rule(all: Vec<(u8, Op, u64)>) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions(all)?).map_err(words)
@@ -171,13 +218,14 @@ fn conditions(all: Vec<(u8, Op, u64)>) -> Result<Vec<SeccompCondition>, String> 
 
 /// Which families of sockets may be made. A pair that is connected to itself always may, unless it
 /// could send to a named socket all the same.
-fn sockets(cage: &Cage, abi: u32) -> Result<Rules, String> {
+fn sockets(view: &CommandView, abi: u32) -> Result<Rules, String> {
     let mut families = vec![libc::AF_NETLINK];
-    let local = cage.sockets == Sockets::Open || abi >= PATH_SOCKETS;
+    let local = view.sockets == Sockets::Open || abi >= PATH_SOCKETS;
     if local {
         families.push(libc::AF_UNIX);
     }
-    if cage.network == Network::On {
+    // A world without the network has one of its own, in which nobody else is.
+    if view.network == Network::On || view.isolation == Isolation::Namespaces {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }
     let other = families.iter().map(|family| (0, Op::Ne, u64::from(family.unsigned_abs())));

@@ -1,0 +1,125 @@
+//! What of the machine itself every command may read.
+
+/// Programs and libraries.
+pub const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/run/current-system",
+    "/home/linuxbrew",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+    "/var/lib/pacman",
+    "/var/cache/fontconfig",
+];
+
+/// Settings that programs need: names, certificates, languages, the linker. Nothing else of `/etc`.
+pub const ETC: &[&str] = &[
+    "/etc/adjtime",
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/bash_completion.d",
+    "/etc/bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/default/locale",
+    "/etc/dpkg",
+    "/etc/environment",
+    "/etc/ethertypes",
+    "/etc/fedora-release",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/gcrypt",
+    "/etc/gitattributes",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/issue",
+    "/etc/java-11-openjdk",
+    "/etc/java-17-openjdk",
+    "/etc/java-21-openjdk",
+    "/etc/java-25-openjdk",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/lsb-release",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/locale.gen",
+    "/etc/localtime",
+    "/etc/login.defs",
+    "/etc/machine-id",
+    "/etc/magic",
+    "/etc/magic.mime",
+    "/etc/manpath.config",
+    "/etc/maven",
+    "/etc/mime.types",
+    "/etc/nanorc",
+    "/etc/networks",
+    "/etc/nix",
+    "/etc/npmrc",
+    "/etc/nsswitch.conf",
+    "/etc/openssl",
+    "/etc/os-release",
+    "/etc/papersize",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/php",
+    "/etc/pip.conf",
+    "/etc/pki",
+    "/etc/profile",
+    "/etc/profile.d",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/redhat-release",
+    "/etc/rpc",
+    "/etc/rpm",
+    "/etc/services",
+    "/etc/sgml",
+    "/etc/shells",
+    "/etc/skel",
+    "/etc/ssl",
+    "/etc/static",
+    "/etc/system-release",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/etc/vim",
+    "/etc/wgetrc",
+    "/etc/xdg",
+    "/etc/xml",
+    "/etc/zsh",
+];
+
+/// How names of other machines are found, for commands with the network.
+pub const NAMES: &[&str] = &[
+    "/etc/resolv.conf",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+    "/mnt/wsl/resolv.conf",
+];
+
+/// What the kernel tells about itself and other processes; a command with a world of its own gets
+/// processes of its own instead.
+pub const KERNEL: &[&str] = &["/proc", "/sys"];
+
+/// Devices without a memory.
+pub const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Whether a path is one of these places, or lies in one.
+pub fn of_the_system(path: &std::path::Path) -> bool {
+    [SYSTEM, ETC, NAMES, KERNEL].into_iter().flatten().any(|place| path.starts_with(place))
+}

@@ -1,0 +1,297 @@
+//! Watches one command to its end and ends everything that it leaves behind. It runs in the helper,
+//! and where a command has a world of its own in the first process of that.
+
+use crate::sandbox::bash;
+use crate::sandbox::confinement::Confinement;
+use crate::sandbox::order::{Inner, JsonLine as _, MARK, Order, Ready, Report};
+use crate::sandbox::places::Person;
+use crate::sandbox::plan::Give;
+use crate::sandbox::process::{self, Process};
+use crate::sandbox::view::CommandView;
+use crate::sandbox::{CONFINE_ARG, OWN_PROGRAM};
+use rustix::io::Errno;
+use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// What a background process gets to finish by itself after its command did, such as the `tee` of
+/// a process substitution.
+const MOMENT: Duration = Duration::from_millis(150);
+/// Between the request to end and the kill.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often the kill is repeated.
+const AGAIN: Duration = Duration::from_millis(50);
+/// When a survivor is reported as stuck; it is killed on and on nevertheless.
+const STUCK: Duration = Duration::from_secs(5);
+/// Left-over processes named in the report.
+const NAMED: usize = 20;
+
+/// What happens around the reaper.
+enum ReaperEvent {
+    /// A child ended: the command itself or an adopted one.
+    Reaped(i32, WaitStatus),
+    /// No descendant is left.
+    Alone,
+    /// The pipe of the order closed.
+    Ordered,
+}
+
+/// A running command and what is known of it.
+pub struct Reaper {
+    leader: i32,
+    confinement: Option<Confinement>,
+    status: Option<WaitStatus>,
+    ordered: bool,
+    alone: bool,
+    /// What had to be ended.
+    names: BTreeMap<Process, String>,
+    events: Receiver<ReaperEvent>,
+}
+
+/// A command and its last walls.
+pub struct Confine {
+    pub order: Order,
+    pub view: CommandView,
+    /// What a command could do although it should not, and the other way round, as far as it is known.
+    pub open: Vec<String>,
+    pub cost: Vec<String>,
+    /// What is granted in a world; `None` where there is none.
+    pub gives: Option<Vec<Give>>,
+}
+
+/// The order, the first line of standard input. What follows it is left for [`Reaper::watch`].
+pub fn read_order() -> Option<Order> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).ok()?;
+    Order::parse(&line)
+}
+
+pub fn tell(report: &Report) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(report.line().as_bytes())?;
+    out.flush()
+}
+
+pub fn give_back_limit(soft: Option<u64>) {
+    let Some(soft) = soft else { return };
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = Some(soft);
+    // A limit that cannot be lowered leaves the command with more than it needs.
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+}
+
+/// Leads tools that have no place of their own to one. Looks at the disk.
+pub fn place_tools(env: &mut BTreeMap<String, String>) {
+    let elsewhere = Person { env: &*env }.elsewhere();
+    env.extend(elsewhere.into_iter().map(|(name, path)| (name.into(), path.display().to_string())));
+}
+
+/// Starts a command without walls.
+pub fn spawn(order: &Order) -> Result<i32, String> {
+    let pipe = || io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
+    let (out, err) = (pipe().map_err(sentence)?, pipe().map_err(sentence)?);
+    let child = bash::command(&order.program, &order.cwd, &order.env)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .spawn();
+    match child {
+        Ok(child) => i32::try_from(child.id()).map_err(|_| "its pid is out of range".into()),
+        Err(error) => Err(bash::not_started(&order.cwd, &error)),
+    }
+}
+
+/// Starts the stage that confines itself, and waits until it has become the command.
+pub fn spawn_confined(command: Confine) -> Result<(i32, Confinement), String> {
+    let Confine { order, view, open, cost, gives } = command;
+    let mark = order.env.get(MARK).cloned().unwrap_or_default();
+    let output = io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
+    let mut child = Command::new(OWN_PROGRAM)
+        .arg(CONFINE_ARG)
+        .env_clear()
+        .env(MARK, mark)
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(output)
+        .spawn()
+        .map_err(sentence)?;
+    let (program, cwd, env) = (order.program, order.cwd, order.env);
+    let inner = Inner { program, cwd, env, view, open, cost, gives };
+    let (mut input, mut answer) = (child.stdin.take(), child.stdout.take());
+    if let Some(input) = &mut input {
+        input.write_all(inner.line().as_bytes()).map_err(sentence)?;
+    }
+    drop(input);
+    let mut text = String::new();
+    if let Some(answer) = &mut answer {
+        answer.read_to_string(&mut text).map_err(sentence)?;
+    }
+    let pid = i32::try_from(child.id()).map_err(|_| "its pid is out of range")?;
+    confined(&text).map(|confinement| (pid, confinement))
+}
+
+/// What that stage said: how it is confined, then nothing more if all went well.
+fn confined(text: &str) -> Result<Confinement, String> {
+    let mut confinement = None;
+    for ready in text.lines().filter_map(Ready::parse) {
+        if let Some(reason) = ready.failed {
+            return Err(reason);
+        }
+        confinement = ready.confinement;
+    }
+    confinement.ok_or_else(|| "the walls around it could not be raised".into())
+}
+
+fn sentence(error: io::Error) -> String {
+    error.to_string()
+}
+
+/// Kills what can be seen; whether that was all is decided elsewhere.
+fn kill_below() {
+    process::kill_all(|| process::descendants(own_pid()).unwrap_or_default());
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Waits for every child there will ever be. As orphans become children of this process, having no
+/// child means having no descendant.
+fn wait_for_children(tell: &Sender<ReaperEvent>) {
+    loop {
+        let events = match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => ReaperEvent::Reaped(pid.as_raw_nonzero().get(), status),
+            Ok(None) | Err(Errno::INTR) => continue,
+            Err(_) => ReaperEvent::Alone,
+        };
+        let last = matches!(events, ReaperEvent::Alone);
+        if tell.send(events).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Reads until the pipe of the order closes, on purpose or because the other end died.
+pub fn wait_for_end() {
+    let mut rest = [0; 64];
+    while matches!(io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
+}
+
+impl Reaper {
+    /// Watches a command that was started, and all that comes of it. Orphans have to become children
+    /// of this process.
+    pub fn watch(leader: i32, confinement: Option<Confinement>) -> Self {
+        let (tell, events) = channel();
+        let ends = tell.clone();
+        std::thread::spawn(move || wait_for_children(&tell));
+        std::thread::spawn(move || {
+            wait_for_end();
+            // The receiver is gone only when this process ends.
+            let _ = ends.send(ReaperEvent::Ordered);
+        });
+        let (status, names) = (None, BTreeMap::new());
+        Self { leader, confinement, status, ordered: false, alone: false, names, events }
+    }
+
+    /// Waits for the command, then ends what it left.
+    pub fn reap(&mut self) -> Report {
+        while self.status.is_none() && !self.ordered && !self.alone {
+            self.hear(None);
+        }
+        let ordered = self.status.is_none();
+        if !ordered {
+            self.wait_alone(MOMENT);
+        }
+        let left = if self.alone { Ok(Vec::new()) } else { self.end_all() };
+        let (stuck, blind) = match left {
+            Ok(stuck) => (stuck, None),
+            Err(error) => (Vec::new(), Some(process::unseen(&error))),
+        };
+        Report {
+            code: self.status.and_then(WaitStatus::exit_status),
+            signal: self.status.and_then(WaitStatus::terminating_signal),
+            ordered,
+            ended: self.named(),
+            stuck,
+            blind,
+            confinement: self.confinement.take(),
+            ..Report::default()
+        }
+    }
+
+    /// TERM, then KILL; the names of what survives both. Whether nothing is left is known by
+    /// waiting for children alone; an error says that what is left could not be seen.
+    fn end_all(&mut self) -> io::Result<Vec<String>> {
+        for process in self.note_living()? {
+            process.signal(Signal::TERM);
+            // A stopped process hears nothing until it goes on.
+            process.signal(Signal::CONT);
+        }
+        self.wait_alone(GRACE);
+        let begun = Instant::now();
+        while !self.alone && begun.elapsed() < STUCK {
+            self.note_living()?;
+            kill_below();
+            self.wait_alone(AGAIN);
+        }
+        if self.alone {
+            return Ok(Vec::new());
+        }
+        Ok(process::descendants(own_pid())?.into_iter().map(Process::name).collect())
+    }
+
+    /// Kills for as long as something is alive; nobody waits for it.
+    pub fn outlast(&mut self) {
+        while !self.alone {
+            kill_below();
+            self.wait_alone(GRACE);
+        }
+    }
+
+    /// Everything alive below, remembered by name; the command itself is not left over.
+    fn note_living(&mut self) -> io::Result<Vec<Process>> {
+        let living = process::descendants(own_pid())?;
+        for process in living.iter().filter(|process| process.pid != self.leader) {
+            self.names.entry(*process).or_insert_with(|| process.name());
+        }
+        Ok(living)
+    }
+
+    fn named(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.names.values().take(NAMED).cloned().collect();
+        if self.names.len() > NAMED {
+            names.push(format!("and {} more", self.names.len() - NAMED));
+        }
+        names
+    }
+
+    fn wait_alone(&mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while !self.alone && Instant::now() < end {
+            self.hear(Some(end.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    fn hear(&mut self, limit: Option<Duration>) {
+        let events = match limit {
+            None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(limit) => self.events.recv_timeout(limit),
+        };
+        match events {
+            Ok(ReaperEvent::Reaped(pid, status)) if pid == self.leader => {
+                self.status = Some(status)
+            }
+            Ok(ReaperEvent::Reaped(..)) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(ReaperEvent::Ordered) => self.ordered = true,
+            Ok(ReaperEvent::Alone) | Err(RecvTimeoutError::Disconnected) => self.alone = true,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The world of a command: what lies where in its file system. It is computed from a view and from
+//! what is on this disk; what is not in it does not exist for the command.
+
+pub mod build;
+pub mod enter;
+pub mod init;
+mod mountinfo;
+
+pub(crate) use mountinfo::unescaped;
+
+use crate::sandbox::places::{Person, of_the_system};
+use crate::sandbox::plan::{self, Give, Kind, Right};
+use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where temporary files go, and where they go instead when that place is the person's own.
+const TMP: &str = "/tmp";
+const OWN_TMP: &str = "/own-tmp";
+/// Symbolic links on the way of one path.
+const LINKS: usize = 40;
+/// Files of a directory that is granted without its subdirectories.
+const FLAT: usize = 2000;
+
+/// What lies at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What lies there outside, with everything that is mounted in it.
+    Bind(Level),
+    /// The same as around it, but it cannot be moved: else a hole in it could be moved away.
+    Pinned,
+    /// An empty directory, or a file that nobody can open.
+    Hidden,
+    /// A directory that holds the parts below it and nothing else.
+    Directory,
+    /// A writable directory in memory, of this size in MiB.
+    Memory(u32),
+    Device,
+    /// Terminals of the command's own.
+    Terminals,
+    /// The processes of the command's own.
+    Processes,
+}
+
+/// The whole of it, by canonical path, and the symbolic links that lead there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct World {
+    pub parts: BTreeMap<PathBuf, Part>,
+    pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Where temporary files go.
+    pub tmp: PathBuf,
+    /// What a command cannot do although it should.
+    pub cost: Vec<String>,
+}
+
+impl World {
+    /// `asked` is the view as the host sent it, `view` the same with canonical grants.
+    pub fn of(asked: &CommandView, view: &CommandView, holes: &[Hole], person: Person) -> Self {
+        let mut world = Self::default();
+        world.bind_grants(view, holes);
+        for mount in plan::mounts(view, holes) {
+            world.close(mount.path, mount.kind);
+        }
+        for outputs in view.outputs.iter().filter(|path| path.is_dir()) {
+            world.parts.insert(outputs.clone(), Part::Bind(Level::Read));
+        }
+        world.own_places(view);
+        world.follow(asked, person);
+        world.cost.extend(plan::sealed_cost(view, holes));
+        world
+    }
+
+    /// What Landlock is told: everything here was granted for reading.
+    pub fn gives(&self) -> Vec<Give> {
+        let right = |part: &Part| match part {
+            Part::Bind(Level::Write) | Part::Memory(_) => Some(Right::Write),
+            Part::Device | Part::Terminals => Some(Right::Device),
+            _ => None,
+        };
+        let give = |(path, part): (&PathBuf, &Part)| {
+            Some(Give { path: path.clone(), right: right(part)? })
+        };
+        let all = Give { path: "/".into(), right: Right::Read };
+        self.parts.iter().filter_map(give).chain([all]).collect()
+    }
+
+    /// How far a command gets at this place, were it a mount of its own.
+    pub fn level(&self, path: &Path) -> Level {
+        let around = path.ancestors().filter_map(|dir| self.parts.get(dir));
+        match around.copied().find(|part| *part != Part::Pinned) {
+            Some(Part::Bind(level)) => level,
+            Some(Part::Memory(_)) => Level::Write,
+            _ => Level::Read,
+        }
+    }
+
+    /// The nearest part at or above a path.
+    pub fn around(&self, path: &Path) -> Option<Part> {
+        path.ancestors().find_map(|dir| self.parts.get(dir)).copied()
+    }
+
+    /// Whether there is something at this path, as far as the parts say.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.parts.contains_key(path) || self.shows(path)
+    }
+
+    /// Whether what lies at this path is what lies there outside.
+    fn shows(&self, path: &Path) -> bool {
+        matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned))
+    }
+
+    fn bind_grants(&mut self, view: &CommandView, holes: &[Hole]) {
+        let mut whole: BTreeMap<&Path, Level> = BTreeMap::new();
+        for grant in view.grants.iter().filter(|grant| grant.depth == Depth::Whole) {
+            let level = plan::capped(grant.level, &grant.path, holes);
+            let known = whole.entry(&grant.path).or_insert(level);
+            *known = level.max(*known);
+        }
+        let hidden: BTreeSet<&Path> = holes
+            .iter()
+            .filter(|hole| hole.level == Level::Hidden)
+            .map(|hole| hole.path.as_path())
+            .collect();
+        for (path, level) in whole {
+            let covered = matches!(self.around(path), Some(Part::Bind(held)) if held >= level);
+            match level {
+                _ if covered => {}
+                Level::Hidden => {}
+                Level::Read => self.read_around(path, &hidden),
+                Level::Write => self.bind(path, level),
+            }
+        }
+        for grant in &view.grants {
+            match grant.depth {
+                Depth::Whole => {}
+                Depth::Flat => self.flat(grant, holes),
+                Depth::Device if grant.path.exists() => {
+                    self.parts.insert(grant.path.clone(), Part::Device);
+                }
+                Depth::Device => {}
+            }
+        }
+    }
+
+    fn bind(&mut self, path: &Path, level: Level) {
+        if path.exists() {
+            self.parts.insert(path.to_owned(), Part::Bind(level));
+        }
+    }
+
+    /// A readable place without the secret files in it. They are left out and not covered: a mount
+    /// over a file is gone when somebody replaces the file.
+    fn read_around(&mut self, path: &Path, hidden: &BTreeSet<&Path>) {
+        let secret_file = |hole: &&&Path| hole.starts_with(path) && hole.is_file();
+        if of_the_system(path) || !path.is_dir() || !hidden.iter().any(|hole| secret_file(&hole)) {
+            return self.bind(path, Level::Read);
+        }
+        self.parts.insert(path.to_owned(), Part::Directory);
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let inner = entry.path();
+            match entry.file_type() {
+                _ if hidden.contains(inner.as_path()) => {}
+                Ok(kind) if kind.is_symlink() => self.link(&inner),
+                Ok(kind) if kind.is_dir() => self.read_around(&inner, hidden),
+                Ok(_) => self.bind(&inner, Level::Read),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The files that lie directly in a directory.
+    fn flat(&mut self, grant: &Grant, holes: &[Hole]) {
+        let level = plan::capped(grant.level, &grant.path, holes);
+        if level == Level::Hidden || self.shows(&grant.path) && self.level(&grant.path) >= level {
+            return;
+        }
+        if !grant.path.is_dir() {
+            return self.bind(&grant.path, level);
+        }
+        if !self.shows(&grant.path) {
+            self.parts.insert(grant.path.clone(), Part::Directory);
+        }
+        let entries = fs::read_dir(&grant.path).into_iter().flatten().flatten();
+        let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+        for file in files.take(FLAT).map(|entry| entry.path()) {
+            match plan::capped(level, &file, holes) {
+                Level::Hidden => {}
+                level => self.bind(&file, level),
+            }
+        }
+        if level == Level::Write {
+            self.cost.push(plan::nothing_new(&grant.path));
+        }
+    }
+
+    /// A hole matters only where what lies around it is shown.
+    fn close(&mut self, path: PathBuf, kind: Kind) {
+        if !self.shows(&path) {
+            return;
+        }
+        let part = match kind {
+            Kind::Pinned if self.parts.contains_key(&path) => return,
+            Kind::Pinned => Part::Pinned,
+            Kind::ReadOnly => Part::Bind(Level::Read),
+            Kind::Hidden => Part::Hidden,
+            Kind::Open => Part::Bind(Level::Write),
+        };
+        self.parts.insert(path, part);
+    }
+
+    /// What every command has for itself.
+    fn own_places(&mut self, view: &CommandView) {
+        let limits = &view.limits;
+        self.tmp = if self.shows(TMP.as_ref()) { OWN_TMP } else { TMP }.into();
+        self.parts.insert(self.tmp.clone(), Part::Memory(limits.tmp_mib));
+        let home = view.home.clone().map(|home| home.canonicalize().unwrap_or(home));
+        if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
+            self.parts.insert(home, Part::Memory(limits.home_mib));
+        }
+        let fixed = [
+            ("/proc", Part::Processes),
+            ("/dev", Part::Directory),
+            ("/dev/pts", Part::Terminals),
+            ("/dev/shm", Part::Memory(limits.shm_mib)),
+        ];
+        let within = |path: &Path, dir: &str| path.starts_with(dir) && path != Path::new(dir);
+        let kept = |path: &Path| !path.starts_with("/dev") || within(path, "/dev/shm");
+        self.parts.retain(|path, part| *part == Part::Device || kept(path));
+        self.parts.extend(fixed.map(|(path, part)| (path.into(), part)));
+        let links = [
+            ("/dev/fd", "/proc/self/fd"),
+            ("/dev/stdin", "/proc/self/fd/0"),
+            ("/dev/stdout", "/proc/self/fd/1"),
+            ("/dev/stderr", "/proc/self/fd/2"),
+            ("/dev/ptmx", "pts/ptmx"),
+        ];
+        self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
+    }
+
+    /// The links through which granted places are reached under the names that programs use.
+    fn follow(&mut self, asked: &CommandView, person: Person) {
+        let granted = asked.grants.iter().map(|grant| grant.path.clone());
+        let named = granted.chain(asked.home.clone()).chain(person.programs());
+        let mut named: Vec<PathBuf> = named.collect();
+        named.sort();
+        named.dedup();
+        for path in named {
+            let real = path.canonicalize();
+            if real.is_ok_and(|real| real != path && self.around(&real).is_some()) {
+                self.follow_path(&path);
+            }
+        }
+    }
+
+    /// Every link on the way of a path that is not shown anyway.
+    pub fn follow_path(&mut self, path: &Path) {
+        let mut rest = path.to_owned();
+        for _ in 0..LINKS {
+            let parts: Vec<PathBuf> = rest.ancestors().map(Path::to_owned).collect();
+            let Some(link) = parts.iter().rev().find(|path| path.is_symlink()) else { return };
+            let Ok(target) = fs::read_link(link) else { return };
+            self.link(link);
+            let base = link.parent().unwrap_or(link);
+            let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
+            rest = crate::files::lexical(&base.join(target).join(beyond));
+        }
+    }
+
+    fn link(&mut self, link: &Path) {
+        if let Ok(target) = fs::read_link(link)
+            && !self.shows(link)
+            && !self.parts.contains_key(link)
+        {
+            self.links.insert(link.to_owned(), target);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

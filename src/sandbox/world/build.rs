@@ -1,0 +1,278 @@
+//! Builds the world of a command and makes it the root directory of this process. Called with one
+//! thread, in mount and PID namespaces of its own.
+
+use crate::sandbox::view::Level;
+use crate::sandbox::world::mountinfo;
+use crate::sandbox::world::{Part, World};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_change, mount_remount, move_mount, open_tree, unmount,
+};
+use rustix::process::pivot_root;
+use std::ffi::CString;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Directories over which the first root of the build is mounted; any that exists will do.
+const BASES: [&str; 3] = ["/tmp", "/usr", "/var"];
+/// Where the old and the new root lie during the build.
+const OLD: &str = "/old";
+const NEW: &str = "/new";
+/// The device that is mounted over a hidden file: on a mount that allows no devices nobody can
+/// open it.
+const NOTHING: &str = "/dev/null";
+/// The kernel from which on `pid_max` is each PID namespace's own.
+const OWN_PID_MAX: (u32, u32) = (6, 14);
+
+/// Files per MiB of a directory in memory.
+const INODES: u64 = 128;
+
+const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// What could not be had and is no reason to give up.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    pub open: Vec<String>,
+}
+
+/// How many processes and threads may live in the world.
+pub type Processes = u32;
+
+/// Builds it, enters it, and lets go of everything else.
+pub fn build(world: &World, processes: Processes) -> Result<Missing, String> {
+    let build = Build::begin()?;
+    let mut missing = Missing::default();
+    for (path, part) in &world.parts {
+        let done = build.place(world, path, *part, processes, &mut missing);
+        done.map_err(|error| format!("mounting {}: {}", path.display(), words(error)))?;
+    }
+    for (path, target) in &world.links {
+        build.link(world, path, target);
+    }
+    build.restrict(world)?;
+    leave().map_err(|error| format!("changing the root directory: {}", words(error)))?;
+    Ok(missing)
+}
+
+fn words(error: Errno) -> String {
+    std::io::Error::from(error).to_string()
+}
+
+/// A world that is being built.
+struct Build {
+    old: OwnedFd,
+    new: OwnedFd,
+}
+
+impl Build {
+    /// Moves everything below [`OLD`] and mounts an empty root at [`NEW`].
+    fn begin() -> Result<Self, String> {
+        let step = |what: &str, error: Errno| format!("{what}: {}", words(error));
+        let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+        mount_change("/", private).map_err(|error| step("making mounts private", error))?;
+        let base = BASES.iter().map(Path::new).find(|base| base.is_dir() && !base.is_symlink());
+        let base = base.ok_or("no directory to mount on")?;
+        let begin = || {
+            mount("yoi", base, "tmpfs", PLAIN, c"mode=0755,size=64k")?;
+            for dir in [OLD, NEW] {
+                mkdirat(CWD, below(base, Path::new(dir)), 0o755.into())?;
+            }
+            pivot_root(base, below(base, Path::new(OLD)))?;
+            rustix::process::chdir("/")?;
+            mount("yoi", NEW, "tmpfs", PLAIN, c"mode=0755,size=8m,nr_inodes=65536")?;
+            let open = |path| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+            Ok(Self { old: open(OLD)?, new: open(NEW)? })
+        };
+        begin().map_err(|error| step("mounting a root directory", error))
+    }
+
+    fn place(
+        &self,
+        world: &World,
+        path: &Path,
+        part: Part,
+        processes: Processes,
+        missing: &mut Missing,
+    ) -> Result<(), Errno> {
+        match part {
+            Part::Bind(_) | Part::Device => self.bind(world, path, path),
+            Part::Pinned => self.pin(path),
+            Part::Hidden => self.hide(path),
+            Part::Directory => self.point(world, path, FileType::Directory).map(drop),
+            Part::Memory(mib) => {
+                let inodes = u64::from(mib) * INODES;
+                let mode = if path == world.tmp || path.ends_with("shm") { 1777 } else { 700 };
+                let options = format!("mode={mode},size={mib}m,nr_inodes={inodes}");
+                self.mount(world, path, "tmpfs", PLAIN, &options)
+            }
+            Part::Terminals => {
+                let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+                let options = "newinstance,ptmxmode=0666,mode=620";
+                self.mount(world, path, "devpts", flags, options)
+            }
+            Part::Processes => {
+                match self.mount(world, path, "proc", PLAIN | MountFlags::NOEXEC, "") {
+                    Ok(()) => {
+                        limit_processes(processes, missing);
+                        Ok(())
+                    }
+                    // Where parts of the old one are covered the kernel gives no new one.
+                    Err(Errno::PERM) => {
+                        missing.open.push(crate::sandbox::confinement::OTHERS_SHOWN.into());
+                        self.bind(world, path, path)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    fn mount(
+        &self,
+        world: &World,
+        path: &Path,
+        kind: &str,
+        flags: MountFlags,
+        options: &str,
+    ) -> Result<(), Errno> {
+        self.point(world, path, FileType::Directory)?;
+        let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+        mount("yoi", below(NEW.as_ref(), path), kind, flags, options.as_c_str())
+    }
+
+    /// Shows what lies outside at this path. No link is followed on the way to it.
+    fn bind(&self, world: &World, source: &Path, path: &Path) -> Result<(), Errno> {
+        let from = open(&self.old, source)?;
+        let kind = FileType::from_raw_mode(fstat(&from)?.st_mode);
+        attach(&copy(&from)?, &self.point(world, path, kind)?)
+    }
+
+    fn pin(&self, path: &Path) -> Result<(), Errno> {
+        let place = open(&self.new, path)?;
+        attach(&copy(&place)?, &place)
+    }
+
+    fn hide(&self, path: &Path) -> Result<(), Errno> {
+        let place = open(&self.new, path)?;
+        match FileType::from_raw_mode(fstat(&place)?.st_mode) {
+            FileType::Directory => {
+                let options = c"size=4k,nr_inodes=1,mode=0555";
+                let flags = PLAIN | MountFlags::NOEXEC;
+                mount("yoi", below(NEW.as_ref(), path), "tmpfs", flags, options)
+            }
+            _ => attach(&copy(&open(&self.old, Path::new(NOTHING))?)?, &place),
+        }
+    }
+
+    /// The place of a part; where it is this world's own it is made. Nothing is ever made in what is
+    /// shown of outside.
+    fn point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
+        match open(&self.new, path) {
+            Err(Errno::NOENT) if path.parent().is_some_and(|dir| !world.shows(dir)) => {}
+            found => return found,
+        }
+        let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name());
+        let parent = self.point(world, parent, FileType::Directory)?;
+        let name = name.ok_or(Errno::INVAL)?;
+        match kind {
+            FileType::Directory => mkdirat(&parent, name, 0o755.into())?,
+            _ => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                openat(&parent, name, flags, 0o644.into()).map(drop)?;
+            }
+        }
+        open(&self.new, path)
+    }
+
+    /// A link that cannot be made is one less way to something that can be reached anyway.
+    fn link(&self, world: &World, path: &Path, target: &Path) {
+        let Some((parent, name)) = path.parent().zip(path.file_name()) else { return };
+        if let Ok(parent) = self.point(world, parent, FileType::Directory) {
+            let _ = rustix::fs::symlinkat(target, &parent, name);
+        }
+    }
+
+    /// Takes from every mount what it must not give: what may only be read is read-only with all that
+    /// is mounted in it.
+    fn restrict(&self, world: &World) -> Result<(), String> {
+        let table = Path::new(OLD).join("proc/self/mountinfo");
+        let table = fs::read_to_string(table).map_err(|error| format!("mountinfo: {error}"))?;
+        for (place, flags) in table.lines().filter_map(mountinfo::entry) {
+            let Ok(inner) = place.strip_prefix(NEW) else { continue };
+            let path = Path::new("/").join(inner);
+            let own = path.parent().is_none() || world.parts.contains_key(&path);
+            match mount_remount(&place, MountFlags::BIND | flags | taken(world, &path), c"") {
+                Ok(()) => {}
+                // It is mounted in something else that covers it now, or cannot be entered at all.
+                Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if !own => {}
+                Err(error) => {
+                    return Err(format!("restricting {}: {}", path.display(), words(error)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rights that a mount at this path loses.
+fn taken(world: &World, path: &Path) -> MountFlags {
+    match world.around(path) {
+        Some(Part::Device) => MountFlags::NOSUID | MountFlags::NOEXEC,
+        Some(Part::Terminals) => MountFlags::NOSUID | MountFlags::NOEXEC,
+        Some(Part::Hidden | Part::Processes) => PLAIN | MountFlags::NOEXEC | MountFlags::RDONLY,
+        _ if world.level(path) == Level::Write => PLAIN,
+        _ => PLAIN | MountFlags::RDONLY,
+    }
+}
+
+/// An absolute path below another root.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn open(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let inner = path.strip_prefix("/").unwrap_or(path);
+    let inner = if inner.as_os_str().is_empty() { Path::new(".") } else { inner };
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
+    openat2(root, inner, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), strict)
+}
+
+/// What lies here and in all mounts below it, as a tree of its own.
+fn copy(place: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let whole = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(place, "", whole | OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC)
+}
+
+fn attach(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, "", place, "", both)
+}
+
+/// Limits the processes and threads of this PID namespace. Before [`OWN_PID_MAX`] the number is the
+/// machine's and stays as it is.
+fn limit_processes(most: Processes, missing: &mut Missing) {
+    let file = below(NEW.as_ref(), Path::new("/proc/sys/kernel/pid_max"));
+    if !has_own_pid_max() || fs::write(file, most.to_string()).is_err() {
+        let root = rustix::process::geteuid().is_root();
+        // Of ordinary users the kernel counts the processes.
+        missing.open.extend(root.then(|| crate::sandbox::confinement::UNCOUNTED.to_owned()));
+    }
+}
+
+fn has_own_pid_max() -> bool {
+    let file = below(OLD.as_ref(), Path::new("/proc/sys/kernel/osrelease"));
+    let release = fs::read_to_string(file).unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= OWN_PID_MAX
+}
+
+/// Makes the new root the only one.
+fn leave() -> Result<(), Errno> {
+    rustix::process::chdir(NEW)?;
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    rustix::process::chdir("/")
+}

@@ -1,0 +1,136 @@
+//! The first stage of a world: namespaces of its own, then the process that is the first in them. It
+//! has one thread from its beginning to its end.
+
+use crate::sandbox::order::{JsonLine as _, MARK, Order, Report};
+use crate::sandbox::view::{CommandView, Network};
+use crate::sandbox::{INIT_ARG, OWN_PROGRAM};
+use nix::sched::{CloneFlags, unshare};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::fs;
+use std::io::{BufRead, Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+/// What the first process needs to build the world, and to give up all powers afterwards.
+const KEPT: [CapabilitySet; 2] = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
+
+/// The whole life of this stage; called first thing in `main`. The order comes on standard input,
+/// and its end means: end everything. The first process inherits the other streams.
+pub fn enter_main() -> ExitCode {
+    let mut input = std::io::stdin().lock();
+    let mut line = String::new();
+    // An order that cannot be read cannot be parsed either.
+    let _ = input.read_line(&mut line);
+    let mut child = match enter(&line) {
+        Ok(child) => child,
+        Err(reason) => {
+            let report = Report { failed: Some(reason), ..Report::default() };
+            // Without a reader there is nobody to tell.
+            let _ = std::io::stdout().write_all(report.line().as_bytes());
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut rest = [0; 64];
+    while matches!(input.read(&mut rest), Ok(n) if n > 0) {}
+    drop(child.stdin.take());
+    match child.wait() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) | Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn enter(line: &str) -> Result<Child, String> {
+    let order = Order::parse(line).ok_or("the order is not readable")?;
+    let view = order.view.as_ref().ok_or("the order has no view")?;
+    // The first process moves the root directory of this one, too: nothing is opened afterwards.
+    let null = fs::File::options().write(true).open("/dev/null");
+    let null = null.map_err(|error| format!("/dev/null: {error}"))?;
+    namespaces(view)?;
+    let mut child = first_process(&order).map_err(|error| format!("its first process: {error}"))?;
+    if let Some(input) = &mut child.stdin {
+        input.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
+    }
+    // Whoever reads these sees their end when the first process ends.
+    rustix::stdio::dup2_stdout(&null).map_err(|error| error.to_string())?;
+    rustix::stdio::dup2_stderr(&null).map_err(|error| error.to_string())?;
+    Ok(child)
+}
+
+fn first_process(order: &Order) -> std::io::Result<Child> {
+    let mark = order.env.get(MARK).cloned().unwrap_or_default();
+    Command::new(OWN_PROGRAM)
+        .arg(INIT_ARG)
+        .env_clear()
+        .env(MARK, mark)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(std::io::stdout().as_fd().try_clone_to_owned()?)
+        .stderr(std::io::stderr().as_fd().try_clone_to_owned()?)
+        .spawn()
+}
+
+/// Namespaces of its own for this process and those it starts. Root needs no user namespace, unless
+/// it is root in name only.
+fn namespaces(view: &CommandView) -> Result<(), String> {
+    let mut flags = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS;
+    if view.network == Network::Off {
+        flags |= CloneFlags::CLONE_NEWNET;
+    }
+    if !(rustix::process::geteuid().is_root() && unshare(flags).is_ok()) {
+        as_ordinary_user(flags)?;
+    }
+    match view.network {
+        Network::Off => loopback().map_err(|error| format!("its own network: {error}")),
+        Network::On => Ok(()),
+    }
+}
+
+fn as_ordinary_user(flags: CloneFlags) -> Result<(), String> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    unshare(CloneFlags::CLONE_NEWUSER | flags).map_err(|error| {
+        let error = std::io::Error::from(error);
+        format!("namespaces: {error}")
+    })?;
+    let write = |file: &str, text: String| {
+        fs::write(file, text).map_err(|error| format!("{file}: {error}"))
+    };
+    write("/proc/self/setgroups", "deny".into())?;
+    write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    keep_powers().map_err(|error| format!("powers in its user namespace: {error}"))
+}
+
+/// A program that an ordinary user executes keeps only what is ambient.
+fn keep_powers() -> rustix::io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    let kept = KEPT.into_iter().fold(CapabilitySet::empty(), CapabilitySet::union);
+    sets = CapabilitySets { inheritable: kept, ..sets };
+    rustix::thread::set_capabilities(None, sets)?;
+    KEPT.into_iter()
+        .try_for_each(|power| rustix::thread::configure_capability_in_ambient_set(power, true))
+}
+
+/// Brings up the loopback device of a new network, which is its first and only one: a netlink
+/// request (`RTM_NEWLINK`) for device 1 with `IFF_UP`.
+fn loopback() -> rustix::io::Result<()> {
+    const NEWLINK: u16 = 16;
+    const REQUEST: u16 = 1;
+    const UP: u32 = 1;
+    const DEVICE: i32 = 1;
+    let mut message = Vec::with_capacity(32);
+    message.extend(32_u32.to_ne_bytes());
+    message.extend(NEWLINK.to_ne_bytes());
+    message.extend(REQUEST.to_ne_bytes());
+    // Sequence number and port, then an interface of no family and no type.
+    message.extend([0; 12]);
+    message.extend(DEVICE.to_ne_bytes());
+    message.extend(UP.to_ne_bytes());
+    message.extend(UP.to_ne_bytes());
+    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    send(&socket, &message, SendFlags::empty()).map(drop)
+}

@@ -1,0 +1,93 @@
+//! The first process of a world: builds it, starts the command in it, and ends everything that is
+//! left. When it ends, for whatever reason, the kernel kills all that lives in the world.
+
+use crate::sandbox::order::{Order, Report};
+use crate::sandbox::places::Person;
+use crate::sandbox::reaper::{self, Reaper};
+use crate::sandbox::view::{CommandView, Hole};
+use crate::sandbox::world::build::{self, Missing};
+use crate::sandbox::world::{Part, World};
+use crate::sandbox::{confine, helper, plan, resolve};
+use rustix::process::{DumpableBehavior, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::fs;
+use std::process::ExitCode;
+
+/// What the kernel takes from the memory of commands before it takes it from other programs, in
+/// thousandths of all memory.
+const FIRST_TO_DIE: &str = "800";
+
+/// The whole life of this process; called first thing in `main`. Order on standard input, report on
+/// standard output, the command's output on standard error.
+pub fn init_main() -> ExitCode {
+    // Of the stage before; the end of the order's pipe says the same, should that be gone already.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let _ = rustix::process::setsid();
+    let report = match begin() {
+        Ok(mut reaper) => reaper.reap(),
+        Err(reason) => Report { failed: Some(reason), ..Report::default() },
+    };
+    match reaper::tell(&report) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn begin() -> Result<Reaper, String> {
+    let mut order = reaper::read_order().ok_or("the order is not readable")?;
+    reaper::give_back_limit(order.nofile);
+    let asked = order.view.take().ok_or("the order has no view")?;
+    let view = resolve::resolved(asked.clone());
+    let (holes, mut open) = plan::holes(&view);
+    confine::enterable(&order.cwd, &holes)?;
+    let world = compute(&asked, &view, &holes, &mut order);
+    // Of a process that may not say so commands are no likelier to die than others.
+    let _ = fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
+    let Missing { open: missing } = build::build(&world, view.limits.processes)
+        .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
+    open.extend(missing);
+    give_up_powers().map_err(|error| format!("giving up powers: {error}"))?;
+    let command =
+        reaper::Confine { order, view, open, gives: Some(world.gives()), cost: world.cost };
+    let (leader, confinement) = reaper::spawn_confined(command)?;
+    // Commands do not look into this process, nor trace it.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| format!("the first process: {error}"))?;
+    Ok(Reaper::watch(leader, Some(confinement)))
+}
+
+/// The world of this order, and what its environment says of it.
+fn compute(asked: &CommandView, view: &CommandView, holes: &[Hole], order: &mut Order) -> World {
+    reaper::place_tools(&mut order.env);
+    let mut world = World::of(asked, view, holes, Person { env: &order.env });
+    if let Ok(cwd) = order.cwd.canonicalize() {
+        world.follow_path(&order.cwd);
+        if !world.holds(&cwd) {
+            world.parts.insert(cwd, Part::Directory);
+        }
+    }
+    helper::lead_to(&world.tmp, &mut order.env);
+    world
+}
+
+/// Takes every capability from this process and all it starts. To root the files of other users
+/// stay open, as far as they are in its world: a workspace need not be its own.
+fn give_up_powers() -> rustix::io::Result<()> {
+    let kept = match rustix::process::geteuid().is_root() {
+        true => CapabilitySet::DAC_OVERRIDE,
+        false => CapabilitySet::empty(),
+    };
+    rustix::thread::clear_ambient_capability_set()?;
+    for power in CapabilitySet::all().difference(kept).iter() {
+        match rustix::thread::remove_capability_from_bounding_set(power) {
+            // This kernel does not know it.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let held = rustix::thread::capabilities(None)?.permitted.intersection(kept);
+    let inheritable = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: held, permitted: held, inheritable };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::set_no_new_privs(true)
+}

@@ -1,0 +1,264 @@
+//! The world of a command: what is in it, what is not, and how much of the machine it takes.
+
+use crate::escape::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use yoi::sandbox::{CommandLimits, Outcome, WITHOUT_NAMESPACES};
+use yoi::scope::{Permission, Rule, Scope};
+
+/// Everything that exists for a command below the directory of the bench, and at the root.
+async fn visible(cell: &Cell) -> BTreeSet<String> {
+    let root = cell.path("").display().to_string();
+    let root = root.trim_end_matches('/');
+    let program = format!("find {root} -mindepth 1; ls -A / /tmp");
+    let did = cell.run(&program).await;
+    did.well().lines().map(|line| line.replace(root, "")).filter(|line| !line.is_empty()).collect()
+}
+
+fn named(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A bench whose programs are those of the system, with files in and beside the workspace.
+fn plain() -> Cell {
+    let mut cell = Cell::new();
+    for file in ["ws/a", "ws/sub/b", "ws/lent/c", "other/d"] {
+        fs::create_dir_all(cell.path(file).parent().unwrap()).unwrap();
+        fs::write(cell.path(file), "x").unwrap();
+    }
+    let env = &mut cell.bench.ctx.env;
+    env.retain(|name, _| name == "HOME");
+    env.insert("PATH".into(), "/usr/bin:/bin".into());
+    cell
+}
+
+fn rules(cell: &Cell, rules: &[(&str, Permission)]) -> Scope {
+    let rule = |(path, permission): &(&str, Permission)| Rule::new(cell.path(path), *permission);
+    Scope::new(rules.iter().map(rule).collect())
+}
+
+#[tokio::test]
+async fn nothing_is_visible_but_what_was_granted() {
+    let mut cell = plain();
+    if !cell.mounted().await {
+        return;
+    }
+    let system = ["/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr", "/opt", "/var"];
+    let system: BTreeSet<&str> = system.iter().map(|path| &path[1..]).collect();
+    let own = ["dev", "etc", "home", "proc", "tmp", "/:", "/tmp:"];
+    let cases: [(Scope, &[&str]); 4] = [
+        (Scope::default(), &[]),
+        (rules(&cell, &[("ws/sub", Permission::Read)]), &["/ws/sub", "/ws/sub/b"]),
+        (
+            rules(&cell, &[("ws", Permission::Write)]),
+            &["/ws/a", "/ws/sub", "/ws/sub/b", "/ws/lent", "/ws/lent/c"],
+        ),
+        // A child's: a part to write, and denied to it what its parent does not hold.
+        (
+            rules(&cell, &[("ws", Permission::Read), ("ws/sub", Permission::Write)])
+                .with_deny([cell.path("ws/lent")]),
+            &["/ws/a", "/ws/sub", "/ws/sub/b", "/ws/lent"],
+        ),
+    ];
+    let top = cell.path("").file_name().unwrap().to_string_lossy().into_owned();
+    for (scope, expected) in cases {
+        cell.bench.ctx.scope = scope;
+        let mut seen = visible(&cell).await;
+        let always = named(&["/home", "/home/.cache", "/ws"]).into_iter().chain([top.clone()]);
+        always.for_each(|name| assert!(seen.remove(&name), "{name} in {seen:?}"));
+        seen.retain(|name| !system.contains(name.as_str()) && !own.contains(&name.as_str()));
+        assert_eq!(seen, named(expected));
+    }
+}
+
+/// What only may be read keeps its mode, owner, times and attributes, too; what lies beside is not
+/// there at all.
+#[tokio::test]
+async fn modes_owners_and_times_of_what_may_only_be_read_are_not_changed() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let rule = Rule::new(cell.path("outside"), Permission::Read);
+    cell.bench.ctx.scope.allow.push(rule);
+    let secret = cell.path("outside/secret");
+    let before = fs::metadata(&secret).unwrap();
+    for program in [
+        "chmod 777 ../outside/secret",
+        "chmod 4755 ../outside/secret",
+        "chown 1:1 ../outside/secret",
+        "touch -t 200001010000 ../outside/secret",
+        "python3 -c 'import os; os.setxattr(\"../outside/secret\", \"user.a\", b\"b\")'",
+        "chmod 777 ../home/../own",
+    ] {
+        cell.run(program).await.refused();
+    }
+    let after = fs::metadata(&secret).unwrap();
+    let seen = |meta: &fs::Metadata| (meta.mode(), meta.uid(), meta.mtime(), meta.ctime_nsec());
+    assert_eq!(seen(&after), seen(&before));
+}
+
+/// A program with such a mode would run as this user for everybody outside.
+#[tokio::test]
+async fn no_file_gets_a_mode_to_run_as_its_owner() {
+    for cell in [Cell::new(), Cell::without_mounts()] {
+        for program in [
+            "cp /bin/true own; chmod 4755 own",
+            "cp /bin/true own; chmod g+s own",
+            "python3 -c 'import os; os.open(\"made\", os.O_CREAT | os.O_WRONLY, 0o4755)'",
+            "python3 -c 'import os; os.mknod(\"node\", 0o104755)'",
+            "python3 -c 'import os; os.fchmod(os.open(\"own\", os.O_RDONLY), 0o2755)'",
+        ] {
+            cell.run(program).await.refused();
+        }
+        for entry in fs::read_dir(&cell.bench.ctx.cwd).unwrap().flatten() {
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o6000, 0, "{entry:?}");
+        }
+        cell.run("cp /bin/true own; chmod 755 own; mkdir d; chmod 1777 d; install -m 600 own x")
+            .await
+            .well();
+    }
+}
+
+#[tokio::test]
+async fn other_processes_and_other_files_are_neither_listed_nor_watched() {
+    let cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let mut bystander = std::process::Command::new("sleep").arg("974.25").spawn().unwrap();
+    let did =
+        cell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; ls -d /proc/[0-9]* | wc -l").await;
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert!(!did.well().contains("974.25"), "{}", did.text);
+    let count: usize = did.text.lines().last().unwrap().trim().parse().unwrap();
+    assert!(count < 10, "{}", did.text);
+    let watch = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+                 if libc.inotify_add_watch(libc.inotify_init(), b'../outside', 0xfff) < 0: \
+                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))";
+    cell.python(watch).await.refused();
+    cell.run("stat ../outside/secret").await.refused();
+    cell.run("ls -A ../outside").await.refused();
+    for file in ["/etc/shadow", "/etc/sudoers", "/sys/kernel", "/root/.bashrc", "/boot"] {
+        let did = cell.run(&format!("ls {file}")).await;
+        assert!(did.text.contains("No such file"), "{}", did.text);
+    }
+}
+
+/// Root without powers still owns the kernel's own files.
+#[tokio::test]
+async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
+    let cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    for program in [
+        "echo '|/bin/true' > /proc/sys/kernel/core_pattern",
+        "echo b > /proc/sysrq-trigger",
+        "echo 0 > /proc/self/oom_score_adj",
+        "cat /proc/1/environ",
+        "ls -l /proc/1/exe",
+        "mount -t tmpfs none /tmp",
+        "mknod /tmp/disk b 254 0",
+        "touch /new",
+        "touch /usr/new",
+        "touch /etc/new",
+        "touch /dev/new",
+    ] {
+        cell.run(program).await.refused();
+    }
+    assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), pattern);
+    let did = cell.run("grep -h Cap /proc/self/status; cat /proc/self/oom_score_adj").await;
+    // Of root's powers one is left: workspaces may belong to another user.
+    let held = if rustix::process::geteuid().is_root() { 2 } else { 0 };
+    let sets = ["Inh", "Prm", "Eff", "Bnd", "Amb"];
+    let held = sets.map(|set| if ["Inh", "Amb"].contains(&set) { 0 } else { held });
+    let expected: String =
+        sets.iter().zip(held).map(|(set, held)| format!("Cap{set}:\t{held:016x}\n")).collect();
+    assert_eq!(did.well(), format!("{expected}800\n"));
+}
+
+#[tokio::test]
+async fn memory_and_processes_of_a_command_have_an_end() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    cell.limits = CommandLimits { processes: 320, tmp_mib: 8, home_mib: 4, shm_mib: 2 };
+    for (place, mib) in [("/tmp", 8), ("/dev/shm", 2), ("$HOME", 4)] {
+        let did = cell.run(&format!("head -c {}M /dev/zero > {place}/full", mib + 1)).await;
+        assert!(did.text.contains("No space left"), "{place}: {}", did.text);
+        cell.run(&format!("head -c {}M /dev/zero > {place}/fits", mib - 1)).await.well();
+        let many = format!("for i in $(seq 3000); do : > {place}/$i || exit 1; done");
+        assert!(cell.run(&many).await.text.contains("No space left"), "{place}");
+    }
+    let bomb = "import os, time\nmade = 0\ntry:\n    while made < 1000:\n        \
+                if os.fork() == 0:\n            time.sleep(60)\n            os._exit(0)\n        \
+                made += 1\nexcept OSError: pass\nprint(made)\nos.kill(-1, 9)";
+    let did = cell.python(bomb).await;
+    let made: usize = did.text.trim().parse().unwrap();
+    assert!(made < 320, "{made}");
+}
+
+/// What it makes in places that do not exist yet is gone with it: nothing lies in wait outside.
+#[tokio::test]
+async fn nothing_is_left_in_places_of_the_person_that_do_not_exist_yet() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let path = format!("{}:{}", cell.path("home/bin").display(), cell.bench.ctx.env["PATH"]);
+    cell.env("PATH", path);
+    cell.run("mkdir -p ~/bin ~/.gnupg && echo evil > ~/bin/git && echo evil > ~/.npmrc")
+        .await
+        .well();
+    for name in ["bin", ".gnupg", ".npmrc"] {
+        assert!(!cell.path("home").join(name).exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn long_output_of_earlier_commands_is_read_and_not_changed() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let output = cell.bench.bash("seq 100000").await;
+    let text = output.content.unwrap();
+    let file = text.split(" in ").nth(1).unwrap().split(']').next().unwrap().to_owned();
+    assert_eq!(cell.run(&format!("tail -n 1 {file}")).await.well(), "100000\n");
+    cell.run(&format!("echo x >> {file}")).await.refused();
+    cell.run(&format!("rm {file}")).await.refused();
+}
+
+/// The list of what is open without namespaces: each of it works there, and in no world of its own.
+#[tokio::test]
+async fn what_is_said_to_be_open_without_namespaces_is_open_there_and_nowhere_else() {
+    let mut bystander = std::process::Command::new("sleep").arg("972.5").spawn().unwrap();
+    let many = "python3 -c 'import os, time\nfor i in range(400):\n    if os.fork() == 0: \
+                time.sleep(60)'";
+    let look = format!("grep -q 972.5 /proc/{}/cmdline", bystander.id());
+    let programs = ["chmod 640 ../outside/secret", "stat ../outside/secret", &look, many];
+    let (mut world, mut without) = (Cell::new(), Cell::without_mounts());
+    for cell in [&mut world, &mut without] {
+        cell.limits = CommandLimits { processes: 320, ..CommandLimits::default() };
+    }
+    let mounted = world.mounted().await;
+    for (open, program) in WITHOUT_NAMESPACES.iter().zip(programs) {
+        let did = without.run(program).await;
+        assert_eq!(did.ended.outcome, Outcome::Exited(0), "{open}: {}", did.text);
+        assert!(did.confinement().open.iter().any(|said| said == open), "{open}");
+        let did = world.run(program).await;
+        assert!(!mounted || did.ended.outcome != Outcome::Exited(0), "{open}: {program}");
+        assert!(!mounted || did.confinement().open.is_empty(), "{:?}", did.confinement());
+    }
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    let docs = include_str!("../../../docs/confinement.md");
+    for open in WITHOUT_NAMESPACES {
+        assert!(docs.contains(&format!("\n* {open}\n")), "{open}");
+    }
+}
