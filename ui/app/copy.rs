@@ -19,9 +19,14 @@ pub enum Copied {
 }
 
 impl App {
-    pub(super) fn copy_from(&mut self, what: impl Fn(&Transcript) -> Option<Copy>) -> Vec<Effect> {
+    /// Copies a part of the transcript; `of` names that part in the notice.
+    pub(super) fn copy_from(
+        &mut self,
+        what: impl Fn(&Transcript) -> Option<Copy>,
+        of: &str,
+    ) -> Vec<Effect> {
         match self.transcript().and_then(what) {
-            Some(Copy::Text(text)) => self.copy(text),
+            Some(Copy::Text(text)) => self.copy_named(text, &format!(" of {of}")),
             Some(Copy::FromLog(copy)) => self.copy_from_log(copy),
             Some(Copy::Incomplete) => {
                 self.say(Kind::Info, "not copied: wait until this answer is complete")
@@ -31,6 +36,10 @@ impl App {
     }
 
     pub(super) fn copy(&mut self, text: String) -> Vec<Effect> {
+        self.copy_named(text, "")
+    }
+
+    fn copy_named(&mut self, text: String, of: &str) -> Vec<Effect> {
         if text.len() > CLIPBOARD {
             let sources = vec![Source::Text(text)];
             return self.copy_from_log(LogCopy { entry: None, sources, code: false });
@@ -41,7 +50,7 @@ impl App {
         } else {
             format!("{} chars", text.chars().count())
         };
-        self.say(Kind::Done, format!("copied {size}"));
+        self.say(Kind::Done, format!("copied {size}{of}"));
         vec![Effect::Copy(text)]
     }
 

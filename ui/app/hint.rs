@@ -191,6 +191,9 @@ impl App {
         let palette = self.keymap.label(Context::Everywhere, Action::Palette);
         hints.push(Hint::new(palette, "palette"));
         hints.push(Hint::new(self.keymap.label(Context::Everywhere, Action::NextPane), "panes"));
+        if self.info().is_some() {
+            hints.extend(self.list_hints(Context::Everywhere, &[(Action::Find, "find")]));
+        }
         hints
     }
 

@@ -303,6 +303,8 @@ impl App {
                 self.first_model(Ok(reply));
                 Vec::new()
             }
+            Asked::Steered => self
+                .say(Kind::Info, "the first queued goes into the run with its next model request"),
             Asked::Send(..)
             | Asked::Watch
             | Asked::Decision(_)
@@ -347,6 +349,7 @@ impl App {
             | Asked::Whole(_)
             | Asked::NewTour(_)
             | Asked::Unqueue(..)
+            | Asked::Steered
             | Asked::Quietly => {}
         }
         if self.link == Link::Ended {

@@ -148,9 +148,16 @@ impl App {
 
     fn transcript_action(&mut self, action: Action) -> Vec<Effect> {
         match action {
-            Action::Copy => return self.copy_from(|transcript| transcript.yank()),
-            Action::CopyMessage => return self.copy_from(|transcript| transcript.yank_message()),
-            Action::CopyCode => return self.copy_from(|transcript| transcript.yank_code()),
+            Action::Copy => {
+                let of = self.transcript().map_or("", Transcript::name_under_cursor);
+                return self.copy_from(|transcript| transcript.yank(), of);
+            }
+            Action::CopyMessage => {
+                return self.copy_from(|transcript| transcript.yank_message(), "the message");
+            }
+            Action::CopyCode => {
+                return self.copy_from(|transcript| transcript.yank_code(), "the code");
+            }
             _ => {}
         }
         let Some(transcript) = self.transcript_mut() else { return self.everywhere(action) };
@@ -212,7 +219,9 @@ impl App {
             Action::LastPod => self.last_pod(),
             Action::PreviousPod => self.neighbour(-1),
             Action::NextPod => self.neighbour(1),
-            Action::CopyAnswer => self.copy_from(|transcript| transcript.yank_last_answer()),
+            Action::CopyAnswer => {
+                self.copy_from(|transcript| transcript.yank_last_answer(), "the last answer")
+            }
             Action::Steer => self.steer(),
             Action::EditQueue => self.list_queue(),
             Action::HistorySearch => self.list_history(),

@@ -75,6 +75,8 @@ pub enum Asked {
     Decision(String),
     /// The model that a new Pod would get, for the first screen.
     FirstModel,
+    /// Sends a queued message into the run; it stays in the queue until the run takes it.
+    Steered,
     /// A call whose reply changes nothing; a refusal becomes a notice.
     Quietly,
     /// A call whose reply and whose refusal change nothing.

@@ -51,7 +51,11 @@ impl App {
             (State::Stopped | State::Damaged, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
         };
-        vec![Effect::Call { pod: Some(pod), method, asked: Asked::Quietly }]
+        let asked = match (&method, info.state) {
+            (Method::Steer { .. }, State::Running) => Asked::Steered,
+            _ => Asked::Quietly,
+        };
+        vec![Effect::Call { pod: Some(pod), method, asked }]
     }
 
     /// Sends the draft to the current Pod, or to a new one if there is none.

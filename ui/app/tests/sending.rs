@@ -61,6 +61,9 @@ fn enter_on_an_empty_composer_steers_with_the_first_queued() {
     let steered = bench.press("enter");
     let steer = Method::Steer { id: Some("q1".into()), input: vec![] };
     assert_eq!(calls(&steered), [(Some("alice"), &steer)]);
+    answer(&mut bench, steered, Event::Accepted { entry: None, queued: None });
+    let said = "the first queued goes into the run with its next model request";
+    assert_eq!(bench.notice(), said);
 }
 
 #[test]

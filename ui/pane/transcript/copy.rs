@@ -54,6 +54,19 @@ impl Transcript {
         self.pages.get(self.focus()?.head())?.copy()
     }
 
+    /// What the block under the cursor is, in a sentence.
+    pub fn name_under_cursor(&self) -> &'static str {
+        let block = self.focus().and_then(|focus| self.pages.get(focus.head()));
+        match block.map(|block| &block.kind) {
+            Some(Kind::User { from: None, .. }) => "your message",
+            Some(Kind::User { .. }) => "the message",
+            Some(Kind::Said { .. }) => "the answer",
+            Some(Kind::Thought(_)) => "the thought",
+            Some(Kind::Tool(_) | Kind::Result { .. }) => "the call",
+            Some(_) | None => "the row",
+        }
+    }
+
     /// The message that the block under the cursor belongs to: the last one above it.
     pub fn yank_message(&self) -> Option<Copy> {
         let focus = self.focus()?.head();

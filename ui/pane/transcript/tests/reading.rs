@@ -149,7 +149,7 @@ fn the_cursor_goes_from_block_to_block_and_through_long_ones() {
 }
 
 #[test]
-fn blocks_are_copied_as_they_were_written() {
+fn blocks_are_copied_as_they_were_written_and_are_named() {
     let log = vec![
         you("**hi**"),
         said("see\n```sh\nls -l\n```\n"),
@@ -160,11 +160,14 @@ fn blocks_are_copied_as_they_were_written() {
     let text = |text: &str| Some(Copy::Text(text.into()));
     bench.transcript.step(-1);
     assert_eq!(bench.transcript.yank(), text("$ ls\nexit status 0\na\nb"));
+    assert_eq!(bench.transcript.name_under_cursor(), "the call");
     assert_eq!(bench.transcript.yank_message(), text("see\n```sh\nls -l\n```\n"));
     bench.transcript.step(-1);
     assert_eq!(bench.transcript.yank_code(), text("ls -l\n"));
+    assert_eq!(bench.transcript.name_under_cursor(), "the answer");
     bench.transcript.step(-1);
     assert_eq!(bench.transcript.yank(), text("**hi**"));
+    assert_eq!(bench.transcript.name_under_cursor(), "your message");
     assert_eq!(bench.transcript.yank_last_answer(), text("see\n```sh\nls -l\n```\n"));
 }
 
