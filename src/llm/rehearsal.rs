@@ -38,10 +38,14 @@ use std::time::Duration;
 
 /// The script that `:tour` plays, as a model: `rehearsal:@tour`.
 pub const TOUR: &str = "@tour";
-/// What `:tour` puts into the composer, one after the other.
-pub const TOUR_MESSAGES: [&str; 3] = [
+/// What `:tour` puts into the composer, one after the other: messages, and verbs with their colon.
+pub const TOUR_LINES: [&str; 7] = [
     "Make a small shell program that counts the words in a file, and test it.",
     "Show me what an error looks like.",
+    "Share the work with a helper.",
+    ":peer checker",
+    ":stop checker",
+    ":restore checker",
     "What do I do next?",
 ];
 

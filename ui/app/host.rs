@@ -4,22 +4,12 @@ use crate::app::{App, Asked, Effect, Link, RequestToken};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use serde::Deserialize as _;
+use yoi::llm::rehearsal::TOUR_LINES;
 use yoi::protocol::entry::domain;
 use yoi::protocol::{
     Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, State,
 };
 use yoi::text::SafeText;
-
-/// The lines that the tour writes into the composer, in this order.
-const TOUR: [&str; 7] = [
-    "Make a small shell program that counts the words in a file, and test it.",
-    "Show me what an error looks like.",
-    "Share the work with a helper.",
-    ":peer checker",
-    ":stop checker",
-    ":restore checker",
-    "What do I do next?",
-];
 
 /// How often the screen looks for a host while there is none, in milliseconds.
 const FIND_HOST_EVERY: u64 = 1_000;
@@ -181,7 +171,7 @@ impl App {
             return Vec::new();
         }
         tour.due = false;
-        let Some(line) = TOUR.get(tour.next) else {
+        let Some(line) = TOUR_LINES.get(tour.next) else {
             self.tour = None;
             return Vec::new();
         };
@@ -421,7 +411,7 @@ impl App {
         let mut effects = self.created(info);
         self.tour = Some(crate::app::Tour { pod: name.clone(), next: 1, due: false });
         self.say(Kind::Info, "a script plays the model; everything else is real");
-        effects.extend(self.send_now(&name, Message::plain(TOUR[0])));
+        effects.extend(self.send_now(&name, Message::plain(TOUR_LINES[0])));
         effects
     }
 

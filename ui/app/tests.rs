@@ -288,6 +288,7 @@ mod layers;
 mod live;
 mod long;
 mod picked;
+mod plays;
 mod rebound;
 mod redraw;
 mod returning;

@@ -53,7 +53,7 @@ fn shown(bench: &mut Bench) {
 }
 
 /// alice and bob side by side, both told.
-fn split(columns: u16, rows: u16) -> Bench {
+pub fn split(columns: u16, rows: u16) -> Bench {
     let mut bench = bench(columns, rows);
     if columns < 105 {
         leader(&mut bench, "z");

@@ -129,6 +129,11 @@ const CASES: &[Case] = &[
     case("quit", &[], ""),
 ];
 
+/// The lines that are given in every way.
+pub fn lines_played() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.line)
+}
+
 /// What one way did.
 #[derive(Debug, PartialEq)]
 struct Outcome {
