@@ -49,6 +49,7 @@ mod stream;
 mod usage;
 
 pub use approval::ApprovalDecided;
+pub(crate) use attach::alert;
 pub(crate) use batch::label;
 pub use commands::Commands;
 pub use interrupt::Interrupt;

@@ -9,8 +9,8 @@ use crate::host::pod::approval::PendingApproval;
 use crate::host::pod::handle::REQUESTS;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
-use crate::protocol::{Lent, PodInfo, Queued};
-use crate::run::Commands;
+use crate::protocol::{AlertSource, Lent, PodInfo, Queued};
+use crate::run::{Commands, alert};
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
@@ -240,6 +240,7 @@ impl Pod {
     async fn take_note(&mut self, fact: Fact) {
         match fact {
             Fact::Regranted => self.show_granted(),
+            Fact::Notice(text) => self.publisher.publish(&alert(AlertSource::Pod, text)),
             Fact::Listed => {
                 self.newborn = false;
                 self.show_info();

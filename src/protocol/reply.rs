@@ -1,6 +1,6 @@
 //! What replies to requests carry.
 
-use crate::protocol::family::{LastRun, State};
+use crate::protocol::family::{LastRun, Lent, State};
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::scope::{Permission, Rule};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct StoppedPod {
     /// The Pod that has that now; `None` when no Pod had lent it anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lender: Option<PodName>,
+    /// What other Pods that had asked for it write now, because this one stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gained: Vec<Lent>,
 }
 
 /// The texts of a Pod's model since the requesting Pod last read them, and its state.

@@ -33,6 +33,30 @@ pub struct Restrictions {
     /// anew at the next restore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Rule>,
+    /// Whole rules that were reclaimed. They outlast a stop and a restore, until they are lent again
+    /// or the Pod that took them back is deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reclaimed: Vec<Reclaimed>,
+}
+
+/// A rule of a holder that another Pod took back.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Reclaimed {
+    /// The key of the Pod that took it back.
+    pub by: String,
+    pub rule: Rule,
+}
+
+impl Restrictions {
+    /// The whole rules by which a holder reads although they say write and no other Pod writes there.
+    fn read_only(&self) -> impl Iterator<Item = &Rule> {
+        self.capped.iter().chain(self.reclaimed.iter().map(|reclaimed| &reclaimed.rule))
+    }
+
+    /// What is left of them when the holder stops.
+    fn kept(self) -> Self {
+        Self { reclaimed: self.reclaimed, ..Self::default() }
+    }
 }
 
 /// Where another Pod writes.
@@ -169,12 +193,16 @@ impl LeaseTable {
         let Some(holder) = self.holder(key).filter(|holder| !holder.live).cloned() else { return };
         let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
         let capped = self.beyond(parent.as_deref(), &wanted);
-        let restrictions = Restrictions { capped, ..Restrictions::default() };
+        let restrictions = Restrictions { capped, ..holder.restrictions.kept() };
+        let reclaimed = restrictions.reclaimed.clone();
         self.set_holder(key, Some(Holder { live: true, restrictions, ..holder }));
         self.rehome(key);
         if let Some(lender) = self.live_ancestor(key) {
             for rule in wanted.allow {
-                if rule.permission == Permission::Write && self.is_disputed(key, &lender, &rule) {
+                let was_reclaimed = reclaimed.iter().any(|reclaimed| reclaimed.rule == rule);
+                if rule.permission == Permission::Write
+                    && (was_reclaimed || self.is_disputed(key, &lender, &rule))
+                {
                     continue;
                 }
                 let kind = LeaseKind::Born;
@@ -215,7 +243,7 @@ impl LeaseTable {
         for rule in self.writes(key) {
             self.mark_around(&rule, key);
         }
-        let restrictions = Restrictions::default();
+        let restrictions = holder.restrictions.kept();
         self.set_holder(key, Some(Holder { live: false, restrictions, ..holder }));
         let ids: Vec<u64> = self.borrowed_ids(key).collect();
         ids.into_iter().filter_map(|id| self.set_lease(id, None)).collect()
@@ -233,6 +261,17 @@ impl LeaseTable {
                 self.set_holder(&child, Some(Holder { parent: None, ..holder }));
             }
         }
+        let reclaimed_from: Vec<(String, Rule)> = self
+            .holders()
+            .flat_map(|(other, holder)| {
+                holder.restrictions.reclaimed.iter().map(move |r| (other, r))
+            })
+            .filter(|(_, reclaimed)| reclaimed.by == key)
+            .map(|(other, reclaimed)| (other.clone(), reclaimed.rule.clone()))
+            .collect();
+        for (other, rule) in reclaimed_from {
+            self.change_restrictions(&other, &rule, |r| r.reclaimed.retain(|one| one.by != key));
+        }
         self.set_holder(key, None);
         self.recompute(&[]);
     }
@@ -244,8 +283,13 @@ impl LeaseTable {
         }
         self.may_lend(from, &rule)?;
         let before = self.savepoint();
-        // What was taken back from the borrower is given again.
-        self.change_capped(to, &rule, |capped| capped.retain(|own| !rule.contains(own)));
+        if rule.permission == Permission::Write {
+            // What was taken back from the borrower is given again.
+            self.change_restrictions(to, &rule, |restrictions| {
+                restrictions.capped.retain(|own| !rule.contains(own));
+                restrictions.reclaimed.retain(|own| !rule.contains(&own.rule));
+            });
+        }
         let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
         self.add_lease(Lease { lender, borrower, rule: rule.clone(), kind });
         self.recompute(&[to.to_owned()]);
@@ -301,8 +345,8 @@ impl LeaseTable {
         self.lent_by(owner).filter(|lease| lease.rule.overlaps(region)).cloned().collect()
     }
 
-    /// Takes back everything lent in this region; the borrowers read there from now on, until they
-    /// come back from a stop or are lent it again.
+    /// Takes back everything lent in this region; borrowers that were made to write there read from
+    /// now on, also after a stop, until they are lent it again.
     pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Lease> {
         let around = |id: &u64| {
             self.lease(*id).is_some_and(|l| l.lender != l.borrower && l.rule.overlaps(region))
@@ -310,9 +354,12 @@ impl LeaseTable {
         let ids: Vec<u64> = self.lent_ids(owner).filter(around).collect();
         let back: Vec<Lease> = ids.into_iter().filter_map(|id| self.set_lease(id, None)).collect();
         for lease in back.iter().filter(|lease| lease.rule.permission == Permission::Write) {
-            self.change_capped(&lease.borrower, &lease.rule, |capped| {
-                if !capped.contains(&lease.rule) {
-                    capped.push(lease.rule.clone());
+            let reclaimed = Reclaimed { by: owner.to_owned(), rule: lease.rule.clone() };
+            let asked = |holder: &Holder| holder.wanted.allow.contains(&lease.rule);
+            let asked = self.holder(&lease.borrower).is_some_and(asked);
+            self.change_restrictions(&lease.borrower, &lease.rule, |restrictions| {
+                if asked && !restrictions.reclaimed.contains(&reclaimed) {
+                    restrictions.reclaimed.push(reclaimed);
                 }
             });
         }
@@ -391,9 +438,14 @@ impl LeaseTable {
         conflicts.iter().any(|(other, _)| other != lender)
     }
 
-    fn change_capped(&mut self, key: &str, rule: &Rule, change: impl FnOnce(&mut Vec<Rule>)) {
+    fn change_restrictions(
+        &mut self,
+        key: &str,
+        rule: &Rule,
+        change: impl FnOnce(&mut Restrictions),
+    ) {
         let Some(mut holder) = self.holder(key).cloned() else { return };
-        change(&mut holder.restrictions.capped);
+        change(&mut holder.restrictions);
         self.set_holder(key, Some(holder));
         self.mark(key, rule);
         self.mark_around(rule, key);

@@ -60,6 +60,12 @@ fn rules(list: &Value) -> Vec<Rule> {
     list.as_array().into_iter().flatten().map(Rule::read).collect()
 }
 
+/// What was taken back from a Pod.
+fn reclaimed(pod: &PodRow) -> impl Iterator<Item = Rule> {
+    let reclaimed = pod.gaps["reclaimed"].as_array().into_iter().flatten();
+    reclaimed.map(|one| Rule::read(&one["rule"]))
+}
+
 /// What a live Pod holds by the rows.
 struct Held {
     allow: Vec<Rule>,
@@ -78,6 +84,7 @@ impl Held {
             }
         }
         let mut reads = rules(&pod.gaps["capped"]);
+        reads.extend(reclaimed(pod));
         for gap in pod.gaps["forgone"].as_array().into_iter().flatten() {
             let (rule, region) = (Rule::read(&gap["rule"]), Rule::read(&gap["region"]));
             if region.recursive && rule.target.starts_with(&region.target) {
@@ -171,7 +178,8 @@ fn ties(disk: &Disk) -> Vec<String> {
         let wanted = pod.scope["allow"].as_array().into_iter().flatten();
         for rule in wanted.filter(|_| pod.live && parent.live) {
             let lent = |lease: &Lease| lease.borrower == pod.key && lease.rule == *rule;
-            let kept = withheld.iter().any(|gap| gap["region"] == *rule);
+            let kept = withheld.iter().any(|gap| gap["region"] == *rule)
+                || reclaimed(pod).any(|own| own == Rule::read(rule));
             if !kept && !disk.leases.iter().any(lent) {
                 wrong.push(format!("{} lives and was not lent {rule}", pod.name));
             }

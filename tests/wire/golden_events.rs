@@ -479,10 +479,11 @@ fn ours() -> Vec<(Event, String)> {
                     name: name("kid"),
                     returned: vec![rule()],
                     lender: Some(name("alice")),
+                    gained: vec![Lent { to: name("bob"), rule: rule() }],
                 }],
             },
             format!(
-                r#"{{"event":"pods_stopped","data":{{"stopped":[{{"name":"kid","returned":[{RULE}],"lender":"alice"}}]}}}}"#
+                r#"{{"event":"pods_stopped","data":{{"stopped":[{{"name":"kid","returned":[{RULE}],"lender":"alice","gained":[{{"to":"bob","rule":{RULE}}}]}}]}}}}"#
             ),
         ),
         (

@@ -41,7 +41,10 @@ impl Dialogue for Lend {
         let (from, to) = self.pair.as_ref().map_or((&self.from, &self.to), |(a, b)| (a, b));
         let path = self.path.display().to_string();
         let reclaim = known.spell(&format!("reclaim {}", quoted(&path)));
-        let said = format!("{from} lent {path} to {to} · {reclaim} takes it back");
+        let said = match self.read {
+            true => format!("{to} may read {path}, lent by {from} · {reclaim} takes it back"),
+            false => format!("{from} lent {path} to {to} · {reclaim} takes it back"),
+        };
         or_end(reply.single().map(|_| Next::End(End::done(said))))
     }
 }

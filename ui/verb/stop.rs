@@ -143,6 +143,10 @@ fn sentence(known: &Known<'_>, lists: &[(&PodName, &[StoppedPod])]) -> String {
     }
     let names: Vec<_> = stopped.iter().map(|pod| pod.name.as_str()).collect();
     let mut text = format!("stopped {}", names.join(", "));
+    for gained in stopped.iter().flat_map(|pod| &pod.gained) {
+        // Writing into a string cannot fail.
+        let _ = write!(text, " · {} may {} now", gained.to, scope::rule(&gained.rule));
+    }
     for pod in &stopped {
         // A path lent for reading was never gone from its lender.
         let mut back = pod.returned.clone();

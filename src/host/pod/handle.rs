@@ -83,6 +83,8 @@ pub(crate) enum PodRequest {
 pub(crate) enum Fact {
     /// The lease table changed what the Pod holds.
     Regranted,
+    /// Something changed for the Pod that a person has to know.
+    Notice(String),
     /// The first message of the Pod is committed, and the family lists it.
     Listed,
     /// The store says that the Pod is stopped.

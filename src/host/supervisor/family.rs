@@ -6,7 +6,7 @@ use crate::host::supervisor::{Doing, Mark, Step, missing};
 use crate::host::{Shared, notify_parent};
 use crate::protocol::{Event, Lent, PeerEdge, PodName, Refusal, StoppedPod, now_ms};
 use crate::scope::lease::{Holder, LeaseTable, NotLent, Savepoint};
-use crate::scope::{Permission, Rule};
+use crate::scope::{Permission, Rule, Scope};
 use crate::store::{Change, ChildMessage, PodRow, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -173,14 +173,38 @@ impl Family {
         for (name, back) in names.iter().zip(returned) {
             let lender = back.first().and_then(|lease| self.name_of(&lease.lender));
             let returned = back.into_iter().map(|lease| lease.rule).collect();
-            stopped.pods.push(StoppedPod { name: name.clone(), returned, lender });
+            let gained = Vec::new();
+            stopped.pods.push(StoppedPod { name: name.clone(), returned, lender, gained });
             if stopped.were_live.contains(&name.key()) {
                 self.change.wanted.push((name.clone(), Wanted::Stopped, since));
                 stopped.notified.extend(self.child_stopped(name, since, by));
             }
         }
         self.change.message.extend(stopped.notified.iter().cloned());
+        for gained in self.gained() {
+            // The Pods that were named come last; a lender is told of what is back by `returned`.
+            let wrote = |pod: &&mut StoppedPod| {
+                let granted = self.known(&pod.name.key()).map(|handle| handle.granted.clone());
+                let may = |scope: &Scope| scope.permission(&gained.rule.target);
+                granted.is_some_and(|g| may(&g.borrow().scope) == Some(Permission::Write))
+            };
+            let from = stopped.pods.iter_mut().rev().find(wrote);
+            if let Some(from) = from.filter(|pod| pod.lender.as_ref() != Some(&gained.to)) {
+                from.gained.push(gained);
+            }
+        }
         stopped
+    }
+
+    /// Where live Pods write by the table and do not by what they were last granted.
+    fn gained(&self) -> Vec<Lent> {
+        let live = self.table.affected().filter(|key| self.table.is_live(key));
+        let gained = live.filter_map(|key| {
+            let handle = self.known(key)?;
+            let rule = self.table.held(key).lost(&handle.granted.borrow().scope)?;
+            Some(Lent { to: handle.name.clone(), rule })
+        });
+        gained.collect()
     }
 
     fn child_stopped(

@@ -2,6 +2,7 @@
 
 use crate::host::supervisor::Family;
 use crate::scope::Rule;
+use crate::scope::lease::{NotLent, Reclaimed};
 use crate::text::quoted;
 
 impl Family {
@@ -29,6 +30,17 @@ impl Family {
         for rule in &holder.restrictions.capped {
             let path = rule.target.display();
             notes.push(format!("read-only below {path}: it was not lent for writing"));
+        }
+        for Reclaimed { by, rule } in &holder.restrictions.reclaimed {
+            let path = rule.target.display().to_string();
+            let (name, owner) = (self.named(key), self.named(by));
+            let lend = format!(":lend {owner} {name} {} gives it back", quoted(&path));
+            let way = match self.table.may_lend(by, rule) {
+                Ok(()) => lend,
+                Err(NotLent::NotLive(_)) => format!(":restore {owner}, then {lend}"),
+                Err(_) => format!(":who {} names the pod that writes there now", quoted(&path)),
+            };
+            notes.push(format!("read-only below {path}: {owner} took it back · {way}"));
         }
         notes
     }

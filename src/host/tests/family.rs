@@ -539,3 +539,55 @@ async fn a_note_names_no_way_that_would_not_lead_to_writing() {
     bench.follow(&advised[0]).await;
     assert_eq!(bench.writers("a/x"), ["third"]);
 }
+
+#[tokio::test]
+async fn what_was_reclaimed_stays_reclaimed_over_stop_restore_and_a_new_host_until_it_is_lent_again()
+ {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    let path = bench.root.join("w/a");
+    bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
+    bench.stop("kid", false).await.unwrap();
+    bench.call(&name("kid"), Method::RestorePods { tree: false, plan: false }).await.unwrap();
+    assert_eq!(bench.writers("a/x"), ["p"]);
+    let bench = bench.restarted().await;
+    assert_eq!(bench.writers("a/x"), ["p"]);
+    let notes = bench.info(&name("kid")).await.notes;
+    let back = format!(":lend p kid {} gives it back", path.display());
+    let note = format!("read-only below {}: p took it back · {back}", path.display());
+    assert!(notes.contains(&note), "{notes:?}");
+    bench.follow(&back).await;
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+    bench.stop("kid", false).await.unwrap();
+    bench.call(&name("kid"), Method::RestorePods { tree: false, plan: false }).await.unwrap();
+    assert_eq!(bench.writers("a/x"), ["kid"]);
+}
+
+#[tokio::test]
+async fn write_access_that_a_stop_hands_to_another_pod_is_said_by_the_verb_and_on_that_pod() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("second", "w").await;
+    let stopped = bench.stop("p", false).await.unwrap();
+    let path = bench.root.join("w");
+    let gained = crate::protocol::Lent { to: name("second"), rule: write(&path) };
+    assert_eq!(stopped[0].gained, [gained]);
+    let alert = bench.next(|event| matches!(event, Event::Alert(_))).await;
+    let Event::Alert(alert) = alert else { unreachable!() };
+    let text = format!("may write {} now, which `p` wrote until it stopped", path.display());
+    assert_eq!(alert.message, text);
+    let restore = Method::RestorePods { tree: false, plan: false };
+    let restored = bench.call(&name("p"), restore).await.unwrap();
+    let Event::Plan { steps, .. } = restored else { panic!("a plan") };
+    assert!(steps[0].notes[0].starts_with("read-only: second is writing here"), "{steps:?}");
+}
+
+#[tokio::test]
+async fn reading_that_a_pod_has_already_is_not_lent_again() {
+    let bench = Bench::family().await;
+    bench.root_pod("second", "w").await;
+    let rule = Rule::new(bench.root.join("w"), Permission::Read);
+    let lend = Method::Lend { to: "second".into(), rule };
+    let refused = bench.call(&name("p"), lend).await.unwrap_err().message;
+    assert_eq!(refused, format!("`second` can read {} already", bench.root.join("w").display()));
+}

@@ -367,6 +367,7 @@ fn held(row: &PodRow, leases: &[Lease]) -> Scope {
             .map(|l| l.rule.clone()),
     );
     let mut reads: Vec<Rule> = row.restrictions.capped.clone();
+    reads.extend(row.restrictions.reclaimed.iter().map(|reclaimed| reclaimed.rule.clone()));
     for blocked in &row.restrictions.blocked {
         let (rule, region) = (&blocked.rule, &blocked.region);
         let whole = region.recursive && rule.target.starts_with(&region.target);

@@ -4,8 +4,8 @@ use crate::host::paths::canonical;
 use crate::host::supervisor::{Family, done};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
-use crate::scope::Rule;
 use crate::scope::lease::NotLent;
+use crate::scope::{Permission, Rule};
 
 pub(crate) struct Lend {
     pub(crate) to: String,
@@ -30,6 +30,10 @@ fn lend(family: &mut Family, from: &PodName, to: &str, rule: Rule) -> Result<(),
     let to = family.pod(&to)?.name;
     if from.key() == to.key() {
         return Err(Refusal::invalid(format!("`{from}` has it already")));
+    }
+    if rule.permission == Permission::Read && family.table.held(&to.key()).covers(&rule) {
+        let path = rule.target.display();
+        return Err(Refusal::invalid(format!("`{to}` can read {path} already")));
     }
     match family.table.lend(&from.key(), &to.key(), rule.clone()) {
         Ok(()) => {

@@ -56,6 +56,14 @@ async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
     let pods = leaving.done();
     let gone = |pod: &&Handle| stopped.were_live.contains(&pod.name.key());
     join_all(pods.iter().filter(gone).map(|pod| pod.tell(Fact::Stopped))).await;
+    for pod in &stopped.pods {
+        for gained in &pod.gained {
+            let Some(handle) = cx.shared.pod(&gained.to) else { continue };
+            let path = gained.rule.target.display();
+            let text = format!("may write {path} now, which `{}` wrote until it stopped", pod.name);
+            handle.tell(Fact::Notice(text)).await;
+        }
+    }
     drop(marks);
     notify_parents(cx, stopped.notified).await;
     Ok(Event::PodsStopped { stopped: stopped.pods })

@@ -192,7 +192,7 @@ impl LeaseTable {
         }
         let taken = self.lent_by(key).filter(|lease| lease.takes());
         scope.deny.extend(taken.map(|lease| lease.rule.clone()));
-        for rule in &holder.restrictions.capped {
+        for rule in holder.restrictions.read_only() {
             reads(&mut scope, rule);
         }
         scope
@@ -207,7 +207,7 @@ impl LeaseTable {
         let borrowed = self.borrowed_by(key).map(|lease| &lease.rule);
         let mut rules: Vec<Rule> = Vec::new();
         for rule in holder.wanted.allow.iter().chain(borrowed) {
-            let capped = holder.restrictions.capped.contains(rule);
+            let capped = holder.restrictions.read_only().any(|own| own == rule);
             if rule.permission == Permission::Write && !capped && !rules.contains(rule) {
                 rules.push(rule.clone());
             }

@@ -53,7 +53,12 @@ fn tell(named: &str, event: Event) -> Option<Output> {
 fn line(stopped: &StoppedPod) -> String {
     let rules: Vec<String> = stopped.returned.iter().map(rule).collect();
     let returned = if rules.is_empty() { "(none)".into() } else { rules.join(", ") };
-    format!("stopped pod `{}`; reclaimed scope: {returned}", stopped.name)
+    let gained = stopped
+        .gained
+        .iter()
+        .map(|gained| format!("; `{}` has {} now", gained.to, rule(&gained.rule)));
+    let gained: String = gained.collect();
+    format!("stopped pod `{}`; reclaimed scope: {returned}{gained}", stopped.name)
 }
 
 fn rule(rule: &Rule) -> String {

@@ -129,7 +129,7 @@ async fn output_comes_with_the_real_state_and_the_last_result() {
 }
 
 fn stopped(pod: &str, returned: Vec<Rule>) -> StoppedPod {
-    StoppedPod { name: name(pod), returned, lender: Some(name("me")) }
+    StoppedPod { name: name(pod), returned, lender: Some(name("me")), gained: vec![] }
 }
 
 #[tokio::test]

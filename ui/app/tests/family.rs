@@ -375,8 +375,9 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
             name: name("scout"),
             returned: returned("/repo/ui"),
             lender: Some(name("bob")),
+            gained: vec![],
         },
-        StoppedPod { name: name("alice"), returned: vec![], lender: None },
+        StoppedPod { name: name("alice"), returned: vec![], lender: None, gained: vec![] },
     ];
     answer(&mut bench, stopped, Event::PodsStopped { stopped: all });
     assert_eq!(

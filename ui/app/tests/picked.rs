@@ -39,7 +39,7 @@ fn line(bench: &Bench) -> &str {
 }
 
 fn stopped(pod: &str) -> Event {
-    let pod = StoppedPod { name: name(pod), returned: vec![], lender: None };
+    let pod = StoppedPod { name: name(pod), returned: vec![], lender: None, gained: vec![] };
     Event::PodsStopped { stopped: vec![pod] }
 }
 

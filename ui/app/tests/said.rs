@@ -138,7 +138,12 @@ fn a_stop_is_said_as_long_as_the_pod_is_stopped() {
     bench.type_in(":stop bob");
     let asked = bench.press("enter");
     bench.shown(pod("bob", State::Stopped));
-    let stopped = yoi::protocol::StoppedPod { name: name("bob"), returned: vec![], lender: None };
+    let stopped = yoi::protocol::StoppedPod {
+        name: name("bob"),
+        returned: vec![],
+        lender: None,
+        gained: vec![],
+    };
     answer(&mut bench, asked, Event::PodsStopped { stopped: vec![stopped] });
     assert_eq!(bench.notice(), "stopped bob · :restore bob brings it back");
     bench.shown(pod("bob", State::Idle));

@@ -2,7 +2,7 @@
 //! anew after each change. The table has to come to the same at any moment.
 
 use crate::scope::lease::{
-    Blocked, Holder, Lease, LeaseKind, NotLent, Restrictions, reads, refuses,
+    Blocked, Holder, Lease, LeaseKind, NotLent, Reclaimed, Restrictions, reads, refuses,
 };
 use crate::scope::{Permission, Rule, Scope};
 use std::collections::BTreeMap;
@@ -90,14 +90,17 @@ impl Slow {
     fn enter(&mut self, key: &str) {
         let Some(holder) = self.holders.get_mut(key).filter(|holder| !holder.live) else { return };
         holder.live = true;
-        holder.restrictions = Restrictions::default();
+        let reclaimed = std::mem::take(&mut holder.restrictions).reclaimed;
+        holder.restrictions.reclaimed.clone_from(&reclaimed);
         let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
         let capped = self.beyond(parent.as_deref(), &wanted);
         self.restrictions(key).capped = capped;
         self.rehome();
         if let Some(lender) = self.live_ancestor(key) {
             for rule in wanted.allow {
-                if rule.permission == Permission::Write && self.is_disputed(key, &lender, &rule) {
+                let was_reclaimed = reclaimed.iter().any(|one| one.rule == rule);
+                let writes = rule.permission == Permission::Write;
+                if writes && (was_reclaimed || self.is_disputed(key, &lender, &rule)) {
                     continue;
                 }
                 let kind = LeaseKind::Born;
@@ -118,7 +121,8 @@ impl Slow {
                 continue;
             };
             holder.live = false;
-            holder.restrictions = Restrictions::default();
+            let reclaimed = std::mem::take(&mut holder.restrictions).reclaimed;
+            holder.restrictions.reclaimed = reclaimed;
             let all = std::mem::take(&mut self.leases).into_iter();
             let (back, rest) = all.partition::<Vec<_>, _>(|lease| lease.borrower == *key);
             self.leases = rest;
@@ -138,6 +142,7 @@ impl Slow {
             if holder.parent.as_deref() == Some(key) {
                 holder.parent = None;
             }
+            holder.restrictions.reclaimed.retain(|one| one.by != key);
         }
         self.recompute(&[]);
     }
@@ -148,8 +153,11 @@ impl Slow {
         }
         self.may_lend(from, &rule)?;
         let before = self.clone();
-        // What was taken back from the borrower is given again.
-        self.restrictions(to).capped.retain(|own| !rule.contains(own));
+        if rule.permission == Permission::Write {
+            // What was taken back from the borrower is given again.
+            self.restrictions(to).capped.retain(|own| !rule.contains(own));
+            self.restrictions(to).reclaimed.retain(|own| !rule.contains(&own.rule));
+        }
         let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
         self.leases.push(Lease { lender, borrower, rule: rule.clone(), kind });
         self.recompute(&[to.to_owned()]);
@@ -204,9 +212,11 @@ impl Slow {
         let back = self.reclaimable(owner, region);
         self.leases.retain(|lease| !back.contains(lease));
         for lease in back.iter().filter(|lease| lease.rule.permission == Permission::Write) {
-            let capped = &mut self.restrictions(&lease.borrower).capped;
-            if !capped.contains(&lease.rule) {
-                capped.push(lease.rule.clone());
+            let Some(holder) = self.holders.get_mut(&lease.borrower) else { continue };
+            let reclaimed = Reclaimed { by: owner.to_owned(), rule: lease.rule.clone() };
+            let kept = &mut holder.restrictions.reclaimed;
+            if holder.wanted.allow.contains(&lease.rule) && !kept.contains(&reclaimed) {
+                kept.push(reclaimed);
             }
         }
         self.recompute(&[owner.to_owned()]);
@@ -255,7 +265,7 @@ impl Slow {
         }
         let writes = |lease: &&Lease| lease.rule.permission == Permission::Write;
         scope.deny.extend(self.lent_by(key).filter(writes).map(|lease| lease.rule.clone()));
-        for rule in &holder.restrictions.capped {
+        for rule in holder.restrictions.read_only() {
             reads(&mut scope, rule);
         }
         scope
