@@ -4,9 +4,8 @@
 use crate::config::keys::Secret;
 use crate::llm::wire::Decode;
 use crate::llm::{Deltas, Failure};
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
-use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -101,7 +100,8 @@ impl Http {
         let Call { who, url, headers, body } = call;
         let client = self.client(&url)?;
         let first = Instant::now() + timeouts.first_event;
-        let sent = client.post(url).headers(headers).json(&body).send();
+        let json = HeaderValue::from_static("application/json");
+        let sent = client.post(url).header(CONTENT_TYPE, json).headers(headers).body(body).send();
         let response = tokio::time::timeout_at(first, sent)
             .await
             .map_err(|_| error_text::silence(&who, timeouts.first_event))?
@@ -127,7 +127,8 @@ pub struct Call {
     pub who: Who,
     pub url: Url,
     pub headers: HeaderMap,
-    pub body: Value,
+    /// JSON.
+    pub body: Vec<u8>,
 }
 
 /// Who is asked, for the sentences about it.

@@ -144,8 +144,10 @@ impl Provider {
         Ok(headers)
     }
 
-    /// The body of the request. Images are read from disk for it, off the async threads.
-    async fn body(&self, model: &Model, request: &Request) -> Value {
+    /// The body of the request. Images are read from disk for it, off the async threads. What it is
+    /// made of is freed here: a client or a connection that came to stand behind that in memory
+    /// would keep all of it from the system.
+    async fn body(&self, model: &Model, request: &Request) -> Vec<u8> {
         let summaries = match self.inner.no_summaries.load(Ordering::Relaxed) {
             true => Summaries::Left,
             false => Summaries::Asked,
@@ -161,14 +163,16 @@ impl Provider {
     }
 }
 
-fn body(request: &Request, model: &Model, summaries: Summaries) -> Value {
-    match model.wire {
+fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
+    let body = match model.wire {
         Wire::Anthropic => anthropic::body(request, model),
         Wire::Responses => responses::body(request, model, summaries),
         Wire::Chat => chat::body(request, model),
         Wire::Gemini => gemini::body(request, model),
         Wire::Rehearsal => Value::Null,
-    }
+    };
+    // Such a value can always be written.
+    serde_json::to_vec(&body).unwrap_or_default()
 }
 
 fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {

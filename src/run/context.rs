@@ -55,11 +55,11 @@ fn sent(kept: &Kept) -> Input {
 }
 
 /// The first result of every call.
-fn results(history: &[Kept]) -> HashMap<String, Item> {
+fn results(history: &[Kept]) -> HashMap<&str, &Item> {
     let mut results = HashMap::new();
     for kept in history {
         if let Item::ToolResult { call_id, .. } = &kept.item {
-            results.entry(call_id.clone()).or_insert_with(|| kept.item.clone());
+            results.entry(call_id.as_str()).or_insert(&kept.item);
         }
     }
     results
@@ -69,11 +69,12 @@ fn results(history: &[Kept]) -> HashMap<String, Item> {
 fn close(
     out: &mut Vec<Input>,
     open: &mut Vec<String>,
-    results: &mut HashMap<String, Item>,
+    results: &mut HashMap<&str, &Item>,
     pruned: &HashSet<String>,
 ) {
     for call_id in open.drain(..) {
-        let mut item = results.remove(&call_id).unwrap_or_else(|| interrupted(&call_id));
+        let found = results.remove(call_id.as_str());
+        let mut item = found.cloned().unwrap_or_else(|| interrupted(&call_id));
         if pruned.contains(&call_id)
             && let Item::ToolResult { content, images, .. } = &mut item
         {
