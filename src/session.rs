@@ -10,7 +10,9 @@ mod fold;
 mod fork;
 mod glance;
 mod journal;
+mod json_text;
 mod jump;
+mod jump_places;
 mod line;
 mod lineage;
 mod locate;
@@ -56,12 +58,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Where the files of one session lie. All clones know of the writers of each other.
+/// Where the files of one session lie. All clones know of the writers of each other, and of the jumps
+/// that one of them found.
 #[derive(Clone, Debug)]
 pub struct Files {
     dir: PathBuf,
     /// Each writer of a segment holds a receiver until its last write is done.
     writers: Arc<watch::Sender<()>>,
+    jumps: Arc<jump_places::JumpPlaces>,
 }
 
 /// The segment of which a compaction closed the history into this one, also where the line that says
@@ -74,7 +78,12 @@ impl Files {
     /// The files of a session below a data directory.
     pub fn new(data: &Path, session: SessionId) -> Self {
         let writers = Arc::new(watch::Sender::new(()));
-        Self { dir: data.join("sessions").join(session.to_string()), writers }
+        let dir = data.join("sessions").join(session.to_string());
+        Self { dir, writers, jumps: Arc::default() }
+    }
+
+    fn jump_places(&self) -> &jump_places::JumpPlaces {
+        &self.jumps
     }
 
     /// Counts as a writer of a segment until it is dropped.

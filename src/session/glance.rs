@@ -1,4 +1,4 @@
-//! A look at the beginning of each line: as fast as the file can be read, whatever the lines hold.
+//! Each line, or a look at its beginning: as fast as the file can be read, whatever the lines hold.
 
 use crate::session::jump::line_at;
 use crate::session::line::Head;
@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt as _;
 
 /// How much of each line is kept, in bytes.
 const KEPT: usize = 256;
-/// What is read at once, in bytes.
-const CHUNK: usize = 1 << 18;
+/// What is read at once, in bytes. A larger buffer would be mapped and unmapped for each range.
+const CHUNK: usize = 1 << 16;
 
 /// A whole line, of which only the beginning was read.
 pub struct Glance<'f> {
@@ -48,7 +48,35 @@ pub fn kind(head: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]))
 }
 
-/// Calls a function with each whole line of a range.
+/// Calls a function with each whole line of a range, without its line end, and the offset where it
+/// begins.
+pub fn whole_lines(
+    file: &File,
+    range: Range<u64>,
+    mut take: impl FnMut(u64, &[u8]),
+) -> io::Result<()> {
+    // The beginning of a line that ends in a later chunk.
+    let (mut begun, mut start) = (Vec::new(), range.start);
+    chunks(file, range, |at, chunk| {
+        let mut from = 0;
+        for newline in memchr::memchr_iter(b'\n', chunk) {
+            let part = &chunk[from..newline];
+            if begun.is_empty() {
+                take(start, part);
+            } else {
+                begun.extend_from_slice(part);
+                take(start, &begun);
+                begun.clear();
+            }
+            from = newline + 1;
+            start = at + from as u64;
+        }
+        begun.extend_from_slice(&chunk[from..]);
+        Ok(())
+    })
+}
+
+/// Calls a function with the beginning of each whole line of a range.
 pub fn glance(
     file: &File,
     range: Range<u64>,

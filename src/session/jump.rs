@@ -167,39 +167,100 @@ fn find_before(
     let read = || -> io::Result<_> {
         let file = open_regular(&path)?;
         let end = end.min(file.metadata()?.len());
-        let mut lines = Backward::new(file, end)?;
-        while let Some(line) = lines.next_line()? {
-            if id(&line.bytes) == Some(wanted) {
-                return Ok(Some(line.start));
-            }
-        }
-        Ok(None)
+        // Whether the id stands where no line of this program has it.
+        let mut is_elsewhere = false;
+        let found = last_hit(&file, 0..end, wanted.to_string().as_bytes(), |hit| {
+            let line = line_around(&file, hit, end)?;
+            let found = line.filter(|(_, line)| id(line) == Some(wanted));
+            is_elsewhere |= found.is_none();
+            Ok(found.map(|(start, _)| start))
+        })?;
+        if found.is_some() || !is_elsewhere { Ok(found) } else { by_lines(file, end, wanted) }
     };
     read().map_err(LogError::reading(&path))
 }
 
-/// The size of the first piece that is searched, in bytes. Each later piece is twice as large as the one
-/// before it, up to [`CHUNK`].
-const FIRST_CHUNK: u64 = 1 << 15;
-const CHUNK: u64 = 1 << 20;
+/// The last line with an id, wherever in the line the id stands.
+fn by_lines(file: File, end: u64, wanted: EntryId) -> io::Result<Option<u64>> {
+    let mut lines = Backward::new(file, end)?;
+    while let Some(line) = lines.next_line()? {
+        if id(&line.bytes) == Some(wanted) {
+            return Ok(Some(line.start));
+        }
+    }
+    Ok(None)
+}
 
 /// The last jump whose line lies in a range of whole lines, and where that line begins. Only the
-/// jumps themselves are read as lines; a gigabyte without one is searched in a fraction of a second.
+/// jumps themselves are read as lines.
 pub fn last_jump(file: &File, range: Range<u64>) -> io::Result<Option<(u64, Jump)>> {
-    let Range { start, end } = range;
+    let end = range.end;
+    last_hit(file, range, DOMAIN, |hit| jump_around(file, hit, end))
+}
+
+/// Where the lines of all jumps in a range of whole lines begin, in the order of the file. A gigabyte
+/// is searched in a fraction of a second.
+pub fn all_jumps(file: &File, range: Range<u64>) -> io::Result<Vec<u64>> {
     let finder = memchr::memmem::Finder::new(DOMAIN);
-    let (mut chunk, mut size) = (Vec::new(), FIRST_CHUNK);
+    let (mut found, mut chunk) = (Vec::new(), Vec::with_capacity(CHUNK + DOMAIN.len()));
+    let mut from = range.start;
+    while from < range.end {
+        let to = (from + CHUNK as u64).min(range.end);
+        read_with_overlap(file, from, to, range.end, DOMAIN.len(), &mut chunk)?;
+        for hit in finder.find_iter(&chunk) {
+            let jump = jump_around(file, from + hit as u64, range.end)?;
+            found.extend(jump.map(|(start, _)| start));
+        }
+        from = to;
+    }
+    found.dedup();
+    Ok(found)
+}
+
+fn jump_around(file: &File, hit: u64, end: u64) -> io::Result<Option<(u64, Jump)>> {
+    let line = line_around(file, hit, end)?;
+    Ok(line.and_then(|(start, line)| Some((start, Jump::of_line(&line)?))))
+}
+
+/// Reads what stands between two offsets, and behind it as much of a text of this length as can
+/// begin there and end before `end`.
+fn read_with_overlap(
+    file: &File,
+    from: u64,
+    to: u64,
+    end: u64,
+    length: usize,
+    chunk: &mut Vec<u8>,
+) -> io::Result<()> {
+    let behind = (to + length as u64 - 1).min(end);
+    chunk.resize(usize::try_from(behind - from).unwrap_or(0), 0);
+    file.read_exact_at(chunk, from)
+}
+
+/// The size of the first piece that is searched, in bytes, and of each later one. A larger buffer
+/// would be mapped and unmapped for each search, of which a log with many jumps needs many.
+const FIRST_CHUNK: usize = 1 << 15;
+const CHUNK: usize = 1 << 16;
+
+/// Looks at the places of a text in a range, the last one first, until one of them is what is
+/// searched.
+fn last_hit<T>(
+    file: &File,
+    range: Range<u64>,
+    text: &[u8],
+    mut look: impl FnMut(u64) -> io::Result<Option<T>>,
+) -> io::Result<Option<T>> {
+    let Range { start, end } = range;
+    let finder = memchr::memmem::Finder::new(text);
+    let (mut chunk, mut size) = (Vec::with_capacity(CHUNK + text.len()), FIRST_CHUNK);
     let mut to = end;
     while to > start {
-        let from = to.saturating_sub(size).max(start);
-        size = (size * 2).min(CHUNK);
-        // What begins in this chunk may end behind it.
-        let behind = (to + DOMAIN.len() as u64 - 1).min(end);
-        chunk.resize(usize::try_from(behind - from).unwrap_or(0), 0);
-        file.read_exact_at(&mut chunk, from)?;
+        let from = to.saturating_sub(size as u64).max(start);
+        size = CHUNK;
+        read_with_overlap(file, from, to, end, text.len(), &mut chunk)?;
         let hits: Vec<usize> = finder.find_iter(&chunk).collect();
         for hit in hits.into_iter().rev() {
-            if let Some(found) = jump_around(file, from + hit as u64, end)? {
+            if let Some(found) = look(from + hit as u64)? {
                 return Ok(Some(found));
             }
         }
@@ -208,8 +269,9 @@ pub fn last_jump(file: &File, range: Range<u64>) -> io::Result<Option<(u64, Jump
     Ok(None)
 }
 
-/// The jump in whose line the domain stands at an offset.
-fn jump_around(file: &File, hit: u64, end: u64) -> io::Result<Option<(u64, Jump)>> {
+/// The line at whose beginning, within [`HEAD`], an offset lies, and where it begins. `None` for an
+/// offset inside a longer line, and for a torn line.
+fn line_around(file: &File, hit: u64, end: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
     let from = hit.saturating_sub(HEAD as u64);
     let mut head = vec![0; usize::try_from(hit - from).unwrap_or(0)];
     file.read_exact_at(&mut head, from)?;
@@ -219,8 +281,7 @@ fn jump_around(file: &File, hit: u64, end: u64) -> io::Result<Option<(u64, Jump)
         // Text inside a longer line.
         None => return Ok(None),
     };
-    let Some(line) = line_at(file, start, end)? else { return Ok(None) };
-    Ok(Jump::of_line(&line).map(|jump| (start, jump)))
+    Ok(line_at(file, start, end)?.map(|line| (start, line)))
 }
 
 /// The line that begins at an offset, when it ends at or before `end`.

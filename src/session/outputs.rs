@@ -6,12 +6,12 @@ use crate::protocol::entry::{Entry, Fact, FileMark, Kept, OutputPlace};
 use crate::protocol::item::{Image, Item};
 use crate::protocol::name::EntryId;
 use crate::session::glance::kind;
+use crate::session::json_text::text;
 use crate::session::jump::line_at;
 use crate::session::line::decode;
 use crate::session::lineage::LogPosition;
 use crate::session::{Files, LogError};
 use serde::de::{Deserialize, Deserializer, Visitor};
-use std::borrow::Cow;
 use std::fmt;
 
 /// Outputs in longer lines, in bytes, are left in the log.
@@ -21,20 +21,18 @@ const RESULT: &str = "tool_result";
 
 /// A tool result whose content was passed over.
 #[derive(serde::Deserialize)]
-pub struct LongResult<'l> {
+pub struct LongResult {
     #[serde(default)]
     pub id: Option<EntryId>,
-    #[serde(borrow)]
-    kind: Cow<'l, str>,
-    item: ResultItem<'l>,
+    kind: String,
+    item: ResultItem,
     #[serde(default)]
     pub files: Vec<FileMark>,
 }
 
 #[derive(serde::Deserialize)]
-struct ResultItem<'l> {
-    #[serde(borrow)]
-    kind: Cow<'l, str>,
+struct ResultItem {
+    kind: String,
     call_id: String,
     summary: String,
     content: Length,
@@ -65,12 +63,22 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-impl<'l> LongResult<'l> {
+impl LongResult {
     /// Reads a line that is a tool result with a long content; `None` for every other line.
-    pub fn read(line: &'l [u8]) -> Option<Self> {
+    pub fn read(line: &[u8]) -> Option<Self> {
         // Lines of other programs may begin in another way.
         let may_be = line.len() >= LONG && kind(line).is_none_or(|(kind, _)| kind == RESULT);
-        let result: Self = may_be.then(|| serde_json::from_slice(line).ok())??;
+        if !may_be {
+            return None;
+        }
+        let result: Self = match without_content(line) {
+            Some((short, bytes)) => {
+                let mut result: Self = serde_json::from_slice(&short).ok()?;
+                result.item.content = Length(bytes);
+                result
+            }
+            None => serde_json::from_slice(line).ok()?,
+        };
         (result.kind == RESULT && result.item.kind == RESULT).then_some(result)
     }
 
@@ -91,6 +99,21 @@ impl<'l> LongResult<'l> {
         };
         (Kept { output: Some(output), ..Kept::new(id, item) }, files)
     }
+}
+
+/// The line of a tool result with an empty content, and the length of its content: a JSON reader
+/// would take several times as long for all of it. `None` for a line that this program would write
+/// in another way, and where the content is no JSON text.
+pub(super) fn without_content(line: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let (_, rest) = kind(line)?;
+    let call = rest.strip_prefix(br#","item":{"kind":"tool_result","call_id":""#)?;
+    let summary = text(call)?.behind.strip_prefix(br#","summary":""#)?;
+    let content = text(summary)?.behind.strip_prefix(br#","content":""#)?;
+    let passed = text(content)?;
+    let mut short = line[..line.len() - content.len()].to_vec();
+    short.push(b'"');
+    short.extend_from_slice(passed.behind);
+    Some((short, passed.bytes))
 }
 
 /// Reads the content of a result that was left in the log; any other item stays as it is. Blocking.

@@ -6,9 +6,9 @@ use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
-use crate::session::glance::kind;
+use crate::session::glance::{kind, whole_lines};
 use crate::session::jump::Jump;
-use crate::session::line::{Damaged, Forward, decode};
+use crate::session::line::{Damaged, decode};
 use crate::session::lineage::LogPosition;
 use crate::session::outputs::LongResult;
 use crate::session::stretches::{Stretch, stretches};
@@ -93,15 +93,8 @@ enum Outputs {
 }
 
 /// Calls a function with each whole line of a range and the offset where it begins.
-fn lines(path: &Path, range: Range<u64>, mut take: impl FnMut(u64, &[u8])) -> Result<(), LogError> {
-    let mut read = || -> std::io::Result<()> {
-        let mut lines = Forward::new(open_regular(path)?, range.start, range.end)?;
-        let mut line = Vec::new();
-        while let Some(start) = lines.next_into(&mut line)? {
-            take(start, &line);
-        }
-        Ok(())
-    };
+fn lines(path: &Path, range: Range<u64>, take: impl FnMut(u64, &[u8])) -> Result<(), LogError> {
+    let read = || whole_lines(&open_regular(path)?, range, take);
     read().map_err(LogError::reading(path))
 }
 

@@ -48,9 +48,9 @@ pub fn rewind_targets(
     segment: SegmentId,
     end: Option<u64>,
 ) -> Result<Targets, LogError> {
-    let head_entries = head_entries(files, segment, end)?;
     let standing = all_stretches(files, segment, end)?;
     let scan = Scan::read(files, segment, &standing)?;
+    let head_entries = scan.head_entries;
     let target = |(index, input): (usize, &Input)| target(&scan, head_entries, index, input);
     Ok(Targets {
         head_entries,

@@ -25,6 +25,8 @@ pub struct Scan {
     /// Oldest first.
     pub inputs: Vec<Input>,
     pub lines: usize,
+    /// Lines in the head segment before where the last of its stretches ends.
+    pub head_entries: usize,
     tool_calls: usize,
     /// One for each change, oldest first.
     changed: Vec<PathBuf>,
@@ -84,6 +86,7 @@ impl Scan {
                 Err(_) | Ok(()) => {}
             }
         }
+        scan.head_entries = counted.get(&head).map_or(0, |(_, lines)| *lines);
         Ok(scan)
     }
 

@@ -2,7 +2,6 @@
 
 use crate::disk::open_regular;
 use crate::protocol::name::SegmentId;
-use crate::session::jump::last_jump;
 use crate::session::lineage::{Lineage, LogPosition};
 use crate::session::{Files, LogError};
 use std::fs::File;
@@ -122,9 +121,10 @@ impl<'f> Stretches<'f> {
         range: Range<u64>,
     ) -> Result<Option<(u64, LogPosition)>, LogError> {
         let path = self.files.segment(segment);
+        let places = self.files.jump_places();
         let Range { start: from, end: mut before } = range;
         while let Some((offset, jump)) =
-            last_jump(file, from..before).map_err(LogError::reading(&path))?
+            places.last(file, segment, from..before).map_err(LogError::reading(&path))?
         {
             let at = LogPosition { segment, offset };
             if let Some(to) = jump.target(at, &mut self.lineage, self.files)? {

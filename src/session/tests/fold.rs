@@ -6,10 +6,12 @@ use crate::protocol::name::SegmentId;
 use crate::session::fold::{Fold, fold, fold_with};
 use crate::session::jump::{Jump, JumpKind};
 use crate::session::lineage::LogPosition;
+use crate::session::outputs;
+use crate::session::stretches::stretches;
 use crate::session::tests::bench::{
     Bench, call, completed, invoke, lines, notified, result, rolled_back, said, start, user,
 };
-use crate::session::{Replay, load_output, replay};
+use crate::session::{Replay, load_output, replay, rewind_targets};
 use proptest::prelude::*;
 use serde_json::json;
 use std::io::Write as _;
@@ -168,7 +170,8 @@ proptest! {
             if let Some(checkpoint) = checkpoint {
                 std::fs::write(&path, checkpoint).unwrap();
             }
-            let expected = replay(&growing.bench.files, growing.bench.segment, None).unwrap();
+            let files = growing.bench.files_of_another_program();
+            let expected = replay(&files, growing.bench.segment, None).unwrap();
             prop_assert_eq!(whole(&growing, from_checkpoint), expected);
         }
     }
@@ -274,4 +277,67 @@ fn only_the_newest_long_outputs_are_held_in_memory() {
         growing.forget();
         std::fs::write(growing.bench.files.fold(growing.bench.segment), "").unwrap();
     }
+}
+
+#[test]
+fn a_long_output_is_passed_over_without_a_json_reader() {
+    let mut long = result("c1", &"\"\n\u{1b}[1m日\\ ".repeat(LONG));
+    let line = lines(std::slice::from_ref(&long));
+    let (short, bytes) = outputs::without_content(line.trim_ascii_end()).unwrap();
+    let Fact::ToolResult { item: Item::ToolResult { content, .. }, .. } = &mut long.fact else {
+        unreachable!()
+    };
+    assert_eq!(bytes, content.as_ref().unwrap().len() as u64);
+    *content = Some(String::new());
+    assert_eq!(
+        String::from_utf8(short).unwrap() + "\n",
+        String::from_utf8(lines(&[long])).unwrap()
+    );
+}
+
+#[test]
+fn jumps_that_were_found_are_those_of_the_file_that_is_there() {
+    let (mut growing, _) = with_checkpoint();
+    let found = |growing: &Growing| {
+        let [known, new] = [&growing.bench.files, &growing.bench.files_of_another_program()]
+            .map(|files| stretches(files, growing.bench.segment, None).unwrap());
+        assert_eq!(known, new);
+        known.len()
+    };
+    assert_eq!(found(&growing), 1);
+    let (to, without) = (growing.at[20], growing.bench.content());
+    growing.append(&[Jump::entry(JumpKind::Rewound, to, json!({}))]);
+    assert_eq!(found(&growing), 2);
+    let with = growing.bench.content();
+    std::fs::write(growing.bench.path(), &without).unwrap();
+    assert_eq!(found(&growing), 1, "the file was cut");
+    std::fs::write(growing.bench.path(), [&with[..], b"{\"torn\":"].concat()).unwrap();
+    assert_eq!(found(&growing), 2);
+    let other = growing.bench.path().with_extension("new");
+    std::fs::write(&other, [&without[..], &without[..]].concat()).unwrap();
+    std::fs::rename(other, growing.bench.path()).unwrap();
+    assert_eq!(found(&growing), 1, "another file is in its place");
+}
+
+/// How many bytes this thread has read from files.
+fn bytes_read() -> u64 {
+    let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_log_is_not_searched_for_its_jumps_again() {
+    let (mut growing, _) = with_checkpoint();
+    growing.append(&[Jump::entry(JumpKind::Rewound, growing.at[60], json!({}))]);
+    for _ in 0..60 {
+        growing.play(&Step::Turn { output: 3 * LONG });
+    }
+    let Growing { bench, .. } = &growing;
+    let targets = || rewind_targets(&bench.files, bench.segment, None).unwrap().targets;
+    let first = targets();
+    let before = bytes_read();
+    assert_eq!(targets().len(), first.len());
+    let (read, length) = (bytes_read() - before, growing.length());
+    // Once for the messages, and once for what an undo of the rewind would drop.
+    assert!(read < 2 * length + length / 4, "{read} of {length} bytes were read");
 }
