@@ -113,7 +113,8 @@ fn half_gone(disk: &Disk, pod: &str, leaving: &Leaving) -> Vec<String> {
     wrong
 }
 
-/// Scope beyond what a Pod was made with is there when a person allowed it, and only then.
+/// Scope beyond what a Pod was made with is there when a person allowed it for the Pod or its tree, and
+/// only then: what is allowed once is in no lease.
 fn extensions(disk: &Disk) -> Vec<String> {
     let mut wrong = Vec::new();
     let answers = answers(disk);
@@ -128,7 +129,7 @@ fn extensions(disk: &Disk) -> Vec<String> {
         let stored = row.and_then(|question| serde_json::from_str(question.verdict.as_ref()?).ok());
         let logged = answers.get(id).and_then(|all| all.first().cloned());
         let verdict: Value = stored.or(logged).unwrap_or_default();
-        let allowed = matches!(verdict["verdict"].as_str(), Some("once" | "pod" | "tree"));
+        let allowed = matches!(verdict["verdict"].as_str(), Some("pod" | "tree"));
         let given = disk
             .leases
             .iter()

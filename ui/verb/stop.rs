@@ -143,7 +143,10 @@ fn sentence(known: &Known<'_>, lists: &[(&PodName, &[StoppedPod])]) -> String {
     }
     let names: Vec<_> = stopped.iter().map(|pod| pod.name.as_str()).collect();
     let mut text = format!("stopped {}", names.join(", "));
-    for gained in stopped.iter().flat_map(|pod| &pod.gained) {
+    // Several Pods are stopped one after the other: an earlier one may hand over to a later one.
+    let stopped_too = |name: &PodName| names.contains(&name.as_str());
+    let gained = stopped.iter().flat_map(|pod| &pod.gained);
+    for gained in gained.filter(|gained| !stopped_too(&gained.to)) {
         // Writing into a string cannot fail.
         let _ = write!(text, " · {} may {} now", gained.to, scope::rule(&gained.rule));
     }
