@@ -38,7 +38,7 @@ struct Known {
 pub fn look(view: &CommandView) -> Before {
     let mut before = Before::default();
     for git in &view.repositories {
-        let guard::Found { dirs, pointers } = guard::find(git);
+        let guard::Found { dirs, pointers, .. } = guard::find(git);
         for dir in dirs {
             let missing = |path: &PathBuf| path.symlink_metadata().is_err();
             before.missing.extend(POINTERS.map(|name| dir.join(name)).into_iter().filter(missing));

@@ -162,3 +162,44 @@ async fn a_configuration_that_is_replaced_from_outside_is_put_back_after_the_com
     let did = cell.run("true").await;
     assert!(did.ended.undone.is_empty(), "{:?}", did.ended);
 }
+
+/// A path that the configuration names is as good as `.git/hooks`.
+#[tokio::test]
+async fn hooks_and_settings_that_a_configuration_names_are_not_changed() {
+    let mut cell = repository();
+    for file in ["tools/hooks/pre-commit", "team.conf"] {
+        cell.bench.file(file, "");
+    }
+    for setting in [["core.hooksPath", "tools/hooks"], ["include.path", "../team.conf"]] {
+        git(&cell.bench.ctx.cwd, &[["config"].as_slice(), &setting].concat());
+    }
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
+        for program in [
+            "echo evil > tools/hooks/pre-commit",
+            "echo evil > tools/hooks/new",
+            "echo evil >> team.conf",
+            "mv tools other",
+        ] {
+            cell.run(program).await.refused();
+        }
+    }
+    cell.needs = vec![Need::Git];
+    cell.isolation = Isolation::Namespaces;
+    cell.run("echo x > tools/hooks/new && echo '# x' >> team.conf").await.well();
+}
+
+/// However many directories come before it, a repository is guarded.
+#[tokio::test]
+async fn the_hooks_of_the_last_of_many_neighbours_are_not_changed() {
+    let cell = Cell::new();
+    for index in 0..700 {
+        fs::create_dir(cell.bench.ctx.cwd.join(format!("dir-{index}"))).unwrap();
+    }
+    for index in 0..20 {
+        git(&cell.bench.ctx.cwd, &["init", "-q", &format!("repo-{index}")]);
+    }
+    let all = "for dir in repo-*; do echo evil > $dir/.git/hooks/pre-commit && exit 0; done; \
+               echo >> repo-19/.git/config && exit 0; exit 1";
+    cell.run(all).await.refused();
+}
