@@ -1,9 +1,7 @@
 //! Which part of an environment a command gets, and which part is kept in the store.
 
+use crate::sandbox::places;
 use std::collections::BTreeMap;
-
-/// Endings of names whose values are secrets.
-const SECRET_ENDINGS: &[&str] = &["_API_KEY", "_TOKEN", "_SECRET"];
 
 /// What is stored with a Pod, so that its commands find their tools after a restart.
 const SHORT: &[&str] = &[
@@ -56,11 +54,113 @@ const SHORT: &[&str] = &[
     "DBUS_SESSION_BUS_ADDRESS",
 ];
 
-/// The environment without secrets, save those that `pass` names. Names of provider keys that do
-/// not look like one belong into `env` already filtered.
+/// What commands get besides: how programs are built, found and shown. In capitals; either case is
+/// meant.
+const ALLOWED: &[&str] = &[
+    "ALL_PROXY",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "AR",
+    "AWS_CA_BUNDLE",
+    "CARGO_BUILD_JOBS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_INCREMENTAL",
+    "CARGO_NET_OFFLINE",
+    "CARGO_TERM_COLOR",
+    "CC",
+    "CFLAGS",
+    "CGO_CFLAGS",
+    "CGO_ENABLED",
+    "CGO_LDFLAGS",
+    "CI",
+    "CLICOLOR",
+    "COLORTERM",
+    "COLUMNS",
+    "CONDA_DEFAULT_ENV",
+    "CPATH",
+    "CPPFLAGS",
+    "CURL_CA_BUNDLE",
+    "CXX",
+    "CXXFLAGS",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "DEBIAN_FRONTEND",
+    "DOTNET_ROOT",
+    "EMAIL",
+    "FORCE_COLOR",
+    "FTP_PROXY",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_SSL_CAINFO",
+    "GO111MODULE",
+    "GOARCH",
+    "GOEXPERIMENT",
+    "GOFLAGS",
+    "GONOPROXY",
+    "GONOSUMDB",
+    "GOOS",
+    "GOPRIVATE",
+    "GOSUMDB",
+    "GOTOOLCHAIN",
+    "GRADLE_OPTS",
+    "HOSTNAME",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "INFOPATH",
+    "JAVA_OPTS",
+    "JDK_HOME",
+    "LD",
+    "LDFLAGS",
+    "LESS",
+    "LIBRARY_PATH",
+    "LINES",
+    "LS_COLORS",
+    "MAKEFLAGS",
+    "MANPATH",
+    "MAVEN_OPTS",
+    "NIX_SSL_CERT_FILE",
+    "NODE_ENV",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_OPTIONS",
+    "NO_COLOR",
+    "NO_PROXY",
+    "PERL5LIB",
+    "PIP_CERT",
+    "PIP_DISABLE_PIP_VERSION_CHECK",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PIP_NO_INDEX",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "RANLIB",
+    "REQUESTS_CA_BUNDLE",
+    "RUBYLIB",
+    "RUSTDOCFLAGS",
+    "RUSTFLAGS",
+    "RUSTUP_AUTO_INSTALL",
+    "RUSTUP_DIST_SERVER",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "SOURCE_DATE_EPOCH",
+    "TEMP",
+    "TERMINFO",
+    "TERMINFO_DIRS",
+    "TERM_PROGRAM",
+    "TMP",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
+];
+
+/// The environment of commands: what is known to be no secret, and what `pass` names.
 pub fn command_env(env: &BTreeMap<String, String>, pass: &[String]) -> BTreeMap<String, String> {
-    let kept = |name: &String| pass.contains(name) || !is_secret(name);
-    env.iter().filter(|(name, _)| kept(name)).map(clone_pair).collect()
+    let kept = |(name, value): &(&String, &String)| {
+        pass.contains(name) || is_allowed(name) && !holds_password(value)
+    };
+    env.iter().filter(kept).map(clone_pair).collect()
 }
 
 /// The short list that may be stored.
@@ -69,10 +169,19 @@ pub fn short_env(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.iter().filter(|(name, _)| kept(name)).map(clone_pair).collect()
 }
 
-/// Whether a variable's name says that its value is a secret.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+/// Names of settings, of tools, and of places: those where secrets lie are known so that they are shut.
+fn is_allowed(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let listed = [SHORT, ALLOWED].into_iter().flatten().any(|known| *known == upper);
+    listed || name.starts_with("LC_") || places::variables().any(|known| known == name)
+}
+
+/// Whether a value is an address with a password in it: `https://name:password@host`.
+fn holds_password(value: &str) -> bool {
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ',', ' ']).next().unwrap_or("");
+        authority.contains('@')
+    })
 }
 
 fn clone_pair((name, value): (&String, &String)) -> (String, String) {
@@ -92,18 +201,44 @@ mod tests {
     }
 
     #[test]
-    fn secrets_stay_here_unless_they_are_passed_by_name() {
-        let all =
-            env(&["PATH", "OPENAI_API_KEY", "GITHUB_TOKEN", "my_secret", "TOKENS", "A_TOKEN"]);
-        assert_eq!(names(&command_env(&all, &[])), ["PATH", "TOKENS"]);
+    fn a_command_gets_the_variables_that_are_listed_and_those_that_are_passed_by_name() {
+        let secrets = [
+            "AWS_SECRET_ACCESS_KEY",
+            "PGPASSWORD",
+            "DATABASE_URL",
+            "GITHUB_PAT",
+            "OPENAI_KEY",
+            "OPENAI_API_KEY",
+            "GITHUB_TOKEN",
+            "my_secret",
+            "CARGO_REGISTRY_TOKEN",
+            "SSH_AUTH_SOCK",
+            "YOI_HOME",
+            "ANYTHING_ELSE",
+        ];
+        let useful = ["CARGO_HOME", "LC_ALL", "PATH", "PYTHONPATH", "TERM", "http_proxy"];
+        let all = env(&[secrets.as_slice(), useful.as_slice()].concat());
+        assert_eq!(names(&command_env(&all, &[])), useful);
         let pass = ["GITHUB_TOKEN".to_owned(), "ABSENT".to_owned()];
-        assert_eq!(names(&command_env(&all, &pass)), ["GITHUB_TOKEN", "PATH", "TOKENS"]);
+        assert!(command_env(&all, &pass).contains_key("GITHUB_TOKEN"));
+        assert_eq!(command_env(&all, &pass).len(), useful.len() + 1);
     }
 
     #[test]
-    fn the_short_list_holds_no_secret() {
+    fn an_address_with_a_password_is_held_back() {
+        let pairs = [
+            ("HTTPS_PROXY", "http://me:secret@proxy:3128"),
+            ("GOPROXY", "https://proxy.golang.org,https://token@example.com/go"),
+            ("http_proxy", "http://proxy:3128"),
+            ("NO_PROXY", "localhost"),
+        ];
+        let all = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(names(&command_env(&all, &[])), ["NO_PROXY", "http_proxy"]);
+    }
+
+    #[test]
+    fn the_short_list_holds_nothing_that_a_command_would_not_get() {
         let all = env(&["PATH", "LC_ALL", "LANG", "VIRTUAL_ENV", "HISTFILE", "AWS_PROFILE"]);
         assert_eq!(names(&short_env(&all)), ["LANG", "LC_ALL", "PATH", "VIRTUAL_ENV"]);
-        assert!(SHORT.iter().all(|name| !is_secret(name)));
     }
 }

@@ -416,6 +416,14 @@ impl<'a> Person<'a> {
     }
 }
 
+/// The variables that say where tools and secrets lie.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    let tools = TOOLS.iter().map(|row| row.var);
+    let secrets = SECRETS.iter().map(|(var, _)| *var);
+    let moved = SECRETS_IN.iter().map(|(var, _)| *var);
+    tools.chain(secrets).chain(moved).filter(|var| !var.is_empty())
+}
+
 /// Which part of a row is meant.
 type Part = fn(&Row) -> &'static [&'static str];
 
