@@ -87,12 +87,24 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Shell {
-    /// Secret-looking variables that commands get all the same.
+    /// Variables that commands get besides those that every command gets.
     pub pass: Vec<String>,
     /// Seconds a command may take when the call names no time.
     pub timeout_s: NonZeroU64,
     /// Seconds no call may exceed.
     pub max_timeout_s: NonZeroU64,
+    /// Processes and threads of one command; fewer than 301 are 301.
+    pub processes: NonZeroU32,
+    /// MiB of memory of one process; 0 = no limit.
+    pub memory_mib: u32,
+    /// MiB of one file that a command writes; 0 = no limit.
+    pub file_mib: u32,
+    /// MiB that `/tmp` of a command holds.
+    pub tmp_mib: NonZeroU32,
+    /// MiB that its home directory holds beyond what is granted in it.
+    pub home_mib: NonZeroU32,
+    /// MiB that `/dev/shm` of a command holds.
+    pub shm_mib: NonZeroU32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -233,6 +245,12 @@ impl Default for Shell {
             pass: Vec::new(),
             timeout_s: const { seconds(120) },
             max_timeout_s: const { seconds(600) },
+            processes: const { count(4096) },
+            memory_mib: 0,
+            file_mib: 16_384,
+            tmp_mib: const { count(1024) },
+            home_mib: const { count(256) },
+            shm_mib: const { count(256) },
         }
     }
 }

@@ -91,6 +91,7 @@ fn raise(order: Inner) -> Result<Confinement, String> {
             (view, gives)
         }
     };
+    view.limits.apply(view.isolation);
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     let (abi, missed) = landlock::raise(&view, &gives).map_err(|error| error.to_string())?;
     cost.extend(missed);

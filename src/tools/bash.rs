@@ -162,6 +162,11 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
+    let limit = ctx.command_limits.sentence(content).filter(|_| failed);
+    lines.extend(limit.map(|limit| format!("[{limit} ([shell] in config.toml)]")));
+    if ended.outcome == Outcome::Signalled(KILLED) {
+        lines.push(OUT_OF_MEMORY.to_owned());
+    }
     for line in lines {
         append(output, &line);
     }
@@ -180,6 +185,11 @@ fn misses_outside(ctx: &Context, content: &str) -> bool {
         ctx.scope.permission(&path).is_none()
     })
 }
+
+/// The signal with which the kernel ends a program when memory runs out.
+const KILLED: i32 = 9;
+const OUT_OF_MEMORY: &str = "[the kernel or another program killed it; when the machine runs out of \
+memory commands are the first that end]";
 
 /// Costs named in a result.
 const COSTS: usize = 5;

@@ -176,7 +176,7 @@ impl Pod {
             old_nofile: self.shared.old_nofile,
             own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
             command_time: command_time(settings),
-            command_limits: CommandLimits::default(),
+            command_limits: command_limits(settings),
             isolation,
             others: Vec::new(),
             needs: Vec::new(),
@@ -210,6 +210,19 @@ pub(crate) fn command_time(settings: &Settings) -> tools::CommandTime {
     let seconds = |value: std::num::NonZeroU64| std::time::Duration::from_secs(value.get());
     let shell = &settings.shell;
     tools::CommandTime { default: seconds(shell.timeout_s), max: seconds(shell.max_timeout_s) }
+}
+
+/// How much of the machine a command of a Pod may use.
+pub(crate) fn command_limits(settings: &Settings) -> CommandLimits {
+    let shell = &settings.shell;
+    CommandLimits {
+        processes: shell.processes.get(),
+        memory_mib: shell.memory_mib,
+        file_mib: shell.file_mib,
+        tmp_mib: shell.tmp_mib.get(),
+        home_mib: shell.home_mib.get(),
+        shm_mib: shell.shm_mib.get(),
+    }
 }
 
 /// The environment of a Pod's commands: without keys of providers, unless the user passes them.

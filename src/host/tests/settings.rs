@@ -4,7 +4,7 @@
 use crate::config::dirs::Env;
 use crate::config::settings::Settings;
 use crate::host::IdleExit;
-use crate::host::pod::start::{command_env, command_time, limits};
+use crate::host::pod::start::{command_env, command_limits, command_time, limits};
 use crate::host::supervisor::patience;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;
@@ -65,6 +65,12 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("shell.pass", "", "shell.pass = ['GITHUB_TOKEN']", Effect::Run),
     ("shell.timeout_s", "", "shell.timeout_s = 1", Effect::Run),
     ("shell.max_timeout_s", "", "shell.max_timeout_s = 1", Effect::Run),
+    ("shell.processes", "", "shell.processes = 500", Effect::Run),
+    ("shell.memory_mib", "", "shell.memory_mib = 500", Effect::Run),
+    ("shell.file_mib", "", "shell.file_mib = 500", Effect::Run),
+    ("shell.tmp_mib", "", "shell.tmp_mib = 500", Effect::Run),
+    ("shell.home_mib", "", "shell.home_mib = 500", Effect::Run),
+    ("shell.shm_mib", "", "shell.shm_mib = 500", Effect::Run),
     ("compaction.threshold_ratio", "", "compaction.threshold_ratio = 0.5", Effect::Run),
     ("compaction.keep_tokens", "", "compaction.keep_tokens = 1", Effect::Run),
     ("compaction.prune_protect", "", "compaction.prune_protect = 1", Effect::Run),
@@ -172,7 +178,8 @@ impl Effect {
             Self::Run => {
                 let settings = &shared.settings.last().settings;
                 let env = Env::from([("GITHUB_TOKEN".to_owned(), "t".to_owned())]);
-                let commands = (command_time(settings), command_env(settings, &env));
+                let (time, most) = (command_time(settings), command_limits(settings));
+                let commands = (time, most, command_env(settings, &env));
                 let patience = patience(settings, IdleExit::BySettings);
                 format!("{:?} {commands:?} {patience:?}", limits(settings, 1))
             }

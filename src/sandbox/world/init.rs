@@ -43,7 +43,7 @@ fn begin() -> Result<Reaper, String> {
     let world = compute(&asked, &view, &holes, &mut order);
     // Of a process that may not say so commands are no likelier to die than others.
     let _ = fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
-    let Missing { open: missing } = build::build(&world, view.limits.processes)
+    let Missing { open: missing } = build::build(&world, view.limits.most_processes())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
     open.extend(missing);
     give_up_powers().map_err(|error| format!("giving up powers: {error}"))?;

@@ -187,14 +187,26 @@ async fn memory_and_processes_of_a_command_have_an_end() {
     if !cell.mounted().await {
         return;
     }
-    cell.limits = CommandLimits { processes: 320, tmp_mib: 8, home_mib: 4, shm_mib: 2 };
+    cell.limits = CommandLimits {
+        processes: 320,
+        memory_mib: 200,
+        file_mib: 6,
+        tmp_mib: 8,
+        home_mib: 4,
+        shm_mib: 2,
+    };
     for (place, mib) in [("/tmp", 8), ("/dev/shm", 2), ("$HOME", 4)] {
-        let did = cell.run(&format!("head -c {}M /dev/zero > {place}/full", mib + 1)).await;
+        let fill =
+            format!("for i in $(seq {}); do head -c 1M /dev/zero > {place}/$i; done", mib + 1);
+        let did = cell.run(&fill).await;
         assert!(did.text.contains("No space left"), "{place}: {}", did.text);
-        cell.run(&format!("head -c {}M /dev/zero > {place}/fits", mib - 1)).await.well();
+        cell.run(&format!("head -c {}M /dev/zero > {place}/fits", mib / 2)).await.well();
         let many = format!("for i in $(seq 3000); do : > {place}/$i || exit 1; done");
         assert!(cell.run(&many).await.text.contains("No space left"), "{place}");
     }
+    assert!(cell.run("head -c 7M /dev/zero > big").await.text.contains("File size limit"));
+    let heap = cell.python("held = [bytearray(1 << 20) for i in range(400)]").await;
+    assert!(heap.text.contains("MemoryError"), "{}", heap.text);
     let bomb = "import os, time\nmade = 0\ntry:\n    while made < 1000:\n        \
                 if os.fork() == 0:\n            time.sleep(60)\n            os._exit(0)\n        \
                 made += 1\nexcept OSError: pass\nprint(made)\nos.kill(-1, 9)";
@@ -261,4 +273,16 @@ async fn what_is_said_to_be_open_without_namespaces_is_open_there_and_nowhere_el
     for open in WITHOUT_NAMESPACES {
         assert!(docs.contains(&format!("\n* {open}\n")), "{open}");
     }
+}
+
+#[tokio::test]
+async fn a_command_that_met_a_limit_reads_which_one() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    cell.bench.ctx.command_limits.shm_mib = 1;
+    let output = cell.bench.bash("head -c 2M /dev/zero > /dev/shm/a").await;
+    let text = output.content.unwrap();
+    assert!(text.contains("1 MiB in /dev/shm") && text.contains("[shell]"), "{text}");
 }
