@@ -177,7 +177,7 @@ fn is_allowed(name: &str) -> bool {
 }
 
 /// Whether a value is an address with a password in it: `https://name:password@host`.
-fn holds_password(value: &str) -> bool {
+pub fn holds_password(value: &str) -> bool {
     value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#', ',', ' ']).next().unwrap_or("");
         authority.contains('@')

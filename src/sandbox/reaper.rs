@@ -9,6 +9,7 @@ use crate::sandbox::plan::Give;
 use crate::sandbox::process::{self, Process};
 use crate::sandbox::view::CommandView;
 use crate::sandbox::{CONFINE_ARG, OWN_PROGRAM};
+use nix::sys::signal::{Signal as KillSignal, kill};
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct Reaper {
     /// What had to be ended.
     names: BTreeMap<Process, String>,
     events: Receiver<ReaperEvent>,
+    /// This is the first process of a world: all that it can signal is the command's.
+    in_world: bool,
 }
 
 /// A command and its last walls.
@@ -163,6 +166,11 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
+/// Whether `/proc` is that of this PID namespace: else its numbers are those of other processes.
+fn lists_this_process() -> bool {
+    std::fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == &*own_pid().to_string())
+}
+
 /// Waits for every child there will ever be. As orphans become children of this process, having no
 /// child means having no descendant.
 fn wait_for_children(tell: &Sender<ReaperEvent>) {
@@ -198,7 +206,13 @@ impl Reaper {
             let _ = ends.send(ReaperEvent::Ordered);
         });
         let (status, names) = (None, BTreeMap::new());
-        Self { leader, confinement, status, ordered: false, alone: false, names, events }
+        let (ordered, alone, in_world) = (false, false, false);
+        Self { leader, confinement, status, ordered, alone, names, events, in_world }
+    }
+
+    /// The same from the first process of a world.
+    pub fn watch_world(leader: i32, confinement: Confinement) -> Self {
+        Self { in_world: true, ..Self::watch(leader, Some(confinement)) }
     }
 
     /// Waits for the command, then ends what it left.
@@ -230,6 +244,10 @@ impl Reaper {
     /// TERM, then KILL; the names of what survives both. Whether nothing is left is known by
     /// waiting for children alone; an error says that what is left could not be seen.
     fn end_all(&mut self) -> io::Result<Vec<String>> {
+        if self.in_world && !lists_this_process() {
+            self.end_unseen();
+            return Ok(Vec::new());
+        }
         for process in self.note_living()? {
             process.signal(Signal::TERM);
             // A stopped process hears nothing until it goes on.
@@ -246,6 +264,21 @@ impl Reaper {
             return Ok(Vec::new());
         }
         Ok(process::descendants(own_pid())?.into_iter().map(Process::name).collect())
+    }
+
+    /// The same for the first process of a world whose `/proc` is the machine's: nothing has a name
+    /// then, and what is left after this is killed by the kernel when this process ends.
+    fn end_unseen(&mut self) {
+        let everything = nix::unistd::Pid::from_raw(-1);
+        for signal in [KillSignal::SIGTERM, KillSignal::SIGCONT] {
+            // Nothing left to signal is what is wanted.
+            let _ = kill(everything, signal);
+        }
+        self.wait_alone(GRACE);
+        if !self.alone {
+            let _ = kill(everything, KillSignal::SIGKILL);
+            self.wait_alone(GRACE);
+        }
     }
 
     /// Kills for as long as something is alive; nobody waits for it.

@@ -3,11 +3,13 @@
 
 pub mod build;
 pub mod enter;
+mod gitconfig;
 pub mod init;
 mod mountinfo;
 
 pub(crate) use mountinfo::unescaped;
 
+use crate::files::{Limit, WorkspaceFiles};
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
@@ -18,6 +20,11 @@ use std::path::{Path, PathBuf};
 /// Where temporary files go, and where they go instead when that place is the person's own.
 const TMP: &str = "/tmp";
 const OWN_TMP: &str = "/own-tmp";
+/// Settings of git, below the home directory, and files that they include at most.
+const GIT: [&str; 2] = [".gitconfig", ".config/git/config"];
+const INCLUDED: usize = 20;
+/// Bytes of one of them.
+const SETTINGS: u64 = 256 * 1024;
 /// Symbolic links on the way of one path.
 const LINKS: usize = 40;
 /// Files of a directory that is granted without its subdirectories.
@@ -48,6 +55,8 @@ pub enum Part {
 pub struct World {
     pub parts: BTreeMap<PathBuf, Part>,
     pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Files of this world's own, and what they hold.
+    pub files: BTreeMap<PathBuf, String>,
     /// Where temporary files go.
     pub tmp: PathBuf,
     /// What a command cannot do although it should.
@@ -216,7 +225,8 @@ impl World {
         self.parts.insert(self.tmp.clone(), Part::Memory(limits.tmp_mib));
         let home = view.home.clone().map(|home| home.canonicalize().unwrap_or(home));
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
-            self.parts.insert(home, Part::Memory(limits.home_mib));
+            self.parts.insert(home.clone(), Part::Memory(limits.home_mib));
+            self.git_settings(&home);
         }
         let fixed = [
             ("/proc", Part::Processes),
@@ -236,6 +246,31 @@ impl World {
             ("/dev/ptmx", "pts/ptmx"),
         ];
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
+    }
+
+    /// Puts settings of git in the place of the person's, without passwords and programs that know them.
+    fn git_settings(&mut self, home: &Path) {
+        let mut open: Vec<PathBuf> = GIT.iter().map(|file| home.join(file)).collect();
+        while let Some(file) = open.pop().filter(|_| self.files.len() < INCLUDED) {
+            let Ok(real) = file.canonicalize() else { continue };
+            let kept = match self.parts.get(&real) {
+                None => !file.starts_with(home),
+                Some(part) => *part != Part::Bind(Level::Read),
+            };
+            let shown = real.parent().is_some_and(|dir| self.shows(dir));
+            if kept || shown || self.files.contains_key(&real) {
+                continue;
+            }
+            let dir = real.parent().unwrap_or(&real);
+            let found = WorkspaceFiles::of(dir).read(&real, Limit::head(SETTINGS));
+            let text = found.map(|found| found.bytes).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let (kept, included) = gitconfig::shown(&file, home, &text);
+            self.parts.remove(&real);
+            self.files.insert(real, kept);
+            self.follow_path(&file);
+            open.extend(included);
+        }
     }
 
     /// The links through which granted places are reached under the names that programs use.

@@ -49,6 +49,13 @@ pub fn build(world: &World, processes: Processes) -> Result<Missing, String> {
         let done = build.place(world, path, *part, processes, &mut missing);
         done.map_err(|error| format!("mounting {}: {}", path.display(), words(error)))?;
     }
+    for (path, text) in &world.files {
+        let done = build.point(world, path, FileType::RegularFile).map_err(words);
+        let done = done.and_then(|_| {
+            fs::write(below(NEW.as_ref(), path), text).map_err(|error| error.to_string())
+        });
+        done.map_err(|error| format!("writing {}: {error}", path.display()))?;
+    }
     for (path, target) in &world.links {
         build.link(world, path, target);
     }

@@ -53,7 +53,7 @@ fn begin() -> Result<Reaper, String> {
     // Commands do not look into this process, nor trace it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
-    Ok(Reaper::watch(leader, Some(confinement)))
+    Ok(Reaper::watch_world(leader, confinement))
 }
 
 /// The world of this order, and what its environment says of it.

@@ -253,10 +253,12 @@ async fn what_is_said_to_be_open_without_namespaces_is_open_there_and_nowhere_el
     let many = "python3 -c 'import os, time\nfor i in range(400):\n    if os.fork() == 0: \
                 time.sleep(60)'";
     let look = format!("grep -q 972.5 /proc/{}/cmdline", bystander.id());
-    let programs = ["chmod 640 ../outside/secret", "stat ../outside/secret", &look, many];
+    let git = "grep -q token ~/.gitconfig";
+    let programs = ["chmod 640 ../outside/secret", "stat ../outside/secret", &look, many, git];
     let (mut world, mut without) = (Cell::new(), Cell::without_mounts());
     for cell in [&mut world, &mut without] {
         cell.limits = CommandLimits { processes: 320, ..CommandLimits::default() };
+        fs::write(cell.path("home/.gitconfig"), "[http]\nextraHeader = token\n").unwrap();
     }
     let mounted = world.mounted().await;
     for (open, program) in WITHOUT_NAMESPACES.iter().zip(programs) {
@@ -285,4 +287,23 @@ async fn a_command_that_met_a_limit_reads_which_one() {
     let output = cell.bench.bash("head -c 2M /dev/zero > /dev/shm/a").await;
     let text = output.content.unwrap();
     assert!(text.contains("1 MiB in /dev/shm") && text.contains("[shell]"), "{text}");
+}
+
+#[tokio::test]
+async fn settings_of_git_are_shown_without_passwords_and_their_helpers() {
+    let cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let settings = "[user]\n\tname = a\n[credential]\n\thelper = store\n[http]\n\textraHeader = token\n\
+                    [include]\n\tpath = work.conf\n";
+    fs::write(cell.path("home/.gitconfig"), settings).unwrap();
+    let work =
+        "[user]\n\temail = a@b\n[url \"https://me:token@host/\"]\n\tinsteadOf = https://host/\n";
+    fs::write(cell.path("home/work.conf"), work).unwrap();
+    let did =
+        cell.run("git config user.name; git config user.email; git config -l; cat ~/*.conf").await;
+    assert!(did.well().starts_with("a\na@b\n"), "{}", did.text);
+    assert!(!did.text.contains("token") && !did.text.contains("helper"), "{}", did.text);
+    assert_eq!(fs::read_to_string(cell.path("home/.gitconfig")).unwrap(), settings);
 }
