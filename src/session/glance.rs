@@ -17,8 +17,10 @@ const CHUNK: usize = 1 << 16;
 pub struct Glance<'f> {
     file: &'f File,
     pub start: u64,
-    end: u64,
-    head: &'f [u8],
+    /// Behind its line end.
+    pub end: u64,
+    /// As much of it as is kept.
+    pub head: &'f [u8],
 }
 
 impl<'f> Glance<'f> {

@@ -53,8 +53,8 @@ enum Target {
 
 /// How far from the beginning of a line the domain of one of our entries stands, in bytes.
 const HEAD: usize = 256;
-/// The beginning of the domains of jumps.
-const DOMAIN: &[u8] = br#""domain":"yoi.r"#;
+/// The beginning of the domains of jumps; it stands in the first 256 bytes of their lines.
+pub const DOMAIN: &[u8] = br#""domain":"yoi.r"#;
 
 impl Jump {
     /// The jump that a fact is.
@@ -90,6 +90,19 @@ impl Jump {
         let head = &line[..line.len().min(HEAD)];
         memchr::memmem::find(head, DOMAIN)?;
         Self::of(&decode(line).ok()?.fact)
+    }
+
+    /// The entry before which the session goes on, for a jump of a version that wrote no position.
+    pub fn entry_before(self) -> Option<EntryId> {
+        match self.to {
+            Target::Entry(id) => Some(id),
+            Target::Position(_) => None,
+        }
+    }
+
+    /// The same jump, with the place that its target was found to be.
+    pub fn leading_to(self, to: LogPosition) -> Self {
+        Self { to: Target::Position(to), ..self }
     }
 
     /// The entry of a jump to a position. `more` is an object with the other fields of its payload.
@@ -196,25 +209,6 @@ fn by_lines(file: File, end: u64, wanted: EntryId) -> io::Result<Option<u64>> {
 pub fn last_jump(file: &File, range: Range<u64>) -> io::Result<Option<(u64, Jump)>> {
     let end = range.end;
     last_hit(file, range, DOMAIN, |hit| jump_around(file, hit, end))
-}
-
-/// Where the lines of all jumps in a range of whole lines begin, in the order of the file. A gigabyte
-/// is searched in a fraction of a second.
-pub fn all_jumps(file: &File, range: Range<u64>) -> io::Result<Vec<u64>> {
-    let finder = memchr::memmem::Finder::new(DOMAIN);
-    let (mut found, mut chunk) = (Vec::new(), Vec::with_capacity(CHUNK + DOMAIN.len()));
-    let mut from = range.start;
-    while from < range.end {
-        let to = (from + CHUNK as u64).min(range.end);
-        read_with_overlap(file, from, to, range.end, DOMAIN.len(), &mut chunk)?;
-        for hit in finder.find_iter(&chunk) {
-            let jump = jump_around(file, from + hit as u64, range.end)?;
-            found.extend(jump.map(|(start, _)| start));
-        }
-        from = to;
-    }
-    found.dedup();
-    Ok(found)
 }
 
 fn jump_around(file: &File, hit: u64, end: u64) -> io::Result<Option<(u64, Jump)>> {

@@ -1,8 +1,12 @@
-//! Where the jumps of a session stand. A log is searched for them once, and then only where it grew.
+//! Where the jumps of a session stand, and where those lead that do not say it. A log is searched for
+//! them once, and then only where it grew.
 
 use crate::protocol::name::SegmentId;
-use crate::session::jump::{Jump, all_jumps, last_jump, line_at};
-use std::collections::BTreeMap;
+use crate::session::glance::glance;
+use crate::session::jump::{DOMAIN, Jump, last_jump, line_at};
+use crate::session::line::id_at_beginning;
+use crate::session::lineage::LogPosition;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -26,9 +30,23 @@ struct Known {
     last: Vec<u8>,
     /// How many bytes from the beginning of the segment were searched.
     searched: u64,
-    /// Where the lines of jumps begin, in bytes, ascending.
-    at: Vec<u64>,
+    /// In the order of the file.
+    jumps: Vec<Place>,
 }
+
+/// Where a jump stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Where its line begins, in bytes.
+    at: u64,
+    /// Where the line begins before which the session goes on, if the jump only names its id and the
+    /// line is one of the [`RECENT`] before it.
+    to: Option<u64>,
+}
+
+/// How many lines before a jump are known by their ids. The run that an old rollback takes back is
+/// mostly shorter: it had no result.
+const RECENT: usize = 1024;
 
 impl JumpPlaces {
     /// The last jump whose line lies in a range of whole lines of a segment, and where that line
@@ -42,11 +60,12 @@ impl JumpPlaces {
         let Some(known) = self.known(file, segment, &range)? else {
             return last_jump(file, range);
         };
-        let before = known.at.partition_point(|at| *at < range.end);
-        for at in known.at[..before].iter().rev().take_while(|at| **at >= range.start) {
-            let line = line_at(file, *at, range.end)?;
+        let before = known.jumps.partition_point(|jump| jump.at < range.end);
+        for place in known.jumps[..before].iter().rev().take_while(|jump| jump.at >= range.start) {
+            let line = line_at(file, place.at, range.end)?;
             if let Some(jump) = line.and_then(|line| Jump::of_line(&line)) {
-                return Ok(Some((*at, jump)));
+                let found = place.to.map(|offset| LogPosition { segment, offset });
+                return Ok(Some((place.at, found.map_or(jump, |to| jump.leading_to(to)))));
             }
         }
         Ok(None)
@@ -74,9 +93,9 @@ impl JumpPlaces {
         if range.start > known.searched || last.last() != Some(&b'\n') {
             return Ok(None);
         }
-        let mut at = known.at.clone();
-        at.extend(all_jumps(file, known.searched..range.end)?);
-        let known = Arc::new(Known { file: of, last, searched: range.end, at });
+        let mut jumps = known.jumps.clone();
+        jumps.extend(all_jumps(file, known.searched..range.end)?);
+        let known = Arc::new(Known { file: of, last, searched: range.end, jumps });
         self.lock().insert(segment, Arc::clone(&known));
         Ok(Some(known))
     }
@@ -84,6 +103,37 @@ impl JumpPlaces {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SegmentId, Arc<Known>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The jumps in a range of whole lines. A gigabyte is searched in a fraction of a second.
+fn all_jumps(file: &File, range: Range<u64>) -> io::Result<Vec<Place>> {
+    let domain = memchr::memmem::Finder::new(DOMAIN);
+    let mut found = Vec::new();
+    // The ids of the lines before this one, and where these begin.
+    let mut recent = VecDeque::with_capacity(RECENT);
+    glance(file, range, |line| {
+        let may_be = domain.find(line.head).is_some();
+        let jump = if may_be { Jump::of_line(&line.line()?) } else { None };
+        if let Some(jump) = jump {
+            let wanted = jump.entry_before();
+            let known = recent.iter().rev().find(|(id, _)| Some(*id) == wanted);
+            // No position leads to before the first line of a segment: that jump keeps its id.
+            let to = known.map(|(_, start)| *start).filter(|start| *start > 0);
+            found.push(Place { at: line.start, to });
+        }
+        match id_at_beginning(line.head) {
+            Some(id) => {
+                if recent.len() == RECENT {
+                    recent.pop_front();
+                }
+                recent.push_back((id, line.start));
+            }
+            // The id may stand anywhere in the line, so an earlier line may not be the nearest.
+            None => recent.clear(),
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// The bytes before an offset, as many as are compared; fewer at the beginning and where the file ends.

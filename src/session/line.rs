@@ -73,7 +73,8 @@ pub fn id(line: &[u8]) -> Option<EntryId> {
     id_at_beginning(line).or_else(|| Head::read(line)?.id)
 }
 
-fn id_at_beginning(line: &[u8]) -> Option<EntryId> {
+/// The id of a line that begins as this program writes lines.
+pub fn id_at_beginning(line: &[u8]) -> Option<EntryId> {
     const BEFORE: &[u8] = b"{\"id\":\"";
     const UUID: usize = 36;
     let first = line.strip_prefix(BEFORE).and_then(|rest| rest.get(..UUID));

@@ -6,7 +6,7 @@ use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
-use crate::session::glance::{kind, whole_lines};
+use crate::session::glance::{Glance, glance, whole_lines};
 use crate::session::jump::Jump;
 use crate::session::line::{Damaged, decode};
 use crate::session::lineage::LogPosition;
@@ -157,13 +157,33 @@ impl Replay {
         stretches: &[Stretch],
         outputs: Outputs,
     ) -> Result<(), LogError> {
-        let end = stretches.last().map_or(from, |last| last.range.end);
-        let mut standing = stretches.iter().peekable();
-        lines(path, from..end, |start, line| {
-            while standing.next_if(|stretch| stretch.range.end <= start).is_some() {}
-            let stands = standing.peek().is_some_and(|stretch| stretch.range.start <= start);
-            self.line(LogPosition { segment, offset: start }, line, stands, outputs);
-        })
+        let mut at = from;
+        for Stretch { range, .. } in stretches {
+            self.taken_back(path, at..range.start)?;
+            lines(path, range.clone(), |offset, line| {
+                self.line(LogPosition { segment, offset }, line, outputs);
+            })?;
+            at = range.end;
+        }
+        Ok(())
+    }
+
+    /// Counts lines of the segment that do not stand, and notes what they say for good.
+    fn taken_back(&mut self, path: &Path, range: Range<u64>) -> Result<(), LogError> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut take = |line: Glance<'_>| {
+            self.entries += 1;
+            self.end = line.end;
+            let says_nothing = matches!(line.kind()?.0.as_ref(), "assistant_item" | "tool_result");
+            if !says_nothing && let Ok(entry) = decode(&line.line()?) {
+                self.note(&entry.fact);
+            }
+            Ok(())
+        };
+        let read = || glance(&open_regular(path)?, range, &mut take);
+        read().map_err(LogError::reading(path))
     }
 
     /// Takes in an entry that was just committed, as a replay of the longer log would. Of jumps, only
@@ -188,27 +208,22 @@ impl Replay {
         self.approvals.last().filter(is_open)
     }
 
-    fn line(&mut self, at: LogPosition, line: &[u8], stands: bool, outputs: Outputs) {
-        let start = at.offset;
+    /// Takes a line of the segment that stands.
+    fn line(&mut self, at: LogPosition, line: &[u8], outputs: Outputs) {
         self.entries += 1;
-        self.end = start + line.len() as u64 + 1;
-        let leaves_nothing = !stands
-            && kind(line).is_some_and(|(kind, _)| matches!(kind, "assistant_item" | "tool_result"));
-        if leaves_nothing || (stands && self.take_place(at, line, outputs)) {
+        self.end = at.offset + line.len() as u64 + 1;
+        if self.take_place(at, line, outputs) {
             return;
         }
         match decode(line) {
             Ok(entry) => {
                 self.note(&entry.fact);
-                if stands {
-                    self.take(entry);
-                }
+                self.take(entry);
             }
-            Err(reason) if stands => {
+            Err(reason) => {
                 let line = Some(self.entries);
-                self.damaged.push(Damaged { byte: start, line, reason });
+                self.damaged.push(Damaged { byte: at.offset, line, reason });
             }
-            Err(_) => {}
         }
     }
 

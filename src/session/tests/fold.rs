@@ -326,6 +326,55 @@ fn bytes_read() -> u64 {
 }
 
 #[test]
+fn the_search_for_jumps_finds_where_old_rollbacks_lead() {
+    let mut growing = Growing::new();
+    for turn in 0..40 {
+        growing.turn(&format!("c{turn}"), "Read", 9);
+        let run = [invoke(), user("go"), call("r", "Read"), result("r", &"x".repeat(3 * LONG))];
+        growing.append(&run);
+        growing.append(&[rolled_back(&run[0])]);
+    }
+    let Growing { bench, .. } = &growing;
+    let of = |files| stretches(files, bench.segment, None).unwrap();
+    let (length, before) = (growing.length(), bytes_read());
+    let found = of(&bench.files);
+    let read = bytes_read() - before;
+    assert_eq!(found.len(), 41);
+    assert!(read < length + length / 4, "{read} of {length} bytes were read");
+    assert_eq!(of(&bench.files), found);
+    let read = bytes_read() - before - read;
+    assert!(read < length / 4, "{read} of {length} bytes were read again");
+}
+
+#[test]
+fn an_old_rollback_goes_back_over_lines_of_any_number_and_form() {
+    let mut growing = Growing::new();
+    growing.turn("c1", "Read", 9);
+    let starts = [
+        // A short run, one of more lines than are known by their ids, and one with a line of another
+        // program.
+        (invoke(), 1, None),
+        (invoke(), 1500, None),
+        (invoke(), 1, Some(&b"{\"kind\":\"foreign\"}\n"[..])),
+    ];
+    for (first, more, foreign) in starts {
+        growing.append(std::slice::from_ref(&first));
+        let to = growing.at.last().unwrap().offset;
+        for _ in 0..more {
+            growing.append(&[notified("news")]);
+        }
+        foreign.into_iter().for_each(|line| growing.line(line));
+        growing.append(&[rolled_back(&first)]);
+        let found = stretches(&growing.bench.files, growing.bench.segment, None).unwrap();
+        assert_eq!(found[found.len() - 2].range.end, to);
+    }
+    let other = growing.bench.files_of_another_program();
+    let [known, new] = [&growing.bench.files, &other]
+        .map(|files| stretches(files, growing.bench.segment, None).unwrap());
+    assert_eq!(known, new);
+}
+
+#[test]
 fn a_log_is_not_searched_for_its_jumps_again() {
     let (mut growing, _) = with_checkpoint();
     growing.append(&[Jump::entry(JumpKind::Rewound, growing.at[60], json!({}))]);
