@@ -1,5 +1,5 @@
-//! Which model a new Pod would get, chosen by the code that a Pod uses; which keys there are, and
-//! where they come from; which model servers run on this machine.
+//! Which model a new Pod would get by the configuration and the keys; which keys there are, and
+//! where they come from; whether Ollama or LM Studio answer on this machine.
 
 use crate::cli::doctor::finding::Finding;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
     let key = match &choice.model.key {
         KeySource::Env(name) => format!("key from {name}"),
         KeySource::File(provider) => format!("key stored for {provider}"),
-        KeySource::None => "needs no key".into(),
+        KeySource::None => "requests go without a key".into(),
     };
     let text = format!("{}: {}; {key}", choice.model.spec(), choice.why);
     match (keys.resolve(&choice.model.key, env), &choice.notice) {
