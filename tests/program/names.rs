@@ -23,7 +23,7 @@ fn a_directory_in_any_script_names_its_pod_everywhere() {
     }
     let table = bench.yoi(&["ls"]).out;
     let column = |line: &str| {
-        let before = &line[..line.find("idle").expect("its state")];
+        let before = &line[..line.find("done").expect("its state")];
         unicode_width::UnicodeWidthStr::width(before)
     };
     let columns: Vec<usize> = table.lines().skip(1).map(column).collect();
