@@ -7,7 +7,7 @@ use crate::config::model_select::{self, Destination, ModelChoice, ModelContext, 
 use crate::config::settings::WorkspaceSettings;
 use crate::config::settings_file::Reading;
 use crate::host::Shared;
-use crate::protocol::Refusal;
+use crate::protocol::{Event, FoundModel, Refusal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -94,6 +94,17 @@ impl Shared {
             register_secrets(&self.env, &reading.settings);
         }
         reading
+    }
+
+    /// The reply that names a model.
+    pub(crate) fn model_found(&self, choice: Option<&ModelChoice>, mistakes: Vec<String>) -> Event {
+        let found = |choice: &ModelChoice| FoundModel {
+            model: choice.model.spec(),
+            why: choice.why.clone(),
+            sends: self.unagreed(choice),
+        };
+        let config = self.settings.path();
+        Event::ModelFound { model: choice.map(found), config, mistakes }
     }
 
     /// What sending to this model means, while no person chose it or agreed to where it is.

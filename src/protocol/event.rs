@@ -239,7 +239,7 @@ pub enum Event {
         data_dir: std::path::PathBuf,
         runtime_dir: std::path::PathBuf,
     },
-    /// The reply to `find_model`.
+    /// The reply to `find_model`, and to `set_model`: the model that the Pod uses now.
     ModelFound {
         /// `None`: there is nothing to connect to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -303,8 +303,11 @@ pub enum Event {
     Reclaimed {
         #[serde(rename = "loans")]
         leases: Vec<Lent>,
+        /// What Pods that the path was lent to may do there still.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<Lent>,
     },
-    /// The reply to `list_policy`, in the order they are tried.
+    /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule that ended.
     Policy {
         rules: Vec<PolicyRule>,
     },

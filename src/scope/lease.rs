@@ -340,16 +340,35 @@ impl LeaseTable {
         given.inspect_err(|_| self.roll_back(before))
     }
 
-    /// The leases that `reclaim` would end.
-    pub fn reclaimable(&self, owner: &str, region: &Rule) -> Vec<Lease> {
-        self.lent_by(owner).filter(|lease| lease.rule.overlaps(region)).cloned().collect()
+    /// The leases of a lender that overlap this region.
+    pub fn lent_around<'a>(
+        &'a self,
+        owner: &'a str,
+        region: &'a Rule,
+    ) -> impl Iterator<Item = &'a Lease> {
+        self.lent_by(owner).filter(|lease| lease.rule.overlaps(region))
     }
 
-    /// Takes back everything lent in this region; borrowers that were made to write there read from
-    /// now on, also after a stop, until they are lent it again.
+    /// Whether the borrower of a lease for reading reads there without what this lender lent it in
+    /// the region: by the scope that it was made with, or by another lease.
+    fn reads_without(&self, lease: &Lease, region: &Rule) -> bool {
+        let stays = |own: &&Lease| own.lender != lease.lender || !own.rule.overlaps(region);
+        let others = self.borrowed_by(&lease.borrower).filter(stays).map(|own| &own.rule);
+        let wanted =
+            self.holder(&lease.borrower).into_iter().flat_map(|holder| &holder.wanted.allow);
+        let reads = lease.rule.permission == Permission::Read;
+        reads && wanted.chain(others).any(|own| own.contains(&lease.rule))
+    }
+
+    /// Takes back what is lent in this region; borrowers that were made to write there read from
+    /// now on, also after a stop, until they are lent it again. A lease for reading stays where its
+    /// borrower reads without it, too. Returns the leases that ended.
     pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Lease> {
         let around = |id: &u64| {
-            self.lease(*id).is_some_and(|l| l.lender != l.borrower && l.rule.overlaps(region))
+            self.lease(*id).is_some_and(|lease| {
+                let lent = lease.lender != lease.borrower && lease.rule.overlaps(region);
+                lent && !self.reads_without(lease, region)
+            })
         };
         let ids: Vec<u64> = self.lent_ids(owner).filter(around).collect();
         let back: Vec<Lease> = ids.into_iter().filter_map(|id| self.set_lease(id, None)).collect();

@@ -209,12 +209,24 @@ fn a_pod_is_stopped_restored_and_removed_from_the_shell() {
     assert_eq!(bench.yoi(&["rm", "a"]).code, Some(1), "a live pod is not removed");
     assert_eq!(bench.yoi(&["stop", "a"]).code, Some(0));
     assert_eq!(bench.pod("a").expect("the pod")["state"], "stopped");
-    assert_eq!(bench.yoi(&["send", "a", "hi"]).code, Some(1), "a stopped pod takes no message");
     assert_eq!(bench.yoi(&["restore", "a"]).code, Some(0));
     assert_eq!(bench.pod("a").expect("the pod")["state"], "idle");
     assert_eq!(bench.yoi(&["stop", "--all"]).code, Some(0));
     assert_eq!(bench.yoi(&["rm", "a", "--yes"]).code, Some(0));
     assert!(bench.pod("a").is_none());
+}
+
+#[test]
+fn a_message_from_the_shell_or_a_line_restores_a_stopped_pod_first() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    bench.yoi(&["stop", "a"]);
+    let done = bench.yoi(&["send", "a", "greet", "you"]);
+    assert_eq!((done.code, done.err.trim()), (Some(0), "restored a · sent to a"));
+    bench.yoi(&["stop", "a"]);
+    let done = bench.yoi(&["-c", ":send a greet you"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains("restored a · sent to a"), "{done:?}");
 }
 
 #[test]

@@ -524,8 +524,18 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
-            Event::Reclaimed { leases: vec![Lent { to: name("kid"), rule: rule() }] },
+            Event::Reclaimed {
+                leases: vec![Lent { to: name("kid"), rule: rule() }],
+                left: Vec::new(),
+            },
             format!(r#"{{"event":"reclaimed","data":{{"loans":[{{"to":"kid","rule":{RULE}}}]}}}}"#),
+        ),
+        (
+            Event::Reclaimed {
+                leases: Vec::new(),
+                left: vec![Lent { to: name("kid"), rule: rule() }],
+            },
+            format!(r#"{{"event":"reclaimed","data":{{"loans":[],"left":[{{"to":"kid","rule":{RULE}}}]}}}}"#),
         ),
         (
             Event::Policy {

@@ -124,15 +124,19 @@ impl Model {
     }
 
     fn answered(&mut self, known: &Known<'_>, event: Event) -> Next {
+        let typed = || self.model.clone().unwrap_or_default();
         let Event::ModelFound { model, config, mistakes } = event else {
             let pod = self.pod.as_ref().map_or("the Pod", PodName::as_str);
-            let model = self.model.as_deref().unwrap_or_default();
-            return Next::End(End::done(format!("{pod} uses {model}")));
+            return Next::End(End::done(format!("{pod} uses {}", typed())));
         };
+        if let Some(pod) = &self.pod {
+            let model = model.map_or_else(typed, |found| found.model);
+            return Next::End(End::done(format!("{pod} uses {model}")));
+        }
         self.config = config;
         let said = match (model, &self.model) {
-            (Some(_), Some(asked)) => {
-                let end = End::done(format!("new Pods use {asked}"));
+            (Some(found), Some(asked)) => {
+                let end = End::done(format!("new Pods use {}", found.model));
                 return Next::End(end.and(Action::ModelOfNewPods(asked.clone())));
             }
             (Some(found), None) => which(known, &found),

@@ -45,8 +45,7 @@ impl Dialogue for Policy {
             }
             (Some(Reply::Picked(at)), _) => Next::End(self.picked(at)),
             (Some(reply), Some(Change::Revoke { rule })) => {
-                let said = format!("rule {rule} is in force no more");
-                or_end(reply.single().map(|_| Next::End(End::done(said))))
+                or_end(reply.single().map(|event| Next::End(End::done(ended(*rule, &event)))))
             }
             (Some(reply), None) => or_end(reply.single().map(|event| self.list(event))),
         }
@@ -74,8 +73,24 @@ impl Policy {
     }
 }
 
+/// What is said of a rule that ended.
+fn ended(number: u64, reply: &Event) -> String {
+    let rule = match reply {
+        Event::Policy { rules } => rules.first(),
+        _ => None,
+    };
+    let what = rule.map(|rule| format!(": {}", text(rule))).unwrap_or_default();
+    format!("rule {number} is in force no more{what}")
+}
+
 /// A rule of policy, in a line.
 fn line(rule: &PolicyRule) -> String {
+    let number = rule.id.map(|id| format!("{id}  ")).unwrap_or_default();
+    format!("{number}{}  ({})", text(rule), rule.source)
+}
+
+/// What a rule says.
+fn text(rule: &PolicyRule) -> String {
     let does = match rule.action {
         Does::Allow => "allow",
         Does::Ask => "ask",
@@ -86,7 +101,5 @@ fn line(rule: &PolicyRule) -> String {
         (Some(pod), false) => format!(" for {pod}"),
         (Some(pod), true) => format!(" for {pod} and its children"),
     };
-    let number = rule.id.map(|id| format!("{id}  ")).unwrap_or_default();
-    let what = crate::wording::rule::pattern(&rule.pattern);
-    format!("{number}{does} {what}{whom}  ({})", rule.source)
+    format!("{does} {}{whom}", crate::wording::rule::pattern(&rule.pattern))
 }

@@ -4,6 +4,7 @@ use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use crate::wording::scope;
 use clap::Args;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use yoi::protocol::{Event, Method, PodInfo, PodName};
 
@@ -41,9 +42,13 @@ fn lender(known: &Known<'_>, path: &Path) -> Result<PodName, End> {
 
 fn sentence(reply: &Event) -> String {
     match reply {
-        Event::Reclaimed { leases } if !leases.is_empty() => {
+        Event::Reclaimed { leases, left } if !leases.is_empty() => {
             let back = leases.iter().map(|l| format!("{} from {}", scope::rule(&l.rule), l.to));
-            format!("took back {}", back.collect::<Vec<_>>().join(", "))
+            let mut text = format!("took back {}", back.collect::<Vec<_>>().join(", "));
+            for left in left {
+                let _ = write!(text, " · {} may still {}", left.to, scope::rule(&left.rule));
+            }
+            text
         }
         _ => "nothing was lent there".into(),
     }

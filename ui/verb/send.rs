@@ -10,7 +10,7 @@ pub static VERB: Verb = of::<Send>(Verb {
     runs: Runs::InTheBackground,
     more: &[
         "The text stands as it is typed: quotes in it are a part of it. A Pod that is busy gets it when \
-         its run ends.",
+         its run ends. A Pod that is stopped or failed is restored first.",
         "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
          reads it.",
     ],
@@ -32,6 +32,17 @@ pub struct Send {
     input: Option<Vec<Segment>>,
     #[arg(skip)]
     target: Option<PodName>,
+    #[arg(skip)]
+    stage: Stage,
+}
+
+/// The request that the next reply answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Sending,
+    Restoring,
+    SendingToRestored,
 }
 
 impl Send {
@@ -51,21 +62,47 @@ pub fn addressee(line: &str) -> Option<PodName> {
 
 impl Dialogue for Send {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        let Some(reply) = last else {
-            if known.way == Way::Command && self.text == [INPUT] {
-                let text =
-                    format!("-c reads no standard input: `yoi send {} -` sends it", self.pod);
-                return Next::End(End::refused(Why::Usage, text));
+        let Some(reply) = last else { return or_end(self.begin(known)) };
+        or_end(reply.single().map(|event| self.answered(&event)))
+    }
+}
+
+impl Send {
+    fn begin(&mut self, known: &Known<'_>) -> Result<Next, End> {
+        if known.way == Way::Command && self.text == [INPUT] {
+            let text = format!("-c reads no standard input: `yoi send {} -` sends it", self.pod);
+            return Err(End::refused(Why::Usage, text));
+        }
+        let info = known.find(&self.pod)?;
+        self.target = Some(info.name.clone());
+        if !info.state.can_be_restored() {
+            return Ok(self.send());
+        }
+        self.stage = Stage::Restoring;
+        Ok(Next::call(Request::host(Method::Restore { name: info.name.to_string() })))
+    }
+
+    fn pod(&self) -> &PodName {
+        self.target.as_ref().unwrap_or(&self.pod)
+    }
+
+    fn send(&self) -> Next {
+        let text = || vec![Segment::Text { content: self.text.join(" ") }];
+        let input = self.input.clone().unwrap_or_else(text);
+        Next::call(Request::to(self.pod().clone(), Method::Send { input, queue: true }))
+    }
+
+    fn answered(&mut self, event: &Event) -> Next {
+        let pod = self.pod();
+        let said = match self.stage {
+            Stage::Restoring => {
+                self.stage = Stage::SendingToRestored;
+                return self.send();
             }
-            return or_end(known.find(&self.pod).map(|info| {
-                self.target = Some(info.name.clone());
-                let text = || vec![Segment::Text { content: self.text.join(" ") }];
-                let input = self.input.clone().unwrap_or_else(text);
-                Next::call(Request::to(info.name.clone(), Method::Send { input, queue: true }))
-            }));
+            Stage::Sending => sentence(pod, event),
+            Stage::SendingToRestored => format!("restored {pod} · {}", sentence(pod, event)),
         };
-        let pod = self.target.as_ref().unwrap_or(&self.pod);
-        or_end(reply.single().map(|event| Next::End(End::done(sentence(pod, &event)))))
+        Next::End(End::done(said))
     }
 }
 

@@ -374,6 +374,93 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
 }
 
 #[test]
+fn a_message_for_a_stopped_or_failed_pod_restores_it_first_in_every_way() {
+    use yoi::protocol::Event;
+    for state in [State::Stopped, State::Failed] {
+        for way in [Way::Line, Way::Command, Way::Shell] {
+            let replies = || vec![done_with(Event::Lagged), done_with(Event::Lagged)];
+            let end = driven("send shop go on", way, &[("shop", state)], replies());
+            assert_eq!(end.said, Said::Done("restored shop · sent to shop".into()), "{way:?}");
+        }
+    }
+    let live = driven(
+        "send shop go on",
+        Way::Line,
+        &[("shop", State::Idle)],
+        vec![done_with(Event::Lagged)],
+    );
+    assert_eq!(live.said, Said::Done("sent to shop".into()));
+    let refused = yoi::protocol::Refusal::invalid("its directory is gone");
+    let end = driven(
+        "send shop go on",
+        Way::Line,
+        &[("shop", State::Stopped)],
+        vec![Reply::Results(vec![Err(refused)])],
+    );
+    assert_eq!(refusal(end), "its directory is gone");
+}
+
+#[test]
+fn a_model_is_answered_by_the_name_it_came_to_and_not_as_it_was_typed() {
+    use yoi::protocol::Event;
+    use yoi::protocol::reply::FoundModel;
+    let found = || {
+        let model = Some(FoundModel { model: "x/m-1".into(), why: "typed".into(), sends: None });
+        done_with(Event::ModelFound { model, config: "/c".into(), mistakes: Vec::new() })
+    };
+    let end = driven("model x/", Way::Line, &[], vec![found()]);
+    assert_eq!(end.said, Said::Done("new Pods use x/m-1".into()));
+}
+
+#[test]
+fn a_rule_that_was_revoked_is_named() {
+    use yoi::protocol::{Action as Does, Event, Pattern, PolicyRule};
+    let rule = PolicyRule {
+        id: Some(4),
+        pod: Some(pod("shop")),
+        tree: true,
+        pattern: Pattern { tool: "Write".into(), pattern: "*.txt".into() },
+        action: Does::Allow,
+        source: "your decision".into(),
+    };
+    let replies = vec![done_with(Event::Policy { rules: vec![rule] })];
+    let end = driven("policy revoke 4", Way::Line, &[], replies);
+    let said = "rule 4 is in force no more: allow Write: *.txt for shop and its children";
+    assert_eq!(end.said, Said::Done(said.into()));
+}
+
+#[test]
+fn a_reclaim_names_what_each_pod_may_do_there_still() {
+    use yoi::protocol::{Event, Lent};
+    use yoi::scope::{Permission, Rule};
+    let lent = |to: &str, may| Lent { to: pod(to), rule: Rule::new("/w/a", may) };
+    let reply = Event::Reclaimed {
+        leases: vec![lent("z", Permission::Write)],
+        left: vec![lent("z", Permission::Read), lent("kid", Permission::Read)],
+    };
+    let line = "reclaim /w/a";
+    let mut dialogue = read(line, Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+    let family = family(&[("alice", State::Idle)]);
+    let known = Known {
+        family: &family,
+        selected: Some(&pod("alice")),
+        pods_are_marked: false,
+        numbers: None,
+        cwd: Path::new("/repo"),
+        workspace: Path::new("/repo"),
+        model: None,
+        env: &BTreeMap::new(),
+        now: 0,
+        zone: &TimeZone::UTC,
+        way: Way::Line,
+        with_keys: &crate::keys::with_default_keys,
+    };
+    let Next::End(end) = dialogue.next(&known, Some(done_with(reply))) else { panic!() };
+    let said = "took back write /w/a from z · z may still read /w/a · kid may still read /w/a";
+    assert_eq!(end.said, Said::Done(said.into()));
+}
+
+#[test]
 fn pausing_a_paused_pod_says_that_it_is_paused_already() {
     use yoi::protocol::Event;
     let states = [("a", State::Paused), ("b", State::Running)];

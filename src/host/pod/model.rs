@@ -43,7 +43,8 @@ impl Pod {
         let choice = found.choice.map_err(Refusal::invalid)?;
         self.settings = found.reading.settings;
         self.use_model(choice.ok_or_else(|| Refusal::invalid("name a model"))?).await?;
-        Ok(done())
+        let choice = self.resolved.model.as_ref();
+        Ok(self.shared.model_found(choice, found.reading.mistakes))
     }
 
     /// A person agrees to what `model_sends` says of this Pod.

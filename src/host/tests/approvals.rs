@@ -323,7 +323,8 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     assert_eq!(rules[own].source, "your decision for w");
     assert!(rules[..own].iter().any(|rule| rule.source.ends_with("config.toml")));
     let rule = rules[own].id.unwrap();
-    bench.client.call(None, Method::Revoke { rule }).await.unwrap();
+    let ended = bench.client.call(None, Method::Revoke { rule }).await.unwrap();
+    assert_eq!(ended, Event::Policy { rules: vec![rules[own].clone()] });
     bench.say(&pod, "write a").await;
     bench.asked().await;
     let again = bench.client.call(None, Method::Revoke { rule }).await.unwrap_err();

@@ -4,7 +4,7 @@ use crate::client::pod_api::PodApi;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
-    EntryId, ErrorCode, Event, Method, PodInfo, PodName, Refusal, Restoring, SpawnPod, State,
+    EntryId, ErrorCode, Event, Lent, Method, PodInfo, PodName, Refusal, Restoring, SpawnPod, State,
     StoppedPod,
 };
 use crate::scope::{Permission, Rule, Scope};
@@ -323,7 +323,7 @@ async fn a_path_is_lent_found_and_taken_back() {
     assert_eq!(holders[0].lender, Some(name("p")));
     assert_eq!((holders[1].pod.as_str(), holders[1].permission), ("p", Permission::Read));
     let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
-    let Event::Reclaimed { leases } = back else { panic!() };
+    let Event::Reclaimed { leases, .. } = back else { panic!() };
     assert_eq!(leases[0].to, name("z"));
     assert_eq!(bench.writers("b/x"), ["p"]);
     let none = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap_err();
@@ -352,9 +352,28 @@ async fn reclaim_says_only_what_it_took_and_names_a_pod_that_still_reads() {
     let rule = write(&path);
     bench.call(&name("p"), Method::Lend { to: "z".into(), rule }).await.unwrap();
     let back = bench.call(&name("p"), Method::Reclaim { path: path.clone() }).await.unwrap();
-    let Event::Reclaimed { leases } = back else { panic!() };
+    let Event::Reclaimed { leases, left } = back else { panic!() };
     assert_eq!(leases.iter().map(|lent| lent.to.as_str()).collect::<Vec<_>>(), ["z"]);
+    let may = |to: &str, permission| Lent { to: name(to), rule: Rule::new(&path, permission) };
+    assert_eq!(left, [may("kid", Permission::Read)]);
     assert!(reads(&bench));
+    let lent = bench.host.shared.pod(&name("p")).unwrap().info.borrow().lent.clone();
+    assert_eq!(lent, [may("kid", Permission::Read)], "a lease that gives nothing more is kept");
+}
+
+#[tokio::test]
+async fn a_reclaim_of_write_access_says_that_reading_stays_where_it_does() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.root_pod("z", "z").await;
+    let path = bench.root.join("w");
+    let rule = write(bench.root.join("w/b"));
+    bench.call(&name("p"), Method::Lend { to: "z".into(), rule }).await.unwrap();
+    let back = bench.call(&name("p"), Method::Reclaim { path }).await.unwrap();
+    let Event::Reclaimed { leases, left } = back else { panic!() };
+    assert_eq!(leases.len(), 2);
+    let reads = Rule::new(bench.root.join("w/a"), Permission::Read);
+    assert_eq!(left, [Lent { to: name("kid"), rule: reads }]);
 }
 
 #[tokio::test]

@@ -206,6 +206,17 @@ async fn a_base_url_that_is_changed_in_the_settings_is_used_and_shown_by_the_nex
 }
 
 #[tokio::test]
+async fn a_provider_without_a_model_is_answered_with_the_model_that_it_came_to() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let pod = bench.pod_with(key("ANTHROPIC_API_KEY")).await.name;
+    let reply = bench.call(&pod, Method::SetModel { model: "anthropic/".into() }).await;
+    let uses = bench.info(&pod).await.model;
+    let Event::ModelFound { model: Some(found), .. } = reply.unwrap() else { panic!() };
+    assert_eq!((found.model.as_str(), found.sends), (uses.as_str(), None));
+    assert_ne!(found.model, "anthropic/");
+}
+
+#[tokio::test]
 async fn a_server_on_this_machine_is_found_when_nothing_else_is_and_asked_about() {
     let server = model_server();
     let bench = Bench::with_settings(&settings(server)).await;

@@ -4,7 +4,7 @@ use crate::config::model_select::WantedModel;
 use crate::config::workspace::Workspace;
 use crate::host::models::{self, Local, Search};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::{Event, FoundModel, Refusal};
+use crate::protocol::{Event, Refusal};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -24,12 +24,7 @@ impl Verb for FindModel {
         let wanted = self.model.map(|spec| WantedModel::new(spec, ":model"));
         let search = Search { wanted, env: self.env, cwd: self.cwd, workspace };
         let found = models::find(shared, search, Local::Probed).await?;
-        let model = found.choice.map_err(Refusal::invalid)?.map(|choice| FoundModel {
-            model: choice.model.spec(),
-            why: choice.why.clone(),
-            sends: shared.unagreed(&choice),
-        });
-        let config = shared.settings.path();
-        Ok(Event::ModelFound { model, config, mistakes: found.reading.mistakes })
+        let choice = found.choice.map_err(Refusal::invalid)?;
+        Ok(shared.model_found(choice.as_ref(), found.reading.mistakes))
     }
 }

@@ -58,7 +58,8 @@ fn listed(tool: &str, pattern: &str, action: Action, source: &str) -> PolicyRule
     PolicyRule { id: None, pod: None, tree: false, pattern, action, source: source.into() }
 }
 
-fn answer_listed(rule: StoredRule) -> PolicyRule {
+/// A rule that a decision made, as it is listed.
+pub(super) fn answer_listed(rule: StoredRule) -> PolicyRule {
     let source = if rule.tree {
         format!("your decision for {} and its children", rule.pod)
     } else {

@@ -19,30 +19,42 @@ impl Verb for Reclaim {
         let owner = cx.pod()?.name;
         let region = Rule::new(canonical(&cx, &self.path).await?, Permission::Write);
         crate::crash_point!("reclaim-asked");
-        let leases = cx.family(move |family| {
-            let back = family.table.reclaim(&owner.key(), &region);
-            let (kept, taken): (Vec<Lease>, Vec<Lease>) =
-                back.into_iter().partition(|lease| still_reads(family, lease));
+        let reclaimed = cx.family(move |family| {
+            let around: Vec<Lease> =
+                family.table.lent_around(&owner.key(), &region).cloned().collect();
+            let taken = family.table.reclaim(&owner.key(), &region);
             if taken.is_empty() {
-                return Err(nothing(family, &owner, &region, &kept));
+                return Err(nothing(family, &owner, &region, &around));
             }
             family.must_be_unused();
-            let lent = taken.into_iter().filter_map(|lease| {
-                Some(Lent { to: family.name_of(&lease.borrower)?, rule: lease.rule })
-            });
-            Ok(lent.collect())
+            let leases = taken.iter().map(|lease| lent(family, lease, lease.rule.permission));
+            let leases = leases.collect::<Result<_, _>>()?;
+            Ok(Event::Reclaimed { leases, left: left(family, &around)? })
         });
-        let leases = leases.await?;
+        let reclaimed = reclaimed.await?;
         crate::crash_point!("reclaim-stored");
-        Ok(Event::Reclaimed { leases })
+        Ok(reclaimed)
     }
 }
 
-/// Whether the borrower of a lease for reading reads there without it: by the scope that it was
-/// made with, or by another lease.
-fn still_reads(family: &Family, lease: &Lease) -> bool {
-    let held = || family.table.held(&lease.borrower).permission(&lease.rule.target);
-    lease.rule.permission == Permission::Read && held().is_some()
+/// What the borrowers of these leases may do there now, each once.
+fn left(family: &Family, leases: &[Lease]) -> Result<Vec<Lent>, Refusal> {
+    let mut left: Vec<Lent> = Vec::new();
+    for lease in leases {
+        let held = family.table.held(&lease.borrower);
+        let Some(permission) = held.permission(&lease.rule.target) else { continue };
+        let may = lent(family, lease, permission)?;
+        if !left.contains(&may) {
+            left.push(may);
+        }
+    }
+    Ok(left)
+}
+
+fn lent(family: &Family, lease: &Lease, permission: Permission) -> Result<Lent, Refusal> {
+    let unknown = || format!("the lease table names `{}`, which is no pod", lease.borrower);
+    let to = family.name_of(&lease.borrower).ok_or_else(|| Refusal::invalid(unknown()))?;
+    Ok(Lent { to, rule: Rule { permission, ..lease.rule.clone() } })
 }
 
 /// The refusal of a reclaim that takes nothing; `kept` are the leases whose borrowers still read.

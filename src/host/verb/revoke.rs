@@ -1,6 +1,6 @@
 //! Revoke: a rule that a person's decision made ends.
 
-use crate::host::supervisor::done;
+use crate::host::verb::policy::answer_listed;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
@@ -12,9 +12,10 @@ impl Verb for Revoke {
     const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let rule = self.rule;
-        if cx.shared.store.revoke(rule).await? {
-            return Ok(done());
+        let (rule, store) = (self.rule, &cx.shared.store);
+        let stored = store.policy().await?.into_iter().filter(|stored| stored.id == rule);
+        if store.revoke(rule).await? {
+            return Ok(Event::Policy { rules: stored.map(answer_listed).collect() });
         }
         let text = format!("there is no rule {rule} that an answer made; :policy lists them");
         Err(Refusal::invalid(text))

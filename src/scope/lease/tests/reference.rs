@@ -204,12 +204,18 @@ impl Slow {
         given.inspect_err(|_| *self = before)
     }
 
-    pub fn reclaimable(&self, owner: &str, region: &Rule) -> Vec<Lease> {
-        self.lent_by(owner).filter(|lease| lease.rule.overlaps(region)).cloned().collect()
-    }
-
     pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Lease> {
-        let back = self.reclaimable(owner, region);
+        let around: Vec<Lease> =
+            self.lent_by(owner).filter(|lease| lease.rule.overlaps(region)).cloned().collect();
+        let mut without = self.clone();
+        without.leases.retain(|lease| !around.contains(lease));
+        let reads = |lease: &Lease| {
+            let Some(holder) = without.holders.get(&lease.borrower) else { return false };
+            let own = without.leases.iter().filter(|own| own.borrower == lease.borrower);
+            let mut rules = holder.wanted.allow.iter().chain(own.map(|own| &own.rule));
+            lease.rule.permission == Permission::Read && rules.any(|own| own.contains(&lease.rule))
+        };
+        let back: Vec<Lease> = around.iter().filter(|lease| !reads(lease)).cloned().collect();
         self.leases.retain(|lease| !back.contains(lease));
         for lease in back.iter().filter(|lease| lease.rule.permission == Permission::Write) {
             let Some(holder) = self.holders.get_mut(&lease.borrower) else { continue };
