@@ -11,6 +11,7 @@ pub use append::{AppendError, Appender};
 pub use committers::{NotCommitted, commit};
 pub use file_id::FileId;
 
+use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -95,12 +96,17 @@ pub fn sync_dir(path: &Path) -> Result<(), DiskError> {
 
 /// The flags with which opening a FIFO does not wait for its other end.
 pub fn without_waiting() -> i32 {
-    i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
+    custom(OFlags::NONBLOCK)
 }
 
 /// The flag with which a link is not opened.
 pub fn without_following() -> i32 {
-    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
+    custom(OFlags::NOFOLLOW)
+}
+
+/// Flags as [`fs::OpenOptions`] takes them.
+fn custom(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).unwrap_or(0)
 }
 
 /// Refuses what is not a regular file.

@@ -17,6 +17,7 @@ mod process;
 mod reaper;
 mod resolve;
 mod seccomp;
+mod stage;
 mod view;
 mod world;
 

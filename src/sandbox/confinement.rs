@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const WITHOUT_NAMESPACES: [&str; 5] = [
     "modes, owners, times and attributes of your files can be changed",
     "paths can be looked at and watched, and names in directories that lie around a hole listed",
-    "command lines of your other processes can be read",
+    OTHERS_SHOWN,
     "processes have no limit of their own",
     "your settings of git are shown whole, with passwords in them",
 ];

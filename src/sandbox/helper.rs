@@ -2,10 +2,10 @@
 //! it all when the command is over, when it is told to, or when the host died.
 
 use crate::sandbox::after;
-use crate::sandbox::order::{JsonLine as _, MARK, Order, Report};
+use crate::sandbox::order::{JsonLine as _, Order, Report};
 use crate::sandbox::reaper::{self, Confine, Reaper};
 use crate::sandbox::view::{CommandView, Grant, Isolation};
-use crate::sandbox::{ENTER_ARG, OWN_PROGRAM};
+use crate::sandbox::{ENTER_ARG, stage};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 
@@ -32,16 +32,8 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(reason) => {
-            // Without a reader there is nobody to tell.
-            let _ = reaper::tell(&Report { failed: Some(reason), ..Report::default() });
-            ExitCode::FAILURE
-        }
+        Err(reason) => stage::failed(reason),
     }
-}
-
-fn send_report(report: &Report) -> ExitCode {
-    if reaper::tell(report).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
@@ -67,17 +59,11 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let _ = child.wait();
     let mut report = Report::parse(&line).ok_or("the first process of its world was killed")?;
     report.undone = before.mend();
-    Ok(send_report(&report))
+    Ok(stage::report(&report))
 }
 
 fn enter(order: &Order) -> std::io::Result<Child> {
-    let mark = order.env.get(MARK).cloned().unwrap_or_default();
-    Command::new(OWN_PROGRAM)
-        .arg(ENTER_ARG)
-        .env_clear()
-        .env(MARK, mark)
-        .current_dir("/")
-        .stdin(Stdio::piped())
+    stage::next(ENTER_ARG, order)
         .stdout(Stdio::piped())
         .stderr(std::io::stderr().as_fd().try_clone_to_owned()?)
         .spawn()
@@ -125,7 +111,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
         let _ = temp.close();
     }
     report.undone = before.mend();
-    let code = send_report(&report);
+    let code = stage::report(&report);
     reaper.outlast();
     Ok(code)
 }

@@ -3,12 +3,12 @@
 
 use crate::sandbox::bash;
 use crate::sandbox::confinement::Confinement;
-use crate::sandbox::order::{Inner, JsonLine as _, MARK, Order, Ready, Report};
+use crate::sandbox::order::{Inner, JsonLine as _, Order, Ready, Report};
 use crate::sandbox::places::Person;
 use crate::sandbox::plan::Give;
 use crate::sandbox::process::{self, Process};
 use crate::sandbox::view::CommandView;
-use crate::sandbox::{CONFINE_ARG, OWN_PROGRAM};
+use crate::sandbox::{CONFINE_ARG, stage};
 use nix::sys::signal::{Signal as KillSignal, kill};
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -74,12 +74,6 @@ pub fn read_order() -> Option<Order> {
     Order::parse(&line)
 }
 
-pub fn tell(report: &Report) -> io::Result<()> {
-    let mut out = io::stdout();
-    out.write_all(report.line().as_bytes())?;
-    out.flush()
-}
-
 pub fn give_back_limit(soft: Option<u64>) {
     let Some(soft) = soft else { return };
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
@@ -113,15 +107,9 @@ pub fn spawn(order: &Order) -> Result<i32, String> {
 /// Starts the stage that confines itself, and waits until it has become the command.
 pub fn spawn_confined(command: Confine) -> Result<(i32, Confinement), String> {
     let Confine { order, view, open, cost, gives } = command;
-    let mark = order.env.get(MARK).cloned().unwrap_or_default();
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
-    let mut child = Command::new(OWN_PROGRAM)
-        .arg(CONFINE_ARG)
-        .env_clear()
-        .env(MARK, mark)
-        .current_dir("/")
+    let mut child = stage::next(CONFINE_ARG, &order)
         .process_group(0)
-        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(output)
         .spawn()

@@ -1,6 +1,7 @@
 //! Where the jumps of a session stand, and where those lead that do not say it. A log is searched for
 //! them once, and then only where it grew.
 
+use crate::disk::FileId;
 use crate::protocol::name::SegmentId;
 use crate::session::glance::glance;
 use crate::session::jump::{DOMAIN, Jump, last_jump, line_at};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many bytes tell whether a file is still the one that was searched: most of them are the id and
@@ -23,8 +24,8 @@ pub struct JumpPlaces(Mutex<BTreeMap<SegmentId, Arc<Known>>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Device and inode of the file.
-    file: (u64, u64),
+    /// `None` before the first search.
+    file: Option<FileId>,
     /// The last of the bytes that were searched. A file that does not have them there is another one,
     /// or was changed, and is searched anew.
     last: Vec<u8>,
@@ -79,8 +80,7 @@ impl JumpPlaces {
         segment: SegmentId,
         range: &Range<u64>,
     ) -> io::Result<Option<Arc<Known>>> {
-        let metadata = file.metadata()?;
-        let of = (metadata.dev(), metadata.ino());
+        let of = Some(FileId::of(file)?);
         let found = self.lock().get(&segment).filter(|known| known.file == of).cloned();
         let known = match found {
             Some(known) if before(file, known.searched)? == known.last => known,

@@ -21,24 +21,30 @@ fn family(states: &[(&str, State)]) -> Family {
     family
 }
 
-/// The first step of a line, with `alice` selected.
-fn first(line: &str) -> Next {
-    let family = family(&[("alice", State::Idle), ("bob", State::Idle)]);
-    let (env, selected) = (BTreeMap::new(), pod("alice"));
-    let known = Known {
-        family: &family,
-        selected: Some(&selected),
+/// What a verb knows on a screen of `/repo` with these Pods and none selected.
+fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way) -> Known<'a> {
+    static UTC: TimeZone = TimeZone::UTC;
+    Known {
+        family,
+        selected: None,
         pods_are_marked: false,
         numbers: None,
         cwd: Path::new("/repo"),
         workspace: Path::new("/repo"),
         model: None,
-        env: &env,
+        env,
         now: 0,
-        zone: &TimeZone::UTC,
-        way: Way::Line,
+        zone: &UTC,
+        way,
         with_keys: &crate::keys::with_default_keys,
-    };
+    }
+}
+
+/// The first step of a line, with `alice` selected.
+fn first(line: &str) -> Next {
+    let family = family(&[("alice", State::Idle), ("bob", State::Idle)]);
+    let (env, selected) = (BTreeMap::new(), pod("alice"));
+    let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
     let mut line = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}"));
     line.dialogue.next(&known, None)
 }
@@ -302,20 +308,8 @@ fn the_table_of_verbs_in_the_readme_is_the_list() {
 /// Every step of a verb in a way with nothing selected, until it ends.
 fn driven(line: &str, way: Way, states: &[(&str, State)], replies: Vec<Reply>) -> End {
     let family = family(states);
-    let known = Known {
-        family: &family,
-        selected: None,
-        pods_are_marked: false,
-        numbers: None,
-        cwd: Path::new("/repo"),
-        workspace: Path::new("/repo"),
-        model: None,
-        env: &BTreeMap::new(),
-        now: 0,
-        zone: &TimeZone::UTC,
-        way,
-        with_keys: &crate::keys::with_default_keys,
-    };
+    let env = BTreeMap::new();
+    let known = known_in(&family, &env, way);
     let verb = find(line.split(' ').next().unwrap_or_default()).expect("a verb");
     let words = line.split(' ').skip(1);
     let matches = verb.line().try_get_matches_from(words).expect("arguments");
@@ -441,20 +435,8 @@ fn a_reclaim_names_what_each_pod_may_do_there_still() {
     let line = "reclaim /w/a";
     let mut dialogue = read(line, Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
     let family = family(&[("alice", State::Idle)]);
-    let known = Known {
-        family: &family,
-        selected: Some(&pod("alice")),
-        pods_are_marked: false,
-        numbers: None,
-        cwd: Path::new("/repo"),
-        workspace: Path::new("/repo"),
-        model: None,
-        env: &BTreeMap::new(),
-        now: 0,
-        zone: &TimeZone::UTC,
-        way: Way::Line,
-        with_keys: &crate::keys::with_default_keys,
-    };
+    let (env, alice) = (BTreeMap::new(), pod("alice"));
+    let known = Known { selected: Some(&alice), ..known_in(&family, &env, Way::Line) };
     let Next::End(end) = dialogue.next(&known, Some(done_with(reply))) else { panic!() };
     let said = "took back write /w/a from z · z may still read /w/a · kid may still read /w/a";
     assert_eq!(end.said, Said::Done(said.into()));

@@ -1,16 +1,16 @@
 //! The first stage of a world: namespaces of its own, then the process that is the first in them. It
 //! has one thread from its beginning to its end.
 
-use crate::sandbox::order::{JsonLine as _, MARK, Order, Report};
+use crate::sandbox::order::{JsonLine as _, Order};
 use crate::sandbox::view::{CommandView, Network};
-use crate::sandbox::{INIT_ARG, OWN_PROGRAM};
+use crate::sandbox::{INIT_ARG, stage};
 use nix::sched::{CloneFlags, unshare};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::fs;
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode};
 
 /// What the first process needs to build the world, and to give up all powers afterwards.
 const KEPT: [CapabilitySet; 2] = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
@@ -25,10 +25,7 @@ pub fn enter_main() -> ExitCode {
     let mut child = match enter(&line) {
         Ok(child) => child,
         Err(reason) => {
-            let report = Report { failed: Some(reason), ..Report::default() };
-            // Without a reader there is nobody to tell.
-            let _ = std::io::stdout().write_all(report.line().as_bytes());
-            return ExitCode::FAILURE;
+            return stage::failed(reason);
         }
     };
     let mut rest = [0; 64];
@@ -58,13 +55,7 @@ fn enter(line: &str) -> Result<Child, String> {
 }
 
 fn first_process(order: &Order) -> std::io::Result<Child> {
-    let mark = order.env.get(MARK).cloned().unwrap_or_default();
-    Command::new(OWN_PROGRAM)
-        .arg(INIT_ARG)
-        .env_clear()
-        .env(MARK, mark)
-        .current_dir("/")
-        .stdin(Stdio::piped())
+    stage::next(INIT_ARG, order)
         .stdout(std::io::stdout().as_fd().try_clone_to_owned()?)
         .stderr(std::io::stderr().as_fd().try_clone_to_owned()?)
         .spawn()

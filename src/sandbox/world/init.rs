@@ -7,7 +7,7 @@ use crate::sandbox::reaper::{self, Reaper};
 use crate::sandbox::view::{CommandView, Hole};
 use crate::sandbox::world::build::{self, Missing};
 use crate::sandbox::world::{Part, World};
-use crate::sandbox::{confine, helper, plan, resolve};
+use crate::sandbox::{confine, helper, plan, resolve, stage};
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::fs;
@@ -27,10 +27,7 @@ pub fn init_main() -> ExitCode {
         Ok(mut reaper) => reaper.reap(),
         Err(reason) => Report { failed: Some(reason), ..Report::default() },
     };
-    match reaper::tell(&report) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    stage::report(&report)
 }
 
 fn begin() -> Result<Reaper, String> {
@@ -56,7 +53,7 @@ fn begin() -> Result<Reaper, String> {
     Ok(Reaper::watch_world(leader, confinement))
 }
 
-/// The world of this order, and what its environment says of it.
+/// Computes the world of an order, and puts its directories into the environment of the command.
 fn compute(asked: &CommandView, view: &CommandView, holes: &[Hole], order: &mut Order) -> World {
     reaper::place_tools(&mut order.env);
     let mut world = World::of(asked, view, holes, Person { env: &order.env });

@@ -21,20 +21,8 @@ fn deletion(line: &str) -> Result<(String, Vec<String>), Said> {
     pods.push(elsewhere);
     let mut family = Family::default();
     family.replace(pods, Vec::new(), Vec::new());
-    let known = Known {
-        family: &family,
-        selected: None,
-        pods_are_marked: false,
-        numbers: None,
-        cwd: Path::new("/repo/ui"),
-        workspace: Path::new("/repo"),
-        model: None,
-        env: &BTreeMap::new(),
-        now: NOON,
-        zone: &TimeZone::UTC,
-        way: Way::Line,
-        with_keys: &crate::keys::with_default_keys,
-    };
+    let (env, cwd) = (BTreeMap::new(), Path::new("/repo/ui"));
+    let known = Known { cwd, now: NOON, ..known_in(&family, &env, Way::Line) };
     let mut dialogue = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}")).dialogue;
     let Confirm { question, about, .. } = match dialogue.next(&known, None) {
         Next::Confirm(confirm) => confirm,

@@ -1,0 +1,29 @@
+//! The stages that a command passes before it begins: this program once more, each under an argument
+//! of its own.
+
+use crate::sandbox::OWN_PROGRAM;
+use crate::sandbox::order::{JsonLine as _, MARK, Order, Report};
+use std::io::{self, Write as _};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The next stage for an order. It gets nothing of the environment but the mark of the command, and
+/// its own order on standard input.
+pub fn next(argument: &str, order: &Order) -> Command {
+    let mark = order.env.get(MARK).cloned().unwrap_or_default();
+    let mut stage = Command::new(OWN_PROGRAM);
+    stage.arg(argument).env_clear().env(MARK, mark).current_dir("/").stdin(Stdio::piped());
+    stage
+}
+
+/// Sends the report. The exit code says whether it could be sent.
+pub fn report(report: &Report) -> ExitCode {
+    let mut out = io::stdout();
+    let sent = out.write_all(report.line().as_bytes()).and_then(|()| out.flush());
+    if sent.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Reports why the command did not begin.
+pub fn failed(reason: String) -> ExitCode {
+    report(&Report { failed: Some(reason), ..Report::default() });
+    ExitCode::FAILURE
+}
