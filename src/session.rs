@@ -107,8 +107,8 @@ impl Files {
         self.dir.join(format!("{segment}.jsonl"))
     }
 
-    /// Its segments that are there, by their ids: the last one that was begun is the first, unless the clock
-    /// was set back. Reads the directory.
+    /// The segments whose files exist, sorted by id, the newest first. An id holds the time at which its
+    /// segment was begun, so a clock that was set back changes the order. Reads the directory.
     pub fn segments(&self) -> Vec<SegmentId> {
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

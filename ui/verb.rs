@@ -185,7 +185,8 @@ fn shell<D: Args>(command: Command) -> Command {
     let pod = Arg::new(SELECTED).long("pod").value_name("NAME");
     let pod = pod.help("The Pod that is meant where none is named");
     let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue);
-    // Words that never begin with a hyphen leave the options behind them to the shell.
+    // An option of the shell may follow the words of a verb, unless these may begin with a hyphen
+    // themselves.
     let words = |argument: Arg| match argument.is_allow_hyphen_values_set() {
         true => argument,
         false => argument.trailing_var_arg(false),

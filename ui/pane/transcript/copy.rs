@@ -54,7 +54,7 @@ impl Transcript {
         self.pages.get(self.focus()?.head())?.copy()
     }
 
-    /// What the block under the cursor is, in a sentence.
+    /// The name of the block under the cursor, for a sentence.
     pub fn name_under_cursor(&self) -> &'static str {
         let block = self.focus().and_then(|focus| self.pages.get(focus.head()));
         match block.map(|block| &block.kind) {
