@@ -28,20 +28,17 @@ pub enum AppendError {
 
 /// What an appender needs of a file; tests put a disk that fills up in its place.
 trait Medium: Write + Send {
-    fn length(&self) -> io::Result<u64>;
-    /// Whether this file lies at the path.
-    fn is_at(&self, path: &Path) -> io::Result<bool>;
+    /// How long the file is, in bytes. `None` where it does not lie at the path any more.
+    fn length_at(&self, path: &Path) -> io::Result<Option<u64>>;
     fn cut(&mut self, length: u64) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
 }
 
 impl Medium for File {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        Ok(FileId::at_link(path)? == Some(FileId::of(self)?))
+    fn length_at(&self, path: &Path) -> io::Result<Option<u64>> {
+        let own = self.metadata()?;
+        let is_there = FileId::at_link(path)? == Some(FileId::read(&own));
+        Ok(is_there.then_some(own.len()))
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -74,7 +71,7 @@ impl Appender {
             .open(path)
             .map_err(DiskError::at("open", path))?;
         disk::must_be_regular(&file).map_err(DiskError::at("open", path))?;
-        let found = file.length().map_err(DiskError::at("read", path))?;
+        let found = file.metadata().map_err(DiskError::at("read", path))?.len();
         let length = last_line_end(&mut file, found).map_err(DiskError::at("read", path))?;
         if length < found {
             file.cut(length).map_err(DiskError::at("cut the torn tail of", path))?;
@@ -103,10 +100,8 @@ impl Appender {
 
     fn check_alone(&self) -> Result<(), AppendError> {
         let path = &self.path;
-        if !self.medium.is_at(path).map_err(DiskError::at("look at", path))? {
-            return Err(AppendError::Replaced { path: path.clone() });
-        }
-        let found = self.medium.length().map_err(DiskError::at("read", path))?;
+        let found = self.medium.length_at(path).map_err(DiskError::at("look at", path))?;
+        let Some(found) = found else { return Err(AppendError::Replaced { path: path.clone() }) };
         if found == self.length {
             return Ok(());
         }
@@ -174,13 +169,9 @@ pub mod small {
     }
 
     impl Medium for Small {
-        fn length(&self) -> io::Result<u64> {
-            self.file.length()
-        }
-
         /// Its file is never replaced.
-        fn is_at(&self, _: &Path) -> io::Result<bool> {
-            Ok(true)
+        fn length_at(&self, _: &Path) -> io::Result<Option<u64>> {
+            Ok(Some(self.file.metadata()?.len()))
         }
 
         fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -195,7 +186,7 @@ pub mod small {
     /// An appender to a file on such a disk.
     pub fn on_small_disk(path: &Path, room: usize, sync_fails: bool) -> Appender {
         let file = OpenOptions::new().append(true).open(path).unwrap();
-        let length = file.length().unwrap();
+        let length = file.metadata().unwrap().len();
         let medium = Box::new(Small { file, room, sync_fails });
         Appender { medium, path: path.to_owned(), length, failed: false }
     }

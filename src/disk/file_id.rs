@@ -37,7 +37,8 @@ impl FileId {
         }
     }
 
-    fn read(found: &Metadata) -> Self {
+    /// The identity of what this was read of.
+    pub fn read(found: &Metadata) -> Self {
         Self { device: found.dev(), inode: found.ino() }
     }
 }
