@@ -12,6 +12,7 @@ pub mod anthropic;
 pub mod chat;
 pub mod gemini;
 pub mod http;
+pub mod messages;
 pub mod provider;
 pub mod rehearsal;
 pub mod responses;

@@ -2,6 +2,7 @@
 
 use crate::config::models::{Model, Reasoning};
 use crate::llm::Request;
+use crate::llm::messages::{List, Messages, put_first};
 use crate::llm::wire::{self, text};
 use crate::protocol::item::{Content, Image};
 use crate::protocol::{Item, Role};
@@ -22,15 +23,12 @@ const MIN_BUDGET: u64 = 1024;
 const MARKED_TURNS: usize = 2;
 
 /// The request for `model`.
-pub fn body(request: &Request, model: &Model) -> Value {
-    let mut messages = messages(request, model);
-    results_first(&mut messages);
-    let thinking = thinking(request, model, &messages);
-    mark_last_turns(&mut messages);
+pub fn body(request: &Request, model: &Model) -> Vec<u8> {
+    let mut turn = Turn::default();
+    let messages = messages(request, model, &mut turn);
+    let thinking = thinking(request, model, &turn);
     let max_tokens = max_tokens(request, model);
-    let mut body = json!({
-        "model": model.model, "max_tokens": max_tokens, "stream": true, "messages": messages,
-    });
+    let mut body = json!({"model": model.model, "max_tokens": max_tokens, "stream": true});
     if !request.system.is_empty() {
         body["system"] = json!([marked(json!({"type": "text", "text": request.system}))]);
     }
@@ -53,7 +51,7 @@ pub fn body(request: &Request, model: &Model) -> Value {
         // A thinking model takes no sampling settings.
         None => sampling(&mut body, request),
     }
-    body
+    messages.in_object("messages", &body)
 }
 
 fn sampling(body: &mut Value, request: &Request) {
@@ -94,38 +92,58 @@ enum Thinking<'a> {
 }
 
 /// The thinking setting, when the model takes its form and the conversation allows it.
-fn thinking<'a>(request: &'a Request, model: &Model, messages: &[Value]) -> Option<Thinking<'a>> {
+fn thinking<'a>(request: &'a Request, model: &Model, turn: &Turn) -> Option<Thinking<'a>> {
     let setting = request.config.reasoning.as_ref()?;
     match model.reasoning {
         Reasoning::None => None,
         Reasoning::Effort => setting.as_str().map(Thinking::Effort),
         Reasoning::Budget => {
             let budget = setting.as_u64()?.min(max_tokens(request, model).saturating_sub(1));
-            let fits = budget >= MIN_BUDGET && thinks_in_this_turn(messages);
+            let fits = budget >= MIN_BUDGET && turn.thinks();
             fits.then_some(Thinking::Budget(budget))
         }
     }
 }
 
-/// A model with a budget must have opened the running turn with a thought; another model did not.
-fn thinks_in_this_turn(messages: &[Value]) -> bool {
-    let wants = |message: &Value| {
-        let mut blocks = wire::list(message, "content").iter();
-        text(message, "role") == "user" && blocks.any(|block| text(block, "type") != "tool_result")
-    };
-    let asked = messages.iter().rposition(wants).map_or(0, |asked| asked + 1);
-    let mut answers = messages[asked..].iter().filter(|message| text(message, "role") != "user");
-    let first = answers.next().and_then(|answer| wire::list(answer, "content").first());
-    first.is_none_or(|block| text(block, "type").ends_with("thinking"))
+/// The messages since a person last said something.
+#[derive(Default)]
+struct Turn {
+    /// The kind of the first block of the first answer; empty where it has none.
+    first: Option<String>,
+}
+
+impl Turn {
+    fn take(&mut self, message: &Value) {
+        let blocks = wire::list(message, "content");
+        let has_message = blocks.iter().any(|block| text(block, "type") != "tool_result");
+        match text(message, "role") {
+            "user" if has_message => self.first = None,
+            "user" => {}
+            _ if self.first.is_none() => {
+                self.first = Some(blocks.first().map_or("", |block| text(block, "type")).into());
+            }
+            _ => {}
+        }
+    }
+
+    /// A model with a budget must have opened the running turn with a thought; another model did not.
+    fn thinks(&self) -> bool {
+        self.first.as_ref().is_none_or(|first| first.is_empty() || first.ends_with("thinking"))
+    }
 }
 
 /// The conversation, neighbours of one role joined.
-fn messages(request: &Request, model: &Model) -> Vec<Value> {
+fn messages(request: &Request, model: &Model, turn: &mut Turn) -> List {
     let origin = wire::origin(model);
-    let mut messages = Vec::new();
+    let finish = |message: &mut Value| {
+        results_first(message);
+        turn.take(message);
+        true
+    };
+    let mut messages = Messages::new(MARKED_TURNS, Box::new(finish));
     for input in &request.input {
         if let Some(native) = wire::native(input, &origin) {
-            wire::push(&mut messages, "assistant", "content", native.clone());
+            messages.push_block("assistant", "content", native.clone());
             continue;
         }
         match &input.item {
@@ -136,7 +154,7 @@ fn messages(request: &Request, model: &Model) -> Vec<Value> {
                 let words: String = content.iter().map(Content::text).collect();
                 if !words.trim().is_empty() {
                     let block = json!({"type": "text", "text": words});
-                    wire::push(&mut messages, role, "content", block);
+                    messages.push_block(role, "content", block);
                 }
             }
             Item::ToolCall { call_id, name, arguments } => {
@@ -144,7 +162,7 @@ fn messages(request: &Request, model: &Model) -> Vec<Value> {
                     "type": "tool_use", "id": plain_id(call_id), "name": name,
                     "input": wire::arguments(arguments),
                 });
-                wire::push(&mut messages, "assistant", "content", block);
+                messages.push_block("assistant", "content", block);
             }
             Item::ToolResult { call_id, summary, content, is_error, images } => {
                 let words = wire::result_text(summary, content.as_deref());
@@ -155,13 +173,14 @@ fn messages(request: &Request, model: &Model) -> Vec<Value> {
                 if *is_error {
                     block["is_error"] = json!(true);
                 }
-                wire::push(&mut messages, "user", "content", block);
+                messages.push_block("user", "content", block);
             }
             // Thinking is valid only as the provider made it.
             Item::Reasoning { .. } | Item::Unknown(_) => {}
         }
     }
-    messages
+    mark_last_turns(&mut messages);
+    messages.finish()
 }
 
 fn result_content(request: &Request, model: &Model, words: String, images: &[Image]) -> Value {
@@ -187,12 +206,8 @@ fn plain_id(id: &str) -> String {
 }
 
 /// Results must open the message that follows their calls, whatever was said meanwhile.
-fn results_first(messages: &mut [Value]) {
-    for message in messages {
-        if let Some(blocks) = message["content"].as_array_mut() {
-            blocks.sort_by_key(|block| text(block, "type") != "tool_result");
-        }
-    }
+fn results_first(message: &mut Value) {
+    put_first(message, "content", |block| text(block, "type") == "tool_result");
 }
 
 fn marked(mut block: Value) -> Value {
@@ -200,9 +215,9 @@ fn marked(mut block: Value) -> Value {
     block
 }
 
-fn mark_last_turns(messages: &mut [Value]) {
-    let users = messages.iter_mut().rev().filter(|message| text(message, "role") == "user");
-    for message in users.take(MARKED_TURNS) {
+fn mark_last_turns(messages: &mut Messages) {
+    for message in messages.newest_users() {
+        results_first(message);
         let last = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut());
         if let Some(block) = last {
             *block = marked(block.take());

@@ -2,6 +2,7 @@
 //! requests look like. The answer is read in [`stream`].
 
 use crate::config::models::{Model, Reasoning};
+use crate::llm::messages::{List, Messages};
 use crate::llm::wire::{self, at, text};
 use crate::llm::{Request, ToolSpec};
 use crate::protocol::item::{Content, Image};
@@ -18,26 +19,16 @@ pub use stream::Decoder;
 const MARKED_TURNS: usize = 2;
 
 /// The request for `model`.
-pub fn body(request: &Request, model: &Model) -> Value {
-    let mut messages = Conversation::of(request, model).messages;
-    if !request.system.is_empty() {
-        let part = json!({"type": "text", "text": request.system});
-        messages.insert(0, json!({"role": "system", "content": [part]}));
-    }
-    if wants_markers(model) {
-        mark(&mut messages);
-    }
-    messages.iter_mut().for_each(flatten);
+pub fn body(request: &Request, model: &Model) -> Vec<u8> {
     let mut body = json!({
-        "model": model.model, "messages": messages, "stream": true,
-        "stream_options": {"include_usage": true},
+        "model": model.model, "stream": true, "stream_options": {"include_usage": true},
     });
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
     settings(&mut body, request, model);
     reasoning(&mut body, request, model);
-    body
+    Conversation::of(request, model).finish().in_object("messages", &body)
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -93,18 +84,17 @@ fn wants_markers(model: &Model) -> bool {
     model.provider == "openrouter" && model.model.starts_with("anthropic/")
 }
 
-fn mark(messages: &mut [Value]) {
-    let (system, rest) = match messages.split_first_mut() {
-        Some((first, rest)) if text(first, "role") == "system" => (Some(first), rest),
-        _ => (None, messages),
-    };
-    let users = rest.iter_mut().rev().filter(|message| text(message, "role") == "user");
-    for message in users.take(MARKED_TURNS).chain(system) {
-        let last = message["content"].as_array_mut().and_then(|parts| parts.last_mut());
-        if let Some(part) = last {
-            part["cache_control"] = json!({"type": "ephemeral"});
-        }
+fn mark(message: &mut Value) {
+    let last = message["content"].as_array_mut().and_then(|parts| parts.last_mut());
+    if let Some(part) = last {
+        part["cache_control"] = json!({"type": "ephemeral"});
     }
+}
+
+/// Makes a message ready to be sent; one that holds nothing a server would take is left out.
+fn finish(message: &mut Value) -> bool {
+    flatten(message);
+    !is_hollow(message)
 }
 
 /// Parts that are only text become one text: many servers take nothing else.
@@ -121,7 +111,7 @@ fn flatten(message: &mut Value) {
 struct Conversation<'a> {
     request: &'a Request,
     model: &'a Model,
-    messages: Vec<Value>,
+    messages: Messages<'a>,
     /// Images of the results so far; they follow the last result of their batch, because nothing
     /// may stand between a call's results.
     images: Vec<Value>,
@@ -129,7 +119,10 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     fn of(request: &'a Request, model: &'a Model) -> Self {
-        let mut this = Self { request, model, messages: Vec::new(), images: Vec::new() };
+        let marked = if wants_markers(model) { MARKED_TURNS } else { 0 };
+        let messages = Messages::new(marked, Box::new(finish));
+        let mut this = Self { request, model, messages, images: Vec::new() };
+        this.system();
         let origin = wire::origin(model);
         let wants = |input: &crate::llm::Input| {
             matches!(input.item, Item::Message { role: Role::User | Role::System, .. })
@@ -146,8 +139,24 @@ impl<'a> Conversation<'a> {
             }
         }
         this.show_images();
-        this.messages.retain(|message| !is_hollow(message));
         this
+    }
+
+    fn system(&mut self) {
+        if self.request.system.is_empty() {
+            return;
+        }
+        let part = json!({"type": "text", "text": self.request.system});
+        let mut message = json!({"role": "system", "content": [part]});
+        if wants_markers(self.model) {
+            mark(&mut message);
+        }
+        self.messages.push(message);
+    }
+
+    fn finish(mut self) -> List {
+        self.messages.newest_users().for_each(mark);
+        self.messages.finish()
     }
 
     fn item(&mut self, item: &Item) {
@@ -179,7 +188,7 @@ impl<'a> Conversation<'a> {
         }
         if role != Role::Assistant {
             let part = json!({"type": "text", "text": words});
-            return wire::push(&mut self.messages, "user", "content", part);
+            return self.messages.push_block("user", "content", part);
         }
         let message = self.assistant();
         let so_far = text(message, "content");
@@ -214,12 +223,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn assistant(&mut self) -> &mut Value {
-        let speaks_on = self.messages.last().is_some_and(|last| text(last, "role") == "assistant");
-        if !speaks_on {
-            self.messages.push(json!({"role": "assistant", "content": null}));
-        }
-        let last = self.messages.len() - 1;
-        &mut self.messages[last]
+        self.messages.of_role("assistant", || json!({"role": "assistant", "content": null}))
     }
 
     fn image(&self, image: &Image) -> Value {
@@ -238,7 +242,7 @@ impl<'a> Conversation<'a> {
         }
         let lead = json!({"type": "text", "text": "Images of the tool results above:"});
         for part in std::iter::once(lead).chain(std::mem::take(&mut self.images)) {
-            wire::push(&mut self.messages, "user", "content", part);
+            self.messages.push_block("user", "content", part);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Gemini's `generateContent`: what its requests look like. The answer is read in [`stream`].
 
 use crate::config::models::{Model, Reasoning};
+use crate::llm::messages::{List, Messages, put_first};
 use crate::llm::wire::{self, at, text};
 use crate::llm::{Request, ToolSpec};
 use crate::protocol::item::{Content, Image};
@@ -18,10 +19,8 @@ pub use stream::Decoder;
 const FOREIGN_CALL: &str = "skip_thought_signature_validator";
 
 /// The request for `model`.
-pub fn body(request: &Request, model: &Model) -> Value {
-    let mut contents = contents(request, model);
-    results_first(&mut contents);
-    let mut body = json!({"contents": contents});
+pub fn body(request: &Request, model: &Model) -> Vec<u8> {
+    let mut body = json!({});
     if !request.system.is_empty() {
         body["systemInstruction"] = json!({"parts": [{"text": request.system}]});
     }
@@ -33,7 +32,7 @@ pub fn body(request: &Request, model: &Model) -> Value {
     if !settings.is_empty() {
         body["generationConfig"] = Value::Object(settings);
     }
-    body
+    contents(request, model).in_object("contents", &body)
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -78,9 +77,10 @@ fn thinking(request: &Request, model: &Model) -> Option<Value> {
 }
 
 /// The conversation, neighbours of one role joined.
-fn contents(request: &Request, model: &Model) -> Vec<Value> {
+fn contents(request: &Request, model: &Model) -> List {
     let origin = wire::origin(model);
-    let (mut contents, mut calls) = (Vec::new(), HashMap::new());
+    let mut contents = Messages::new(0, Box::new(results_first));
+    let mut calls = HashMap::new();
     for input in &request.input {
         let native = wire::native(input, &origin);
         if let Item::ToolCall { call_id, name, .. } = &input.item {
@@ -88,7 +88,7 @@ fn contents(request: &Request, model: &Model) -> Vec<Value> {
             calls.insert(call_id.as_str(), (name.as_str(), id));
         }
         if let Some(native) = native {
-            wire::push(&mut contents, "model", "parts", native.clone());
+            contents.push_block("model", "parts", native.clone());
             continue;
         }
         match &input.item {
@@ -97,26 +97,26 @@ fn contents(request: &Request, model: &Model) -> Vec<Value> {
                 let role = if *role == Role::Assistant { "model" } else { "user" };
                 let words: String = content.iter().map(Content::text).collect();
                 if !words.is_empty() {
-                    wire::push(&mut contents, role, "parts", json!({"text": words}));
+                    contents.push_block(role, "parts", json!({"text": words}));
                 }
             }
             Item::ToolCall { name, arguments, .. } => {
                 let part = foreign_call(model, name, arguments);
-                wire::push(&mut contents, "model", "parts", part);
+                contents.push_block("model", "parts", part);
             }
             Item::ToolResult { call_id, summary, content, is_error, images } => {
                 let words = wire::result_text(summary, content.as_deref());
                 let (name, id) = calls.get(call_id.as_str()).copied().unwrap_or(("", &Value::Null));
-                wire::push(&mut contents, "user", "parts", answer(name, id, words, *is_error));
+                contents.push_block("user", "parts", answer(name, id, words, *is_error));
                 for image in images {
-                    wire::push(&mut contents, "user", "parts", picture(request, model, image));
+                    contents.push_block("user", "parts", picture(request, model, image));
                 }
             }
             // Thinking is valid only as the provider made it.
             Item::Reasoning { .. } | Item::Unknown(_) => {}
         }
     }
-    contents
+    contents.finish()
 }
 
 fn foreign_call(model: &Model, name: &str, arguments: &str) -> Value {
@@ -145,10 +145,9 @@ fn picture(request: &Request, model: &Model, image: &Image) -> Value {
 }
 
 /// Results must open the message that follows their calls, as many as there were calls.
-fn results_first(contents: &mut [Value]) {
-    for content in contents.iter_mut().filter(|content| text(content, "role") == "user") {
-        if let Some(parts) = content["parts"].as_array_mut() {
-            parts.sort_by_key(|part| part.get("functionResponse").is_none());
-        }
+fn results_first(content: &mut Value) -> bool {
+    if text(content, "role") == "user" {
+        put_first(content, "parts", |part| part.get("functionResponse").is_some());
     }
+    true
 }

@@ -9,7 +9,6 @@ use crate::llm::{Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, r
 use crate::protocol::{Item, Origin};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
-use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,15 +163,13 @@ impl Provider {
 }
 
 fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
-    let body = match model.wire {
+    match model.wire {
         Wire::Anthropic => anthropic::body(request, model),
         Wire::Responses => responses::body(request, model, summaries),
         Wire::Chat => chat::body(request, model),
         Wire::Gemini => gemini::body(request, model),
-        Wire::Rehearsal => Value::Null,
-    };
-    // Such a value can always be written.
-    serde_json::to_vec(&body).unwrap_or_default()
+        Wire::Rehearsal => Vec::new(),
+    }
 }
 
 fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {

@@ -2,6 +2,7 @@
 //! read in [`stream`].
 
 use crate::config::models::{Model, Reasoning};
+use crate::llm::messages::List;
 use crate::llm::wire::{self, text};
 use crate::llm::{Request, ToolSpec};
 use crate::protocol::item::{Content, Image};
@@ -15,10 +16,8 @@ mod tests;
 pub use stream::Decoder;
 
 /// The request for `model`. `summaries` asks for the thinking in words.
-pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Value {
-    let mut body = json!({
-        "model": model.model, "input": input(request, model), "stream": true, "store": false,
-    });
+pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
+    let mut body = json!({"model": model.model, "stream": true, "store": false});
     if !request.system.is_empty() {
         body["instructions"] = json!(request.system);
     }
@@ -42,7 +41,7 @@ pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Value {
     if model.reasoning == Reasoning::Effort {
         reasoning(&mut body, request, summaries);
     }
-    body
+    input(request, model).in_object("input", &body)
 }
 
 /// Whether to ask for summaries of the thinking: some accounts may not have them.
@@ -69,16 +68,18 @@ fn tool(tool: &ToolSpec) -> Value {
     })
 }
 
-fn input(request: &Request, model: &Model) -> Vec<Value> {
+fn input(request: &Request, model: &Model) -> List {
     let origin = wire::origin(model);
-    let mut items: Vec<Value> = Vec::new();
+    let mut items = Items::default();
     for input in &request.input {
         if let Some(native) = wire::native(input, &origin) {
             items.push(native.clone());
             continue;
         }
         match &input.item {
-            Item::Message { role, content } => items.extend(message(*role, content)),
+            Item::Message { role, content } => {
+                message(*role, content).into_iter().for_each(|message| items.push(message));
+            }
             Item::ToolCall { call_id, name, arguments } => items.push(json!({
                 "type": "function_call", "call_id": call_id, "name": name,
                 "arguments": wire::arguments_text(arguments),
@@ -94,8 +95,7 @@ fn input(request: &Request, model: &Model) -> Vec<Value> {
             Item::Reasoning { .. } | Item::Unknown(_) => {}
         }
     }
-    drop_stray_reasoning(&mut items);
-    items
+    items.written
 }
 
 /// What the runtime says goes as the user: the words of files and peers must not weigh as much as
@@ -124,19 +124,28 @@ fn output(request: &Request, model: &Model, words: String, images: &[Image]) -> 
     Value::Array(parts)
 }
 
-/// Nothing is stored on the server, so a thought counts only in its encrypted form, and only right
-/// before what it led to: an answer that was cut off leaves thoughts the API refuses.
-fn drop_stray_reasoning(items: &mut Vec<Value>) {
-    let mut followed = false;
-    for item in std::mem::take(items).into_iter().rev() {
-        if text(&item, "type") != "reasoning" {
-            let said_by_model = !matches!(text(&item, "type"), "function_call_output")
-                && text(&item, "role") != "user";
-            followed = said_by_model;
-            items.push(item);
-        } else if followed && !text(&item, "encrypted_content").is_empty() {
-            items.push(item);
+/// The items of a request. Nothing is stored on the server, so a thought counts only in its encrypted
+/// form, and only right before what it led to: an answer that was cut off leaves thoughts the API
+/// refuses.
+#[derive(Default)]
+struct Items {
+    written: List,
+    /// Thoughts whose next item is not known yet.
+    thoughts: Vec<Value>,
+}
+
+impl Items {
+    fn push(&mut self, item: Value) {
+        if text(&item, "type") == "reasoning" {
+            return self.thoughts.push(item);
         }
+        let is_result = text(&item, "type") == "function_call_output";
+        let said_by_model = !is_result && text(&item, "role") != "user";
+        let is_sent =
+            |thought: &Value| said_by_model && !text(thought, "encrypted_content").is_empty();
+        for thought in self.thoughts.drain(..).filter(is_sent) {
+            self.written.push(&thought);
+        }
+        self.written.push(&item);
     }
-    items.reverse();
 }

@@ -6,7 +6,7 @@ use crate::llm::{Delta, Input, Request, Stop};
 use crate::protocol::Origin;
 use crate::protocol::item::Image;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Reads the events of one answer.
@@ -124,18 +124,6 @@ pub fn picture(request: &Request, model: &Model, image: &Image) -> Result<String
     Ok(BASE64_STANDARD.encode(bytes))
 }
 
-/// Appends `block` to the last message when `role` speaks on, else to a new message of `role`.
-pub fn push(messages: &mut Vec<Value>, role: &str, key: &str, block: Value) {
-    let speaks_on = messages.last().is_some_and(|last| text(last, "role") == role);
-    if !speaks_on {
-        messages.push(json!({"role": role, key: []}));
-    }
-    let blocks = messages.last_mut().and_then(|last| last[key].as_array_mut());
-    if let Some(blocks) = blocks {
-        blocks.push(block);
-    }
-}
-
 /// An id for a call that came without one.
 pub fn call_id() -> String {
     let random = uuid::Uuid::now_v7().simple().to_string();
@@ -188,6 +176,7 @@ pub fn reported(error: &Value, codes: &[&str]) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn arguments_that_are_no_object_become_an_empty_one() {

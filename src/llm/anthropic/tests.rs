@@ -40,6 +40,11 @@ fn answer(blocks: impl IntoIterator<Item = Value>, reason: &str) -> Vec<Value> {
     std::iter::once(begin()).chain(blocks).chain(end(reason)).collect()
 }
 
+/// The request as a server reads it.
+fn body(request: &Request, model: &Model) -> Value {
+    serde_json::from_slice(&super::body(request, model)).unwrap()
+}
+
 #[test]
 fn text_streams_and_is_committed_whole_with_its_usage() {
     let events = answer(

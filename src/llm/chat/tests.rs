@@ -37,6 +37,11 @@ fn items(events: &[Value]) -> Vec<Item> {
     blocks(&deltas).into_iter().map(|(item, _)| item).collect()
 }
 
+/// The request as a server reads it.
+fn body(request: &Request, model: &Model) -> Value {
+    serde_json::from_slice(&super::body(request, model)).unwrap()
+}
+
 #[test]
 fn text_streams_and_is_committed_whole_with_its_usage() {
     let events = [

@@ -21,6 +21,11 @@ fn finish(reason: &str) -> Value {
         "candidatesTokenCount": 30, "thoughtsTokenCount": 12, "totalTokenCount": 1042}})
 }
 
+/// The request as a server reads it.
+fn body(request: &Request, model: &Model) -> Value {
+    serde_json::from_slice(&super::body(request, model)).unwrap()
+}
+
 #[test]
 fn text_streams_and_is_committed_whole_with_its_usage() {
     let events = [

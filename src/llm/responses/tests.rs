@@ -40,6 +40,11 @@ fn function_call(n: u64, name: &str, arguments: &str) -> Value {
         "name": name, "arguments": arguments})
 }
 
+/// The request as a server reads it.
+fn body(request: &Request, model: &Model, summaries: Summaries) -> Value {
+    serde_json::from_slice(&super::body(request, model, summaries)).unwrap()
+}
+
 #[test]
 fn text_streams_and_is_committed_whole_with_its_usage() {
     let whole = message("Hello");
@@ -274,7 +279,9 @@ fn thoughts_that_lead_nowhere_are_left_out() {
         native(Wire::Responses, Item::message(Role::Assistant, "hi"), message("hi")),
         think(rs("rs_3")),
     ];
-    let kinds: Vec<Value> = super::input(&request(input), &gpt())
+    let kinds: Vec<Value> = body(&request(input), &gpt(), Summaries::Asked)["input"]
+        .as_array()
+        .unwrap()
         .iter()
         .map(|item| item.get("id").unwrap_or(&item["type"]).clone())
         .collect();
