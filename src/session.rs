@@ -12,7 +12,6 @@ mod glance;
 mod journal;
 mod json_text;
 mod jump;
-mod jump_places;
 mod line;
 mod lineage;
 mod locate;
@@ -23,10 +22,12 @@ mod partial;
 mod replay;
 mod rewind;
 mod scan;
+mod segment_index;
 mod snapshot;
 mod stretches;
 mod range;
 mod texts;
+mod two_threads;
 mod walk;
 
 pub use backwards::{Recent, backwards};
@@ -58,14 +59,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Where the files of one session lie. All clones know of the writers of each other, and of the jumps
-/// that one of them found.
+/// Where the files of one session lie. All clones know of the writers of each other, and of what one
+/// of them found in the segments.
 #[derive(Clone, Debug)]
 pub struct Files {
     dir: PathBuf,
     /// Each writer of a segment holds a receiver until its last write is done.
     writers: Arc<watch::Sender<()>>,
-    jumps: Arc<jump_places::JumpPlaces>,
+    indexes: Arc<segment_index::SegmentIndexes>,
 }
 
 /// The segment of which a compaction closed the history into this one, also where the line that says
@@ -79,11 +80,18 @@ impl Files {
     pub fn new(data: &Path, session: SessionId) -> Self {
         let writers = Arc::new(watch::Sender::new(()));
         let dir = data.join("sessions").join(session.to_string());
-        Self { dir, writers, jumps: Arc::default() }
+        Self { dir, writers, indexes: Arc::default() }
     }
 
-    fn jump_places(&self) -> &jump_places::JumpPlaces {
-        &self.jumps
+    fn segment_indexes(&self) -> &segment_index::SegmentIndexes {
+        &self.indexes
+    }
+
+    /// The same files, of which so many bytes and more are read by two threads.
+    #[cfg(test)]
+    fn with_two_threads_from(self, bytes: u64) -> Self {
+        let indexes = segment_index::SegmentIndexes::with_two_threads_from(bytes);
+        Self { indexes: Arc::new(indexes), ..self }
     }
 
     /// Counts as a writer of a segment until it is dropped.

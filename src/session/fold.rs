@@ -90,7 +90,7 @@ fn from_checkpoint(files: &Files, segment: SegmentId) -> Result<Option<(Replay, 
         tracing::info!(%segment, "the checkpoint is not used: the log went back to before its end");
         return Ok(None);
     };
-    replay.go_on(files, segment, &behind)?;
+    replay.go_on(files, &behind)?;
     Ok(Some((replay, head.end)))
 }
 

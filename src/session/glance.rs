@@ -78,25 +78,49 @@ pub fn whole_lines(
     })
 }
 
-/// Calls a function with the beginning of each whole line of a range.
+/// Calls a function with the beginning of each whole line of a range. Of the lines of the range that are
+/// given as `long`, only the beginning is read.
 pub fn glance(
     file: &File,
+    long: &[Range<u64>],
     range: Range<u64>,
     mut take: impl FnMut(Glance<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (mut head, mut start) = (Vec::with_capacity(KEPT), range.start);
+    let (mut head, mut at) = (Vec::with_capacity(KEPT), range.start);
+    for line in long {
+        glance_each(file, at..line.start, &mut head, &mut take)?;
+        let length = usize::try_from(line.end - line.start).unwrap_or(KEPT);
+        head.resize(length.saturating_sub(1).min(KEPT), 0);
+        file.read_exact_at(&mut head, line.start)?;
+        take(Glance { file, start: line.start, end: line.end, head: &head })?;
+        head.clear();
+        at = line.end;
+    }
+    glance_each(file, at..range.end, &mut head, &mut take)
+}
+
+/// As [`glance`], where no line is known as long. `head` is an empty buffer.
+fn glance_each(
+    file: &File,
+    range: Range<u64>,
+    head: &mut Vec<u8>,
+    take: &mut impl FnMut(Glance<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut start = range.start;
     chunks(file, range, |at, chunk| {
         let mut from = 0;
         for newline in memchr::memchr_iter(b'\n', chunk) {
-            keep(&mut head, &chunk[from..newline]);
+            keep(head, &chunk[from..newline]);
             let end = at + newline as u64 + 1;
-            take(Glance { file, start, end, head: &head })?;
+            take(Glance { file, start, end, head })?;
             head.clear();
             (start, from) = (end, newline + 1);
         }
-        keep(&mut head, &chunk[from..]);
+        keep(head, &chunk[from..]);
         Ok(())
-    })
+    })?;
+    head.clear();
+    Ok(())
 }
 
 fn keep(head: &mut Vec<u8>, bytes: &[u8]) {
@@ -104,13 +128,20 @@ fn keep(head: &mut Vec<u8>, bytes: &[u8]) {
     head.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
-/// How many lines end in a range.
-pub fn count_lines(file: &File, range: Range<u64>) -> io::Result<usize> {
-    let mut lines = 0;
-    chunks(file, range, |_, chunk| {
-        lines += memchr::memchr_iter(b'\n', chunk).count();
-        Ok(())
-    })?;
+/// How many lines end in a range. The lines of the range that are given as `long` are not read.
+pub fn count_lines(file: &File, long: &[Range<u64>], range: Range<u64>) -> io::Result<usize> {
+    let (mut lines, mut at) = (long.len(), range.start);
+    let mut count = |range| {
+        chunks(file, range, |_, chunk| {
+            lines += memchr::memchr_iter(b'\n', chunk).count();
+            Ok(())
+        })
+    };
+    for line in long {
+        count(at..line.start)?;
+        at = line.end;
+    }
+    count(at..range.end)?;
     Ok(lines)
 }
 
@@ -119,10 +150,11 @@ fn chunks(
     range: Range<u64>,
     mut take: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
+    let fitting = |left: u64| usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+    let mut buffer = vec![0; fitting(range.end.saturating_sub(range.start))];
     let mut at = range.start;
     while at < range.end {
-        let wanted = usize::try_from(range.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+        let wanted = fitting(range.end - at);
         match file.read_at(&mut buffer[..wanted], at)? {
             0 => break,
             read => {

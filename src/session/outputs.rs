@@ -13,9 +13,13 @@ use crate::session::lineage::LogPosition;
 use crate::session::{Files, LogError};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 
 /// Outputs in longer lines, in bytes, are left in the log.
-const LONG: usize = 16 * 1024;
+pub const LONG: usize = 16 * 1024;
 /// The kind of the entry and of its item.
 const RESULT: &str = "tool_result";
 
@@ -116,6 +120,18 @@ pub(super) fn without_content(line: &[u8]) -> Option<(Vec<u8>, u64)> {
     Some((short, passed.bytes))
 }
 
+/// The results that lines are, in the order of these, which are given with their line ends; `None` for a
+/// line that is something else.
+pub fn read_all(file: &File, lines: &[Range<u64>]) -> io::Result<Vec<Option<LongResult>>> {
+    let mut bytes = Vec::new();
+    let read = |line: &Range<u64>| {
+        bytes.resize(usize::try_from(line.end - line.start).unwrap_or(0), 0);
+        file.read_exact_at(&mut bytes, line.start)?;
+        Ok(bytes.strip_suffix(b"\n").and_then(LongResult::read))
+    };
+    lines.iter().map(read).collect()
+}
+
 /// Reads the content of a result that was left in the log; any other item stays as it is. Blocking.
 pub fn load(files: &Files, kept: &mut Kept) -> Result<(), LogError> {
     let (Some(place), Item::ToolResult { content: content @ None, .. }) =
@@ -124,7 +140,7 @@ pub fn load(files: &Files, kept: &mut Kept) -> Result<(), LogError> {
         return Ok(());
     };
     let path = files.segment(place.segment);
-    let read = || -> std::io::Result<_> {
+    let read = || -> io::Result<_> {
         let file = open_regular(&path)?;
         line_at(&file, place.offset, file.metadata()?.len())
     };

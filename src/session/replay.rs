@@ -1,21 +1,22 @@
 //! The fold of a segment: the history that the model gets when the Pod goes on, and the state of the
 //! Pod at the end of the segment.
 
-use crate::disk::open_regular;
 use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
-use crate::session::glance::{Glance, glance, whole_lines};
-use crate::session::jump::Jump;
+use crate::session::glance::{Glance, whole_lines};
+use crate::session::jump::{Jump, line_at};
 use crate::session::line::{Damaged, decode};
 use crate::session::lineage::LogPosition;
 use crate::session::outputs::LongResult;
+use crate::session::segment_index::SegmentReader;
 use crate::session::stretches::{Stretch, stretches};
 use crate::session::{Files, LogError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -92,10 +93,13 @@ enum Outputs {
     Places,
 }
 
-/// Calls a function with each whole line of a range and the offset where it begins.
-fn lines(path: &Path, range: Range<u64>, take: impl FnMut(u64, &[u8])) -> Result<(), LogError> {
-    let read = || whole_lines(&open_regular(path)?, range, take);
-    read().map_err(LogError::reading(path))
+/// Whose lines a stretch holds.
+#[derive(Clone, Copy)]
+enum Lines {
+    /// Those of the segment that is folded: they are counted, and damaged ones are listed.
+    Own,
+    /// Those of an older segment, into which the segment jumps.
+    Older,
 }
 
 impl Replay {
@@ -118,29 +122,16 @@ impl Replay {
         let path = files.segment(segment);
         let mut replay = empty(&path);
         let own = stretches.partition_point(|stretch| stretch.segment != segment);
-        for Stretch { segment, range } in &stretches[..own] {
-            let older = files.segment(*segment);
-            lines(&older, range.clone(), |offset, line| {
-                let at = LogPosition { segment: *segment, offset };
-                if !replay.take_place(at, line, outputs)
-                    && let Ok(entry) = decode(line)
-                {
-                    replay.take(entry);
-                }
-            })?;
+        for stretch in &stretches[..own] {
+            replay.stretch(files, stretch, Lines::Older, outputs)?;
         }
-        replay.own_lines(&path, segment, 0, &stretches[own..], outputs)?;
+        replay.own_lines(files, 0, &stretches[own..], outputs)?;
         if replay.entries == 0 { Err(LogError::Empty(path)) } else { Ok(replay) }
     }
 
     /// Goes on behind what is folded, with long outputs of tools left in the log.
-    pub(super) fn go_on(
-        &mut self,
-        files: &Files,
-        segment: SegmentId,
-        behind: &[Stretch],
-    ) -> Result<(), LogError> {
-        self.own_lines(&files.segment(segment), segment, self.end, behind, Outputs::Places)
+    pub(super) fn go_on(&mut self, files: &Files, behind: &[Stretch]) -> Result<(), LogError> {
+        self.own_lines(files, self.end, behind, Outputs::Places)
     }
 
     /// What is known at the end of a log, and would be wrong if more followed.
@@ -151,25 +142,27 @@ impl Replay {
     /// Takes the lines of the segment from an offset on, of which the stretches stand.
     fn own_lines(
         &mut self,
-        path: &Path,
-        segment: SegmentId,
+        files: &Files,
         from: u64,
         stretches: &[Stretch],
         outputs: Outputs,
     ) -> Result<(), LogError> {
         let mut at = from;
-        for Stretch { range, .. } in stretches {
-            self.taken_back(path, at..range.start)?;
-            lines(path, range.clone(), |offset, line| {
-                self.line(LogPosition { segment, offset }, line, outputs);
-            })?;
-            at = range.end;
+        for stretch in stretches {
+            self.taken_back(files, stretch.segment, at..stretch.range.start)?;
+            self.stretch(files, stretch, Lines::Own, outputs)?;
+            at = stretch.range.end;
         }
         Ok(())
     }
 
     /// Counts lines of the segment that do not stand, and notes what they say for good.
-    fn taken_back(&mut self, path: &Path, range: Range<u64>) -> Result<(), LogError> {
+    fn taken_back(
+        &mut self,
+        files: &Files,
+        segment: SegmentId,
+        range: Range<u64>,
+    ) -> Result<(), LogError> {
         if range.is_empty() {
             return Ok(());
         }
@@ -182,8 +175,55 @@ impl Replay {
             }
             Ok(())
         };
-        let read = || glance(&open_regular(path)?, range, &mut take);
-        read().map_err(LogError::reading(path))
+        let read = || SegmentReader::open(files, segment)?.glance(range, &mut take);
+        read().map_err(LogError::reading(&files.segment(segment)))
+    }
+
+    /// Takes the lines of a stretch.
+    fn stretch(
+        &mut self,
+        files: &Files,
+        stretch: &Stretch,
+        lines: Lines,
+        outputs: Outputs,
+    ) -> Result<(), LogError> {
+        let read = self.read_stretch(files, stretch, lines, outputs);
+        read.map_err(LogError::reading(&files.segment(stretch.segment)))
+    }
+
+    fn read_stretch(
+        &mut self,
+        files: &Files,
+        Stretch { segment, range }: &Stretch,
+        lines: Lines,
+        outputs: Outputs,
+    ) -> io::Result<()> {
+        let at = |offset| LogPosition { segment: *segment, offset };
+        let reader = SegmentReader::open(files, *segment)?;
+        let long = match outputs {
+            Outputs::Whole => &[],
+            Outputs::Places => reader.long_lines(range),
+        };
+        let mut from = range.start;
+        for (long, result) in long.iter().zip(reader.results(long)?) {
+            whole_lines(&reader.file, from..long.start, |offset, line| {
+                self.line(at(offset), line, lines, outputs);
+            })?;
+            match result {
+                Some(result) if !self.is_of_tasks(&result) => {
+                    self.count(long.end, lines);
+                    self.output(at(long.start), result);
+                }
+                Some(_) | None => {
+                    let line = line_at(&reader.file, long.start, long.end)?.unwrap_or_default();
+                    self.line(at(long.start), &line, lines, outputs);
+                }
+            }
+            from = long.end;
+        }
+        whole_lines(&reader.file, from..range.end, |offset, line| {
+            self.line(at(offset), line, lines, outputs);
+        })
     }
 
     /// Takes in an entry that was just committed, as a replay of the longer log would. Of jumps, only
@@ -208,38 +248,48 @@ impl Replay {
         self.approvals.last().filter(is_open)
     }
 
-    /// Takes a line of the segment that stands.
-    fn line(&mut self, at: LogPosition, line: &[u8], outputs: Outputs) {
-        self.entries += 1;
-        self.end = at.offset + line.len() as u64 + 1;
-        if self.take_place(at, line, outputs) {
-            return;
+    /// Takes a line that stands. A long output of a tool may be taken as its place.
+    fn line(&mut self, at: LogPosition, line: &[u8], lines: Lines, outputs: Outputs) {
+        self.count(at.offset + line.len() as u64 + 1, lines);
+        let result = (outputs == Outputs::Places).then(|| LongResult::read(line)).flatten();
+        if let Some(result) = result.filter(|result| !self.is_of_tasks(result)) {
+            return self.output(at, result);
         }
-        match decode(line) {
-            Ok(entry) => {
+        match (decode(line), lines) {
+            (Ok(entry), Lines::Own) => {
                 self.note(&entry.fact);
                 self.take(entry);
             }
-            Err(reason) => {
+            (Ok(entry), Lines::Older) => self.take(entry),
+            (Err(reason), Lines::Own) => {
                 let line = Some(self.entries);
                 self.damaged.push(Damaged { byte: at.offset, line, reason });
             }
+            (Err(_), Lines::Older) => {}
         }
     }
 
-    /// Takes a long output of a tool as its place, if the line is one. What tools of the task list
-    /// say is read by the host.
-    fn take_place(&mut self, at: LogPosition, line: &[u8], outputs: Outputs) -> bool {
-        let result = (outputs == Outputs::Places).then(|| LongResult::read(line)).flatten();
-        let Some(result) = result else { return false };
-        let of_tasks =
-            |(id, name): &(String, String)| id == result.call_id() && name.starts_with(TASKS);
-        if self.open_calls.iter().any(of_tasks) {
-            return false;
+    /// Counts a line that ends at an offset.
+    fn count(&mut self, end: u64, lines: Lines) {
+        match lines {
+            Lines::Own => {
+                self.entries += 1;
+                self.end = end;
+            }
+            Lines::Older => {}
         }
+    }
+
+    /// Whether a tool of the task list said it: the host reads that.
+    fn is_of_tasks(&self, result: &LongResult) -> bool {
+        let mut open = self.open_calls.iter();
+        open.any(|(id, name)| id == result.call_id() && name.starts_with(TASKS))
+    }
+
+    /// Takes a long output of a tool as its place.
+    fn output(&mut self, at: LogPosition, result: LongResult) {
         let (kept, files) = result.kept(at);
         self.result(kept, files);
-        true
     }
 
     /// Notes what an entry of this segment says for good, also when the entry was taken back: where

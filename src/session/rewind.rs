@@ -10,8 +10,9 @@ use crate::session::jump::{Jump, JumpKind, line_at};
 use crate::session::line::{decode, id};
 use crate::session::lineage::LogPosition;
 use crate::session::scan::{Input, Scan};
+use crate::session::segment_index::SegmentReader;
 use crate::session::stretches::{Stretch, all_stretches, stretches};
-use crate::session::{Files, LogError, glance};
+use crate::session::{Files, LogError};
 
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
@@ -68,9 +69,9 @@ pub fn head_entries(
 ) -> Result<usize, LogError> {
     let path = files.segment(segment);
     let count = || {
-        let file = open_regular(&path)?;
-        let end = end.unwrap_or(u64::MAX).min(file.metadata()?.len());
-        glance::count_lines(&file, 0..end)
+        let lines = SegmentReader::open(files, segment)?;
+        let end = end.unwrap_or(u64::MAX).min(lines.file.metadata()?.len());
+        lines.count_lines(0..end)
     };
     count().map_err(LogError::reading(&path))
 }
@@ -109,7 +110,7 @@ pub fn standing_entries(
     let mut lines = 0;
     for Stretch { segment, range } in stretches(files, segment, end)? {
         let path = files.segment(segment);
-        let count = || glance::count_lines(&open_regular(&path)?, range);
+        let count = || SegmentReader::open(files, segment)?.count_lines(range);
         lines += count().map_err(LogError::reading(&path))?;
     }
     Ok(lines)

@@ -1,18 +1,17 @@
 //! What a session holds, in numbers: what a person said, how many tools were called, which files
 //! tools changed.
 
-use crate::disk::open_regular;
 use crate::protocol::Losses;
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::item::Item;
 use crate::protocol::method::Segment;
 use crate::protocol::name::SegmentId;
-use crate::session::glance::{Glance, count_lines, glance};
+use crate::session::glance::Glance;
 use crate::session::line::decode;
+use crate::session::segment_index::SegmentReader;
 use crate::session::stretches::Stretch;
 use crate::session::{Files, LogError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -73,11 +72,11 @@ impl Scan {
         for Stretch { segment, range } in stretches {
             let path = files.segment(*segment);
             let mut read = || -> io::Result<()> {
-                let file = open_regular(&path)?;
+                let segment_lines = SegmentReader::open(files, *segment)?;
                 let (at, lines) = counted.get(segment).copied().unwrap_or_default();
-                let index = lines + count_lines(&file, at..range.start)?;
+                let index = lines + segment_lines.count_lines(at..range.start)?;
                 let before = scan.lines;
-                scan.stretch(&file, *segment, range.clone(), index)?;
+                scan.stretch(&segment_lines, *segment, range.clone(), index)?;
                 counted.insert(*segment, (range.end, index + scan.lines - before));
                 Ok(())
             };
@@ -109,14 +108,14 @@ impl Scan {
 
     fn stretch(
         &mut self,
-        file: &File,
+        lines: &SegmentReader,
         segment: SegmentId,
         range: std::ops::Range<u64>,
         first: usize,
     ) -> io::Result<()> {
         let before = self.lines;
         self.invoke = None;
-        glance(file, range, |line| {
+        lines.glance(range, |line| {
             let index = first + self.lines - before;
             let place = Place { segment, offset: line.start, index, ordinal: self.lines };
             self.lines += 1;

@@ -121,10 +121,10 @@ impl<'f> Stretches<'f> {
         range: Range<u64>,
     ) -> Result<Option<(u64, LogPosition)>, LogError> {
         let path = self.files.segment(segment);
-        let places = self.files.jump_places();
+        let indexes = self.files.segment_indexes();
         let Range { start: from, end: mut before } = range;
         while let Some((offset, jump)) =
-            places.last(file, segment, from..before).map_err(LogError::reading(&path))?
+            indexes.last_jump(file, segment, from..before).map_err(LogError::reading(&path))?
         {
             let at = LogPosition { segment, offset };
             if let Some(to) = jump.target(at, &mut self.lineage, self.files)? {
