@@ -4,12 +4,14 @@
 mod append;
 mod committers;
 mod file_id;
+mod remove;
 
 #[cfg(test)]
 pub use append::small;
 pub use append::{AppendError, Appender};
 pub use committers::{NotCommitted, commit};
 pub use file_id::FileId;
+pub use remove::remove_tree;
 
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File};

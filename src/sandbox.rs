@@ -13,6 +13,7 @@ mod limits;
 mod order;
 mod places;
 mod plan;
+mod private;
 mod process;
 mod reaper;
 mod resolve;
@@ -27,6 +28,7 @@ pub use env::{command_env, short_env};
 pub use helper::helper_main;
 pub use limits::CommandLimits;
 pub use places::Person;
+pub use private::Private;
 pub use process::is_ours;
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
@@ -114,6 +116,8 @@ pub enum Outcome {
     Signalled(i32),
     TimedOut,
     Cancelled,
+    /// What its Pod keeps for commands grew beyond a limit; [`Ended::undone`] says which.
+    TooLarge,
 }
 
 /// Why a command did not run, or not to an end that can be told.
@@ -186,6 +190,7 @@ impl Sandbox {
             needs: &[],
             others: &[],
             outputs: None,
+            private: None,
             isolation,
             limits: CommandLimits::default(),
         };
@@ -304,6 +309,7 @@ async fn finish(
         return Err(SandboxError::NotStarted(reason));
     }
     let outcome = match (report.ordered, ordered, report.signal) {
+        _ if report.too_large => Outcome::TooLarge,
         (true, Some(why), _) => why,
         (_, _, Some(signal)) => Outcome::Signalled(signal),
         _ => Outcome::Exited(report.code.unwrap_or(0)),

@@ -145,6 +145,11 @@ impl Files {
     pub fn outputs(&self) -> PathBuf {
         self.dir.join("outputs")
     }
+
+    /// What the Pod's commands keep for themselves: `/tmp`, and what they write to caches.
+    pub fn private(&self) -> PathBuf {
+        self.dir.join("private")
+    }
 }
 
 #[cfg(test)]

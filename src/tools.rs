@@ -27,7 +27,7 @@ use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::{EntryId, FileMark, PodName};
-use crate::sandbox::{CommandLimits, Isolation, Need, Person};
+use crate::sandbox::{CommandLimits, Isolation, Need, Person, Private};
 use crate::scope::Scope;
 use fault::Fault;
 use serde_json::Value;
@@ -129,6 +129,8 @@ pub struct Context {
     pub blobs: PathBuf,
     /// Where long command output lies; always readable.
     pub outputs: PathBuf,
+    /// What this Pod keeps for its commands: `/tmp`, and what they add to caches.
+    pub private: PathBuf,
     pub tasks: tasks::Tasks,
     /// The program that is the helper of commands ([`crate::sandbox::OWN_PROGRAM`]).
     pub helper: PathBuf,
@@ -374,14 +376,19 @@ async fn left_behind(cancel: &CancellationToken) {
 }
 
 impl Context {
+    /// What this Pod's tools see as `/tmp`.
+    fn tmp(&self) -> PathBuf {
+        Private::of(&self.private).tmp()
+    }
+
     /// The same, with the directories of its own in the form that checked paths have, and without
     /// the secrets that lie in its scope.
     fn canonical(&self) -> Self {
         let mut ctx = self.clone();
-        for path in [&mut ctx.cwd, &mut ctx.outputs] {
-            // A secret that does not exist yet needs no protection.
-            if let Ok(real) = path.canonicalize() {
-                *path = real;
+        for path in [&mut ctx.cwd, &mut ctx.outputs, &mut ctx.private] {
+            // The directories of a Pod are made when they are needed.
+            if let Ok(found) = crate::files::resolve(path) {
+                *path = found.path;
             }
         }
         let secrets = Person { env: &ctx.env }.secrets().into_iter();

@@ -99,9 +99,11 @@ pub struct Shell {
     pub memory_mib: u32,
     /// MiB of one file that a command writes; 0 = no limit.
     pub file_mib: u32,
-    /// MiB that `/tmp` of a command holds.
+    /// MiB that `/tmp` of a Pod holds.
     pub tmp_mib: NonZeroU32,
-    /// MiB that its home directory holds beyond what is granted in it.
+    /// MiB that a Pod may add to the caches of toolchains.
+    pub cache_mib: NonZeroU32,
+    /// MiB that the home directory of a command holds beyond what is granted in it.
     pub home_mib: NonZeroU32,
     /// MiB that `/dev/shm` of a command holds.
     pub shm_mib: NonZeroU32,
@@ -249,6 +251,7 @@ impl Default for Shell {
             memory_mib: 0,
             file_mib: 16_384,
             tmp_mib: const { count(1024) },
+            cache_mib: const { count(8192) },
             home_mib: const { count(256) },
             shm_mib: const { count(256) },
         }

@@ -2,7 +2,9 @@
 //! it all when the command is over, when it is told to, or when the host died.
 
 use crate::sandbox::after;
+use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{JsonLine as _, Order, Report};
+use crate::sandbox::private::Private;
 use crate::sandbox::reaper::{self, Confine, Reaper};
 use crate::sandbox::view::{CommandView, Grant, Isolation};
 use crate::sandbox::{ENTER_ARG, stage};
@@ -14,8 +16,15 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// How often what a Pod keeps is measured, and how many times longer than it took the next look at it
+/// waits at least.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const LOOK_SELDOM: u32 = 20;
 
 /// The whole life of the helper; called first thing in `main` when the first argument is
 /// [`crate::sandbox::HELPER_ARG`]. Order on standard input, report on standard output, the
@@ -37,8 +46,11 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
-fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
+fn in_a_world(order: Order, mut view: CommandView) -> Result<ExitCode, String> {
+    let hold = view.private.as_mut().map(Private::hold).transpose();
+    let _hold = hold.map_err(|error| format!("the directories that its Pod keeps: {error}"))?;
     let before = after::look(&view);
+    let (private, limits) = (view.private.clone(), view.limits);
     let order = Order { view: Some(view), ..order };
     let mut child = enter(&order).map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());
@@ -49,6 +61,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
         reaper::wait_for_end();
         close(&end);
     });
+    let too_much = private.map(|private| watch_size(private, limits, input.clone()));
     let mut line = String::new();
     if let Some(reports) = reports {
         // Without a line it ended before it could say how.
@@ -59,7 +72,36 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let _ = child.wait();
     let mut report = Report::parse(&line).ok_or("the first process of its world was killed")?;
     report.undone = before.mend();
+    if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
+        report.too_large = true;
+        report.undone.push(sentence);
+    }
     Ok(stage::report(&report))
+}
+
+/// Ends the command when what its Pod keeps grows beyond its limits, and says so.
+fn watch_size(
+    private: Private,
+    limits: CommandLimits,
+    input: Arc<Mutex<Option<ChildStdin>>>,
+) -> Receiver<String> {
+    let (tell, said) = channel();
+    std::thread::spawn(move || {
+        let first = private.size();
+        let (mut now, mut took) = (first, Duration::ZERO);
+        loop {
+            if let Some(sentence) = first.too_much(&now, &limits) {
+                // The receiver is gone when the command is over.
+                let _ = tell.send(sentence);
+                return close(&input);
+            }
+            std::thread::sleep(LOOK_AGAIN.max(took * LOOK_SELDOM));
+            let begun = Instant::now();
+            now = private.size();
+            took = begun.elapsed();
+        }
+    });
+    said
 }
 
 fn enter(order: &Order) -> std::io::Result<Child> {

@@ -16,8 +16,10 @@ pub struct CommandLimits {
     pub memory_mib: u32,
     /// One file that it writes; 0 is no limit.
     pub file_mib: u32,
-    /// What `/tmp` holds.
+    /// What `/tmp` of the Pod holds.
     pub tmp_mib: u32,
+    /// What the Pod adds to the caches of toolchains.
+    pub cache_mib: u32,
     /// What the home directory holds beyond what is granted in it.
     pub home_mib: u32,
     /// What `/dev/shm` holds.
@@ -27,8 +29,8 @@ pub struct CommandLimits {
 impl Default for CommandLimits {
     fn default() -> Self {
         let (memory_mib, file_mib) = (0, 16_384);
-        let (tmp_mib, home_mib, shm_mib) = (1024, 256, 256);
-        Self { processes: 4096, memory_mib, file_mib, tmp_mib, home_mib, shm_mib }
+        let (tmp_mib, cache_mib, home_mib, shm_mib) = (1024, 8192, 256, 256);
+        Self { processes: 4096, memory_mib, file_mib, tmp_mib, cache_mib, home_mib, shm_mib }
     }
 }
 
@@ -54,15 +56,15 @@ impl CommandLimits {
     /// What to say where a program failed with these words: which limit it may have met.
     pub fn sentence(&self, content: &str) -> Option<String> {
         let has = |words: &[&str]| words.iter().any(|word| content.contains(word));
-        let Self { memory_mib, file_mib, tmp_mib, home_mib, shm_mib, .. } = self;
+        let Self { memory_mib, file_mib, home_mib, shm_mib, .. } = self;
         if has(&["Resource temporarily unavailable", "can't start new thread", "Cannot fork"]) {
             let most = self.most_processes();
             return Some(format!("a command has at most {most} processes and threads"));
         }
         if has(&["No space left on device"]) {
             return Some(format!(
-                "a command has {tmp_mib} MiB in /tmp, {home_mib} MiB in its home directory and \
-                 {shm_mib} MiB in /dev/shm; large files belong into the workspace"
+                "a command has {home_mib} MiB in its home directory and {shm_mib} MiB in /dev/shm; \
+                 large files belong into the workspace"
             ));
         }
         if *file_mib > 0 && has(&["File too large", "File size limit exceeded"]) {
@@ -93,7 +95,7 @@ mod tests {
         let limits = CommandLimits { memory_mib: 64, ..CommandLimits::default() };
         let cases = [
             ("bash: fork: retry: Resource temporarily unavailable", Some("4096 processes")),
-            ("cp: error writing '/tmp/a': No space left on device", Some("1024 MiB in /tmp")),
+            ("cp: error writing 'a': No space left on device", Some("256 MiB in /dev/shm")),
             ("head: write error: File too large", Some("16384 MiB")),
             ("MemoryError", Some("64 MiB of memory")),
             ("cat: a: No such file or directory", None),

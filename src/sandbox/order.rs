@@ -66,6 +66,9 @@ pub struct Report {
     /// What it left that would lead others astray, and what became of it.
     #[serde(default)]
     pub undone: Vec<String>,
+    /// It was ended because what its Pod keeps for commands grew beyond a limit.
+    #[serde(default)]
+    pub too_large: bool,
     /// How well it was confined; `None` where no walls were asked for.
     #[serde(default)]
     pub confinement: Option<Confinement>,

@@ -164,6 +164,8 @@ fn kept_open(view: &CommandView, holes: &[Hole]) -> Vec<PathBuf> {
     let others: Vec<&Hole> = holes.iter().filter(|hole| hole.why == Why::Others).collect();
     let inside = |path: &Path| others.iter().any(|hole| hole.is_around(path));
     let own = view.grants.iter().filter(|grant| inside(&grant.path) && grant.path.exists());
+    // What is written to a cache does not come to it.
+    let own = own.filter(|grant| grant.depth != Depth::Cache);
     let open = own.filter(|grant| capped(grant.level, &grant.path, holes) == Level::Write);
     open.map(|grant| grant.path.clone()).collect()
 }
@@ -171,8 +173,8 @@ fn kept_open(view: &CommandView, holes: &[Hole]) -> Vec<PathBuf> {
 /// The directories between the outermost writable grant and a hole in it.
 fn pins(view: &CommandView, hole: &Path) -> Vec<PathBuf> {
     let writable = view.grants.iter().filter(|grant| grant.level == Level::Write);
-    let covering =
-        writable.filter(|grant| grant.depth == Depth::Whole && hole.starts_with(&grant.path));
+    let whole = writable.filter(|grant| matches!(grant.depth, Depth::Whole | Depth::Cache));
+    let covering = whole.filter(|grant| hole.starts_with(&grant.path));
     let Some(root) = covering.map(|grant| &grant.path).min_by_key(|path| path.as_os_str().len())
     else {
         return Vec::new();
@@ -192,7 +194,7 @@ pub fn around_holes(view: &CommandView, holes: &[Hole]) -> Plan {
     for grant in &view.grants {
         match grant.depth {
             Depth::Flat => plan.flat(&grant.path, grant.level, holes),
-            Depth::Whole => plan.around(&grant.path, grant.level, holes),
+            Depth::Whole | Depth::Cache => plan.around(&grant.path, grant.level, holes),
             Depth::Device => plan.give(&grant.path, Some(Right::Device)),
         }
     }
@@ -302,6 +304,7 @@ mod tests {
             sockets: Sockets::Refused,
             isolation: Isolation::Namespaces,
             outputs: None,
+            private: None,
             limits: CommandLimits::default(),
         };
         (top, root, view)

@@ -2,7 +2,7 @@
 //! there.
 
 use crate::sandbox::places::{MADE, of_the_system};
-use crate::sandbox::view::{CommandView, Depth, Grant, Level, Links};
+use crate::sandbox::view::{CommandView, Depth, Grant, Links};
 use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
     if in_scope(view, grant) {
         return None;
     }
-    if grant.level == Level::Write && grant.depth == Depth::Whole {
+    if grant.depth == Depth::Cache {
         make(&grant.path, home);
     }
     let real = grant.path.canonicalize().ok()?;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::sandbox::limits::CommandLimits;
     use crate::sandbox::places::Person;
-    use crate::sandbox::view::{Around, Isolation, Need};
+    use crate::sandbox::view::{Around, Isolation, Level, Need};
     use crate::scope::{Permission, Rule, Scope};
     use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
@@ -113,6 +113,7 @@ mod tests {
                 needs,
                 others: &[],
                 outputs: None,
+                private: None,
                 isolation: Isolation::Namespaces,
                 limits: CommandLimits::default(),
             };

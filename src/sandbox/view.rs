@@ -2,6 +2,7 @@
 
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::places::{DEVICES, ETC, KERNEL, NAMES, Person, SYSTEM};
+use crate::sandbox::private::Private;
 use crate::scope::{Permission, Rule, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,8 @@ pub enum Depth {
     Flat,
     /// A device: also its own orders.
     Device,
+    /// Everything below, as a cache of the person's: what is written there is the Pod's own.
+    Cache,
 }
 
 /// Whether a grant may be reached through symbolic links.
@@ -142,6 +145,8 @@ pub struct CommandView {
     pub isolation: Isolation,
     /// Where long output of earlier commands lies, to be read.
     pub outputs: Option<PathBuf>,
+    /// What the Pod keeps for its commands; without it caches are only read.
+    pub private: Option<Private>,
     pub limits: CommandLimits,
 }
 
@@ -158,6 +163,8 @@ pub struct Around<'a> {
     pub others: &'a [PathBuf],
     /// Where long output of earlier commands lies.
     pub outputs: Option<&'a Path>,
+    /// Where the Pod keeps what its commands write to `/tmp` and to caches.
+    pub private: Option<&'a Path>,
     pub isolation: Isolation,
     pub limits: CommandLimits,
 }
@@ -168,8 +175,12 @@ impl Grant {
         Self { path, level: Level::Write, depth: Depth::Whole, links: Links::Refused }
     }
 
-    fn named(path: PathBuf, level: Level) -> Self {
-        Self { links: Links::Kept, ..Self::system(path, level) }
+    fn named(self) -> Self {
+        Self { links: Links::Kept, ..self }
+    }
+
+    fn cache(path: PathBuf) -> Self {
+        Self { depth: Depth::Cache, ..Self::system(path, Level::Write) }
     }
 
     fn system(path: impl Into<PathBuf>, level: Level) -> Self {
@@ -188,7 +199,7 @@ impl Grant {
     /// Whether the grant speaks about this path.
     pub fn covers(&self, path: &Path) -> bool {
         match self.depth {
-            Depth::Whole => path.starts_with(&self.path),
+            Depth::Whole | Depth::Cache => path.starts_with(&self.path),
             Depth::Flat => path == self.path || path.parent() == Some(&self.path),
             Depth::Device => path == self.path,
         }
@@ -223,6 +234,7 @@ impl CommandView {
             sockets: if outside { Sockets::Open } else { Sockets::Refused },
             isolation: around.isolation,
             outputs: around.outputs.map(Path::to_owned),
+            private: around.private.map(Private::of),
             limits: around.limits,
         };
         if outside {
@@ -275,15 +287,13 @@ fn grants(around: &Around) -> Vec<Grant> {
     let devices = DEVICES
         .iter()
         .map(|path| Grant { depth: Depth::Device, ..Grant::system(*path, Level::Write) });
-    let usual =
-        |paths: Vec<PathBuf>, level| paths.into_iter().map(move |path| Grant::system(path, level));
-    let named =
-        |paths: Vec<PathBuf>, level| paths.into_iter().map(move |path| Grant::named(path, level));
-    let tools = usual(person.readable(), Level::Read).chain(usual(person.caches(), Level::Write));
-    let moved = named(person.readable_by_name(), Level::Read)
-        .chain(named(person.caches_by_name(), Level::Write))
-        .chain(named(person.beside_programs(), Level::Read))
-        .chain(named(person.programs(), Level::Read));
+    let read = |paths: Vec<PathBuf>| paths.into_iter().map(|path| Grant::system(path, Level::Read));
+    let tools = read(person.readable()).chain(person.caches().into_iter().map(Grant::cache));
+    let moved = read(person.readable_by_name())
+        .chain(person.caches_by_name().into_iter().map(Grant::cache))
+        .chain(read(person.beside_programs()))
+        .chain(read(person.programs()))
+        .map(Grant::named);
     let scope = around.scope.allow.iter().map(Grant::of);
     system.chain(devices).chain(tools).chain(moved).chain(scope).collect()
 }
@@ -351,8 +361,19 @@ mod tests {
         let (env, own) = (env(), ["/h/.local/share/yoi".into()]);
         let others = &["/ws/c1".into(), "/h/theirs".into(), "/parent".into()];
         let (isolation, limits) = (Isolation::Namespaces, CommandLimits::default());
-        let (person, own, outputs) = (Person { env: &env }, &own, None);
-        CommandView::new(&Around { scope, person, own, needs, others, outputs, isolation, limits })
+        let (person, own) = (Person { env: &env }, &own);
+        let (outputs, private) = (None, None);
+        CommandView::new(&Around {
+            scope,
+            person,
+            own,
+            needs,
+            others,
+            outputs,
+            private,
+            isolation,
+            limits,
+        })
     }
 
     fn workspace() -> Scope {

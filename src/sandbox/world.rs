@@ -12,6 +12,7 @@ pub(crate) use mountinfo::unescaped;
 use crate::files::{Limit, WorkspaceFiles};
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
+use crate::sandbox::private::Private;
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,6 +44,10 @@ pub enum Part {
     Directory,
     /// A writable directory in memory, of this size in MiB.
     Memory(u32),
+    /// A cache of the person's under a layer of the Pod's own, to which all that is written goes.
+    Layered,
+    /// The directory that the Pod keeps for temporary files.
+    Kept,
     Device,
     /// Terminals of the command's own.
     Terminals,
@@ -59,6 +64,8 @@ pub struct World {
     pub files: BTreeMap<PathBuf, String>,
     /// Where temporary files go.
     pub tmp: PathBuf,
+    /// What the Pod keeps for its commands.
+    pub private: Option<Private>,
     /// What a command cannot do although it should.
     pub cost: Vec<String>,
 }
@@ -66,7 +73,7 @@ pub struct World {
 impl World {
     /// `asked` is the view as the host sent it, `view` the same with canonical grants.
     pub fn of(asked: &CommandView, view: &CommandView, holes: &[Hole], person: Person) -> Self {
-        let mut world = Self::default();
+        let mut world = Self { private: view.private.clone(), ..Self::default() };
         world.bind_grants(view, holes);
         for mount in plan::mounts(view, holes) {
             world.close(mount.path, mount.kind);
@@ -83,7 +90,9 @@ impl World {
     /// What Landlock is told: everything here was granted for reading.
     pub fn gives(&self) -> Vec<Give> {
         let right = |part: &Part| match part {
-            Part::Bind(Level::Write) | Part::Memory(_) => Some(Right::Write),
+            Part::Bind(Level::Write) | Part::Memory(_) | Part::Layered | Part::Kept => {
+                Some(Right::Write)
+            }
             Part::Device | Part::Terminals => Some(Right::Device),
             _ => None,
         };
@@ -99,7 +108,7 @@ impl World {
         let around = path.ancestors().filter_map(|dir| self.parts.get(dir));
         match around.copied().find(|part| *part != Part::Pinned) {
             Some(Part::Bind(level)) => level,
-            Some(Part::Memory(_)) => Level::Write,
+            Some(Part::Memory(_) | Part::Layered | Part::Kept) => Level::Write,
             _ => Level::Read,
         }
     }
@@ -116,23 +125,44 @@ impl World {
 
     /// Whether what lies at this path is what lies there outside.
     fn shows(&self, path: &Path) -> bool {
-        matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned))
+        matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned | Part::Layered))
+    }
+
+    /// Whether what is made at this path is this world's or its Pod's own.
+    fn owns(&self, path: &Path) -> bool {
+        !matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned))
     }
 
     fn bind_grants(&mut self, view: &CommandView, holes: &[Hole]) {
         let mut whole: BTreeMap<&Path, Level> = BTreeMap::new();
-        for grant in view.grants.iter().filter(|grant| grant.depth == Depth::Whole) {
+        let mut caches: BTreeSet<&Path> = BTreeSet::new();
+        for grant in &view.grants {
             let level = plan::capped(grant.level, &grant.path, holes);
-            let known = whole.entry(&grant.path).or_insert(level);
-            *known = level.max(*known);
+            match grant.depth {
+                Depth::Cache if level == Level::Write && self.private.is_some() => {
+                    caches.insert(&grant.path);
+                }
+                Depth::Whole | Depth::Cache => {
+                    let level =
+                        if grant.depth == Depth::Cache { level.min(Level::Read) } else { level };
+                    let known = whole.entry(&grant.path).or_insert(level);
+                    *known = level.max(*known);
+                }
+                Depth::Flat | Depth::Device => {}
+            }
         }
+        self.lay_over(&caches, &whole);
         let hidden: BTreeSet<&Path> = holes
             .iter()
             .filter(|hole| hole.level == Level::Hidden)
             .map(|hole| hole.path.as_path())
             .collect();
         for (path, level) in whole {
-            let covered = matches!(self.around(path), Some(Part::Bind(held)) if held >= level);
+            let covered = match self.around(path) {
+                Some(Part::Bind(held)) => held >= level,
+                Some(Part::Layered) => level < Level::Write,
+                _ => false,
+            };
             match level {
                 _ if covered => {}
                 Level::Hidden => {}
@@ -142,12 +172,27 @@ impl World {
         }
         for grant in &view.grants {
             match grant.depth {
-                Depth::Whole => {}
+                Depth::Whole | Depth::Cache => {}
                 Depth::Flat => self.flat(grant, holes),
                 Depth::Device if grant.path.exists() => {
                     self.parts.insert(grant.path.clone(), Part::Device);
                 }
                 Depth::Device => {}
+            }
+        }
+    }
+
+    /// Puts the Pod's own layers over caches. A lock or another single file begins empty.
+    fn lay_over(&mut self, caches: &BTreeSet<&Path>, whole: &BTreeMap<&Path, Level>) {
+        for path in caches.iter().copied() {
+            let written = |dir: &Path| whole.get(dir) == Some(&Level::Write);
+            if path.ancestors().any(written) || self.around(path) == Some(Part::Layered) {
+                continue;
+            }
+            if path.is_dir() {
+                self.parts.insert(path.to_owned(), Part::Layered);
+            } else {
+                self.files.insert(path.to_owned(), String::new());
             }
         }
     }
@@ -222,7 +267,11 @@ impl World {
     fn own_places(&mut self, view: &CommandView) {
         let limits = &view.limits;
         self.tmp = if self.shows(TMP.as_ref()) { OWN_TMP } else { TMP }.into();
-        self.parts.insert(self.tmp.clone(), Part::Memory(limits.tmp_mib));
+        let kept = self.private.as_ref().map(Private::tmp);
+        let tmp = if kept.is_some() { Part::Kept } else { Part::Memory(limits.tmp_mib) };
+        self.parts.insert(self.tmp.clone(), tmp);
+        // Results of file tools name the place outside.
+        self.links.extend(kept.map(|kept| (kept, self.tmp.clone())));
         let home = view.home.clone().map(|home| home.canonicalize().unwrap_or(home));
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
             self.parts.insert(home.clone(), Part::Memory(limits.home_mib));

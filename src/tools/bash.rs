@@ -21,9 +21,10 @@ input is empty, cd and variables do not last to the next call. Standard output a
 together: up to 80 lines and 12 KiB whole, else the last 80 lines and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
 processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
-the system, toolchains and your scope, write your scope, the toolchains' caches and /tmp (each \
-command has its own, gone afterwards), and have no network but their own. Nothing else is there: \
-what is outside looks missing. What needs more asks for it with needs and a reason.";
+the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \
+for Read and Write, and have no network but their own. The home directory begins empty each time, \
+but what toolchains cache stays, for you alone. Nothing else is there: what is outside looks \
+missing. What needs more asks for it with needs and a reason.";
 
 /// How long a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,8 +130,18 @@ fn view(ctx: &Context, needs: &[Need]) -> CommandView {
     let person = Person { env: &ctx.env };
     let (scope, own, others) = (&ctx.scope, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
-    let outputs = Some(outputs);
-    CommandView::new(&Around { scope, person, own, needs, others, outputs, isolation, limits })
+    let (outputs, private) = (Some(outputs), Some(ctx.private.as_path()));
+    CommandView::new(&Around {
+        scope,
+        person,
+        own,
+        needs,
+        others,
+        outputs,
+        private,
+        isolation,
+        limits,
+    })
 }
 
 /// What of a failure looks like a wall.
@@ -212,7 +223,7 @@ fn hint(scope: &Scope, had: &[Need]) -> String {
             format!("if that stopped it, run it with needs: {} and a reason", more.join(" or "))
         }
     };
-    format!("[this command was {confined}; {next}; what a command leaves in /tmp is gone with it]")
+    format!("[this command was {confined}; {next}]")
 }
 
 /// Why these needs of a command would give it nothing in this scope.
@@ -237,6 +248,9 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
             let limit = limit.as_secs();
             Output::failed(&Fault::Execution(format!("timed out after {limit} s{nothing}")))
         }
+        Outcome::TooLarge => Output::failed(&Fault::Execution(format!(
+            "ended after {time}: it met a limit{nothing}"
+        ))),
         Outcome::Cancelled => {
             Output::failed(&Fault::Execution(format!("cancelled after {time}{nothing}")))
         }

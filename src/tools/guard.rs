@@ -15,6 +15,9 @@ const INNER: [&str; 2] = ["modules", "worktrees"];
 /// What a call has to be granted before it changes this canonical path, although the scope holds
 /// it: the same that a command needs. Looks at the disk.
 pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
+    if path.starts_with(ctx.tmp()) {
+        return Vec::new();
+    }
     let git = is_gits_orders(path).then_some(Need::Git);
     let programs = is_program(ctx, path).then_some(Need::Outside);
     git.into_iter().chain(programs).collect()

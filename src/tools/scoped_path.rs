@@ -8,6 +8,8 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+/// Where temporary files lie, of the person and, for its tools, of a Pod.
+const TMP: &str = "/tmp";
 /// Bytes of a file that is read or changed as a whole.
 pub const MAX_FILE: u64 = 32 * 1024 * 1024;
 
@@ -32,7 +34,7 @@ impl ScopedPath {
                 ctx.cwd.display()
             )));
         }
-        let Resolved { path, exists } = files::resolve(given)?;
+        let Resolved { path, exists } = files::resolve(&meant(ctx, given))?;
         if let Some(why) = guard::closed(ctx, &path, need) {
             return Err(FileError::refused(why));
         }
@@ -92,6 +94,23 @@ impl ScopedPath {
     }
 }
 
+/// The path that a call means by an absolute path: `/tmp` is the Pod's own, as it is for its commands. What
+/// the scope holds there is not, nor what exists there only for the person.
+pub fn meant(ctx: &Context, given: &Path) -> PathBuf {
+    let path = lexical(given);
+    let in_scope = ctx.scope.permission(&path).is_some() || ctx.scope.reaches(&path);
+    let Some(rest) = path.strip_prefix(TMP).ok().filter(|_| !in_scope) else {
+        return given.to_owned();
+    };
+    let own = ctx.tmp();
+    let there = |base: &Path| {
+        let parts = rest.ancestors().map(|part| (part, base.join(part)));
+        let found = parts.into_iter().find(|(_, path)| path.symlink_metadata().is_ok());
+        found.map_or(0, |(part, _)| part.components().count())
+    };
+    if there(&own) >= there(TMP.as_ref()) { own.join(rest) } else { given.to_owned() }
+}
+
 /// Opens a file for a search: `None` if it is not a readable regular file of bounded size.
 pub fn open_for_search(ctx: &Context, path: &Path) -> Option<File> {
     let root = permitted(ctx, path, Permission::Read)?;
@@ -100,7 +119,8 @@ pub fn open_for_search(ctx: &Context, path: &Path) -> Option<File> {
 
 /// Whether something at or below this directory may be looked at.
 pub fn reaches(ctx: &Context, directory: &Path) -> bool {
-    ctx.scope.reaches(directory) || directory.starts_with(&ctx.outputs)
+    let own = [&ctx.outputs, &ctx.tmp()];
+    ctx.scope.reaches(directory) || own.into_iter().any(|own| directory.starts_with(own))
 }
 
 /// Whether this canonical path may be read.
@@ -117,6 +137,10 @@ pub fn allows(ctx: &Context, path: &Path, need: Permission) -> bool {
 fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
     if need == Permission::Read && path.starts_with(&ctx.outputs) {
         return Some(ctx.outputs.clone());
+    }
+    let tmp = ctx.tmp();
+    if path.starts_with(&tmp) {
+        return tmp.ancestors().find(|root| root.exists()).map(Path::to_owned);
     }
     ctx.scope.permission(path).filter(|held| *held >= need)?;
     let rule = ctx.scope.rule_for(path, need)?;

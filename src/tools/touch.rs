@@ -38,7 +38,7 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
         _ => return None,
     };
     let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
-    Some(match files::resolve(Path::new(&given)) {
+    Some(match files::resolve(&scoped_path::meant(ctx, Path::new(&given))) {
         Ok(found) => {
             let fails = fails(ctx, tool.name, &given, &found);
             Touch { fails, ..touch(ctx, found.path, need) }

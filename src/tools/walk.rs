@@ -28,7 +28,7 @@ fn own(ctx: &Context) -> Result<PathBuf, Fault> {
 }
 
 fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
-    if let Ok(real) = Path::new(given).canonicalize()
+    if let Ok(real) = scoped_path::meant(ctx, Path::new(given)).canonicalize()
         && real.is_dir()
         && scoped_path::reaches(ctx, &real)
         && guard::closed(ctx, &real, Permission::Read).is_none()

@@ -34,6 +34,7 @@ impl Bench {
             read: BTreeMap::new(),
             blobs: root.join("blobs"),
             outputs: root.join("outputs"),
+            private: root.join("private"),
             tasks: tools::tasks::Tasks::default(),
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,

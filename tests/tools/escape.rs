@@ -15,5 +15,7 @@ mod net;
 mod ordinary;
 #[path = "escape/others.rs"]
 mod others;
+#[path = "escape/private.rs"]
+mod private;
 #[path = "escape/world.rs"]
 mod world;

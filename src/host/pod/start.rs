@@ -171,6 +171,7 @@ impl Pod {
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
             outputs: self.files.outputs(),
+            private: self.files.private(),
             tasks: tools::tasks::Tasks::default(),
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
@@ -220,6 +221,7 @@ pub(crate) fn command_limits(settings: &Settings) -> CommandLimits {
         memory_mib: shell.memory_mib,
         file_mib: shell.file_mib,
         tmp_mib: shell.tmp_mib.get(),
+        cache_mib: shell.cache_mib.get(),
         home_mib: shell.home_mib.get(),
         shm_mib: shell.shm_mib.get(),
     }

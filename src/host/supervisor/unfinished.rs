@@ -60,11 +60,6 @@ pub(crate) async fn delete(shared: &Shared, session: SessionId) -> Result<(), St
 }
 
 fn remove_dir(path: &Path) -> Result<(), DiskError> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => {
-            removed.map_err(DiskError::at("delete", path))?;
-            path.parent().map_or(Ok(()), disk::sync_dir)
-        }
-    }
+    disk::remove_tree(path).map_err(DiskError::at("delete", path))?;
+    path.parent().filter(|parent| parent.exists()).map_or(Ok(()), disk::sync_dir)
 }

@@ -69,6 +69,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("shell.memory_mib", "", "shell.memory_mib = 500", Effect::Run),
     ("shell.file_mib", "", "shell.file_mib = 500", Effect::Run),
     ("shell.tmp_mib", "", "shell.tmp_mib = 500", Effect::Run),
+    ("shell.cache_mib", "", "shell.cache_mib = 500", Effect::Run),
     ("shell.home_mib", "", "shell.home_mib = 500", Effect::Run),
     ("shell.shm_mib", "", "shell.shm_mib = 500", Effect::Run),
     ("compaction.threshold_ratio", "", "compaction.threshold_ratio = 0.5", Effect::Run),

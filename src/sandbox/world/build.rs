@@ -4,7 +4,9 @@
 use crate::sandbox::view::Level;
 use crate::sandbox::world::mountinfo;
 use crate::sandbox::world::{Part, World};
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
@@ -12,8 +14,9 @@ use rustix::mount::{
 };
 use rustix::process::pivot_root;
 use std::ffi::CString;
-use std::fs;
-use std::os::fd::OwnedFd;
+use std::fs::{self, DirBuilder};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Directories over which the first root of the build is mounted; any that exists will do.
@@ -36,6 +39,7 @@ const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     pub open: Vec<String>,
+    pub cost: Vec<String>,
 }
 
 /// How many processes and threads may live in the world.
@@ -49,7 +53,7 @@ pub fn build(world: &World, processes: Processes) -> Result<Missing, String> {
         let done = build.place(world, path, *part, processes, &mut missing);
         done.map_err(|error| format!("mounting {}: {}", path.display(), words(error)))?;
     }
-    for (path, text) in &world.files {
+    for (path, text) in world.files.iter().filter(|(path, _)| world.owns(path)) {
         let done = build.point(world, path, FileType::RegularFile).map_err(words);
         let done = done.and_then(|_| {
             fs::write(below(NEW.as_ref(), path), text).map_err(|error| error.to_string())
@@ -106,8 +110,13 @@ impl Build {
     ) -> Result<(), Errno> {
         match part {
             Part::Bind(_) | Part::Device => self.bind(world, path, path),
-            Part::Pinned => self.pin(path),
-            Part::Hidden => self.hide(path),
+            Part::Pinned => skip_own(world, path, self.pin(path)),
+            Part::Hidden => skip_own(world, path, self.hide(path)),
+            Part::Layered => self.layer(world, path, missing),
+            Part::Kept => {
+                let private = world.private.as_ref().ok_or(Errno::INVAL)?;
+                self.bind(world, &private.tmp(), path)
+            }
             Part::Directory => self.point(world, path, FileType::Directory).map(drop),
             Part::Memory(mib) => {
                 let inodes = u64::from(mib) * INODES;
@@ -157,6 +166,40 @@ impl Build {
         attach(&copy(&from)?, &self.point(world, path, kind)?)
     }
 
+    /// Shows a cache of the person's under the layer of the Pod, or the layer alone where the kernel
+    /// does not lay one over the other.
+    fn layer(&self, world: &World, path: &Path, missing: &mut Missing) -> Result<(), Errno> {
+        let layer = world.private.as_ref().ok_or(Errno::INVAL)?.layer(path);
+        let place = self.point(world, path, FileType::Directory)?;
+        let own = |dir: &Path| {
+            let made =
+                DirBuilder::new().recursive(true).mode(0o700).create(below(OLD.as_ref(), dir));
+            made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            open(&self.old, dir)
+        };
+        let (changes, work) = (own(&layer.changes)?, own(&layer.work)?);
+        // The list of mounts tells a command no paths of this machine then.
+        let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
+        let before = layer.before.and_then(|before| open(&self.old, &before).ok());
+        let real = open(&self.old, path)?;
+        let lower: Vec<String> = before.iter().chain([&real]).map(named).collect();
+        let options = format!(
+            "userxattr,index=off,lowerdir={},upperdir={},workdir={}",
+            lower.join(":"),
+            named(&changes),
+            named(&work)
+        );
+        let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+        match mount("yoi", below(NEW.as_ref(), path), "overlay", PLAIN, options.as_c_str()) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let (path, error) = (path.display(), words(error));
+                missing.cost.push(format!("what you have in {path} is not shown ({error})"));
+                attach(&copy(&changes)?, &place)
+            }
+        }
+    }
+
     fn pin(&self, path: &Path) -> Result<(), Errno> {
         let place = open(&self.new, path)?;
         attach(&copy(&place)?, &place)
@@ -166,7 +209,8 @@ impl Build {
         let place = open(&self.new, path)?;
         match FileType::from_raw_mode(fstat(&place)?.st_mode) {
             FileType::Directory => {
-                let options = c"size=4k,nr_inodes=1,mode=0555";
+                // What a command is shown of yoi's own directories gets its place in them.
+                let options = c"size=64k,nr_inodes=64,mode=0755";
                 let flags = PLAIN | MountFlags::NOEXEC;
                 mount("yoi", below(NEW.as_ref(), path), "tmpfs", flags, options)
             }
@@ -174,16 +218,22 @@ impl Build {
         }
     }
 
-    /// The place of a part; where it is this world's own it is made. Nothing is ever made in what is
-    /// shown of outside.
+    /// The place of a part; where it is this world's or its Pod's own it is made, and what a command
+    /// left in its way is removed. Nothing is ever made in what is shown of outside.
     fn point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
+        let own = path.parent().is_some_and(|dir| world.owns(dir));
         match open(&self.new, path) {
-            Err(Errno::NOENT) if path.parent().is_some_and(|dir| !world.shows(dir)) => {}
-            found => return found,
+            Ok(place) if !own || fits(&place, kind)? => return Ok(place),
+            Err(error) if !own => return Err(error),
+            Ok(_) | Err(_) => {}
         }
         let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name());
         let parent = self.point(world, parent, FileType::Directory)?;
         let name = name.ok_or(Errno::INVAL)?;
+        match unlinkat(&parent, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
         match kind {
             FileType::Directory => mkdirat(&parent, name, 0o755.into())?,
             _ => {
@@ -232,6 +282,26 @@ fn taken(world: &World, path: &Path) -> MountFlags {
         Some(Part::Hidden | Part::Processes) => PLAIN | MountFlags::NOEXEC | MountFlags::RDONLY,
         _ if world.level(path) == Level::Write => PLAIN,
         _ => PLAIN | MountFlags::RDONLY,
+    }
+}
+
+/// Whether a mount of this kind can lie here.
+fn fits(place: &OwnedFd, kind: FileType) -> Result<bool, Errno> {
+    let found = FileType::from_raw_mode(fstat(place)?.st_mode);
+    Ok((found == FileType::Directory) == (kind == FileType::Directory)
+        && found != FileType::Symlink)
+}
+
+/// In a layer of its own a Pod may have removed or replaced what would be covered there: then nothing
+/// of the person's is shown.
+fn skip_own(world: &World, path: &Path, done: Result<(), Errno>) -> Result<(), Errno> {
+    match done {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+            if path.ancestors().any(|dir| world.parts.get(dir) == Some(&Part::Layered)) =>
+        {
+            Ok(())
+        }
+        done => done,
     }
 }
 

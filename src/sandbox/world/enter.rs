@@ -12,8 +12,11 @@ use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, ExitCode};
 
-/// What the first process needs to build the world, and to give up all powers afterwards.
-const KEPT: [CapabilitySet; 2] = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
+/// What the first process needs to build the world, and to give up all powers afterwards. The kernel
+/// keeps a directory without any rights for each overlay, which only `DAC_OVERRIDE` enters; in a user
+/// namespace it concerns the user's own files.
+const KEPT: [CapabilitySet; 3] =
+    [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE];
 
 /// The whole life of this stage; called first thing in `main`. The order comes on standard input,
 /// and its end means: end everything. The first process inherits the other streams.

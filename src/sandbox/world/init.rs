@@ -37,12 +37,13 @@ fn begin() -> Result<Reaper, String> {
     let view = resolve::resolved(asked.clone());
     let (holes, mut open) = plan::holes(&view);
     confine::enterable(&order.cwd, &holes)?;
-    let world = compute(&asked, &view, &holes, &mut order);
+    let mut world = compute(&asked, &view, &holes, &mut order);
     // Of a process that may not say so commands are no likelier to die than others.
     let _ = fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
-    let Missing { open: missing } = build::build(&world, view.limits.most_processes())
+    let Missing { open: missing, cost: lost } = build::build(&world, view.limits.most_processes())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
     open.extend(missing);
+    world.cost.extend(lost);
     give_up_powers().map_err(|error| format!("giving up powers: {error}"))?;
     let command =
         reaper::Confine { order, view, open, gives: Some(world.gives()), cost: world.cost };

@@ -42,6 +42,7 @@ impl Disk {
             needs,
             others: &[],
             outputs: Some(&outputs),
+            private: Some(&self.root.join("own/private")),
             isolation: Isolation::Namespaces,
             limits: CommandLimits::default(),
         });
@@ -67,9 +68,9 @@ impl Disk {
 /// What every world of this person has, and this.
 fn with(own: &[&str]) -> Vec<String> {
     let (before, after): (Vec<&str>, Vec<&str>) = own.iter().partition(|line| **line < "me/ws");
-    let always = ["me: Memory(256)", "me/.cache: Bind(Write)", "me/.cargo/bin: Bind(Read)"];
-    let cargo = ["me/.cargo/git: Bind(Write)", "me/.cargo/registry: Bind(Write)"];
-    let rest = ["own/out: Bind(Read)", "home -> me"];
+    let always = ["me: Memory(256)", "me/.cache: Layered", "me/.cargo/bin: Bind(Read)"];
+    let cargo = ["me/.cargo/git: Layered", "me/.cargo/registry: Layered"];
+    let rest = ["own/out: Bind(Read)", "home -> me", "own/private/tmp -> /tmp"];
     let all = always.into_iter().chain(cargo).chain(before).chain(after).chain(rest);
     all.map(str::to_owned).collect()
 }
@@ -85,7 +86,7 @@ fn a_world_holds_the_grants_the_tools_and_nothing_else_of_the_person() {
         ("/dev/null", Part::Device),
         ("/dev/pts", Part::Terminals),
         ("/dev/shm", Part::Memory(256)),
-        ("/tmp", Part::Memory(1024)),
+        ("/tmp", Part::Kept),
         ("/usr", Part::Bind(Level::Read)),
         ("/etc/passwd", Part::Bind(Level::Read)),
     ];

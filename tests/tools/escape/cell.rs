@@ -74,7 +74,9 @@ impl Cell {
         let (scope, own, others, needs) = (&ctx.scope, &ctx.own, &ctx.others, &self.needs);
         let (isolation, limits) = (self.isolation, self.limits);
         let outputs = Some(ctx.outputs.as_path());
-        let around = Around { scope, person, own, needs, others, outputs, isolation, limits };
+        let private = Some(ctx.private.as_path());
+        let around =
+            Around { scope, person, own, needs, others, outputs, private, isolation, limits };
         let view = Some(CommandView::new(&around));
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());

@@ -1,0 +1,192 @@
+//! What a Pod keeps for its commands: what they write to caches, and `/tmp`.
+
+use crate::bench::{argument_error, content};
+use crate::escape::cell::Cell;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+use yoi::sandbox::CommandLimits;
+
+/// A person with caches and settings of toolchains; `None` where commands have no world of their own.
+async fn person() -> Option<Cell> {
+    let mut cell = Cell::new();
+    cell.bench.ctx.env.remove("CARGO_HOME");
+    for (file, text) in [
+        ("home/.npm/_cacache/index", "person"),
+        ("home/.cargo/registry/src/lib.rs", "person"),
+        ("home/.cargo/config.toml", "[build]"),
+        ("home/.gradle/init.d/a.gradle", "person"),
+        ("home/.gradle/caches/jar", "person"),
+        ("home/go/pkg/mod/a.go", "person"),
+    ] {
+        fs::create_dir_all(cell.path(file).parent().unwrap()).unwrap();
+        fs::write(cell.path(file), text).unwrap();
+    }
+    cell.mounted().await.then_some(cell)
+}
+
+/// The same person's next Pod.
+fn another_pod(cell: &mut Cell) {
+    cell.bench.ctx.private = cell.path("another");
+}
+
+/// Every file below a directory, with all that a write would change.
+fn everything(dir: &Path) -> Vec<(String, Vec<u8>, [i64; 4])> {
+    let mut found = Vec::new();
+    // The kernel keeps a directory beside each layer that its owner cannot read.
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let (path, meta) = (entry.path(), entry.metadata().unwrap());
+        let facts = [meta.mode().into(), meta.mtime(), meta.mtime_nsec(), meta.size() as i64];
+        let bytes = if meta.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        found.push((path.display().to_string(), bytes, facts));
+        if meta.is_dir() {
+            found.extend(everything(&path));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn what_a_pod_writes_to_a_cache_neither_another_pod_nor_the_person_gets() {
+    let Some(mut cell) = person().await else { return };
+    let before = everything(&cell.path("home"));
+    let did = cell
+        .run(
+            "cat ~/.npm/_cacache/index ~/.cargo/registry/src/lib.rs ~/.gradle/caches/jar \
+                ~/go/pkg/mod/a.go && \
+             echo evil > ~/.npm/_cacache/index && echo evil > ~/.cargo/registry/src/new.rs && \
+             chmod 777 ~/.cargo/registry/src/lib.rs && rm -r ~/go/pkg/mod && \
+             mv ~/.gradle/caches/jar ~/.gradle/caches/moved && echo evil > ~/.cache/new",
+        )
+        .await;
+    assert_eq!(did.well(), "personpersonpersonperson");
+    assert_eq!(everything(&cell.path("home")), before);
+    let look = "cat ~/.npm/_cacache/index; ls ~/.cargo/registry/src ~/.gradle/caches ~/.cache; \
+                ls ~/go/pkg";
+    let kept = "evil\n{h}/.cache:\nnew\n\n{h}/.cargo/registry/src:\nlib.rs\nnew.rs\n\n\
+                {h}/.gradle/caches:\nmoved\n";
+    let home = cell.path("home").display().to_string();
+    assert_eq!(cell.run(look).await.text, kept.replace("{h}", &home), "the Pod keeps its own");
+    another_pod(&mut cell);
+    let clean = "person{h}/.cache:\n\n{h}/.cargo/registry/src:\nlib.rs\n\n\
+                 {h}/.gradle/caches:\njar\nmod\n";
+    assert_eq!(cell.run(look).await.text, clean.replace("{h}", &home));
+}
+
+#[tokio::test]
+async fn settings_of_toolchains_are_not_changed() {
+    let Some(cell) = person().await else { return };
+    for program in [
+        "echo evil >> ~/.cargo/config.toml",
+        "echo evil > ~/.gradle/init.d/b.gradle",
+        "mv ~/.cargo/config.toml ~/.cargo/old",
+        "rm ~/.gradle/init.d/a.gradle",
+    ] {
+        cell.run(program).await.refused();
+    }
+    // What is not there yet is made in memory.
+    cell.run("echo evil > ~/.cargo/config; echo evil > ~/.npmrc; mkdir ~/.gradle/x").await.well();
+    for name in [".cargo/config", ".npmrc", ".gradle/x"] {
+        assert!(!cell.path("home").join(name).exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_cache_is_used_without_a_copy() {
+    let Some(cell) = person().await else { return };
+    let file = fs::File::create(cell.path("home/.npm/large")).unwrap();
+    file.set_len(1 << 33).unwrap();
+    let did = cell.run("stat -c %s ~/.npm/large; tail -c 1 ~/.npm/large | wc -c").await;
+    assert_eq!(did.well(), "8589934592\n1\n");
+    let kept = everything(&cell.bench.ctx.private);
+    assert!(kept.iter().all(|(path, ..)| !path.ends_with("large")), "{kept:?}");
+}
+
+/// The kernel does not say what happens where one layer is written through two mounts.
+#[tokio::test]
+async fn commands_that_run_at_once_write_to_different_layers() {
+    let Some(cell) = person().await else { return };
+    cell.run("echo first > ~/.npm/first").await.well();
+    let long =
+        "touch ready; until [ -e go ]; do sleep 0.01; done; ls ~/.npm; echo long > ~/.npm/long";
+    let beside = async {
+        while !cell.path("ws/ready").exists() {
+            tokio::task::yield_now().await;
+        }
+        let did = cell.run("cat ~/.npm/first ~/.npm/_cacache/index; echo x > ~/.npm/beside").await;
+        assert_eq!(did.well(), "first\nperson");
+        fs::write(cell.path("ws/go"), "").unwrap();
+    };
+    let (did, ()) = tokio::join!(cell.run(long), beside);
+    assert_eq!(did.well(), "_cacache\nfirst\n");
+    assert_eq!(cell.run("ls ~/.npm").await.well(), "_cacache\nfirst\nlong\n");
+    let left = fs::read_dir(cell.bench.ctx.private.join("aside")).unwrap().count();
+    assert_eq!(left, 0, "what it wrote is gone with it");
+}
+
+#[tokio::test]
+async fn a_file_in_tmp_is_the_same_for_commands_and_for_file_tools() {
+    let Some(mut cell) = person().await else { return };
+    let name = format!("yoi-test-{}", uuid::Uuid::now_v7());
+    let file = Path::new("/tmp").join(&name);
+    let bench = &mut cell.bench;
+    bench.bash(&format!("echo by-command > {}", file.display())).await;
+    let output = bench.read(&file).await;
+    assert!(content(&output).contains("by-command"), "{output:?}");
+    let output = bench.edit(&file, "by-command", "by-tool").await;
+    assert!(!output.is_error, "{output:?}");
+    let output = bench.bash(&format!("cat {}", file.display())).await;
+    assert_eq!(content(&output), "by-tool\n");
+    let made = Path::new("/tmp").join(format!("{name}-dir/new"));
+    assert!(!bench.write(&made, "made").await.is_error);
+    assert_eq!(content(&bench.bash(&format!("cat {}", made.display())).await), "made");
+    let output = bench.call("Glob", json!({"pattern": format!("/tmp/{name}-dir/**")})).await;
+    let found = content(&output).to_owned();
+    // What a result names is there for commands, too.
+    assert!(found.ends_with("-dir/new"), "{output:?}");
+    assert_eq!(content(&bench.bash(&format!("cat {found}")).await), "made");
+    assert!(!file.exists() && !made.exists(), "the person's own /tmp holds nothing of it");
+    another_pod(&mut cell);
+    let output = cell.bench.read(&file).await;
+    assert!(argument_error(&output).starts_with("file not found"), "{output:?}");
+}
+
+/// What the person has in `/tmp` is outside the scope, as before, and a link that a command leaves in its
+/// own `/tmp` leads no file tool out of it.
+#[tokio::test]
+async fn tmp_leads_no_file_tool_to_files_of_the_person() {
+    let Some(mut cell) = person().await else { return };
+    let outside = cell.path("outside/secret");
+    let link = Path::new("/tmp/yoi-test-link");
+    cell.bench.bash(&format!("ln -s {} {}", outside.display(), link.display())).await;
+    for path in [&outside, link] {
+        let output = cell.bench.read(path).await;
+        assert!(argument_error(&output).contains("outside allowed scope"), "{output:?}");
+        assert!(cell.bench.write(path, "x").await.is_error);
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "outside");
+    // Where the scope lies in /tmp, a link in its place is removed and not followed.
+    let Ok(inner) = cell.path("").strip_prefix("/tmp").map(Path::to_owned) else { return };
+    let own = cell.bench.ctx.private.join("tmp").join(inner.components().next().unwrap());
+    fs::remove_dir_all(&own).unwrap();
+    symlink("/usr", &own).unwrap();
+    cell.run("echo x > here").await.well();
+    assert!(cell.path("ws/here").exists());
+}
+
+#[tokio::test]
+async fn a_command_ends_when_its_pod_keeps_too_much() {
+    let Some(mut cell) = person().await else { return };
+    let limits = CommandLimits { tmp_mib: 2, cache_mib: 2, ..CommandLimits::default() };
+    cell.bench.ctx.command_limits = limits;
+    for (place, said) in [("/tmp", "keeps in /tmp"), ("~/.npm", "wrote to the caches")] {
+        let program = format!("head -c 4M /dev/zero > {place}/big; sleep 600");
+        let output = cell.bench.bash(&program).await;
+        let text = output.content.clone().unwrap_or_default();
+        assert!(output.is_error && text.contains(said) && text.contains("2 MiB"), "{output:?}");
+        let output = cell.bench.bash(&format!("rm {place}/big")).await;
+        assert!(!output.is_error, "a command that makes room goes on: {output:?}");
+    }
+}
