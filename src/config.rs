@@ -13,6 +13,8 @@ pub mod dirs;
 pub mod keys;
 /// A model to talk to, resolved.
 pub mod models;
+/// A command line, read as bash reads it.
+pub mod shell;
 /// Which actions pass, are asked about, or are refused.
 pub mod policy;
 /// The user's settings, and the little a workspace may say.

@@ -42,6 +42,8 @@ mod returning;
 mod secrets;
 #[path = "program/signals.rs"]
 mod signals;
+#[path = "program/strangers.rs"]
+mod strangers;
 #[path = "program/terminal.rs"]
 mod terminal;
 #[path = "program/waiting.rs"]

@@ -171,7 +171,7 @@ pub fn host_main() -> ExitCode {
 
 async fn background() -> ExitCode {
     let env: Env = environment();
-    let dirs = match Dirs::find(&env) {
+    let dirs = match Dirs::open(&env) {
         Ok(dirs) => dirs,
         Err(error) => return failed(&error.to_string()),
     };

@@ -1,5 +1,6 @@
 //! Where yoi keeps its files: found from an environment, made private.
 
+use crate::protocol::name::MAX_NAME;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -31,8 +32,20 @@ pub enum ConfigError {
     Relative { name: String, value: String },
     #[error("cannot use the directory {}: {cause}", dir.display())]
     Unusable { dir: PathBuf, cause: io::Error },
-    #[error("{} belongs to somebody else or is not a directory: remove it or set YOI_RUNTIME_DIR", dir.display())]
-    Foreign { dir: PathBuf },
+    #[error("{} is not a directory of yours: remove it or set YOI_RUNTIME_DIR", dir.display())]
+    NotADirectory { dir: PathBuf },
+    #[error(
+        "{} belongs to another user (uid {owner}), who could change your settings and read what your pods write: \
+         set YOI_HOME to a directory of your own",
+        dir.display()
+    )]
+    Foreign { dir: PathBuf, owner: u32 },
+    #[error(
+        "other users can write to {} (mode {mode:03o}), so the settings in it may not be yours: look at what lies \
+         there, then run `chmod go-w {}`, or set YOI_HOME to a directory of your own",
+        dir.display(), dir.display()
+    )]
+    Writable { dir: PathBuf, mode: u32 },
     #[error(
         "{} is the runtime directory of {}: give {} its own with YOI_RUNTIME_DIR",
         dir.display(), owner.display(), data.display()
@@ -51,6 +64,8 @@ pub struct Dirs {
     pub runtime: PathBuf,
     /// Log files of the program itself.
     pub state: PathBuf,
+    /// `YOI_HOME`.
+    home: Option<PathBuf>,
     /// Whether the runtime directory was named by the person, so that no other may be taken.
     explicit: bool,
 }
@@ -75,7 +90,7 @@ impl Dirs {
         let named = absolute(env, "YOI_RUNTIME_DIR")?;
         let explicit = named.is_some();
         // A data directory elsewhere keeps its sockets with it: it never meets another one's.
-        let runtime = match (named, home, absolute_or_nothing(env, "XDG_RUNTIME_DIR")) {
+        let runtime = match (named, &home, absolute_or_nothing(env, "XDG_RUNTIME_DIR")) {
             (Some(dir), _, _) => dir,
             (None, Some(home), _) if usual => home.join("run"),
             (None, None, Some(dir)) if usual => dir.join("yoi"),
@@ -84,23 +99,44 @@ impl Dirs {
         let state = match absolute(env, "YOI_STATE_DIR")? {
             Some(dir) => dir,
             None if !usual => data.join("state"),
-            None => match absolute(env, "YOI_HOME")? {
+            None => match &home {
                 Some(home) => home.join("state"),
                 None => xdg_dir(env, "XDG_STATE_HOME", ".local/state")?,
             },
         };
-        Ok(Self { config, data, runtime, state, explicit })
+        Ok(Self { config, data, runtime, state, home, explicit })
+    }
+
+    /// The same, refused where another user can change what lies in a directory. Makes nothing.
+    pub fn open(env: &Env) -> Result<Self, ConfigError> {
+        let dirs = Self::find(env)?;
+        dirs.check()?;
+        Ok(dirs)
+    }
+
+    /// Refuses directories of other users and those that other users can write to. A runtime directory that
+    /// no person named is left aside instead, see [`Dirs::make`].
+    fn check(&self) -> Result<(), ConfigError> {
+        let runtime = self.explicit.then_some(&self.runtime);
+        let own = [&self.config, &self.data, &self.state];
+        own.into_iter().chain(&self.home).chain(runtime).try_for_each(|dir| ours(dir))
     }
 
     /// Makes the directories, 0700, and takes the runtime directory for this data directory. One
     /// that serves another data directory is left alone: `<data>/run` is taken instead, or, where
     /// the person named it, that is an error.
     pub fn make(&mut self) -> Result<(), ConfigError> {
+        self.check()?;
         for dir in [&self.config, &self.data] {
             private_tree(dir).map_err(|cause| unusable(dir, cause))?;
         }
         match claim(&self.runtime, &self.data) {
-            Err(ConfigError::Shared { .. } | ConfigError::Unusable { .. }) if !self.explicit => {
+            Err(
+                ConfigError::Shared { .. }
+                | ConfigError::Unusable { .. }
+                | ConfigError::Foreign { .. }
+                | ConfigError::Writable { .. },
+            ) if !self.explicit => {
                 self.runtime = self.data.join("run");
                 claim(&self.runtime, &self.data)
             }
@@ -155,9 +191,12 @@ impl Dirs {
         Ok(socket)
     }
 
-    /// yoi's own directories: no Pod's scope ever includes them.
-    pub fn own(&self) -> [&Path; 4] {
-        [&self.config, &self.data, &self.runtime, &self.state]
+    /// yoi's own directories, that of sockets with long paths too: no Pod's scope ever includes them.
+    pub fn own(&self) -> Vec<PathBuf> {
+        let named = [&self.config, &self.data, &self.runtime, &self.state];
+        let longest = self.runtime.join("n".repeat(MAX_NAME)).join("sock");
+        let is_long = longest.as_os_str().len() > LONGEST_SOCKET;
+        named.into_iter().cloned().chain(is_long.then(|| self.short())).collect()
     }
 
     fn short(&self) -> PathBuf {
@@ -204,6 +243,23 @@ pub fn private_tree(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses a directory that another user owns or can write to. One that does not exist is made later.
+fn ours(dir: &Path) -> Result<(), ConfigError> {
+    let found = match fs::metadata(dir) {
+        Ok(found) => found,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(cause) => return Err(unusable(dir, cause)),
+    };
+    let (owner, mode) = (found.uid(), found.permissions().mode() & 0o777);
+    if owner != rustix::process::getuid().as_raw() {
+        return Err(ConfigError::Foreign { dir: dir.into(), owner });
+    }
+    if mode & 0o022 != 0 {
+        return Err(ConfigError::Writable { dir: dir.into(), mode });
+    }
+    Ok(())
+}
+
 /// A directory in a place where anybody may have made one before us.
 fn own_dir(dir: &Path) -> Result<(), ConfigError> {
     match DirBuilder::new().mode(0o700).create(dir) {
@@ -213,15 +269,17 @@ fn own_dir(dir: &Path) -> Result<(), ConfigError> {
         _ => {}
     }
     let found = fs::symlink_metadata(dir).map_err(|cause| unusable(dir, cause))?;
-    if !found.is_dir() || found.uid() != rustix::process::getuid().as_raw() {
-        return Err(ConfigError::Foreign { dir: dir.into() });
+    if !found.is_dir() {
+        return Err(ConfigError::NotADirectory { dir: dir.into() });
     }
+    ours(dir)?;
     private_tree(dir).map_err(|cause| unusable(dir, cause))
 }
 
 /// Takes a runtime directory for a data directory. A claim of a data directory that is gone
 /// lapses.
 fn claim(runtime: &Path, data: &Path) -> Result<(), ConfigError> {
+    ours(runtime)?;
     private_tree(runtime).map_err(|cause| unusable(runtime, cause))?;
     let file = runtime.join(CLAIM);
     match fs::read(&file) {
@@ -367,8 +425,71 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let link = top.path().join("link");
         std::os::unix::fs::symlink(top.path(), &link).unwrap();
-        assert!(matches!(own_dir(&link), Err(ConfigError::Foreign { .. })));
+        assert!(matches!(own_dir(&link), Err(ConfigError::NotADirectory { .. })));
         own_dir(&top.path().join("new")).unwrap();
         own_dir(&top.path().join("new")).unwrap();
+    }
+
+    fn home_of(top: &Path) -> Env {
+        env(&[("YOI_HOME", &top.display().to_string())])
+    }
+
+    #[test]
+    fn a_directory_that_other_users_can_write_to_is_refused_with_the_way_out() {
+        for place in ["", "config", "data", "state"] {
+            let top = tempfile::tempdir().unwrap();
+            let dir = top.path().join(place);
+            fs::create_dir_all(&dir).unwrap();
+            for mode in [0o777, 0o770, 0o1777] {
+                fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+                let sentence = Dirs::open(&home_of(top.path())).unwrap_err().to_string();
+                assert!(
+                    sentence.contains("chmod go-w") && sentence.contains("YOI_HOME"),
+                    "{sentence}"
+                );
+                assert!(Dirs::find(&home_of(top.path())).unwrap().make().is_err());
+            }
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+            Dirs::open(&home_of(top.path())).unwrap().make().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_directory_that_another_user_owns_is_refused_with_the_way_out() {
+        if !rustix::process::getuid().is_root() {
+            eprintln!("only root can make a directory of another user: not tested");
+            return;
+        }
+        for place in ["", "config", "data"] {
+            let top = tempfile::tempdir().unwrap();
+            let dir = top.path().join(place);
+            fs::create_dir_all(&dir).unwrap();
+            std::os::unix::fs::chown(&dir, Some(65534), None).unwrap();
+            let sentence = Dirs::open(&home_of(top.path())).unwrap_err().to_string();
+            assert!(sentence.contains("uid 65534") && sentence.contains("YOI_HOME"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_directory_that_is_not_safe_is_left_aside_unless_it_was_named() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name).display().to_string();
+        let usual = top.path().join("r/yoi");
+        fs::create_dir_all(&usual).unwrap();
+        fs::set_permissions(&usual, fs::Permissions::from_mode(0o777)).unwrap();
+        let mut dirs =
+            Dirs::open(&env(&[("HOME", &at("h")), ("XDG_RUNTIME_DIR", &at("r"))])).unwrap();
+        dirs.make().unwrap();
+        assert_eq!(dirs.runtime, dirs.data.join("run"));
+        let named = env(&[("HOME", &at("h")), ("YOI_RUNTIME_DIR", &usual.display().to_string())]);
+        assert!(matches!(Dirs::open(&named), Err(ConfigError::Writable { .. })));
+    }
+
+    #[test]
+    fn the_directory_of_sockets_with_long_paths_is_one_of_the_own_directories() {
+        let long = format!("/{}", "d".repeat(90));
+        let dirs = Dirs::find(&env(&[("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", &long)])).unwrap();
+        let socket = dirs.socket(&"n".repeat(64));
+        assert!(dirs.own().iter().any(|dir| socket.starts_with(dir)), "{}", socket.display());
     }
 }

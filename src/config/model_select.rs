@@ -1,4 +1,4 @@
-//! Which model answers, and why: what was asked for, else what the workspace or the settings say,
+//! Which model answers, and why: what was asked for, else what the settings or the workspace say,
 //! else the first provider whose key is there.
 
 use crate::config::catalogue::{Catalogue, Known, Provider};
@@ -145,7 +145,7 @@ impl ModelChoice {
 }
 
 /// The model to use, `None` if there is nothing to connect to. In order: what was asked for,
-/// `YOI_MODEL`, the workspace, the settings, a key in the environment, a stored key.
+/// `YOI_MODEL`, the settings, the workspace, a key in the environment, a stored key.
 pub fn choose(
     asked: Option<&WantedModel>,
     place: &ModelContext<'_>,
@@ -155,11 +155,11 @@ pub fn choose(
     if let Some(asked) = asked.cloned().or_else(from_env) {
         return chosen(&all, &asked, place).map(Some);
     }
-    if let Some(choice) = of_workspace(&all, place) {
-        return Ok(Some(choice));
-    }
     if let Some(spec) = &place.settings.model {
         return chosen(&all, &WantedModel::new(spec, FROM_CONFIG), place).map(Some);
+    }
+    if let Some(choice) = of_workspace(&all, place) {
+        return Ok(Some(choice));
     }
     let set = |id: &str| {
         let names = all.providers.get(id).map_or(&[][..], Provider::key_variables);

@@ -160,18 +160,25 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// The next connection. Commands that this host started are refused: they reach their Pod through
-/// tools, within its policy. Running out of descriptors is no reason to stop listening: the next try
+/// The next connection of the user that this host runs as. Commands that this host started are refused: they
+/// reach their Pod through tools, within its policy. Running out of descriptors is no reason to stop listening: the next try
 /// comes when the kernel reports the waiting connection again.
 async fn accept(listener: &UnixListener) -> Option<tokio::net::UnixStream> {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) if is_command(&stream) => {}
+            Ok((stream, _)) if is_other_user(&stream) || is_command(&stream) => {}
             Ok((stream, _)) => return Some(stream),
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
         }
     }
+}
+
+/// Whether another user is at the other end, or one that the kernel does not tell. The modes of the sockets keep
+/// other users out as long as nobody changes them.
+fn is_other_user(stream: &tokio::net::UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    stream.peer_cred().map_or(true, |peer| peer.uid() != own)
 }
 
 /// Whether a command that this host started, or something that one started, is at the other end.

@@ -15,7 +15,7 @@ use yoi::text::SafeText;
 
 /// Why an edited rule is refused.
 const WRONG_RULE: &str =
-    "that rule does not allow what is asked; in a command, * and ? end before ; & | and the like";
+    "that rule does not allow what is asked: it has to fit each command in the line";
 
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;

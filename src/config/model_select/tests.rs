@@ -231,6 +231,18 @@ fn a_workspace_chooses_only_a_known_model_with_a_key_and_it_is_said() {
 }
 
 #[test]
+fn a_workspace_never_overrides_the_model_that_the_person_chose() {
+    let mut bench = Bench::new(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
+    bench.workspace.model = Some("openai/gpt-6-luna".into());
+    assert_eq!(bench.found().unwrap().model.spec(), "openai/gpt-6-luna", "no person chose one");
+    bench.settings.model = Some("anthropic/claude-opus-5-5".into());
+    let choice = bench.found().unwrap();
+    assert_eq!((choice.model.spec().as_str(), choice.chosen), ("anthropic/claude-opus-5-5", true));
+    bench.env.insert("YOI_MODEL".into(), "openai/gpt-6.1-sol".into());
+    assert_eq!(bench.found().unwrap().model.spec(), "openai/gpt-6.1-sol");
+}
+
+#[test]
 fn no_key_is_in_anything_that_a_choice_writes_or_shows() {
     const KEY: &str = "sk-search-for-me";
     let mut bench = Bench::new(&[("ANTHROPIC_API_KEY", KEY)]);

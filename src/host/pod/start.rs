@@ -175,7 +175,7 @@ impl Pod {
             tasks: tools::tasks::Tasks::default(),
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
-            own: self.shared.dirs.own().map(std::path::Path::to_owned).into(),
+            own: self.shared.dirs.own(),
             command_time: command_time(settings),
             command_limits: command_limits(settings),
             isolation,

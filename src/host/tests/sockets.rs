@@ -209,3 +209,38 @@ async fn a_request_for_another_pod_is_refused_on_the_socket_of_a_pod() {
     let own = json!({"id": "2", "pod": "Alice", "method": "list_pods"});
     assert_eq!(plain.reply(&own).await["event"], "pods_listed");
 }
+
+/// Lines that another user gets from a socket: none when the connection is closed at once.
+fn lines_for_another_user(socket: std::path::PathBuf) -> Vec<String> {
+    let connect = move || {
+        let other = rustix::process::Uid::from_raw(65534);
+        // The identity of this thread alone; it ends with the thread.
+        rustix::thread::set_thread_res_uid(other, other, other).unwrap();
+        let stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+        std::io::BufRead::lines(std::io::BufReader::new(stream)).map_while(Result::ok).collect()
+    };
+    std::thread::spawn(connect).join().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_user_who_can_open_the_sockets_is_not_served() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !rustix::process::getuid().is_root() {
+        eprintln!("only root can connect as another user: not tested");
+        return;
+    }
+    let (bench, pod) = Bench::scripted().await;
+    let sockets = bench.host.shared.sockets();
+    for socket in [sockets.host_socket(), sockets.socket(pod.as_str())] {
+        // As if somebody had opened everything on the way.
+        for path in socket.ancestors().take_while(|path| path.starts_with(&bench.root)) {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        let at = socket.clone();
+        let lines = tokio::task::spawn_blocking(move || lines_for_another_user(at)).await.unwrap();
+        assert_eq!(lines, Vec::<String>::new(), "{}", socket.display());
+        let own = UnixStream::connect(&socket).await.unwrap();
+        let first = BufReader::new(own).lines().next_line().await.unwrap();
+        assert!(first.is_some(), "the own user is served at {}", socket.display());
+    }
+}

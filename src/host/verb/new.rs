@@ -109,6 +109,5 @@ fn wanted_scope(
     };
     let usual = || vec![Rule { target: workspace.root.clone(), permission, recursive: true }];
     let scope = Scope { allow: asked.unwrap_or_else(usual), deny: Vec::new() };
-    let own = shared.dirs.own().into_iter().map(Path::to_path_buf);
-    (scope.with_deny(own), notes)
+    (scope.with_deny(shared.dirs.own()), notes)
 }

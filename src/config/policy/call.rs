@@ -1,0 +1,157 @@
+//! A call as rules see it: in parts, each of which is one simple command of a command line. A call of any other tool
+//! is one part.
+
+use crate::config::policy::pattern::{Fit, Matcher, Reach};
+use crate::config::policy::{Subject, is_command, of_tool};
+use crate::config::shell::{self, SimpleCommand, Unreadable};
+use crate::protocol::{Action, Pattern};
+
+/// A call that was read.
+pub struct Call<'a> {
+    subject: &'a Subject,
+    /// The commands of a command line, or why it could not be read; `None` for every other tool.
+    line: Option<Result<Vec<SimpleCommand>, Unreadable>>,
+}
+
+/// What a rule speaks about or not.
+pub struct Part<'a> {
+    call: &'a Call<'a>,
+    kind: Kind<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    /// A call of another tool than Bash.
+    Whole,
+    Command(&'a SimpleCommand),
+    Unreadable(&'a Unreadable),
+}
+
+impl<'a> Call<'a> {
+    pub fn of(subject: &'a Subject) -> Self {
+        let line = is_command(subject).then(|| shell::read(text(subject)));
+        Self { subject, line }
+    }
+
+    /// At least one.
+    pub fn parts(&'a self) -> impl DoubleEndedIterator<Item = Part<'a>> {
+        let kinds: Vec<Kind<'a>> = match &self.line {
+            None => vec![Kind::Whole],
+            Some(Err(why)) => vec![Kind::Unreadable(why)],
+            // A line without a command: a comment, or nothing.
+            Some(Ok(commands)) if commands.is_empty() => vec![Kind::Whole],
+            Some(Ok(commands)) => commands.iter().map(Kind::Command).collect(),
+        };
+        kinds.into_iter().map(|kind| Part { call: self, kind })
+    }
+}
+
+/// What the call is really about; for a command, its line.
+fn text(subject: &Subject) -> &str {
+    subject.texts.last().map_or("", String::as_str)
+}
+
+impl Part<'_> {
+    /// Whether a rule of a file speaks about this part. One that refuses or asks does when it may fit; one that
+    /// allows must fit what the call is really about.
+    pub fn matches(&self, pattern: &Pattern, action: Action) -> bool {
+        let subject = self.call.subject;
+        if !of_tool(&pattern.tool, action, subject) {
+            return false;
+        }
+        let raw = Matcher::of(&pattern.pattern);
+        if raw.is_everything() {
+            return true;
+        }
+        let certain = |text: &str, reach| raw.fits(text, reach);
+        match (self.kind, action) {
+            (Kind::Whole, Action::Allow) => certain(text(subject), Reach::Anything),
+            (Kind::Whole, Action::Ask | Action::Deny) if subject.texts.is_empty() => {
+                certain("", Reach::Anything)
+            }
+            (Kind::Whole, Action::Ask | Action::Deny) => {
+                subject.texts.iter().any(|text| certain(text, Reach::Anything))
+            }
+            (Kind::Unreadable(_), Action::Allow) => {
+                raw.is_exact() && certain(text(subject), Reach::Anything)
+            }
+            (Kind::Unreadable(_), Action::Ask | Action::Deny) => true,
+            (Kind::Command(command), Action::Allow) => {
+                self.is_allowed_whole(&raw) || allows(&pattern.pattern, command)
+            }
+            (Kind::Command(command), Action::Ask | Action::Deny) => {
+                certain(text(subject), Reach::Anything) || may_be(&pattern.pattern, command)
+            }
+        }
+    }
+
+    /// Whether an answer speaks about this part. One that names a single command line speaks about that
+    /// line and no other.
+    pub fn is_answered(&self, pattern: &Pattern, action: Action) -> bool {
+        let subject = self.call.subject;
+        let line = action == Action::Allow && is_command(subject);
+        let raw = Matcher::of(&pattern.pattern);
+        if line && raw.is_exact() {
+            return of_tool(&pattern.tool, action, subject)
+                && raw.fits(text(subject), Reach::Anything);
+        }
+        self.matches(pattern, action)
+    }
+
+    /// Whether a rule allows the line as it is written: its wildcards end where another command may begin.
+    fn is_allowed_whole(&self, pattern: &Matcher) -> bool {
+        let Some(Ok(commands)) = &self.call.line else { return false };
+        pattern.fits(text(self.call.subject), Reach::OneCommand)
+            && (pattern.is_exact()
+                || commands.iter().all(|c| !c.starts_another || names_command(pattern)))
+    }
+
+    /// Why a rule that refuses counts although the text of the call does not show that it fits.
+    pub fn doubt(&self, pattern: &str) -> Option<String> {
+        match self.kind {
+            Kind::Unreadable(why) if pattern != "*" => {
+                Some(format!("the command is refused because {}", why.sentence()))
+            }
+            Kind::Command(command) if !is_shown(pattern, command, text(self.call.subject)) => Some(
+                "it may fit: a part of the command is known only when it runs; write that part out"
+                    .into(),
+            ),
+            Kind::Command(_) | Kind::Unreadable(_) | Kind::Whole => None,
+        }
+    }
+}
+
+/// Whether a rule allows a simple command.
+fn allows(pattern: &str, command: &SimpleCommand) -> bool {
+    let pattern = Matcher::of_words(pattern);
+    let Some(text) = &command.known else { return false };
+    (!command.starts_another || pattern.is_exact() || names_command(&pattern))
+        && pattern.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Words)
+}
+
+/// Whether a rule may speak about a simple command.
+fn may_be(pattern: &str, command: &SimpleCommand) -> bool {
+    let pattern = Matcher::of_words(pattern);
+    let fits =
+        |text: &Vec<_>| pattern.fits_pieces(text.iter().copied(), Fit::Possible, Reach::Anything);
+    command.texts.iter().any(fits)
+}
+
+/// Whether a rule fits what the text of a command shows.
+fn is_shown(pattern: &str, command: &SimpleCommand, line: &str) -> bool {
+    let words = Matcher::of_words(pattern);
+    let certain =
+        |text: &Vec<_>| words.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Anything);
+    Matcher::of(pattern).fits(line, Reach::Anything) || command.texts.iter().any(certain)
+}
+
+/// Whether a pattern names the command that a starter is given, before its first wildcard: `env *` does not,
+/// `env A=1 cargo *` does.
+fn names_command(pattern: &Matcher) -> bool {
+    let beginning = pattern.beginning();
+    let Some((words, _)) = beginning.rsplit_once([' ', '\t']) else { return false };
+    words.split_whitespace().skip(1).any(|word| {
+        let option = word.starts_with(['-', '+']) || word.contains('=');
+        !option && !word.starts_with(|c: char| c.is_ascii_digit())
+    })
+}

@@ -1,0 +1,357 @@
+use super::*;
+use proptest::prelude::*;
+
+fn bash(command: &str) -> Subject {
+    Subject { tool: "Bash".into(), needs: vec![], texts: vec![command.into()] }
+}
+
+fn pattern(tool: &str, pattern: &str) -> Pattern {
+    Pattern { tool: tool.into(), pattern: pattern.into() }
+}
+
+fn rule(tool: &str, pattern: &str, action: Action) -> FileRule {
+    FileRule { tool: tool.into(), pattern: pattern.into(), action }
+}
+
+fn rules(user: Vec<FileRule>, workspace: Vec<FileRule>) -> Rules {
+    Rules {
+        user: Permissions { default: None, rule: user },
+        user_file: "config.toml".into(),
+        workspace,
+        workspace_file: ".yoi/config.toml".into(),
+    }
+}
+
+#[test]
+fn the_first_rule_that_matches_counts_and_tools_ignore_case() {
+    let rules =
+        rules(vec![rule("bash", "git push*", Action::Deny), rule("*", "*", Action::Allow)], vec![]);
+    let said = rules.said(&bash("git push --force"), &[]);
+    assert_eq!(said, Said::Deny("the rule `bash: git push*` in config.toml".into()));
+    assert_eq!(rules.said(&bash("git pull"), &[]), Said::Allow);
+}
+
+#[test]
+fn a_workspace_narrows_and_never_widens() {
+    let rules = rules(
+        vec![rule("Bash", "*", Action::Allow)],
+        vec![rule("Bash", "make *", Action::Ask), rule("Read", "*", Action::Allow)],
+    );
+    assert!(matches!(rules.said(&bash("make all"), &[]), Said::Ask(_)));
+    assert_eq!(rules.said(&bash("ls"), &[]), Said::Allow);
+    let read = Subject { tool: "Read".into(), needs: vec![], texts: vec!["/x".into()] };
+    assert_eq!(rules.said(&read, &[]), Said::Nothing(None));
+}
+
+#[test]
+fn an_approval_overrides_an_asking_rule_and_no_denying_rule() {
+    let rules =
+        rules(vec![rule("Bash", "a*", Action::Ask), rule("Bash", "d*", Action::Deny)], vec![]);
+    let answers =
+        [(pattern("Bash", "ask"), Action::Allow), (pattern("Bash", "deny"), Action::Allow)];
+    assert_eq!(rules.said(&bash("ask"), &answers), Said::Allow);
+    assert!(matches!(rules.said(&bash("also"), &answers), Said::Ask(_)));
+    assert!(matches!(rules.said(&bash("deny"), &answers), Said::Deny(_)));
+}
+
+/// What rules of one action say of a line.
+fn said(action: Action, patterns: &[&str], line: &str) -> Said {
+    let rules = patterns.iter().map(|pattern| rule("Bash", pattern, action)).collect();
+    Rules { user: Permissions { default: None, rule: rules }, ..Rules::default() }
+        .said(&bash(line), &[])
+}
+
+#[test]
+fn a_rule_that_denies_matches_a_command_however_it_is_spelled_and_wherever_it_stands() {
+    let evading = [
+        "git  push",
+        "git\tpush",
+        "'git' push",
+        "g\\it push",
+        "g''it pu\"s\"h",
+        "git \\\n push",
+        "$'git' push",
+        "/usr/bin/git push",
+        "A=1 git push",
+        "ls; git push",
+        "ls && git push",
+        "ls | git push",
+        "ls & git push",
+        "ls\ngit push",
+        "(git push)",
+        "{ git push; }",
+        "! git push",
+        "if ls; then git push; fi",
+        "while git push; do ls; done",
+        "for x in a; do git push; done",
+        "case a in a) git push;; esac",
+        "f() { git push; }; f",
+        "echo $(git push)",
+        "echo `git push`",
+        "echo \"$(git push)\"",
+        "cat <(git push)",
+        "x=$(git push)",
+        "ls > $(git push)",
+        "ls <<< $(git push)",
+        "cat <<E\n$(git push)\nE",
+        "echo ${x:-$(git push)}",
+        "echo $((`git push`))",
+        "[[ -n $(git push) ]]",
+        "a[$(git push)]=1",
+        "sudo git push",
+        "env -i A=b git push",
+        "env -S 'git push'",
+        "nohup git push",
+        "timeout 5 git push",
+        "xargs git push",
+        "echo push | xargs git",
+        "exec git push",
+        "command git push",
+        "builtin command git push",
+        "find . -exec git push ';'",
+        "sh -c 'git push'",
+        "bash -ec 'ls; git  push'",
+        "bash -O extglob -c 'git push'",
+        "sudo -u x sh -c 'git push'",
+        "sh -c \"sh -c 'git push'\"",
+        "eval git push",
+        "eval 'git push'",
+        "eval \"$x\"",
+        "trap 'git push' EXIT",
+        "bash <<E\ngit push\nE",
+        "bash <<< 'git push'",
+        "echo git push | sh",
+        "sh < script",
+        "sh -s",
+        "bash -",
+        "source /dev/stdin",
+        ". <(echo git push)",
+        "bash <(echo git push)",
+        "$x push",
+        "git $x",
+        "$(echo git) push",
+        "g?t push",
+        "{git,x} push",
+        "/usr/bin/g* push",
+        "alias x='git push'",
+        "coproc git push",
+        "printf -v 'x[$(git push)]' a",
+        "test -v 'x[$(git push)]'",
+        "time git push",
+        "command -p git push",
+        "for x in push; do git $x; done",
+        "git push;",
+        "git push # harmless",
+        "git push > /dev/null",
+        "git 'push --force'",
+    ];
+    let passes = |line: &&str| {
+        let of = |action| said(action, &["git push*"], line);
+        !matches!((of(Action::Deny), of(Action::Ask)), (Said::Deny(_), Said::Ask(_)))
+    };
+    let passing: Vec<_> = evading.into_iter().filter(passes).collect();
+    assert!(passing.is_empty(), "{passing:#?}");
+    let harmless = [
+        "git pull",
+        "git log --grep=push",
+        "echo git push",
+        "grep -rn 'git push' docs",
+        "git commit -m \"$x\"",
+        "ls 'git push'",
+        "cargo test $x",
+        "sh build.sh git push",
+        "cat <<'E'\n$(git push)\nE",
+        "echo '$(git push)'",
+        "# git push",
+        "ls {} ;",
+        "awk '{ print $1 }' x",
+    ];
+    let denied = harmless
+        .iter()
+        .filter(|line| said(Action::Deny, &["git push*"], line) != Said::Nothing(None));
+    let denied: Vec<_> = denied.collect();
+    assert!(denied.is_empty(), "{denied:#?}");
+}
+
+#[test]
+fn a_line_passes_only_if_a_rule_allows_each_command_in_it() {
+    let rules = ["cargo *", "git status*", "ls", "env A=1 cargo *", "sh *", "env *", "xargs *"];
+    let passing = [
+        "cargo test",
+        "cargo  test",
+        "'cargo' te\"st\"",
+        "cargo test 2>&1",
+        "cargo test > /dev/null",
+        "cargo test && ls",
+        "cargo test | cargo fmt; git status -s",
+        "(cargo test)",
+        "cargo test *.rs",
+        "if ls; then cargo test; fi",
+        "cargo test 'a|b'",
+        "env A=1 cargo test",
+        "sh build.sh",
+        "sh -c 'cargo test; ls'",
+    ];
+    let refused = passing.iter().filter(|line| said(Action::Allow, &rules, line) != Said::Allow);
+    let refused: Vec<_> = refused.collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    let held = [
+        "cargo test; rm x",
+        "cargo test && rm x",
+        "cargo test || rm x",
+        "cargo test | rm x",
+        "cargo test & rm x",
+        "cargo test\nrm x",
+        "cargo $(rm x)",
+        "cargo `rm x`",
+        "cargo \"$(rm x)\"",
+        "cargo <(rm x)",
+        "cargo $x",
+        "cargo \"$x\"",
+        "cargo test > file",
+        "cargo test < file",
+        "cargo test <<< x",
+        "cargo test <<E\nx\nE",
+        "cargo test >& file",
+        "cargo test &> file",
+        "cargo test 2>file",
+        "A=1 cargo test",
+        "PATH=/tmp cargo test",
+        "PATH=/tmp; cargo test",
+        "export PATH=/tmp; cargo test",
+        "cargo() { rm x; }; cargo test",
+        "./cargo test",
+        "/tmp/cargo test",
+        "sh -c 'cargo test; rm x'",
+        "sh -c \"$x\"",
+        "sh",
+        "cat x | sh",
+        "sh <<E\nrm x\nE",
+        "env rm x",
+        "env A=2 rm x",
+        "xargs rm",
+        "find . | xargs rm",
+        "eval rm x",
+        "eval ls $x",
+        "cargo 'unfinished",
+        "cargo test )",
+        "{ cargo test; } > file",
+        "while ls; do rm x; done",
+        "[[ -n $(rm x) ]] && ls",
+        "(( x[$(rm x)] )); ls",
+        "cargo 'a[$(rm x)]'",
+        "ls $'\\x41'",
+        "lss",
+        "$x",
+        "",
+        "cargo test; $x",
+    ];
+    let passing = held.iter().filter(|line| said(Action::Allow, &rules, line) == Said::Allow);
+    let passing: Vec<_> = passing.collect();
+    assert!(passing.is_empty(), "{passing:#?}");
+    assert_eq!(
+        said(Action::Allow, &["*"], "$x | sh > file"),
+        Said::Allow,
+        "everything is everything"
+    );
+}
+
+#[test]
+fn a_rule_for_a_whole_line_still_lets_that_line_pass() {
+    let line = "cd sub && VAR=$x ./run > log";
+    assert_eq!(said(Action::Allow, &[line], line), Said::Allow);
+    assert_eq!(said(Action::Allow, &["cd * && cargo test"], "cd sub && cargo test"), Said::Allow);
+    assert_eq!(said(Action::Allow, &["git commit -m \"*\""], "git commit -m \"x y\""), Said::Allow);
+    assert_eq!(
+        said(Action::Allow, &["cd * && cargo test"], "cd $x && cargo test"),
+        Said::Nothing(None)
+    );
+}
+
+#[test]
+fn the_first_rule_that_fits_a_command_counts_and_the_strictest_command_decides() {
+    let rules = rules(
+        vec![
+            rule("Bash", "git push origin", Action::Allow),
+            rule("Bash", "git push*", Action::Deny),
+            rule("Bash", "make*", Action::Ask),
+            rule("Bash", "*", Action::Allow),
+        ],
+        vec![],
+    );
+    let said = |line: &str| rules.said(&bash(line), &[]);
+    assert_eq!(said("git  push origin && ls"), Said::Allow);
+    assert!(matches!(said("make; git push origin"), Said::Ask(_)));
+    assert!(matches!(said("make; git push far"), Said::Deny(_)));
+}
+
+#[test]
+fn a_command_that_cannot_be_compared_with_a_rule_that_denies_is_refused_with_the_way_out() {
+    let sentence = |line: &str| match said(Action::Deny, &["git push*"], line) {
+        Said::Deny(sentence) => sentence,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert!(sentence("ls 'x").contains("cannot be read as a shell command"));
+    assert!(sentence(&"x ".repeat(9000)).contains("more than 16 KiB: put it into a script file"));
+    assert!(sentence("git $x").contains("known only when it runs; write that part out"));
+    assert!(sentence("git push").ends_with("config.toml") || !sentence("git push").contains('('));
+}
+
+#[test]
+fn a_wildcard_that_allows_ends_with_the_command_and_one_that_refuses_does_not() {
+    let cargo = pattern("Bash", "cargo *");
+    assert!(matches(&cargo, Action::Allow, &bash("cargo test --all")));
+    for sneaky in ["cargo x; rm y", "cargo x && rm y", "cargo $(rm y)", "cargo x\nrm y"] {
+        assert!(!matches(&cargo, Action::Allow, &bash(sneaky)), "{sneaky}");
+        assert!(matches(&cargo, Action::Deny, &bash(sneaky)), "{sneaky}");
+    }
+    assert!(matches(&pattern("Bash", "*"), Action::Allow, &bash("a; b")));
+}
+
+#[test]
+fn the_needs_of_a_command_are_part_of_the_rule() {
+    let needs = |needs: &[&'static str]| Subject { needs: needs.to_vec(), ..bash("make") };
+    let network = pattern("Bash+network", "make");
+    assert!(matches(&network, Action::Allow, &needs(&["network"])));
+    assert!(matches(&network, Action::Allow, &needs(&[])));
+    assert!(!matches(&network, Action::Allow, &needs(&["network", "outside"])));
+    assert!(matches(&network, Action::Deny, &needs(&["network", "outside"])));
+    assert!(!matches(&network, Action::Deny, &needs(&[])));
+    assert!(matches(&pattern("Bash", "make"), Action::Allow, &needs(&["outside"])));
+}
+
+#[test]
+fn a_rule_that_allows_a_file_tool_opens_what_is_guarded_only_by_name() {
+    let texts = vec!["/w/.git/hooks/x".to_owned()];
+    let write = Subject { tool: "Write".into(), needs: vec!["git"], texts };
+    assert!(!matches(&pattern("Write", "/w/*"), Action::Allow, &write));
+    assert!(matches(&pattern("Write", "/w/*"), Action::Deny, &write));
+    assert!(matches(&pattern("Write+git", "/w/*"), Action::Allow, &write));
+    assert!(matches(&pattern("*", "*"), Action::Allow, &write));
+    assert!(matches(&exactly(&write), Action::Allow, &write));
+}
+
+#[test]
+fn a_path_is_allowed_by_what_it_really_is_and_refused_by_either() {
+    let texts = vec!["/w/../secret/x".to_owned(), "/secret/x".to_owned()];
+    let read = Subject { tool: "Read".into(), needs: vec![], texts };
+    assert!(!matches(&pattern("Read", "/w/*"), Action::Allow, &read));
+    assert!(matches(&pattern("Read", "/secret/*"), Action::Deny, &read));
+}
+
+#[test]
+fn a_call_that_is_about_nothing_matches_only_what_matches_everything() {
+    let list = Subject { tool: "ListPods".into(), ..Subject::default() };
+    assert!(matches(&pattern("*", "*"), Action::Allow, &list));
+    assert!(!matches(&pattern("ListPods", "a*"), Action::Deny, &list));
+}
+
+proptest! {
+    #[test]
+    fn the_rule_of_an_answer_speaks_about_that_call_and_no_other(
+        one in "[ab*?\\\\; ]{0,6}", two in "[ab*?\\\\; ]{0,6}",
+    ) {
+        let rule = exactly(&bash(&one));
+        prop_assert_eq!(matches(&rule, Action::Allow, &bash(&two)), one == two);
+    }
+}

@@ -1,0 +1,110 @@
+//! A command line, read as bash reads it: every simple command in it, with its words after quoting. Rules of
+//! policy are compared with these. Pure; reads no file and no variable.
+
+use crate::config::shell::commands::Reader;
+use std::thread;
+
+mod commands;
+mod inner;
+mod words;
+
+/// The longest line that is read, in bytes.
+pub const MAX_LINE: usize = 16 * 1024;
+/// Substitutions in a line: the parser reads the text of each once for every one around it.
+const MAX_SUBSTITUTIONS: usize = 32;
+/// Opening brackets in a line. The parser calls itself about ten times for each that lies in another.
+const MAX_BRACKETS: usize = 1024;
+/// The stack of the thread that parses. The parser calls itself for what is nested, at most once for
+/// each character of a line.
+const STACK: usize = 64 << 20;
+
+/// A part of the text of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Char(char),
+    /// The blank between two words.
+    Blank,
+    /// A character that makes the word a pattern of file names, or a home directory.
+    Expands(char),
+    /// Text that is known only when the command runs.
+    Unknown,
+}
+
+/// One simple command of a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// The texts that this command may have: assignments in front or not, the program with its
+    /// directory or not, and the command that it starts (`sudo x`, `env x`).
+    pub texts: Vec<Vec<Piece>>,
+    /// Its whole text if a rule with a wildcard may allow it: all of it is known, and it writes no
+    /// file by a redirection.
+    pub known: Option<Vec<Piece>>,
+    /// Whether it starts the command in its own arguments.
+    pub starts_another: bool,
+}
+
+impl SimpleCommand {
+    /// A command of which nothing is known before it runs.
+    fn unknown() -> Self {
+        Self { texts: vec![vec![Piece::Unknown]], ..Self::default() }
+    }
+
+    /// A part that runs no program and that only a rule for everything allows.
+    fn calculation() -> Self {
+        Self::default()
+    }
+}
+
+/// Why a line could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    TooLong,
+    TooNested,
+    NotShell,
+}
+
+impl Unreadable {
+    /// The reason, as the end of a sentence about the command.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::TooLong => format!(
+                "it has more than {} KiB: put it into a script file and run that",
+                MAX_LINE / 1024
+            ),
+            Self::TooNested => format!(
+                "it has more than {MAX_SUBSTITUTIONS} substitutions or {MAX_BRACKETS} brackets: put it \
+                 into a script file and run that"
+            ),
+            Self::NotShell => "it cannot be read as a shell command: write it more plainly".into(),
+        }
+    }
+}
+
+/// The simple commands of a line, in the order in which they stand; those in substitutions, functions,
+/// loops, and in text that a shell is given (`sh -c`, `eval`) too.
+pub fn read(line: &str) -> Result<Vec<SimpleCommand>, Unreadable> {
+    if line.len() > MAX_LINE {
+        return Err(Unreadable::TooLong);
+    }
+    if substitutions(line) > MAX_SUBSTITUTIONS || line.matches('(').count() > MAX_BRACKETS {
+        return Err(Unreadable::TooNested);
+    }
+    let line = line.to_owned();
+    // A panic of the parser, or a thread that cannot be made, leaves the line unread.
+    let reading = thread::Builder::new().stack_size(STACK).spawn(move || read_here(&line));
+    reading.ok().and_then(|reading| reading.join().ok()).unwrap_or(Err(Unreadable::NotShell))
+}
+
+fn read_here(line: &str) -> Result<Vec<SimpleCommand>, Unreadable> {
+    let mut reader = Reader::default();
+    reader.line(line)?;
+    Ok(reader.commands)
+}
+
+fn substitutions(line: &str) -> usize {
+    let starts = ["$(", "<(", ">(", "${", "`"];
+    starts.iter().map(|start| line.matches(start).count()).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! The simple commands in what the parser read.
+
+use crate::config::shell::words::{Word, starts_commands};
+use crate::config::shell::{Piece, SimpleCommand, Unreadable, inner};
+use rable::{Node, NodeKind};
+
+/// How deep texts that are given to a shell may lie in each other: `sh -c "sh -c 'x'"`.
+const DEEPEST: usize = 4;
+/// Texts that are given to a shell and read; more are unknown commands.
+const MOST_INNER: usize = 32;
+/// What redirections may name without writing a file.
+const NO_FILE: &str = "/dev/null";
+
+/// Collects the simple commands of a line.
+#[derive(Default)]
+pub struct Reader {
+    pub commands: Vec<SimpleCommand>,
+    depth: usize,
+    inner: usize,
+}
+
+/// What standard input and the redirections of a command come to.
+#[derive(Default)]
+struct Redirections {
+    /// The text that a here-document or a here-string gives; `None` inside where it is not known.
+    input: Option<Option<String>>,
+    /// Whether a file is read or written.
+    files: bool,
+}
+
+impl Reader {
+    /// Reads a whole line.
+    pub fn line(&mut self, line: &str) -> Result<(), Unreadable> {
+        let nodes = rable::parse(line, false).map_err(|_| Unreadable::NotShell)?;
+        for node in &nodes {
+            self.node(node);
+        }
+        Ok(())
+    }
+
+    /// Text that a shell is given. What cannot be read may be any command.
+    pub fn inner_line(&mut self, line: Option<&str>) {
+        self.depth += 1;
+        self.inner += 1;
+        let read = match line {
+            Some(line) if self.depth <= DEEPEST && self.inner <= MOST_INNER => {
+                self.line(line).is_ok()
+            }
+            Some(_) | None => false,
+        };
+        if !read {
+            self.unknown();
+        }
+        self.depth -= 1;
+    }
+
+    pub fn unknown(&mut self) {
+        self.commands.push(SimpleCommand::unknown());
+    }
+
+    fn nodes<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) {
+        for node in nodes {
+            self.node(node);
+        }
+    }
+
+    fn node(&mut self, node: &Node) {
+        match &node.kind {
+            NodeKind::Command { assignments, words, redirects } => {
+                self.command(assignments, words, redirects);
+            }
+            NodeKind::Pipeline { commands, .. } => self.nodes(commands),
+            NodeKind::List { items } => self.nodes(items.iter().map(|item| &item.command)),
+            NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => {
+                self.node(pipeline)
+            }
+            NodeKind::Coproc { command, .. } => self.node(command),
+            NodeKind::Function { body, .. } => self.node(body),
+            NodeKind::Subshell { body, redirects } | NodeKind::BraceGroup { body, redirects } => {
+                self.around(redirects);
+                self.node(body);
+            }
+            NodeKind::If { condition, then_body, else_body, redirects } => {
+                self.around(redirects);
+                self.nodes([condition, then_body].into_iter().map(AsRef::as_ref));
+                self.nodes(else_body.as_deref());
+            }
+            NodeKind::While { condition, body, redirects }
+            | NodeKind::Until { condition, body, redirects } => {
+                self.around(redirects);
+                self.nodes([condition, body].into_iter().map(AsRef::as_ref));
+            }
+            NodeKind::For { words, body, redirects, .. }
+            | NodeKind::Select { words, body, redirects, .. } => {
+                self.around(redirects);
+                self.words(words.iter().flatten());
+                self.node(body);
+            }
+            NodeKind::Case { word, patterns, redirects } => {
+                self.around(redirects);
+                self.words(std::iter::once(word.as_ref()));
+                for pattern in patterns {
+                    self.words(&pattern.patterns);
+                    self.nodes(pattern.body.as_ref());
+                }
+            }
+            NodeKind::ForArith { init, cond, incr, body, redirects } => {
+                self.around(redirects);
+                self.calculation([init, cond, incr].into_iter().any(|text| starts_commands(text)));
+                self.node(body);
+            }
+            NodeKind::ConditionalExpr { redirects, .. }
+            | NodeKind::ArithmeticCommand { redirects, .. } => {
+                self.around(redirects);
+                self.calculation(starts_commands(&format!("{:?}", node.kind)));
+            }
+            NodeKind::Empty | NodeKind::Comment { .. } => {}
+            _ => self.unknown(),
+        }
+    }
+
+    /// A test or a calculation of the shell itself.
+    fn calculation(&mut self, starts_commands: bool) {
+        self.commands.push(SimpleCommand::calculation());
+        if starts_commands {
+            self.unknown();
+        }
+    }
+
+    /// Redirections of a group; a shell inside may read what they give.
+    fn around(&mut self, redirects: &[Node]) {
+        let found = self.redirections(redirects);
+        if found.files || found.input.is_some() {
+            self.commands.push(SimpleCommand::calculation());
+        }
+    }
+
+    /// Words that are no command; the substitutions in them are.
+    fn words<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) -> Vec<Word> {
+        nodes.into_iter().map(|node| self.word(node)).collect()
+    }
+
+    fn word(&mut self, node: &Node) -> Word {
+        let word = Word::of(node);
+        if word.hides_commands {
+            self.unknown();
+        }
+        if let NodeKind::Word { parts, .. } = &node.kind {
+            for part in parts {
+                if let NodeKind::CommandSubstitution { command, .. }
+                | NodeKind::ProcessSubstitution { command, .. } = &part.kind
+                {
+                    self.node(command);
+                }
+            }
+        }
+        word
+    }
+
+    fn redirections(&mut self, redirects: &[Node]) -> Redirections {
+        let mut found = Redirections::default();
+        for redirect in redirects {
+            match &redirect.kind {
+                NodeKind::Redirect { op, target, .. } => {
+                    let target = self.word(target).text();
+                    let is_descriptor =
+                        op.ends_with('&') && target.as_deref().is_some_and(is_descriptor);
+                    if op == "<<<" {
+                        found.input = Some(target);
+                    } else if !is_descriptor && op != ">&-" && target.as_deref() != Some(NO_FILE) {
+                        found.files = true;
+                    }
+                }
+                NodeKind::HereDoc { content, quoted, .. } => {
+                    if !quoted && starts_commands(content) {
+                        self.unknown();
+                    }
+                    let known = *quoted || !content.contains(['$', '`']);
+                    found.input = Some(known.then(|| content.clone()));
+                }
+                _ => self.unknown(),
+            }
+        }
+        found
+    }
+
+    fn command(&mut self, assignments: &[Node], words: &[Node], redirects: &[Node]) {
+        let assignments = self.words(assignments);
+        let words = self.words(words);
+        let Redirections { input, files } = self.redirections(redirects);
+        let all: Vec<&Word> = assignments.iter().chain(&words).collect();
+        let mut command = SimpleCommand::default();
+        if !assignments.is_empty() {
+            command.texts.push(joined(&all));
+        }
+        let computed = all.iter().any(|word| word.is_computed);
+        let is_known = !computed && !files && input.is_none();
+        command.known = is_known.then(|| joined(&all));
+        let words: Vec<&Word> = words.iter().collect();
+        if !words.is_empty() {
+            inner::texts(&words, &mut command);
+        }
+        self.commands.push(command);
+        inner::lines(&words, input, self);
+    }
+}
+
+fn is_descriptor(text: &str) -> bool {
+    text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit())
+}
+
+/// Words with a blank between them.
+pub fn joined(words: &[&Word]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            pieces.push(Piece::Blank);
+        }
+        pieces.extend(&word.pieces);
+    }
+    pieces
+}

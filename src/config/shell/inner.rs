@@ -1,0 +1,215 @@
+//! Programs that start another command: the one in their arguments (`sudo x`), or the lines that they
+//! are given as text (`sh -c`, `eval`).
+
+use crate::config::shell::commands::{Reader, joined};
+use crate::config::shell::words::{Word, starts_commands};
+use crate::config::shell::{Piece, SimpleCommand};
+
+/// Programs and builtins that run what follows them. Where their own options end depends on each, so every
+/// rest of the words counts as a command that may run.
+const STARTERS: &[&str] = &[
+    "builtin",
+    "busybox",
+    "chroot",
+    "chrt",
+    "command",
+    "doas",
+    "env",
+    "exec",
+    "fd",
+    "find",
+    "flock",
+    "gdb",
+    "ionice",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "parallel",
+    "perf",
+    "runuser",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "toybox",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "watch",
+    "xargs",
+];
+/// Those that add words of their own.
+const ADDING: &[&str] = &["fd", "find", "parallel", "xargs"];
+/// Programs that read lines of shell.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"];
+/// Programs that take a line of shell as an argument.
+const TAKE_LINES: &[&str] = &["parallel", "runuser", "script", "ssh", "su", "trap", "watch"];
+/// Builtins that calculate with their arguments, and so run substitutions that stood in quotes.
+const CALCULATE: &[&str] = &[
+    "[",
+    "declare",
+    "export",
+    "let",
+    "local",
+    "mapfile",
+    "printf",
+    "read",
+    "readarray",
+    "readonly",
+    "test",
+    "typeset",
+    "unset",
+    "wait",
+];
+/// Rests of the words that are looked at one by one.
+const MOST_RESTS: usize = 16;
+
+/// The name of the program, without its directory; `None` where it is not known.
+fn program(word: &Word) -> Option<String> {
+    let pieces = &word.pieces;
+    if pieces.contains(&Piece::Unknown) {
+        return None;
+    }
+    let slash = pieces.iter().rposition(|piece| *piece == Piece::Char('/'));
+    let name = pieces[slash.map_or(0, |at| at + 1)..].iter();
+    name.map(|piece| if let Piece::Char(c) = piece { Some(*c) } else { None }).collect()
+}
+
+fn is_one(word: &Word, of: &[&str]) -> bool {
+    program(word).is_some_and(|name| of.contains(&name.as_str()))
+}
+
+/// The rests of the words of a starter, each a command that may run.
+fn rests<'a>(words: &'a [&'a Word]) -> impl Iterator<Item = &'a [&'a Word]> {
+    let starts = words.first().is_some_and(|first| is_one(first, STARTERS));
+    let end = if starts { words.len().min(MOST_RESTS) } else { 0 };
+    (1..end.max(1)).map(|at| &words[at..])
+}
+
+/// Adds the texts that a command may have.
+pub fn texts(words: &[&Word], command: &mut SimpleCommand) {
+    let Some(first) = words.first() else { return };
+    command.starts_another = is_one(first, STARTERS);
+    let adds = command.starts_another && is_one(first, ADDING);
+    command.texts.extend(spellings(words));
+    for rest in rests(words) {
+        for mut text in spellings(rest) {
+            if adds {
+                text.extend([Piece::Blank, Piece::Unknown]);
+            }
+            command.texts.push(text);
+        }
+    }
+    if command.starts_another && words.len() > MOST_RESTS {
+        command.texts.push(vec![Piece::Unknown]);
+    }
+}
+
+/// The words as they stand, and with the program without its directory.
+fn spellings(words: &[&Word]) -> Vec<Vec<Piece>> {
+    let text = joined(words);
+    let end = words.first().map_or(0, |first| first.pieces.len());
+    let slash = text[..end].iter().rposition(|piece| *piece == Piece::Char('/'));
+    let short = slash.map(|at| text[at + 1..].to_vec());
+    std::iter::once(text).chain(short).collect()
+}
+
+/// Reads the lines that a command gives to a shell.
+pub fn lines(words: &[&Word], input: Option<Option<String>>, reader: &mut Reader) {
+    let Some(first) = words.first() else { return };
+    let calculates = || is_one(first, CALCULATE) && words.iter().any(|word| calculates(word));
+    // An alias gives a command another name; a program that is not known may be any.
+    if program(first).is_none() || is_one(first, &["alias"]) || calculates() {
+        reader.unknown();
+    }
+    for words in std::iter::once(words).chain(rests(words)) {
+        let [first, arguments @ ..] = words else { continue };
+        match program(first).as_deref() {
+            Some(name) if SHELLS.contains(&name) => shell(arguments, input.clone(), reader),
+            Some("eval") => reader.inner_line(text(arguments).as_deref()),
+            Some("." | "source") => sourced(arguments, input.clone(), reader),
+            Some("env") => {
+                let splits = |word: &&&Word| word.text().is_some_and(|text| text.contains(' '));
+                possible_lines(
+                    &arguments.iter().filter(splits).copied().collect::<Vec<_>>(),
+                    reader,
+                );
+            }
+            Some(name) if TAKE_LINES.contains(&name) => possible_lines(arguments, reader),
+            Some(_) | None => {}
+        }
+    }
+}
+
+fn calculates(word: &Word) -> bool {
+    word.text().is_some_and(|text| starts_commands(&text))
+}
+
+/// The words as one text, if all of it is known.
+fn text(words: &[&Word]) -> Option<String> {
+    let texts: Option<Vec<String>> = words.iter().map(|word| word.text()).collect();
+    texts.map(|texts| texts.join(" "))
+}
+
+/// Options of a shell that take the next word.
+const WITH_VALUE: &[&str] = &["-O", "+O", "-o", "+o", "--rcfile", "--init-file"];
+
+/// The arguments of a shell: lines behind `-c`, else a script, else lines on its standard input.
+fn shell(arguments: &[&Word], input: Option<Option<String>>, reader: &mut Reader) {
+    let texts: Vec<Option<String>> = arguments.iter().map(|word| word.text()).collect();
+    let has = |text: &Option<String>, letter: char| {
+        let short = |text: &String| text.starts_with('-') && !text.starts_with("--");
+        text.as_ref().is_some_and(|text| short(text) && text.contains(letter))
+    };
+    if let Some(at) = texts.iter().position(|text| has(text, 'c')) {
+        // Which of the words behind `-c` is the line depends on other options.
+        texts[at + 1..].iter().for_each(|text| reader.inner_line(text.as_deref()));
+        return;
+    }
+    let mut at = 0;
+    while let Some(Some(option)) = texts.get(at).filter(|text| is_option(text)) {
+        at += 1 + usize::from(WITH_VALUE.contains(&option.as_str()));
+    }
+    match texts.get(at) {
+        Some(Some(script)) if !reads_input(script) && !texts.iter().any(|text| has(text, 's')) => {}
+        Some(None) => reader.unknown(),
+        Some(Some(_)) | None => reader.inner_line(input.flatten().as_deref()),
+    }
+}
+
+fn is_option(text: &Option<String>) -> bool {
+    text.as_ref().is_some_and(|text| text.starts_with(['-', '+']))
+}
+
+fn reads_input(script: &str) -> bool {
+    ["/dev/", "/proc/"].iter().any(|dir| script.starts_with(dir))
+}
+
+/// Arguments of more than one word may be lines of shell.
+fn possible_lines(arguments: &[&Word], reader: &mut Reader) {
+    for argument in arguments {
+        match argument.text() {
+            Some(text) if !text.contains(char::is_whitespace) => {}
+            known => reader.inner_line(known.as_deref()),
+        }
+    }
+}
+
+/// `.` and `source` run a file in the shell itself.
+fn sourced(arguments: &[&Word], input: Option<Option<String>>, reader: &mut Reader) {
+    match arguments.first().map(|word| word.text()) {
+        Some(Some(file)) if reads_input(&file) => reader.inner_line(input.flatten().as_deref()),
+        Some(None) => reader.unknown(),
+        Some(Some(_)) | None => {}
+    }
+}

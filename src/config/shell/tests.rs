@@ -1,0 +1,304 @@
+use super::*;
+use proptest::prelude::*;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// A command as text: `·` is an unknown part, a blank inside a word is `_`.
+fn shown(pieces: &[Piece]) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Char(' ') => '_',
+        Piece::Char(c) | Piece::Expands(c) => *c,
+        Piece::Blank => ' ',
+        Piece::Unknown => '·',
+    };
+    pieces.iter().map(piece).collect()
+}
+
+/// The first text of each command of a line.
+fn commands(line: &str) -> Vec<String> {
+    let read = read(line).unwrap_or_else(|why| panic!("{line}: {why:?}"));
+    read.iter()
+        .map(|command| command.texts.last().map_or("calculation".into(), |t| shown(t)))
+        .collect()
+}
+
+/// What a rule with a wildcard may allow, command by command.
+fn known(line: &str) -> Vec<Option<String>> {
+    read(line).unwrap().iter().map(|command| command.known.as_deref().map(shown)).collect()
+}
+
+#[test]
+fn every_command_of_a_line_is_found_wherever_it_stands() {
+    let table: &[(&str, &[&str])] = &[
+        ("a b; c && d || e & f | g |& h\ni", &["a b", "c", "d", "e", "f", "g", "h", "i"]),
+        ("(a; b) && { c; }", &["a", "b", "c"]),
+        ("if a; then b; elif c; then d; else e; fi", &["a", "b", "c", "d", "e"]),
+        ("while a; do b; done; until c; do d; done", &["a", "b", "c", "d"]),
+        ("for i in $(a) b; do c; done", &["a", "c"]),
+        ("case $(a) in x$(b)) c;; *) d;; esac", &["a", "b", "c", "d"]),
+        ("f() { a; }; function g { b; }; coproc c; ! d; time e", &["a", "b", "c", "d", "e"]),
+        ("a $(b $(c)) \"$(d)\" `e` <(f) >(g)", &["c", "b ·", "d", "e", "f", "g", "a · · · · ·"]),
+        ("x=$(a) b", &["a", "b"]),
+        ("a > $(b) 2>&1 <<< $(c)", &["b", "c", "a"]),
+        ("a <<E; b\n$(c)\nE", &["·", "a", "b"]),
+        ("[[ -n $(a) ]] && (( $(b) ))", &["calculation", "·", "calculation", "·"]),
+        ("a ${x:-$(b)} ${ c; } $((d[$(e)]))", &["·", "·", "·", "a · · ·"]),
+        ("sh -c 'a; b'", &["sh -c a;_b", "a", "b"]),
+        ("sudo -u x bash -O extglob -c 'a b'", &["a_b", "a b"]),
+        ("echo a | sh", &["echo a", "sh", "·"]),
+        ("bash <<E\na b\nE", &["bash", "a b"]),
+        ("eval a 'b; c'", &["eval a b;_c", "a b", "c"]),
+        ("eval $x", &["eval ·", "·"]),
+        ("trap 'a b' EXIT", &["trap a_b EXIT", "a b"]),
+        ("alias x='a b'", &["alias x=a_b", "·"]),
+        ("printf -v 'x[$(a)]' y", &["printf -v x[$(a)] y", "·"]),
+        ("# a comment", &[]),
+    ];
+    // The last text of a starter is its innermost command.
+    let wrong = table.iter().filter(|(line, expected)| commands(line) != *expected);
+    let wrong: Vec<_> = wrong.map(|(line, _)| (line, commands(line))).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn words_are_compared_without_their_quotes_and_blanks() {
+    for spelled in [
+        "git  push",
+        "'git' push",
+        "g\\it pu\"s\"h",
+        "\"git\"\tpush",
+        "git \\\n push",
+        "git $'push'",
+    ] {
+        assert_eq!(commands(spelled), ["git push"], "{spelled}");
+    }
+    assert_eq!(commands("git 'push  now'"), ["git push__now"]);
+    assert_eq!(commands("A=1 git push"), ["git push"]);
+}
+
+#[test]
+fn the_command_that_a_program_starts_is_one_of_the_texts() {
+    let has = |line: &str, text: &str| {
+        let read = read(line).unwrap();
+        let mut texts = read.iter().flat_map(|command| &command.texts);
+        texts.any(|found| shown(found) == text)
+    };
+    for line in [
+        "sudo git push",
+        "env -i A=b git push",
+        "timeout -k 5 10 nice -n 3 /usr/bin/git push",
+        "/usr/bin/git push",
+        "find . -exec git push \\;",
+        "xargs -0 git push",
+        "command git push",
+        "nohup setsid git push &",
+    ] {
+        let text = if line.contains("find") { "git push ; ·" } else { "git push" };
+        assert!(has(line, text) || has(line, "git push ·"), "{line}: {:?}", read(line));
+    }
+}
+
+#[test]
+fn a_rule_with_a_wildcard_may_allow_only_what_is_known() {
+    let of = |text: &str| Some(text.to_owned());
+    assert_eq!(known("cargo test *.rs 2>&1 >/dev/null"), [of("cargo test *.rs")]);
+    assert_eq!(known("A=1 cargo test"), [of("A=1 cargo test")]);
+    for unknown in [
+        "cargo $x",
+        "cargo \"$x\"",
+        "cargo $(x)",
+        "cargo > file",
+        "cargo < file",
+        "cargo <<< x",
+        "cargo >& file",
+        "cargo &> file",
+        "cargo $'x'",
+        "cargo <(x)",
+        "cargo >| file",
+        "$x",
+    ] {
+        assert_eq!(known(unknown).last().unwrap(), &None, "{unknown}");
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_too_nested_or_no_shell_is_not_read() {
+    assert_eq!(read(&"x".repeat(MAX_LINE + 1)), Err(Unreadable::TooLong));
+    assert_eq!(read(&"a $(".repeat(40)), Err(Unreadable::TooNested));
+    for line in ["a '", "if a", "a )", "(a", "a &&"] {
+        assert_eq!(read(line), Err(Unreadable::NotShell), "{line}");
+    }
+}
+
+#[test]
+fn the_deepest_line_of_each_form_is_read_without_ending_the_program() {
+    let nested = |open: &str, close: &str| {
+        let times = MAX_LINE / (open.len() + close.len()) - 2;
+        format!("{} a {}", open.repeat(times), close.repeat(times))
+    };
+    let pairs = [
+        ("(", ")"),
+        ("{ ", ";}"),
+        ("if ", "; then b; fi"),
+        ("! ", ""),
+        ("time ", ""),
+        ("f() ", ""),
+        ("[[ ! ", ""),
+        ("[[ ( ", ")"),
+        ("((", "))"),
+        ("case a in b) ", ";; esac"),
+        ("{a,", "}"),
+        ("while ", "; do b; done"),
+        ("a=(", ")"),
+        ("1>", ""),
+        ("env ", ""),
+        ("sudo sh -c ", ""),
+        ("a | ", ""),
+        ("a <<E ", ""),
+        ("$((", "))"),
+        ("\\", ""),
+        ("'", ""),
+        ("\"", ""),
+    ];
+    for (open, close) in pairs {
+        let _ = read(&nested(open, close));
+        let _ = read(&format!("[[ {} ]]", nested(open, close).get(..MAX_LINE - 8).unwrap_or("")));
+        let _ = read(&format!("(( {} ))", nested(open, close).get(..MAX_LINE - 8).unwrap_or("")));
+    }
+    let deep = format!("{}a{}", "a $(".repeat(MAX_SUBSTITUTIONS), ")".repeat(MAX_SUBSTITUTIONS));
+    // The parser opens the first few; the rest may be anything.
+    assert!(read(&deep).unwrap().contains(&SimpleCommand::unknown()));
+}
+
+/// Text in which the characters that mean something to a shell are common.
+fn lines() -> impl Strategy<Value = String> {
+    let word = prop::sample::select(vec![
+        "aa",
+        "bb",
+        "cc",
+        "'",
+        "\"",
+        "\\",
+        "$",
+        "`",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[",
+        "]",
+        "[[",
+        "]]",
+        ";",
+        "&",
+        "|",
+        "<",
+        ">",
+        "\n",
+        " ",
+        " ",
+        " ",
+        " ",
+        "#",
+        "!",
+        "=",
+        "*",
+        "?",
+        "~",
+        ",",
+        "if ",
+        "then ",
+        "fi",
+        "for x in ",
+        "do ",
+        "done",
+        "case x in ",
+        "esac",
+        "function ",
+        "eval ",
+        "sh -c ",
+        "time ",
+        "$(",
+        "<(",
+        "${",
+        "$((",
+        "))",
+        "<<E\n",
+        "E\n",
+        "<<<",
+        "2>&1",
+        "&&",
+        "||",
+        ";;",
+        "é",
+        "\r",
+        "\t",
+        "x=",
+        "x",
+        "1",
+    ]);
+    prop::collection::vec(word, 1..14).prop_map(|words| words.concat())
+}
+
+/// The argument lists that bash runs for a line; `None` where it runs too many or ends with the line.
+/// No program is run: each name that is no builtin is told to a handler.
+fn run_by_bash(line: &str) -> Option<Vec<Vec<String>>> {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "command_not_found_handle() { printf '%s\\0' \"$@\" >> \"$LOG\"; printf '\\n\\0' >> \"$LOG\"; \
+                  return 1; }\nPATH=/nowhere\nFUNCNEST=3\nulimit -t 1\n";
+    let log = dir.path().join("log");
+    std::fs::create_dir(dir.path().join("cwd")).unwrap();
+    let mut bash = Command::new("/bin/bash")
+        .args(["--norc", "--noprofile", "-c", &format!("{script}\nsource /dev/stdin")])
+        .env_clear()
+        .env("LOG", &log)
+        .current_dir(dir.path().join("cwd"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    bash.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+    bash.wait().unwrap();
+    let log = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&log);
+    let mut runs = vec![Vec::new()];
+    for word in text.split('\0').filter(|word| !word.is_empty()) {
+        match word {
+            "\n" => runs.push(Vec::new()),
+            word => runs.last_mut().unwrap().push(word.to_owned()),
+        }
+    }
+    runs.retain(|run: &Vec<String>| !run.is_empty());
+    (runs.len() < 100).then_some(runs)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_text_is_read_or_refused_and_ends_nothing(line in "\\PC{0,60}", shell in lines()) {
+        let _ = read(&line);
+        let _ = read(&shell);
+        let _ = read(&format!("{shell}{line}"));
+    }
+
+    /// What bash runs of a line that is wholly known is what was read of it.
+    #[test]
+    fn bash_runs_no_command_that_was_not_read(line in lines()) {
+        let Ok(read) = read(&line) else { return Ok(()) };
+        let texts: Vec<Vec<Piece>> = read.iter().filter_map(|command| command.known.clone()).collect();
+        if texts.len() != read.len() || texts.iter().flatten().any(|p| matches!(p, Piece::Expands(_))) {
+            return Ok(());
+        }
+        let Some(runs) = run_by_bash(&line) else { return Ok(()) };
+        for run in runs {
+            let words = run.iter().map(|word| word.replace(' ', "_")).collect::<Vec<_>>().join(" ");
+            let found = texts.iter().any(|text| {
+                let text = shown(text);
+                text == words || text.ends_with(&format!(" {words}"))
+            });
+            prop_assert!(found, "bash runs {words:?} of {line:?}, which was read as {read:?}");
+        }
+    }
+}

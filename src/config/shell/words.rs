@@ -1,0 +1,149 @@
+//! The text of a word after quoting.
+
+use crate::config::shell::Piece;
+use rable::{Node, NodeKind};
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// A word as the command gets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word {
+    pub pieces: Vec<Piece>,
+    /// Whether a part of it comes from a variable or a substitution.
+    pub is_computed: bool,
+    /// Whether it starts commands that were not found in it.
+    pub hides_commands: bool,
+}
+
+impl Word {
+    /// Reads a word of the parser; another node is an unknown word.
+    pub fn of(node: &Node) -> Self {
+        let mut word = Self::default();
+        let NodeKind::Word { parts, value, .. } = &node.kind else {
+            word.unknown();
+            word.hides_commands = true;
+            return word;
+        };
+        let mut quoted = false;
+        for part in parts {
+            word.part(&part.kind, &mut quoted);
+        }
+        // The parser leaves out what it does not understand of a calculation.
+        let calculations = parts.iter().filter(|part| is_calculation(part)).count();
+        word.hides_commands |=
+            calculations > 0 && starts_commands(&value.replacen("$((", "", calculations));
+        word
+    }
+
+    /// The text, if all of it is known and it is no pattern of file names.
+    pub fn text(&self) -> Option<String> {
+        let chars = self.pieces.iter().map(|piece| match piece {
+            Piece::Char(c) => Some(*c),
+            Piece::Blank => Some(' '),
+            // Braces that the parser left alone stand for themselves.
+            Piece::Expands(c @ ('~' | '{')) => Some(*c),
+            Piece::Expands(_) | Piece::Unknown => None,
+        });
+        chars.collect()
+    }
+
+    fn part(&mut self, part: &NodeKind, quoted: &mut bool) {
+        match part {
+            NodeKind::WordLiteral { value } => self.literal(value, quoted),
+            NodeKind::AnsiCQuote { decoded, .. } => {
+                self.pieces.extend(decoded.chars().map(Piece::Char));
+                self.is_computed = true;
+            }
+            NodeKind::BraceExpansion { .. } => self.pieces.push(Piece::Unknown),
+            // The reader of commands goes into these.
+            NodeKind::CommandSubstitution { .. } | NodeKind::ProcessSubstitution { .. } => {
+                self.unknown();
+            }
+            NodeKind::ParamExpansion { param, op, arg } => {
+                let plain =
+                    param.chars().all(|c| c.is_ascii_alphanumeric() || "_@*#?-$!".contains(c));
+                let texts = [op, arg].into_iter().flatten();
+                self.hides_commands |=
+                    !plain || texts.into_iter().any(|text| starts_commands(text));
+                self.unknown();
+            }
+            other => {
+                self.hides_commands |= starts_commands(&format!("{other:?}"));
+                self.unknown();
+            }
+        }
+    }
+
+    fn unknown(&mut self) {
+        self.pieces.push(Piece::Unknown);
+        self.is_computed = true;
+    }
+
+    /// Takes the quotes of a literal away. `quoted` is whether a double quote is open.
+    fn literal(&mut self, text: &str, quoted: &mut bool) {
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => *quoted = !*quoted,
+                '\'' if !*quoted => {
+                    self.pieces.extend(chars.by_ref().take_while(|c| *c != '\'').map(Piece::Char));
+                }
+                '\\' => self.escaped(&mut chars, *quoted),
+                '`' => self.hidden(),
+                '$' if chars.peek().is_some_and(|next| begins_expansion(*next, *quoted)) => {
+                    self.hidden();
+                }
+                '*' | '?' | '[' | '{' if !*quoted => self.pieces.push(Piece::Expands(c)),
+                '~' if !*quoted => self.pieces.push(Piece::Expands(c)),
+                c => self.pieces.push(Piece::Char(c)),
+            }
+        }
+    }
+
+    /// An expansion that the parser left in a literal.
+    fn hidden(&mut self) {
+        self.unknown();
+        self.hides_commands = true;
+    }
+
+    fn escaped(&mut self, chars: &mut Peekable<Chars<'_>>, quoted: bool) {
+        match chars.next() {
+            Some('\n') => {}
+            Some(c) => {
+                if quoted && !matches!(c, '$' | '`' | '"' | '\\') {
+                    self.pieces.push(Piece::Char('\\'));
+                }
+                self.pieces.push(Piece::Char(c));
+            }
+            None => self.pieces.push(Piece::Char('\\')),
+        }
+    }
+}
+
+fn is_calculation(part: &Node) -> bool {
+    matches!(part.kind, NodeKind::ArithmeticExpansion { .. })
+}
+
+fn begins_expansion(next: char, quoted: bool) -> bool {
+    next.is_ascii_alphanumeric()
+        || "_@*#?-$!{([".contains(next)
+        || !quoted && matches!(next, '\'' | '"')
+}
+
+/// Whether bash starts commands when it expands this text.
+pub fn starts_commands(text: &str) -> bool {
+    [
+        "$(",
+        "`",
+        "<(",
+        ">(",
+        "${ ",
+        "${|",
+        "${\t",
+        "${\n",
+        "CommandSubstitution",
+        "ProcessSubstitution",
+    ]
+    .iter()
+    .any(|start| text.contains(start))
+}
