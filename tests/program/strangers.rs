@@ -57,7 +57,6 @@ fn another_user_who_was_given_nothing_reads_connects_to_and_signals_nothing() {
             "try",
             top.to_str().expect("text").trim_end_matches('/'),
             &pid.to_string(),
-            "0",
         ])
         .current_dir("/")
         .env_clear()

@@ -9,6 +9,7 @@ use crate::theme::Theme;
 use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
 use std::collections::VecDeque;
+use std::os::unix::fs::PermissionsExt as _;
 use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
 
@@ -64,7 +65,10 @@ impl Loop {
 
     /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.
     fn tour(&self, token: RequestToken) -> Option<Msg> {
-        let made = tempfile::Builder::new().prefix("yoi-tour-").tempdir();
+        let made = tempfile::Builder::new()
+            .prefix("yoi-tour-")
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir();
         let cwd = match made {
             // The directory stays, because the Pod still uses it after the screen is left.
             Ok(dir) => dir.keep(),

@@ -16,7 +16,7 @@ pub enum Fit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     Anything,
-    /// Nothing that bash may run when it comes to calculate with it.
+    /// Neither `$` nor a backtick: some builtins run substitutions that stood in quotes.
     Words,
     /// Nothing that ends a command, begins another one, or redirects it.
     OneCommand,

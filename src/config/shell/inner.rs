@@ -5,8 +5,8 @@ use crate::config::shell::commands::{Reader, joined};
 use crate::config::shell::words::{Word, starts_commands};
 use crate::config::shell::{Piece, SimpleCommand};
 
-/// Programs and builtins that run what follows them. Where their own options end depends on each, so every
-/// rest of the words counts as a command that may run.
+/// Programs and builtins that run what follows them. Each has its own options, so every tail of the
+/// words counts as a command that may run.
 const STARTERS: &[&str] = &[
     "builtin",
     "busybox",
@@ -71,7 +71,7 @@ const CALCULATE: &[&str] = &[
     "unset",
     "wait",
 ];
-/// Rests of the words that are looked at one by one.
+/// Tails of the words that are read one by one.
 const MOST_RESTS: usize = 16;
 
 /// The name of the program, without its directory; `None` where it is not known.
@@ -89,7 +89,7 @@ fn is_one(word: &Word, of: &[&str]) -> bool {
     program(word).is_some_and(|name| of.contains(&name.as_str()))
 }
 
-/// The rests of the words of a starter, each a command that may run.
+/// The tails of the words of a starter, each a command that may run.
 fn rests<'a>(words: &'a [&'a Word]) -> impl Iterator<Item = &'a [&'a Word]> {
     let starts = words.first().is_some_and(|first| is_one(first, STARTERS));
     let end = if starts { words.len().min(MOST_RESTS) } else { 0 };
