@@ -27,6 +27,8 @@ mod commands;
 mod compact;
 /// The part of the history that a model request carries.
 pub mod context;
+/// What a call carries besides the action it names.
+mod details;
 /// Interrupting a run.
 mod interrupt;
 /// Mailbox messages on their way into the history.

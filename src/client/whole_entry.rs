@@ -5,18 +5,18 @@ use crate::protocol::{
     ByteRange, EntryId, Event, LineShape, MAX_PIECE, Method, PodName, Refusal, TextSpan, Unescape,
 };
 
-/// Reads one entry of a Pod's log.
+/// An open entry of a Pod's log: its shape and its first piece are known.
 pub struct WholeEntry {
     client: Client,
     pod: PodName,
-    /// The entry, by its place once that is known.
+    /// The entry, named by its place: the host finds it without a search.
     entry: EntryId,
     shape: LineShape,
-    /// The piece that was read with the shape.
+    /// Its first piece, which came with the shape.
     first: String,
 }
 
-/// A part of a line that is being read.
+/// How far a part of a line has been read, in bytes of the line.
 pub struct Reading {
     at: u64,
     end: u64,
@@ -31,7 +31,7 @@ impl WholeEntry {
             Event::FetchedRange { entry, line, shape: Some(shape), .. } => {
                 Ok(Self { client, pod, entry, shape, first: line })
             }
-            _ => Err(not_a_range()),
+            _ => Err(unexpected()),
         }
     }
 
@@ -60,12 +60,14 @@ impl WholeEntry {
         if reading.at >= reading.end {
             return Ok(None);
         }
-        let piece = match self.held_from(reading.at) {
-            Some(piece) => piece.to_owned(),
-            None => self.fetch(reading.at, reading.end - reading.at).await?,
-        };
         let left = usize::try_from(reading.end - reading.at).unwrap_or(usize::MAX);
-        let piece = if piece.len() > left { piece[..left].to_owned() } else { piece };
+        // What the other side sent decides whether a piece ends between two characters.
+        let within = |piece: &str| piece.get(..left.min(piece.len())).map(str::to_owned);
+        let piece = match self.held_from(reading.at) {
+            Some(piece) => within(piece),
+            None => within(&self.fetch(reading.at, reading.end - reading.at).await?),
+        };
+        let piece = piece.ok_or_else(unexpected)?;
         reading.at += piece.len() as u64;
         Ok(Some(piece))
     }
@@ -82,7 +84,7 @@ impl WholeEntry {
             Event::FetchedRange { start: from, line, .. } if from == start && !line.is_empty() => {
                 Ok(line)
             }
-            _ => Err(not_a_range()),
+            _ => Err(unexpected()),
         }
     }
 
@@ -92,12 +94,16 @@ impl WholeEntry {
         reading: &mut Reading,
         decoder: &mut Unescape,
     ) -> Result<Option<String>, Refusal> {
-        let Some(piece) = self.next(reading).await? else { return Ok(None) };
+        let Some(piece) = self.next(reading).await? else {
+            return if decoder.rest().is_empty() { Ok(None) } else { Err(unexpected()) };
+        };
         let text = decoder.push(&piece).map_err(|error| Refusal::internal(error.to_string()))?;
         Ok(Some(text))
     }
 }
 
-fn not_a_range() -> Refusal {
-    Refusal::internal("the host did not send the rest of a large entry: read it with `yoi log`")
+fn unexpected() -> Refusal {
+    Refusal::internal(
+        "the host did not send the piece of the entry that was asked for: is it another version?",
+    )
 }

@@ -66,7 +66,7 @@ pub(crate) fn open(
     Ok(tokio::spawn(async move {
         while let Some(stream) = accept(&listener).await {
             // A client that was led here by an old lock file must not be served.
-            if !shared.still_owns().await {
+            if !shared.end_if_lost().await {
                 return;
             }
             tokio::spawn(host_connection::serve(stream, shared.clone(), steps.clone()));
@@ -198,7 +198,7 @@ pub(crate) fn refresh_on_signal(
         let Ok(mut asked) = signal(SignalKind::user_defined1()) else { return };
         let mut listener: Option<JoinHandle<()>> = None;
         while asked.recv().await.is_some() {
-            if shared.sockets().host_socket().exists() || !shared.still_owns().await {
+            if shared.sockets().host_socket().exists() || !shared.end_if_lost().await {
                 continue;
             }
             match open(&shared, &steps) {

@@ -1,5 +1,6 @@
 //! Whether the data directory, its lock and its database are still the ones that this host opened.
-//! Where one of them was deleted, moved or replaced, another host may take its place: this one ends.
+//! If one of them was deleted, moved or replaced, another host could start on the same directory, so this
+//! host ends itself.
 
 use crate::disk::FileId;
 use crate::host::host_lock::HostLock;
@@ -14,15 +15,15 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
-/// What must lie where this host found it, by identity.
+/// The files that must stay where this host opened them, by device and inode.
 #[derive(Clone, Debug)]
 pub(crate) struct Ownership(Arc<[Part]>);
 
 #[derive(Debug)]
 struct Part {
     what: &'static str,
-    /// What follows for this host when it is gone.
-    so: &'static str,
+    /// What follows for this host once it is gone or replaced.
+    consequence: &'static str,
     path: PathBuf,
     id: FileId,
 }
@@ -31,35 +32,37 @@ impl Ownership {
     /// The data directory and the lock file as they are locked, and the database that was opened.
     pub(crate) fn of(lock: &HostLock, database: &Path) -> io::Result<Self> {
         let [(data, data_id), (file, file_id)] = lock.files()?;
-        let gone = "nothing can be written there any more";
+        let consequence = "this host does not own it any more";
         let mut parts = vec![
-            Part { what: "data directory", so: gone, path: data, id: data_id },
+            Part { what: "data directory", consequence, path: data, id: data_id },
             Part {
                 what: "lock file",
-                so: "another host could start here",
+                consequence: "another host could start here",
                 path: file,
                 id: file_id,
             },
         ];
         if let Some(id) = FileId::at(database)? {
-            let so = "the state of the pods cannot be stored any more";
-            parts.push(Part { what: "database", so, path: database.to_owned(), id });
+            let consequence = "the state of the pods cannot be stored any more";
+            parts.push(Part { what: "database", consequence, path: database.to_owned(), id });
         }
         Ok(Self(parts.into()))
     }
 
-    /// Why this host may write no more, if so. Blocking.
+    /// Why this host must stop writing; `None` while everything is in place. Blocking.
     pub(crate) fn lost(&self) -> Option<String> {
-        self.0.iter().find_map(|Part { what, so, path, id }| {
+        self.0.iter().find_map(|Part { what, consequence, path, id }| {
             let happened = match FileId::at(path) {
                 Ok(Some(found)) if found == *id => return None,
                 Ok(Some(_)) => "was replaced",
                 Ok(None) => "was deleted or moved",
-                // A path that cannot be looked at now says nothing.
+                // A path that cannot be read now is taken to be unchanged.
                 Err(_) => return None,
             };
             let path = path.display();
-            Some(format!("the host ends: its {what} {happened}, so {so}; start yoi again ({path})"))
+            Some(format!(
+                "the host ends: its {what} {happened}, so {consequence}; start yoi again ({path})"
+            ))
         })
     }
 
@@ -69,7 +72,8 @@ impl Ownership {
 }
 
 impl Shared {
-    /// Lets the store refuse every change once something is lost; then the host ends.
+    /// Makes the store check before each change that nothing is lost; if something is, the store refuses
+    /// the change and the host ends.
     pub(crate) fn guard_store(&self) {
         let inner = Arc::downgrade(&self.0);
         self.store.guard(Box::new(move || {
@@ -80,12 +84,12 @@ impl Shared {
         }));
     }
 
-    /// Ends the host if what it owns is not its own any more; whether it is.
-    pub(crate) async fn still_owns(&self) -> bool {
+    /// Ends the host if it lost one of its files. Returns whether it still has them.
+    pub(crate) async fn end_if_lost(&self) -> bool {
         let ownership = self.ownership.clone();
         let Some(data) = ownership.data().map(Path::to_owned) else { return true };
         let look = move || ownership.lost();
-        // A directory that does not answer now is looked at again at the next occasion.
+        // A directory that does not answer now is looked at again the next time.
         match self.files.run(&data, look).await {
             Ok(Some(why)) => {
                 self.end_because(why);
@@ -101,21 +105,32 @@ impl Shared {
             return;
         }
         tracing::error!("{why}");
-        // First: connections end with what waits for them.
+        // Before `ending`: a connection that ends still sends what is queued for it.
         self.add_notice(why.clone());
-        self.ending.send_replace(Some(Ending::Failed(why)));
+        self.ending.send_if_modified(|ending| {
+            let first = ending.is_none();
+            ending.get_or_insert(Ending::Failed(why));
+            first
+        });
     }
 }
 
-/// Looks whenever the data directory or an entry of it is created, deleted or moved.
+/// Checks whenever an entry of the data directory, or the directory itself, is created, deleted or moved.
+/// A move of a directory above it is seen at the next connection or commit.
 pub(crate) fn watch(shared: &Shared) -> JoinHandle<()> {
     let shared = shared.clone();
     tokio::spawn(async move {
         let Some(data) = shared.ownership.data().map(Path::to_owned) else { return };
-        // Without it, each connection and each commit looks.
-        match Changes::of(&data) {
-            Ok(changes) => while shared.still_owns().await && changes.next().await.is_ok() {},
-            Err(error) => tracing::warn!("the data directory is not watched: {error}"),
+        let watched = async {
+            let changes = Changes::of(&data)?;
+            while shared.end_if_lost().await {
+                changes.next().await?;
+            }
+            Ok::<(), io::Error>(())
+        };
+        // Without the watch, connections and commits still check.
+        if let Err(error) = watched.await {
+            tracing::warn!("the data directory is not watched any more: {error}");
         }
     })
 }
@@ -137,7 +152,7 @@ impl Changes {
         Ok(Self(watch))
     }
 
-    /// Resolves when something changed; which change does not matter, because all is looked at.
+    /// Resolves when something changed; which change does not matter, because every part is checked.
     async fn next(&self) -> io::Result<()> {
         self.0
             .async_io(Interest::READABLE, |watch| {

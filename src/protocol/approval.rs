@@ -18,6 +18,10 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// The exact action: the whole command, the path, the name.
     pub action: String,
+    /// What the call carries besides: the lines that `Write` and `Edit` put into a file (`+ `) or take
+    /// from it (`- `), and for other tools each further argument under its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
     /// What the call needs that its scope or policy does not give, in words: `network access`.
     pub because: String,
     /// The reason that the model gave.
@@ -164,6 +168,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
+            details: None,
             because: String::new(),
             reason: None,
             scope: vec![],

@@ -67,6 +67,7 @@ impl Run {
             call_id: call.id.clone(),
             tool: call.name.clone(),
             action: draft.action.clone(),
+            details: draft.details.clone(),
             because: draft.because.clone(),
             reason: draft.reason.clone(),
             scope: (self.setup.scope)().allow,

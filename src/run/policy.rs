@@ -5,6 +5,7 @@ use crate::config::policy::{Rules, Said, Subject, exactly};
 use crate::protocol::{Action, ApprovalRequest, ErrorCode, Pattern, PodName, Refusal};
 use crate::run::Run;
 use crate::run::batch::Call;
+use crate::run::details::details;
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
 /// Bytes of an action in an approval request: it is shown whole, or the call is refused.
 const MAX_ACTION: usize = 16 * 1024;
+/// The same for the details of a call, such as the text that `Write` writes.
+const MAX_DETAILS: usize = 32 * 1024;
 
 /// The policy that binds a run.
 #[derive(Clone)]
@@ -68,6 +71,7 @@ pub(crate) struct Grant {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalDraft {
     pub(crate) action: String,
+    pub(crate) details: Option<String>,
     pub(crate) because: String,
     pub(crate) reason: Option<String>,
     pub(crate) rule: Pattern,
@@ -82,6 +86,7 @@ struct Claim {
     /// What it needs an approval for where no rule applies: `network access`.
     because: Option<String>,
     reason: Option<String>,
+    details: Option<String>,
 }
 
 impl Run {
@@ -211,7 +216,8 @@ fn claim(call: &Call, touch: Option<Touch>, policy: &Policy) -> Claim {
     let words = needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
     let subject = Subject { tool: call.name.clone(), needs: words, texts };
-    Claim { subject, grant: Grant { needs, lease }, because, reason }
+    let details = details(&call.name, &arguments);
+    Claim { subject, grant: Grant { needs, lease }, because, reason, details }
 }
 
 /// The arguments that name the subject of a call of this tool. Rules look at these arguments and at
@@ -290,21 +296,28 @@ fn denied(why: &str) -> Decision {
 }
 
 fn approval(because: String, claim: Claim) -> Decision {
-    let Claim { subject, grant, because: own, reason } = claim;
+    let Claim { subject, grant, because: own, reason, details } = claim;
     let because = match own {
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
     };
     let rule = exactly(&subject);
     let action = subject.texts.into_iter().next_back().unwrap_or_default();
+    let too_much = |bytes: usize, instead: &str| {
+        denied(&format!(
+            "this needs {because}, which a person has to allow, and {} KiB are too much to judge; {instead}",
+            bytes.div_ceil(1024)
+        ))
+    };
     if action.len() > MAX_ACTION {
-        return denied(&format!(
-            "this needs {because}, which a person has to allow, and {} KiB are too much to judge; put it \
-             into a script file and run that",
-            action.len().div_ceil(1024)
-        ));
+        return too_much(action.len(), "put it into a script file and run that");
     }
-    Decision::NeedsApproval(Box::new(ApprovalDraft { action, because, reason, rule, grant }))
+    let more = details.as_ref().map_or(0, String::len);
+    if more > MAX_DETAILS {
+        return too_much(more, "make the change in smaller calls");
+    }
+    let draft = ApprovalDraft { action, details, because, reason, rule, grant };
+    Decision::NeedsApproval(Box::new(draft))
 }
 
 #[cfg(test)]
@@ -485,6 +498,15 @@ mod tests {
         );
         let plain = serde_json::json!({ "command": format!("{longest}; rm x") }).to_string();
         assert_eq!(word(&of("Bash", &plain, None, Walls::Hold)), "allow");
+        let write = |content: &str| {
+            let arguments = serde_json::json!({ "file_path": "/w/h", "content": content });
+            of("Write", &arguments.to_string(), guarded("/w/h", Need::Git), Walls::Hold)
+        };
+        let Decision::NeedsApproval(draft) = write("a\nb") else { panic!("it is asked about") };
+        assert_eq!(draft.details.as_deref(), Some("+ a\n+ b"));
+        assert!(
+            word(&write(&"x".repeat(MAX_DETAILS))).ends_with("make the change in smaller calls")
+        );
     }
 
     #[test]

@@ -537,6 +537,7 @@ fn question(id: &str) -> ApprovalRequest {
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),
+        details: None,
         because: "it needs the network".into(),
         reason: None,
         scope: Vec::new(),

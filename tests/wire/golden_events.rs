@@ -318,6 +318,7 @@ fn approval() -> ApprovalRequest {
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),
+        details: None,
         because: "it needs the network".into(),
         reason: Some("deps".into()),
         scope: vec![rule()],

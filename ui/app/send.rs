@@ -5,7 +5,7 @@ use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken, TextFor};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use crate::pane::transcript::Scroll;
-use crate::verb::line::{offered, offered_behind};
+use crate::verb::line::{offered, offered_at_end};
 use crate::wording::why::WayOn;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Method, PodName, State};
@@ -33,7 +33,7 @@ impl App {
         }
         let is_pod =
             |word: &str| PodName::parse(word).is_ok_and(|name| self.family.get(&name).is_some());
-        let (before, line) = offered_behind(text, is_pod)?;
+        let (before, line) = offered_at_end(text, is_pod)?;
         Some(Confirm::Offered { before, line, text_for })
     }
 

@@ -71,6 +71,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         call_id: format!("call-{id}"),
         tool: "Bash".into(),
         action: command.into(),
+        details: None,
         because: "network access".into(),
         reason: Some("fetch what is missing".into()),
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],

@@ -217,17 +217,21 @@ fn numbered(numbers: &mut Numbers, request: &ApprovalRequest) -> String {
     shown(&number.to_string(), request, Way::Input)
 }
 
-/// A request as a person judges it: what a Pod wrote is on one line, and every character that a
-/// terminal would not show is spelled.
+/// A request as a person judges it: the action is on one line, each line of the details stands behind a
+/// bar, and every character that a terminal would not show is spelled.
 fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     let reason =
         request.reason.as_ref().map(|text| format!(" (the model says: {})", spelled(text)));
+    let details: String = (request.details.iter())
+        .flat_map(|text| text.split('\n'))
+        .map(|line| format!("\n    | {}", spelled(line)))
+        .collect();
     let typed = |line: &str| spell(line, way);
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
     let lasts = if outside { ", which opens the path until the pod stops" } else { "" };
     format!(
-        "[{name}] {} asks: {} {}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
+        "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
         request.pod,
         spelled(&request.tool),
         spelled(&request.action),
@@ -271,6 +275,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
+            details: None,
             because: "network access".into(),
             reason: Some("crates".into()),
             scope: vec![],
@@ -463,5 +468,10 @@ mod tests {
         let expected = "[1] alice asks: Bash ls\\x1b[2K\\r\\n[2] bob asks: Bash true";
         assert_eq!(shown.lines().next(), Some(expected), "{shown}");
         assert_eq!(shown.lines().count(), 2);
+        let details = Some("+ a\u{1b}[2K\n+ [3] bob asks: Bash true".to_owned());
+        requested(&mut inbox, ApprovalRequest { details, ..approval("2", "alice") });
+        let shown = inbox.listed(Way::Input).remove(1);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[1..3], ["    | + a\\x1b[2K", "    | + [3] bob asks: Bash true"]);
     }
 }

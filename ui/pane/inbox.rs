@@ -130,6 +130,7 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
 fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
     one.tool == other.tool
         && one.action == other.action
+        && one.details == other.details
         && one.rule == other.rule
         && one.because == other.because
         && one.lease == other.lease

@@ -16,7 +16,7 @@ pub enum Break {
 
 /// What stands for a cluster that is wider than the whole line.
 const TOO_WIDE: &str = "·";
-/// Punctuation that does not begin a line.
+/// Characters that do not begin a line (kinsoku).
 const NOT_FIRST: &str =
     "、。，．・：；！？）」』】〉》〕｝…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ";
 
@@ -95,8 +95,8 @@ struct Filler<'a> {
     may_break: Option<usize>,
     /// The same, before the last such place.
     earlier: Option<usize>,
-    /// Spaces after a break do not begin the next line.
-    swallow: bool,
+    /// Whether a space did not fit: the line ends here, and its further spaces are dropped.
+    full: bool,
 }
 
 impl<'a> Filler<'a> {
@@ -112,7 +112,7 @@ impl<'a> Filler<'a> {
             used: 0,
             may_break: None,
             earlier: None,
-            swallow: false,
+            full: false,
         };
         filler.used = row_width(filler.prefix());
         filler
@@ -125,27 +125,25 @@ impl<'a> Filler<'a> {
     fn put(&mut self, piece: usize, start: usize, cluster: &str, out: &mut Vec<Row>) {
         if cluster == "\n" {
             self.end_line(out);
-            self.swallow = false;
             return;
         }
         let space = cluster.chars().all(|c| c.is_whitespace() && c != '\u{a0}' && c != '\u{202f}');
+        let words = self.text.at == Break::Words;
+        if self.full && !space {
+            self.end_line(out);
+        }
         let (mut wide, mut kind) = (cells(cluster), CellKind::Ink);
         if wide > self.cells.saturating_sub(row_width(self.prefix())) {
             (wide, kind) = (usize::from(self.cells > 0), CellKind::TooWide);
         }
-        let words = self.text.at == Break::Words;
         if words && space {
-            if self.swallow {
-                return;
-            }
             if self.used + wide > self.cells {
-                self.end_line(out);
-                self.swallow = true;
+                // The line ends before the next ink, if there is any.
+                self.full = true;
                 return;
             }
             kind = CellKind::Space;
         } else {
-            self.swallow = false;
             self.make_room(wide, cluster, out);
         }
         let end = start + cluster.len();
@@ -210,6 +208,7 @@ impl<'a> Filler<'a> {
         self.used = row_width(&self.rest);
         self.may_break = None;
         self.earlier = None;
+        self.full = false;
     }
 }
 
@@ -222,7 +221,11 @@ pub fn half(prefix: &[Piece], cells: usize) -> Row {
     let mut out = Row::new();
     for piece in prefix {
         let (head, used) = head_of(&piece.text, left);
+        let whole = head.len() == piece.text.len();
         out.push(Piece::new(head, piece.style));
+        if !whole {
+            break;
+        }
         left -= used;
     }
     out
@@ -246,6 +249,7 @@ mod tests {
         assert_eq!(rows("abcdefghij kl", 4, Break::Words), ["abcd", "efgh", "ij", "kl"]);
         assert_eq!(rows("a  b\n\n  c", 9, Break::Words), ["a  b", "", "  c"]);
         assert_eq!(rows("ab  cd", 4, Break::Anywhere), ["ab  ", "cd"]);
+        assert_eq!(rows("abc  \nx  y", 3, Break::Words), ["abc", "x", "y"]);
     }
 
     #[test]

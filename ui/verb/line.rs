@@ -7,6 +7,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use std::error::Error as _;
 
+/// From which Jaro-Winkler likeness on (0 to 1) a verb is offered for an unknown word.
+const ALIKE: f64 = 0.8;
+
 /// A line that was understood.
 pub struct Line {
     pub verb: &'static Verb,
@@ -65,13 +68,13 @@ pub fn free_text(command: &Command, rest: &str) -> Option<usize> {
     Some(rest.len())
 }
 
-/// The option that a word is.
+/// The option that a word names, if any.
 pub fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let name = word.strip_prefix("--")?.split('=').next()?;
     command.get_arguments().find(|argument| argument.get_long() == Some(name))
 }
 
-/// Whether the value of an option is the word behind it.
+/// Whether an option takes the next word as its value.
 pub fn takes_next(option: &Arg, word: &str) -> bool {
     option.get_action().takes_values() && !word.contains('=')
 }
@@ -88,8 +91,10 @@ pub fn not_here(verb: &Verb, way: Way) -> String {
     let places = places.map(|(_, words)| *words).collect::<Vec<_>>().join(", ");
     let on_screen = matches!(way, Way::Line | Way::Palette | Way::Key);
     let instead = match verb.name {
-        "allow" | "deny" if on_screen => "; here :inbox goes to the requests, and keys decide them",
-        _ if verb.ways == SCREEN => ": start `yoi` and type it there, behind a colon",
+        "allow" | "deny" if on_screen => {
+            "; on the screen, :inbox goes to the requests, and keys decide them"
+        }
+        _ if verb.ways == SCREEN => ": start `yoi` and type it there, after a colon",
         _ => "",
     };
     let name = spell(verb.name, way);
@@ -111,7 +116,9 @@ fn diagnostic(verb: &Verb, error: &clap::Error) -> String {
         Some(ContextValue::Strings(texts)) => texts.join(" "),
         _ => String::new(),
     };
-    let argument = said(ContextKind::InvalidArg).to_lowercase();
+    // The word as it was typed where clap does not know it; else a placeholder such as `<POD>`.
+    let argument = said(ContextKind::InvalidArg);
+    let placeholder = || argument.to_lowercase();
     match error.kind() {
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
             format!(":{name} has no option {argument}")
@@ -120,40 +127,43 @@ fn diagnostic(verb: &Verb, error: &clap::Error) -> String {
             let word =
                 if argument.is_empty() { said(ContextKind::InvalidSubcommand) } else { argument };
             match verb.usage().as_str() {
-                "" => format!(":{name} takes no argument; `{word}` is one"),
-                usage => format!("`{word}` is one too many: :{name} {usage}"),
+                "" => format!(":{name} takes no arguments, but got `{word}`"),
+                usage => format!("unexpected `{word}`: :{name} {usage}"),
             }
         }
         ErrorKind::InvalidValue if said(ContextKind::InvalidValue).is_empty() => {
-            format!(":{name} {argument} needs its value")
+            format!(":{name} {} needs a value", placeholder())
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => match error.source() {
             Some(why) => why.to_string(),
-            None => format!("`{}` is no {argument}", said(ContextKind::InvalidValue)),
+            None => {
+                format!("`{}` is not a valid {}", said(ContextKind::InvalidValue), placeholder())
+            }
         },
         ErrorKind::ArgumentConflict => {
-            format!(":{name}: {argument} and {} exclude each other", said(ContextKind::PriorArg))
+            format!(
+                ":{name}: {} and {} exclude each other",
+                placeholder(),
+                said(ContextKind::PriorArg)
+            )
         }
         _ => format!("usage: {}", verb.heading()),
     }
 }
 
-/// The verb most like `word`, for a hint.
+/// The one verb that is most like `word`, for a hint; `None` if none is like it, or several are equally.
 fn nearest(word: &str) -> Option<&'static str> {
-    let sorted = |text: &str| {
-        let mut chars: Vec<char> = text.chars().collect();
-        chars.sort_unstable();
-        chars
-    };
-    let close = |name: &str| match sorted(name) == sorted(word) {
-        true => usize::MAX,
-        false => name.chars().zip(word.chars()).take_while(|(a, b)| a == b).count(),
-    };
-    let best = LIST.iter().map(|verb| verb.name).max_by_key(|name| close(name))?;
-    (close(best) >= 2).then_some(best)
+    let likeness = |name: &str| strsim::jaro_winkler(name, word);
+    let mut like: Vec<(f64, &str)> =
+        LIST.iter().map(|verb| (likeness(verb.name), verb.name)).collect();
+    like.sort_by(|a, b| b.0.total_cmp(&a.0));
+    match like[..] {
+        [(best, name), (second, _), ..] if best >= ALIKE && best > second => Some(name),
+        _ => None,
+    }
 }
 
-/// The line with its first word completed to the one verb it can only mean.
+/// The line with its first word completed, if exactly one verb begins with that word.
 pub fn complete_verb(line: &str) -> Option<String> {
     let (word, rest) = words::first(line);
     if word.is_empty() || find(word).is_some() {
@@ -165,7 +175,7 @@ pub fn complete_verb(line: &str) -> Option<String> {
 }
 
 /// The line, without its colon, that a message looks like: `/verb …` or `:verb …` with a known verb as the whole
-/// first word, or a bare `exit`, `quit` or `:q`. Habits of other programs; it is only offered.
+/// first word, or one of the bare words with which other programs are left. The line is offered, never run.
 pub fn offered(message: &str) -> Option<String> {
     let text = message.trim();
     if ["exit", "quit", ":q", ":quit", ":q!", ":wq", "/exit", "/q"].contains(&text) {
@@ -179,10 +189,10 @@ pub fn offered(message: &str) -> Option<String> {
     find(word).filter(|verb| verb.ways.contains(&Way::Line)).map(|_| line.to_owned())
 }
 
-/// A message that ends in a verb: the text before it, and the line without its colon. Behind a text, a
-/// verb is offered with arguments where its colon follows the text at once; behind a blank, which may
-/// stand in prose, only alone, or with nothing but options and names of Pods.
-pub fn offered_behind(message: &str, is_pod: impl Fn(&str) -> bool) -> Option<(String, String)> {
+/// A message that ends in a verb: the text before it, and the line without its colon. After `text:` the
+/// verb may have any arguments. After `text :`, which occurs in prose, it is offered only alone, or with
+/// options and names of Pods.
+pub fn offered_at_end(message: &str, is_pod: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let last = message.trim_end().rfind('\n').map_or(0, |at| at + 1);
     let at = message[last..].rfind(':').map(|at| last + at)?;
     let (before, line) = (&message[..at], message[at + 1..].trim_end());
@@ -191,12 +201,12 @@ pub fn offered_behind(message: &str, is_pod: impl Fn(&str) -> bool) -> Option<(S
     let attached = !before.ends_with(char::is_whitespace);
     let mut words = rest.split_whitespace();
     let certain = attached || words.all(|word| word.starts_with("--") || is_pod(word));
-    let meant = rest.trim().is_empty() || certain && read(line, Way::Line).is_ok();
+    let meant = rest.trim().is_empty() || (certain && read(line, Way::Line).is_ok());
     (meant && verb.ways.contains(&Way::Line)).then(|| (before.to_owned(), line.to_owned()))
 }
 
-/// The verb of a line, when it takes several Pods and names none: it then means those that are marked. An
-/// option that says which Pods are meant, such as `--stopped`, leaves no room for them.
+/// The verb of a line, when it takes several Pods and names none: it then means those that are marked,
+/// unless an option such as `--stopped` says which Pods are meant.
 pub fn means_marks(line: &str) -> Option<&'static Verb> {
     let (word, rest) = words::first(line.trim().trim_start_matches(':'));
     let verb = find(word).filter(|verb| verb.takes_several())?;
@@ -209,6 +219,7 @@ pub fn means_marks(line: &str) -> Option<&'static Verb> {
         Ok(matches) => !matches.contains_id(pods.get_id().as_str()),
         Err(error) => error.kind() == ErrorKind::MissingRequiredArgument,
     };
+    // Read once more with a Pod: an option that says which Pods are meant refuses it.
     let marked = std::iter::once("marked".into()).chain(words);
     (names_none && verb.line().try_get_matches_from(marked).is_ok()).then_some(verb)
 }

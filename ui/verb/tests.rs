@@ -89,16 +89,16 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
     for (line, said) in [
         (":", "type a verb; :help lists them"),
         (":stpo", "no verb :stpo; did you mean :stop?"),
+        (":resore", "no verb :resore; did you mean :restore?"),
+        (":reume", "no verb :reume; did you mean :resume?"),
+        (":stop --Tree", ":stop has no option --Tree"),
         (":zzz", "no verb :zzz; :help lists them"),
         (":open", "usage: :open <pod>"),
         (":open a/b", "invalid pod name: a/b"),
-        (":quit now", ":quit takes no argument; `now` is one"),
-        (
-            ":new a b",
-            "`b` is one too many: :new [name] [--cwd dir] [--model model] [--profile profile]",
-        ),
+        (":quit now", ":quit takes no arguments, but got `now`"),
+        (":new a b", "unexpected `b`: :new [name] [--cwd dir] [--model model] [--profile profile]"),
         (":new --fast", ":new has no option --fast"),
-        (":new --cwd", ":new --cwd <dir> needs its value"),
+        (":new --cwd", ":new --cwd <dir> needs a value"),
         (":new --cwd 'a", ":new: the quote ' is not closed"),
         (":stop --fast", ":stop has no option --fast"),
         (":stop --all --tree", ":stop: --all and --tree exclude each other"),
@@ -134,14 +134,14 @@ fn a_verb_of_the_screen_is_refused_elsewhere_with_the_reason() {
     let why = read(":theme day", Way::Command).err().expect("no screen");
     assert_eq!(
         why,
-        ":theme works only on the screen: start `yoi` and type it there, behind a colon"
+        ":theme works only on the screen: start `yoi` and type it there, after a colon"
     );
 }
 
 #[test]
 fn a_verb_without_a_screen_names_what_the_screen_has_instead() {
     let why = read(":allow 1", Way::Line).err().expect("a screen");
-    let said = ":allow works with -c, with --no-ui, from a shell; here :inbox goes to the requests, and \
+    let said = ":allow works with -c, with --no-ui, from a shell; on the screen, :inbox goes to the requests, and \
                 keys decide them";
     assert_eq!(why, said);
 }

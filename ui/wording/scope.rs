@@ -4,13 +4,13 @@ use std::path::Path;
 use yoi::protocol::Lent;
 use yoi::scope::{Permission, Rule};
 
-/// One rule: `write /repo/ui`.
+/// One rule: `write /repo/ui`, or `read /etc/hosts alone` where nothing below the path is meant.
 pub fn rule(rule: &Rule) -> String {
     let may = match rule.permission {
         Permission::Read => "read",
         Permission::Write => "write",
     };
-    let only = if rule.recursive { "" } else { " (only what lies directly in it)" };
+    let only = if rule.recursive { "" } else { " alone" };
     format!("{may} {}{only}", path(&rule.target))
 }
 

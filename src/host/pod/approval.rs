@@ -1,5 +1,5 @@
-//! The approval request that a Pod waits for: while its run is under way, and after a restart
-//! without one.
+//! The approval request that a Pod waits for: during a run, and after a restart, when no run exists
+//! yet. A request ends in three steps: the store holds the verdict, the log holds it, the store's row goes.
 
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
@@ -11,7 +11,7 @@ use crate::run::approval::answer_entry;
 use crate::run::{ApprovalDecided, Interrupt, Start};
 use crate::trace::OrLog as _;
 
-/// An approval request that the log does not close yet.
+/// An approval request without a closing entry in the log.
 pub(crate) struct PendingApproval {
     pub(super) approval: ApprovalRequest,
     /// The decision, from when the store holds it until the log does.
@@ -72,12 +72,15 @@ impl Pod {
         Some(ApprovalDecided { approval: approval.id.clone(), verdict: verdict.clone()? })
     }
 
-    /// Why a Pod that waits for a decision refuses something else.
-    pub(super) fn must_be_decided(&self) -> Result<(), Refusal> {
+    /// Refuses what cannot begin before a person decided the request.
+    pub(super) fn refuse_if_undecided(&self) -> Result<(), Refusal> {
         match &self.pending {
             Some(PendingApproval { approval, verdict: None }) => {
-                let text =
-                    format!("pod `{}` {}; answer it first", approval.pod, waits_for(approval));
+                let text = format!(
+                    "pod `{}` {}: answer it in the inbox",
+                    approval.pod,
+                    waits_for(approval)
+                );
                 Err(Refusal::new(ErrorCode::AlreadyRunning, text))
             }
             Some(_) | None => Ok(()),
@@ -97,15 +100,11 @@ impl Pod {
     }
 
     /// `:resume` of a Pod with a pending request: with a decision the run goes on, without one the
-    /// refusal names the request. Gives `answer` back where no request is pending.
+    /// refusal names the request. Gives `answer` back if no request is pending or a run is under way: then
+    /// the caller goes on.
     pub(super) async fn resume_pending(&mut self, answer: Answer) -> Option<Answer> {
-        let Some(PendingApproval { approval, verdict }) = &self.pending else {
-            return Some(answer);
-        };
-        if verdict.is_none() {
-            let text =
-                format!("pod `{}` {}: answer it in the inbox", approval.pod, waits_for(approval));
-            reply(answer, Err(Refusal::new(ErrorCode::NotPaused, text)));
+        if let Err(refusal) = self.refuse_if_undecided() {
+            reply(answer, Err(Refusal::new(ErrorCode::NotPaused, refusal.message)));
             return None;
         }
         let Some(answered) = self.decision().filter(|_| !self.phase.is_running()) else {
@@ -128,45 +127,51 @@ impl Pod {
         Ok(done())
     }
 
-    /// Withdraws the request while no run is under way. The log says so first: that the request is
-    /// withdrawn, or what a person decided before.
+    /// Withdraws the request while no run is under way. If a person decided it meanwhile, that decision
+    /// is what the store and the log say; the call does not run either way.
     pub(super) async fn withdraw(&mut self, why: &str) -> Result<(), Refusal> {
-        let Some(pending) = &self.pending else { return Ok(()) };
+        let Some(pending) = &mut self.pending else { return Ok(()) };
         let withdrawn = Verdict::Withdrawn { why: why.into() };
         let id = pending.approval.id.clone();
-        // The log says what a person decided meanwhile; the call does not run either way.
         let verdict = self.shared.store.withdraw_approval(&id, withdrawn).await?;
-        // In one write with the end of the run: a run that has ended waits for no approval.
+        // Kept if the log cannot be written: nobody can decide the request any more.
+        pending.verdict = Some(verdict.clone());
+        // A run that was cut off is closed in the same write: a run that has ended waits for no approval.
         self.write_log(vec![answer_entry(&id, &verdict)]).await?;
-        self.end_rows(vec![id.clone()]).await;
+        self.delete_rows(vec![id.clone()]).await;
         self.approval_closed(&ApprovalDecided { approval: id, verdict });
         Ok(())
     }
 
     /// The Pod is stopped: its request needs no decision any more.
     pub(super) async fn end_pending(&mut self) {
-        // Where the log cannot be written, the request is closed when it is opened for the next run.
-        let _ = self.withdraw("the pod was stopped").await;
-        if let Some(PendingApproval { approval, .. }) = self.pending.take() {
-            let verdict = Verdict::Withdrawn { why: "the pod was stopped".into() };
+        // If the log cannot be written now, `close_stopped` closes the request when the Pod is back.
+        self.withdraw("the pod was stopped").await.or_log("withdraw the request of a stopped pod");
+        if let Some(PendingApproval { approval, verdict }) = self.pending.take() {
+            let withdrawn = || Verdict::Withdrawn { why: "the pod was stopped".into() };
+            let verdict = verdict.unwrap_or_else(withdrawn);
             self.shared.approval_decided(&approval.id, &verdict);
         }
     }
 
-    /// Restores the request at which the end of a log stands, with a decision that came as the host
-    /// ended. Rows for which the log has no open request are dropped.
-    pub(super) async fn restore_pending(&mut self, approval: Option<ApprovalRequest>) {
+    /// Restores the request that is open at the end of the log, with a decision that came as the host
+    /// ended. Rows for which the log has no open request are deleted. Fails if the store cannot be read:
+    /// without its row a request that was decided would wait for a decision that is refused.
+    pub(super) async fn restore_pending(
+        &mut self,
+        approval: Option<ApprovalRequest>,
+    ) -> Result<(), Refusal> {
         let name = self.row.name.clone();
-        let mut stored = self.shared.store.approvals_of(&name).await.unwrap_or_default();
+        let mut stored = self.shared.store.approvals_of(&name).await?;
         let approval = approval.filter(|approval| approval.pod.key() == name.key());
         let open = |id: &str| approval.as_ref().is_some_and(|approval| approval.id == id);
-        let closed = stored.iter().map(|row| row.approval.id.clone());
-        self.end_rows(closed.filter(|id| !open(id)).collect()).await;
-        let Some(approval) = approval else { return };
+        let ids = stored.iter().map(|row| row.approval.id.clone());
+        self.delete_rows(ids.filter(|id| !open(id)).collect()).await;
+        let Some(approval) = approval else { return Ok(()) };
         stored.retain(|row| row.approval.id == approval.id);
         let row = stored.pop();
         if row.is_none() {
-            // Without a row a decision is refused; the next start tries to store it again.
+            // Without a row a decision is refused; the next start stores the row again.
             let added = self.shared.store.add_approval(approval.clone()).await;
             added.or_log("store an approval request");
         }
@@ -178,9 +183,10 @@ impl Pod {
             }
         }
         self.pending = Some(PendingApproval { approval, verdict });
+        Ok(())
     }
 
-    /// Closes the request at which the log of a stopped Pod stands: the stop withdrew it, and the
+    /// Closes the request that is open at the end of a stopped Pod's log: the stop withdrew it, and the
     /// host may have died before the log said so.
     pub(super) async fn close_stopped(
         &mut self,
@@ -190,14 +196,13 @@ impl Pod {
         let own = approval.filter(|approval| approval.pod.key() == name.key());
         self.pending = own.map(|approval| PendingApproval { approval, verdict: None });
         self.withdraw("the pod was stopped").await?;
-        let stored = self.shared.store.approvals_of(&name).await.unwrap_or_default();
-        self.end_rows(stored.into_iter().map(|row| row.approval.id).collect()).await;
+        let stored = self.shared.store.approvals_of(&name).await?;
+        self.delete_rows(stored.into_iter().map(|row| row.approval.id).collect()).await;
         Ok(())
     }
 
-    /// Removes rows of requests that the log has closed. Where this fails they are removed at the
-    /// next start.
-    async fn end_rows(&self, ids: Vec<String>) {
+    /// Deletes the rows of requests that the log has closed. If this fails, the next start does it.
+    async fn delete_rows(&self, ids: Vec<String>) {
         let ended = self.shared.store.end_approvals(ids).await;
         ended.or_log("end approval requests in the store");
     }

@@ -139,7 +139,7 @@ impl Pod {
     /// Why a request that cannot run beside another run is refused now.
     pub(super) fn must_not_run(&self) -> Result<(), Refusal> {
         if !self.phase.is_running() {
-            return self.must_be_decided();
+            return self.refuse_if_undecided();
         }
         Err(already_running())
     }

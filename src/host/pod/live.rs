@@ -45,7 +45,7 @@ impl Pod {
         });
         self.load_queue().await;
         if was_live {
-            self.restore_pending(tail.approval.take()).await;
+            self.restore_pending(tail.approval.take()).await?;
         } else {
             self.close_stopped(tail.approval.take()).await?;
         }

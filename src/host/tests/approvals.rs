@@ -396,7 +396,7 @@ async fn a_request_survives_the_host_and_its_decision_resumes_that_call_once_and
     assert_eq!(info.why.unwrap(), format!("waits for you: {}", approval.line()));
     assert_eq!(bench.questions(), std::slice::from_ref(&approval));
     let refused = bench.call(&pod, Method::say("x")).await.unwrap_err().message;
-    assert!(refused.contains("answer it first"), "{refused}");
+    assert!(refused.contains("answer it in the inbox"), "{refused}");
     assert!(!bench.wrote("a.txt"));
     bench.answer(&approval, once()).await.unwrap();
     let next = bench.asked().await;
@@ -696,6 +696,7 @@ async fn a_change_of_what_git_executes_needs_an_approval_for_that_call_only() {
         let approval = bench.asked().await;
         assert!(approval.because.ends_with("hooks or the configuration of a git repository"));
         assert_eq!((approval.rule.tool.as_str(), &approval.lease), ("Write+git", &None));
+        assert_eq!(approval.details.as_deref(), Some("+ x"));
         assert!(!bench.wrote(".git/hooks/x.txt"));
         bench.answer(&approval, once()).await.unwrap();
         assert_eq!(bench.end().await, RunResult::Finished);

@@ -281,11 +281,17 @@ fn brief(approvals: &[&ApprovalRequest]) -> String {
     approvals.first().map_or(String::new(), |approval| spelled(&approval.line()))
 }
 
-/// The exact action, wrapped: every character that would be hidden is spelled, and a row that a
-/// line break of the action follows ends in a sign for it.
+/// The exact action and its details, wrapped: every character that would be hidden is spelled, and a
+/// row that a line break of the action follows ends in a sign for it.
 fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
-    let rows = SafeText::spelled_rows(&approval.action);
+    let mut rows = SafeText::spelled_rows(&approval.action);
+    rows.extend(details(approval));
     rows.iter().flat_map(|row| wrap_text(row, columns.saturating_sub(4).max(1))).collect()
+}
+
+/// The details of a request, a row for each of their lines.
+fn details(approval: &ApprovalRequest) -> impl Iterator<Item = SafeText<'_>> {
+    approval.details.iter().flat_map(|text| text.split('\n')).map(SafeText::spelled)
 }
 
 fn spelled(text: &str) -> String {
