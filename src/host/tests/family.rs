@@ -428,6 +428,21 @@ async fn a_fork_has_the_same_past_and_goes_its_own_way() {
 }
 
 #[tokio::test]
+async fn a_fork_of_a_pod_without_a_message_has_an_empty_transcript() {
+    let mut bench = Bench::family().await;
+    let fork = Method::Fork { name: Some(name("f")), at: None };
+    bench.call(&name("p"), fork).await.unwrap();
+    for pod in ["p", "f"] {
+        let page = bench.call(&name(pod), Method::Page { before: None, max_bytes: 1 << 20 }).await;
+        let Event::Page { entries, before, .. } = page.unwrap() else { panic!("no page") };
+        assert_eq!((entries.len(), before), (0, None), "{pod}: {entries:?}");
+    }
+    bench.call(&name("f"), Method::say("two")).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.said(&name("f")).await, ["You said two."]);
+}
+
+#[tokio::test]
 async fn a_fork_goes_up_to_an_entry_and_one_that_is_not_there_is_refused() {
     let mut bench = Bench::family().await;
     let (p, unknown, mut last) = (name("p"), EntryId::new(), None);

@@ -40,6 +40,20 @@ fn the_tail_is_followed_until_the_view_scrolls_and_then_new_blocks_are_counted()
 }
 
 #[test]
+fn the_beginning_of_a_transcript_that_fits_the_view_is_its_tail_too() {
+    let mut bench = Bench::new(conversation(1)).sized(60, 30).open();
+    let before = bench.rows();
+    bench.transcript.scroll(Scroll::Top);
+    assert_eq!(bench.rows(), before, "nothing can be scrolled");
+    for n in 0..40 {
+        bench.commit(said(&format!("news {n}")));
+    }
+    assert!(bench.transcript.is_at_tail());
+    assert_eq!(bench.transcript.new_below(), 0);
+    assert!(bench.screen().contains("news 39"));
+}
+
+#[test]
 fn pages_are_read_as_the_view_comes_near_and_the_beginning_is_reached() {
     let mut bench = Bench::new(conversation(200)).sized(60, 20).paged(4096).open();
     let first = bench.transcript.pages.newest_first().count();
