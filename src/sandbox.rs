@@ -6,6 +6,7 @@ mod bash;
 mod confine;
 mod confinement;
 mod env;
+mod git_settings;
 mod guard;
 mod helper;
 mod landlock;
@@ -67,6 +68,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 const PROBE: Duration = Duration::from_secs(5);
 const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const NO_WALLS: &str = "the helper raises no walls";
+const WORLD_KILLED: &str = "the process that watches this command was killed, by the kernel when \
+memory runs out or by another program, and everything the command had started ended with it";
 /// Bytes of output taken at once.
 const CHUNK: usize = 16 * 1024;
 
@@ -314,7 +317,10 @@ async fn finish(
         (_, _, Some(signal)) => Outcome::Signalled(signal),
         _ => Outcome::Exited(report.code.unwrap_or(0)),
     };
-    let Report { ended: left_over, stuck, undone, confinement, .. } = report;
+    let Report { ended: left_over, stuck, mut undone, confinement, .. } = report;
+    if report.world_killed {
+        undone.push(WORLD_KILLED.to_owned());
+    }
     Ok(Ended { outcome, left_over, stuck, undone, confinement })
 }
 

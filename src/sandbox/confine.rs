@@ -55,6 +55,9 @@ pub fn confine_main() -> ExitCode {
 }
 
 fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String> {
+    // The kernel shares the processor between sessions first: many processes of a command do not keep
+    // it from those that watch it.
+    let _ = rustix::process::setsid();
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     let order = Inner::parse(&text).ok_or("the order is not readable")?;

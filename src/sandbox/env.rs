@@ -176,12 +176,30 @@ fn is_allowed(name: &str) -> bool {
     listed || name.starts_with("LC_") || places::variables().any(|known| known == name)
 }
 
-/// Whether a value is an address with a password in it: `https://name:password@host`.
+/// Words before which or after which a password stands.
+const PASSWORDS: [&str; 8] = [
+    "token=",
+    "password=",
+    "passwd=",
+    "secret=",
+    "api_key=",
+    "apikey=",
+    "authorization:",
+    "bearer ",
+];
+
+/// Whether a value seems to hold a password: in an address such as `https://name:password@host`, which
+/// programs also take without `https://`, or behind a word that says so.
 pub fn holds_password(value: &str) -> bool {
-    value.split("://").skip(1).any(|rest| {
-        let authority = rest.split(['/', '?', '#', ',', ' ']).next().unwrap_or("");
-        authority.contains('@')
-    })
+    let small = value.to_ascii_lowercase();
+    let in_address = |word: &str| {
+        let (scheme, rest) = word.split_once("://").unwrap_or(("", word));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| !scheme.is_empty() || user.contains(':'))
+    };
+    PASSWORDS.iter().any(|word| small.contains(word))
+        || value.split([',', ' ', '\t', '"', '\'', '|']).any(in_address)
 }
 
 fn clone_pair((name, value): (&String, &String)) -> (String, String) {
@@ -231,9 +249,14 @@ mod tests {
             ("GOPROXY", "https://proxy.golang.org,https://token@example.com/go"),
             ("http_proxy", "http://proxy:3128"),
             ("NO_PROXY", "localhost"),
+            ("all_proxy", "me:secret@proxy:3128"),
+            ("PIP_INDEX_URL", "https://host/simple?token=secret"),
+            ("MAVEN_OPTS", "-Xmx1g -Dhttp.proxyPassword=secret"),
+            ("PATH", "/usr/bin:/opt/python@3/bin"),
+            ("EMAIL", "a@b"),
         ];
         let all = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        assert_eq!(names(&command_env(&all, &[])), ["NO_PROXY", "http_proxy"]);
+        assert_eq!(names(&command_env(&all, &[])), ["EMAIL", "NO_PROXY", "PATH", "http_proxy"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Where git takes its orders from, in the repositories of a scope.
 
 use crate::files::{Limit, WorkspaceFiles, lexical};
-use crate::sandbox::view::{GUARDED, Hole, Level, Why};
+use crate::sandbox::git_settings::{Setting, settings};
+use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -18,6 +19,12 @@ const MODULE_DEPTH: usize = 6;
 const CONFIG: u64 = 256 * 1024;
 const INCLUDED: usize = 50;
 
+/// Of a repository, the files that name other places, and the person's.
+const OWN: [&str; 2] = ["config", "config.worktree"];
+const PERSONS: [&str; 2] = [".gitconfig", ".config/git/config"];
+/// Directories without which git takes a directory for no repository.
+pub const KEPT: [&str; 2] = ["objects", "refs"];
+
 /// What was found at and around one `.git`.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -27,6 +34,18 @@ pub struct Found {
     pub pointers: Vec<PathBuf>,
     /// Directories with more repositories than are guarded one by one.
     pub closed: Vec<PathBuf>,
+}
+
+/// The repositories of a view, and those in whose working trees its places lie: a part of a working tree
+/// may hold submodules that only the whole one knows.
+pub fn repositories(view: &CommandView) -> Vec<PathBuf> {
+    let mut all = view.repositories.clone();
+    let tops = view.repositories.iter().filter_map(|git| git.parent());
+    let above = tops.flat_map(|top| top.ancestors().skip(1)).map(|dir| dir.join(".git"));
+    all.extend(above.filter(|git| git.exists()));
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// This `.git`, those of its submodules and worktrees, and those of repositories beside it.
@@ -40,6 +59,10 @@ pub fn find(git: &Path) -> Found {
     found.dirs.extend(entries(&git.join("worktrees")));
     let Some(top) = git.parent() else { return found };
     let mut beside = entries(top).into_iter().chain(checkouts(top));
+    let modules: Vec<PathBuf> = found.dirs.iter().filter_map(|dir| worktree(dir)).collect();
+    for tree in modules {
+        found.add(tree.join(".git"));
+    }
     for dir in beside.by_ref().take(LOOKED_AT) {
         found.add(dir.join(".git"));
         if found.dirs.len() + found.pointers.len() > REPOSITORIES {
@@ -52,23 +75,47 @@ pub fn find(git: &Path) -> Found {
     found
 }
 
-/// What of it is not to be changed.
-pub fn holes(git: &Path) -> Vec<Hole> {
+/// What of it is not to be changed, and what is not to be moved: without it git would take another
+/// directory for the repository.
+pub fn holes(git: &Path, home: Option<&Path>) -> Vec<Hole> {
     let Found { dirs, pointers, closed } = find(git);
-    dirs.iter().for_each(|dir| make_hooks(dir));
+    let top = git.parent().unwrap_or(git);
+    dirs.iter().filter(|dir| dir.starts_with(top)).for_each(|dir| make_hooks(dir));
     let parts = dirs.iter().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
-    let named = dirs.iter().flat_map(|dir| named_by(dir));
+    let named = dirs.iter().flat_map(|dir| named_by(dir, home));
     let there = parts.chain(named).filter(|path| path.exists()).chain(pointers).chain(closed);
-    there.map(|path| Hole { path, level: Level::Read, why: Why::Git }).collect()
+    let kept = dirs.iter().flat_map(|dir| KEPT.map(|name| dir.join(name)));
+    let kept = kept.filter(|path| path.is_dir());
+    let hole = |level| move |path| Hole { path, level, why: Why::Git };
+    there.map(hole(Level::Read)).chain(kept.map(hole(Level::Write))).collect()
 }
 
 impl Found {
-    /// A link can be put there by a command, and is none of them.
+    /// A repository, or what leads to one.
     fn add(&mut self, git: PathBuf) {
-        match git.symlink_metadata() {
-            Ok(meta) if meta.is_dir() => self.dirs.push(git),
-            Ok(meta) if meta.is_file() && !self.pointers.contains(&git) => self.pointers.push(git),
-            Ok(_) | Err(_) => {}
+        let Ok(meta) = git.symlink_metadata() else { return };
+        if meta.is_dir() {
+            self.push(git);
+        } else if meta.is_symlink() {
+            let target = git.canonicalize().ok();
+            if let Some(target) = target.filter(|target| target.join("config").is_file()) {
+                self.push(target);
+            }
+        } else if meta.is_file() && !self.pointers.contains(&git) {
+            let text = text_of(&git);
+            let named = text.trim().strip_prefix("gitdir:").map(|path| path.trim().to_owned());
+            let dir = git.parent().unwrap_or(&git).join(named.unwrap_or_default());
+            let dir = lexical(&dir);
+            self.pointers.push(git);
+            if dir.join("config").is_file() {
+                self.push(dir);
+            }
+        }
+    }
+
+    fn push(&mut self, dir: PathBuf) {
+        if !self.dirs.contains(&dir) {
+            self.dirs.push(dir);
         }
     }
 }
@@ -98,9 +145,11 @@ fn submodules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> bool {
         if found.len() > REPOSITORIES || depth == 0 {
             return false;
         }
-        let module = entry.join("HEAD").is_file();
-        let inner = if module { entry.join("modules") } else { entry.clone() };
-        if !submodules(&inner, depth - 1, found) {
+        let head = entry.join("HEAD").is_file();
+        let module = head || entry.join("config").is_file();
+        if module && !submodules(&entry.join("modules"), depth - 1, found)
+            || !head && !submodules(&entry, depth - 1, found)
+        {
             return false;
         }
         found.extend(module.then_some(entry));
@@ -108,16 +157,22 @@ fn submodules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> bool {
     true
 }
 
-/// Other places from which the configuration of a repository takes hooks and settings.
-fn named_by(git: &Path) -> Vec<PathBuf> {
-    let (mut named, mut open) = (Vec::new(), vec![git.join("config")]);
+/// Other places from which a repository takes hooks and settings: as its own configuration says, or that
+/// of the person.
+pub fn named_by(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let own = OWN.map(|name| git.join(name));
+    let persons = home.into_iter().flat_map(|home| PERSONS.map(|name| home.join(name)));
+    let (mut named, mut open): (Vec<PathBuf>, Vec<PathBuf>) =
+        (Vec::new(), own.into_iter().chain(persons).collect());
+    let tree = worktree(git).unwrap_or_else(|| git.parent().unwrap_or(git).to_owned());
     while let Some(file) = open.pop().filter(|_| named.len() < INCLUDED) {
         let Some(dir) = file.parent() else { continue };
-        let text = WorkspaceFiles::of(dir).read(&file, Limit::head(CONFIG));
-        let text = text.map(|found| found.bytes).unwrap_or_default();
-        for (hooks, path) in paths_in(&String::from_utf8_lossy(&text)) {
-            let base = if hooks { git.parent().unwrap_or(git) } else { dir };
-            let path = lexical(&base.join(path));
+        for (hooks, path) in paths_in(&text_of(&file)) {
+            let base = if hooks { &tree } else { dir };
+            let path = match (path.strip_prefix("~/"), home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => lexical(&base.join(path)),
+            };
             if !hooks && !named.contains(&path) {
                 open.push(path.clone());
             }
@@ -127,22 +182,27 @@ fn named_by(git: &Path) -> Vec<PathBuf> {
     named
 }
 
+/// The working tree of a repository that lies elsewhere, as its configuration says.
+fn worktree(git: &Path) -> Option<PathBuf> {
+    let found = settings(&text_of(&git.join("config")));
+    let said = found.iter().rfind(|one| one.section == "core" && one.name == "worktree")?;
+    Some(lexical(&git.join(&said.value)))
+}
+
+fn text_of(file: &Path) -> String {
+    let dir = file.parent().unwrap_or(file);
+    let found = WorkspaceFiles::of(dir).read(file, Limit::head(CONFIG));
+    String::from_utf8_lossy(&found.map(|found| found.bytes).unwrap_or_default()).into_owned()
+}
+
 /// The paths in a configuration: of hooks (`true`), and of settings that are read with it.
 fn paths_in(text: &str) -> Vec<(bool, String)> {
-    let (mut section, mut found) = (String::new(), Vec::new());
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            section = line.to_ascii_lowercase();
-        }
-        let line = line.rsplit_once(']').filter(|_| line.starts_with('[')).map_or(line, |l| l.1);
-        let Some((name, value)) = line.split_once('=') else { continue };
-        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().trim_matches('"'));
-        let hooks = section.starts_with("[core") && name == "hookspath";
-        if hooks || section.starts_with("[include") && name == "path" {
-            found.push((hooks, value.to_owned()));
-        }
-    }
-    found
+    let path = |one: Setting| match (&*one.section, &*one.name) {
+        ("core", "hookspath") => Some((true, one.value)),
+        ("include" | "includeif", "path") => Some((false, one.value)),
+        _ => None,
+    };
+    settings(text).into_iter().filter_map(path).filter(|(_, path)| !path.is_empty()).collect()
 }
 
 /// The directories directly in a directory.
@@ -186,7 +246,7 @@ mod tests {
                       [includeIf \"gitdir:/x\"] path = \"/else.conf\"\n[user]\n\tpath = no\n";
         fs::write(top.join(".git/config"), config).unwrap();
         fs::write(top.join("team.conf"), "[include]\npath = more.conf\n").unwrap();
-        let named = named_by(&top.join(".git"));
+        let named = named_by(&top.join(".git"), None);
         let expected = [top.join(".husky/_"), top.join("team.conf"), "/else.conf".into()];
         assert_eq!(named[..3], expected);
         assert_eq!(named[3..], [top.join("more.conf")]);

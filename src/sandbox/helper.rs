@@ -8,6 +8,7 @@ use crate::sandbox::private::Private;
 use crate::sandbox::reaper::{self, Confine, Reaper};
 use crate::sandbox::view::{CommandView, Grant, Isolation};
 use crate::sandbox::{ENTER_ARG, stage};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -70,8 +71,14 @@ fn in_a_world(order: Order, mut view: CommandView) -> Result<ExitCode, String> {
     close(&input);
     // It ends right after its first process, and has nothing to say that is not in the report.
     let _ = child.wait();
-    let mut report = Report::parse(&line).ok_or("the first process of its world was killed")?;
-    report.undone = before.mend();
+    let undone = before.mend();
+    let mut report = Report::parse(&line).unwrap_or_else(|| Report {
+        signal: Some(Signal::KILL.as_raw()),
+        ordered: true,
+        world_killed: true,
+        ..Report::default()
+    });
+    report.undone = undone;
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
         report.too_large = true;
         report.undone.push(sentence);

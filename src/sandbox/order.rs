@@ -66,6 +66,9 @@ pub struct Report {
     /// What it left that would lead others astray, and what became of it.
     #[serde(default)]
     pub undone: Vec<String>,
+    /// The first process of its world was killed, and with it the command.
+    #[serde(default)]
+    pub world_killed: bool,
     /// It was ended because what its Pod keeps for commands grew beyond a limit.
     #[serde(default)]
     pub too_large: bool,

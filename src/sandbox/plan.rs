@@ -60,7 +60,12 @@ pub struct Plan {
 pub fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
-    let guarded = view.repositories.iter().flat_map(|git| guard::holes(git));
+    let repositories = guard::repositories(view);
+    let guarded = repositories.iter().flat_map(|git| guard::holes(git, view.home.as_deref()));
+    // A directory above what is granted is not closed for the number of repositories in it.
+    let of_git = |path: &Path| path.iter().any(|name| name == ".git");
+    let guarded =
+        guarded.filter(|hole| of_git(&hole.path) || view.granted(&hole.path) > Level::Hidden);
     for hole in view.holes.iter().cloned().chain(guarded) {
         let Ok(real) = hole.path.canonicalize() else {
             open.extend(not_there(view, &hole));
@@ -85,6 +90,9 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let shallow = matches!(hole.why, Why::Programs | Why::Others);
     let deep = !shallow && hole.path.parent().is_some();
+    if hole.level == Level::Write {
+        return view.granted(&hole.path) == Level::Write;
+    }
     view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
 }
 
@@ -132,7 +140,11 @@ pub fn mounts(view: &CommandView, holes: &[Hole]) -> Vec<Mount> {
     all.extend(kept_open(view, holes).into_iter().map(|path| (path, Kind::Open)));
     all.extend(sealed.iter().map(|dir| (dir.clone(), Kind::ReadOnly)));
     all.extend(holes.iter().map(|hole| {
-        let kind = if hole.level == Level::Hidden { Kind::Hidden } else { Kind::ReadOnly };
+        let kind = match hole.level {
+            Level::Hidden => Kind::Hidden,
+            Level::Read => Kind::ReadOnly,
+            Level::Write => Kind::Pinned,
+        };
         (hole.path.clone(), kind)
     }));
     all.into_iter().map(|(path, kind)| Mount { path, kind }).collect()

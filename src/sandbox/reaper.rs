@@ -109,7 +109,6 @@ pub fn spawn_confined(command: Confine) -> Result<(i32, Confinement), String> {
     let Confine { order, view, open, cost, gives } = command;
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
     let mut child = stage::next(CONFINE_ARG, &order)
-        .process_group(0)
         .stdout(Stdio::piped())
         .stderr(output)
         .spawn()
@@ -148,6 +147,12 @@ fn sentence(error: io::Error) -> String {
 /// Kills what can be seen; whether that was all is decided elsewhere.
 fn kill_below() {
     process::kill_all(|| process::descendants(own_pid()).unwrap_or_default());
+}
+
+/// Signals everything in the world whose first process this is.
+fn signal_all(signal: KillSignal) {
+    // Nothing left to signal is what is wanted.
+    let _ = kill(nix::unistd::Pid::from_raw(-1), signal);
 }
 
 fn own_pid() -> i32 {
@@ -232,6 +237,10 @@ impl Reaper {
     /// TERM, then KILL; the names of what survives both. Whether nothing is left is known by
     /// waiting for children alone; an error says that what is left could not be seen.
     fn end_all(&mut self) -> io::Result<Vec<String>> {
+        if self.in_world {
+            // Processes that spin or fork leave none of the processor for what ends them.
+            signal_all(KillSignal::SIGSTOP);
+        }
         if self.in_world && !lists_this_process() {
             self.end_unseen();
             return Ok(Vec::new());
@@ -244,8 +253,16 @@ impl Reaper {
         self.wait_alone(GRACE);
         let begun = Instant::now();
         while !self.alone && begun.elapsed() < STUCK {
+            // A process that forks without end does not let its command line be read unless it stands.
+            if self.in_world {
+                signal_all(KillSignal::SIGSTOP);
+            }
             self.note_living()?;
-            kill_below();
+            if self.in_world {
+                signal_all(KillSignal::SIGKILL);
+            } else {
+                kill_below();
+            }
             self.wait_alone(AGAIN);
         }
         if self.alone {
@@ -257,14 +274,11 @@ impl Reaper {
     /// The same for the first process of a world whose `/proc` is the machine's: nothing has a name
     /// then, and what is left after this is killed by the kernel when this process ends.
     fn end_unseen(&mut self) {
-        let everything = nix::unistd::Pid::from_raw(-1);
-        for signal in [KillSignal::SIGTERM, KillSignal::SIGCONT] {
-            // Nothing left to signal is what is wanted.
-            let _ = kill(everything, signal);
-        }
+        signal_all(KillSignal::SIGTERM);
+        signal_all(KillSignal::SIGCONT);
         self.wait_alone(GRACE);
         if !self.alone {
-            let _ = kill(everything, KillSignal::SIGKILL);
+            signal_all(KillSignal::SIGKILL);
             self.wait_alone(GRACE);
         }
     }

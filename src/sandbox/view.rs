@@ -83,7 +83,7 @@ pub enum Links {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
     pub path: PathBuf,
-    /// What is left of the grant.
+    /// What is left of the grant; [`Level::Write`] is all of it, and the path cannot be moved.
     pub level: Level,
     pub why: Why,
 }

@@ -13,6 +13,8 @@ mod holes;
 mod net;
 #[path = "escape/ordinary.rs"]
 mod ordinary;
+#[path = "escape/orders.rs"]
+mod orders;
 #[path = "escape/others.rs"]
 mod others;
 #[path = "escape/private.rs"]

@@ -277,7 +277,8 @@ impl Build {
 /// The rights that a mount at this path loses.
 fn taken(world: &World, path: &Path) -> MountFlags {
     match world.around(path) {
-        Some(Part::Device) => MountFlags::NOSUID | MountFlags::NOEXEC,
+        // A device is written through its driver, also where its file system may only be read.
+        Some(Part::Device) => MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::RDONLY,
         Some(Part::Terminals) => MountFlags::NOSUID | MountFlags::NOEXEC,
         Some(Part::Hidden | Part::Processes) => PLAIN | MountFlags::NOEXEC | MountFlags::RDONLY,
         _ if world.level(path) == Level::Write => PLAIN,

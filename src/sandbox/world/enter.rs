@@ -5,7 +5,9 @@ use crate::sandbox::order::{JsonLine as _, Order};
 use crate::sandbox::view::{CommandView, Network};
 use crate::sandbox::{INIT_ARG, stage};
 use nix::sched::{CloneFlags, unshare};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::fs;
 use std::io::{BufRead, Read, Write};
@@ -17,6 +19,9 @@ use std::process::{Child, ExitCode};
 /// namespace it concerns the user's own files.
 const KEPT: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE];
+
+/// How long the first process of a world has to end everything in it before it is killed.
+const GRACE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The whole life of this stage; called first thing in `main`. The order comes on standard input,
 /// and its end means: end everything. The first process inherits the other streams.
@@ -34,10 +39,25 @@ pub fn enter_main() -> ExitCode {
     let mut rest = [0; 64];
     while matches!(input.read(&mut rest), Ok(n) if n > 0) {}
     drop(child.stdin.take());
+    if !ends_within(&child, GRACE) {
+        // With the first process the kernel ends all others of its world. It may have ended meanwhile.
+        let _ = child.kill();
+    }
     match child.wait() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Whether the first process ends by itself in this time, after it was told to.
+fn ends_within(child: &Child, limit: Timespec) -> bool {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+        return false;
+    };
+    let mut ended = [PollFd::new(&process, PollFlags::IN)];
+    // An error is taken for the end of the time.
+    poll(&mut ended, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
 fn enter(line: &str) -> Result<Child, String> {
@@ -47,6 +67,9 @@ fn enter(line: &str) -> Result<Child, String> {
     let null = fs::File::options().write(true).open("/dev/null");
     let null = null.map_err(|error| format!("/dev/null: {error}"))?;
     namespaces(view)?;
+    // Of the helper: without it nobody tells this process to end. New powers forget it, so it is said
+    // after them; the end of the order's pipe says the same, should the helper be gone already.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut child = first_process(&order).map_err(|error| format!("its first process: {error}"))?;
     if let Some(input) = &mut child.stdin {
         input.write_all(line.as_bytes()).map_err(|error| error.to_string())?;

@@ -10,7 +10,8 @@ use crate::sandbox::world::{Part, World};
 use crate::sandbox::{confine, helper, plan, resolve, stage};
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 
 /// What the kernel takes from the memory of commands before it takes it from other programs, in
@@ -38,8 +39,7 @@ fn begin() -> Result<Reaper, String> {
     let (holes, mut open) = plan::holes(&view);
     confine::enterable(&order.cwd, &holes)?;
     let mut world = compute(&asked, &view, &holes, &mut order);
-    // Of a process that may not say so commands are no likelier to die than others.
-    let _ = fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
+    let mut score = OutOfMemory::open();
     let Missing { open: missing, cost: lost } = build::build(&world, view.limits.most_processes())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
     open.extend(missing);
@@ -47,11 +47,39 @@ fn begin() -> Result<Reaper, String> {
     give_up_powers().map_err(|error| format!("giving up powers: {error}"))?;
     let command =
         reaper::Confine { order, view, open, gives: Some(world.gives()), cost: world.cost };
-    let (leader, confinement) = reaper::spawn_confined(command)?;
+    score.set(FIRST_TO_DIE);
+    let spawned = reaper::spawn_confined(command);
+    score.restore();
+    let (leader, confinement) = spawned?;
     // Commands do not look into this process, nor trace it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
     Ok(Reaper::watch_world(leader, confinement))
+}
+
+/// How likely the kernel takes the memory of this process, and of those it starts. The file is opened
+/// before the world is built, in which nobody writes it.
+struct OutOfMemory(Option<(File, String)>);
+
+impl OutOfMemory {
+    fn open() -> Self {
+        const FILE: &str = "/proc/self/oom_score_adj";
+        let before = fs::read_to_string(FILE).ok();
+        Self(File::options().write(true).open(FILE).ok().zip(before))
+    }
+
+    fn set(&mut self, score: &str) {
+        if let Some((file, _)) = &mut self.0 {
+            // Where a process may not say so commands are no likelier to die than others.
+            let _ = file.write_all_at(score.as_bytes(), 0);
+        }
+    }
+
+    /// This process stays when the kernel ends a command for its memory, and says so.
+    fn restore(&mut self) {
+        let before = self.0.as_ref().map(|(_, before)| before.clone());
+        self.set(before.as_deref().unwrap_or_default());
+    }
 }
 
 /// Computes the world of an order, and puts its directories into the environment of the command.
