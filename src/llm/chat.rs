@@ -9,6 +9,7 @@ use crate::protocol::item::{Content, Image};
 use crate::protocol::{Item, Role};
 use serde_json::{Value, json};
 
+mod closed;
 pub mod stream;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 /// What an entry takes besides the text of its block, in bytes: an answer of many empty blocks is
 /// counted, too.
 const ENTRY: u64 = 256;
+/// Tool calls in one reply.
+const CALLS: usize = 1024;
 /// What is left of a line for the fields around a block, in bytes.
 const AROUND: u64 = 1 << 20;
 
@@ -43,6 +45,10 @@ pub enum TooLarge {
         .0 >> 20
     )]
     Arguments(u64),
+    #[error(
+        "the model was stopped: its reply has more than {0} tool calls; what came before is kept"
+    )]
+    Calls(usize),
 }
 
 /// The size of a reply as far as it arrived.
@@ -54,11 +60,13 @@ pub(crate) struct ReplySize {
     thinking: bool,
     /// The arguments of each open call.
     calls: HashMap<String, u64>,
+    /// Calls that began or came whole.
+    begun: usize,
 }
 
 impl ReplySize {
     pub(crate) fn new(limits: ReplyLimits) -> Self {
-        Self { limits, whole: 0, block: 0, thinking: false, calls: HashMap::new() }
+        Self { limits, whole: 0, block: 0, thinking: false, calls: HashMap::new(), begun: 0 }
     }
 
     /// Counts a delta; one that passes a limit is to be left out, with all that follows.
@@ -68,7 +76,7 @@ impl ReplySize {
             Delta::Thinking(text) => self.words(text, true),
             Delta::ThinkingStart => self.whole(ENTRY),
             Delta::ToolCallStart { id, name } => {
-                self.calls.entry(id.clone()).or_default();
+                self.begins(id)?;
                 self.whole(ENTRY + (id.len() + name.len()) as u64)
             }
             Delta::ToolCallArgs { id, json } => {
@@ -83,6 +91,13 @@ impl ReplySize {
             Delta::Unseen(bytes) => self.whole(*bytes as u64),
             Delta::Usage(_) | Delta::Unknown(_) | Delta::End(_) => Ok(()),
         }
+    }
+
+    fn begins(&mut self, id: &str) -> Result<(), TooLarge> {
+        if self.calls.insert(id.to_owned(), 0).is_none() {
+            self.begun += 1;
+        }
+        if self.begun > CALLS { Err(TooLarge::Calls(CALLS)) } else { Ok(()) }
     }
 
     fn words(&mut self, text: &str, thinking: bool) -> Result<(), TooLarge> {
@@ -100,6 +115,9 @@ impl ReplySize {
         let streamed = match item {
             Item::ToolCall { call_id, arguments, .. } => {
                 self.arguments(in_json(arguments))?;
+                if !self.calls.contains_key(call_id) {
+                    self.begins(call_id)?;
+                }
                 self.calls.remove(call_id).unwrap_or(0)
             }
             Item::Message { .. } | Item::Reasoning { .. } => std::mem::take(&mut self.block),
@@ -205,6 +223,28 @@ mod tests {
         assert_eq!(over(passed(endless(Delta::ThinkingStart))), TooLarge::Reply(100_000));
         assert_eq!(over(passed(endless(Delta::Unseen(1)))), TooLarge::Reply(100_000));
         assert_eq!(over(passed(endless(empty))), TooLarge::Reply(100_000));
+    }
+
+    #[test]
+    fn a_reply_has_at_most_so_many_tool_calls_however_they_arrive() {
+        let limits = ReplyLimits { whole: 1 << 40, block: 1 << 20, arguments: 1 << 20 };
+        let start = |id: usize| Delta::ToolCallStart { id: id.to_string(), name: "Read".into() };
+        let whole = |id: usize| {
+            let (call_id, name) = (id.to_string(), "Read".into());
+            let item = Item::ToolCall { call_id, name, arguments: "{}".into() };
+            Delta::Block { item, native: None }
+        };
+        let streamed = |id: usize| [start(id), whole(id)];
+        let stop = |deltas: Vec<Delta>| {
+            let mut size = ReplySize::new(limits);
+            deltas.iter().find_map(|delta| size.add(delta).err())
+        };
+        let many = 0..=CALLS;
+        let stopped = Some(TooLarge::Calls(CALLS));
+        assert_eq!(stop(many.clone().map(start).collect()), stopped);
+        assert_eq!(stop(many.clone().map(whole).collect()), stopped);
+        assert_eq!(stop(many.flat_map(streamed).collect()), stopped);
+        assert_eq!(stop((0..CALLS).flat_map(streamed).collect()), None);
     }
 
     #[test]

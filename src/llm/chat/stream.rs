@@ -1,19 +1,23 @@
 //! The answer of Chat Completions. The wire has chunks of one message and no blocks, and its many
 //! servers leave out ids, indexes and even the end; the blocks are made here.
 
+use crate::llm::chat::closed::Closed;
 use crate::llm::sse::Event;
 use crate::llm::wire::{self, Decode, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Request, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Reads the events of one answer.
 #[derive(Default)]
 pub struct Decoder {
     open: Option<Open>,
     calls: Vec<Call>,
+    /// The last call of each index and of each id of the wire.
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
     /// Thinking in the form of routers, pieces joined; sent back with the next thought.
     details: Vec<Value>,
     /// Call ids of this conversation: some servers count from zero in every answer.
@@ -41,13 +45,12 @@ enum Kind {
 /// A tool call under construction.
 #[derive(Default)]
 struct Call {
-    /// As the wire numbers it.
-    index: Option<u64>,
     /// As the wire names it; may be empty.
     wire_id: String,
     id: String,
     name: String,
     arguments: String,
+    closed: Closed,
     started: bool,
     /// What else came with it, such as a signature.
     more: Map<String, Value>,
@@ -221,6 +224,7 @@ impl Decoder {
         };
         let unsaid = call.arguments.len();
         call.arguments.push_str(&json);
+        call.closed.push(&json);
         if let Value::Object(fields) = piece {
             let known = |key: &str| matches!(key, "index" | "id" | "type" | "function");
             call.more
@@ -247,28 +251,32 @@ impl Decoder {
         let id = text(piece, "id");
         let named = !text(at(piece, "function"), "name").is_empty();
         let known = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index),
-            None if !id.is_empty() => self.calls.iter().rposition(|call| call.wire_id == id),
+            Some(index) => self.by_index.get(&index).copied(),
+            None if !id.is_empty() => self.by_id.get(id).copied(),
             None => self.calls.len().checked_sub(1),
         };
         let known = known.filter(|place| {
             let call = &self.calls[*place];
             let other = !id.is_empty() && !call.wire_id.is_empty() && call.wire_id != id;
-            let whole = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
-            let next = named && id.is_empty() && (whole || index.is_none());
+            let next = named && id.is_empty() && (call.closed.is_closed() || index.is_none());
             !other && !next
         });
         known.unwrap_or_else(|| {
             let wire_id = id.to_owned();
             let fresh = !id.is_empty() && self.taken.insert(wire_id.clone());
             let id = if fresh { wire_id.clone() } else { wire::call_id() };
-            self.calls.push(Call { index, wire_id, id, ..Call::default() });
-            self.calls.len() - 1
+            let place = self.calls.len();
+            self.by_index.extend(index.map(|index| (index, place)));
+            self.by_id.insert(wire_id.clone(), place);
+            self.calls.push(Call { wire_id, id, ..Call::default() });
+            place
         })
     }
 
     fn close_all(&mut self, out: &mut Vec<Delta>) {
         self.close_words(out);
+        self.by_index.clear();
+        self.by_id.clear();
         for call in std::mem::take(&mut self.calls) {
             self.close_call(call, out);
         }

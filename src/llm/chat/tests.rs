@@ -147,6 +147,23 @@ fn whole_calls_under_one_index_are_two_calls() {
 }
 
 #[test]
+fn a_call_of_any_number_of_pieces_is_read_in_one_pass() {
+    const PIECES: usize = 2_000;
+    let piece = "x".repeat(16 * 1024);
+    let first = call_piece(json!({"index": 0, "id": "a"}), Some("Write"), "{\"content\":\"");
+    let middle = call_piece(json!({"index": 0}), None, &piece);
+    let last = call_piece(json!({"index": 0}), None, "\"}");
+    let events = std::iter::once(first).chain(std::iter::repeat_n(middle, PIECES)).chain([
+        last,
+        finish("tool_calls"),
+        done(),
+    ]);
+    let found = calls(&events.collect::<Vec<_>>());
+    let [(_, arguments)] = &found[..] else { panic!("{} calls", found.len()) };
+    assert_eq!(arguments.len(), PIECES * piece.len() + "{\"content\":\"\"}".len());
+}
+
+#[test]
 fn pieces_of_a_call_find_each_other_without_index_or_id() {
     for (first, later, name) in [
         (json!({"id": "x1"}), json!({}), None),
