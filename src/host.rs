@@ -323,7 +323,7 @@ impl Host {
             first_event: settings.timeouts.first_event(),
             idle: settings.timeouts.idle(),
         };
-        let consents = store.consents().await?;
+        let consents = store.consents().await?.into_iter().map(|stored| stored.to).collect();
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),

@@ -13,7 +13,7 @@ pub mod outcome;
 pub mod piece;
 pub mod reply;
 
-pub use approval::{Action, ApprovalRequest, Pattern, PolicyRule, Verdict};
+pub use approval::{Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, Verdict};
 pub use entry::{
     Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem, Trigger,
 };

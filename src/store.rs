@@ -19,6 +19,7 @@ mod schema;
 mod wal;
 
 pub use approvals::{Decided, StoredApproval};
+pub use consents::StoredConsent;
 pub use counts::{Counts, counts};
 pub use discards::Discard;
 pub use error::StoreError;

@@ -122,6 +122,15 @@ impl Destination {
         };
         Self { provider: model.provider.clone(), base_url: model.base_url.clone(), key }
     }
+
+    /// The key and where it comes from, as a sentence says it.
+    pub fn key_in_words(&self) -> String {
+        match self.key.split_once(' ') {
+            Some(("env", name)) => format!("with the key from {name}"),
+            Some(("file", provider)) => format!("with the key stored for {provider}"),
+            _ => "without a key".into(),
+        }
+    }
 }
 
 /// Where a choice comes from that no person made for one Pod alone.
@@ -367,11 +376,7 @@ fn of_workspace(all: &Catalogue, place: &ModelContext<'_>) -> Option<ModelChoice
 
 /// Where a message would go, and with which key.
 fn sends(model: &Model) -> String {
-    let key = match &model.key {
-        KeySource::Env(name) => format!("with the key from {name}"),
-        KeySource::File(provider) => format!("with the key stored for {provider}"),
-        KeySource::None => "without a key".into(),
-    };
+    let key = Destination::of(model).key_in_words();
     format!("sends text of your Pods, in every workspace, to {} {key}", url::host(&model.base_url))
 }
 

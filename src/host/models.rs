@@ -7,7 +7,8 @@ use crate::config::model_select::{self, Destination, ModelChoice, ModelContext, 
 use crate::config::settings::WorkspaceSettings;
 use crate::config::settings_file::Reading;
 use crate::host::Shared;
-use crate::protocol::{Event, FoundModel, Refusal};
+use crate::protocol::{Event, FoundModel, PolicyConsent, Refusal};
+use crate::store::StoredConsent;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -84,6 +85,13 @@ fn context<'a>(
     }
 }
 
+/// A consent, as it is listed.
+pub(crate) fn consent_listed(stored: StoredConsent) -> PolicyConsent {
+    let key = stored.to.key_in_words();
+    let StoredConsent { id, to: Destination { provider, base_url, .. }, since } = stored;
+    PolicyConsent { id, provider, base_url, key, since }
+}
+
 impl Shared {
     /// The settings in force, after another look at their file. Blocking.
     pub(crate) fn settings_now(&self) -> Reading {
@@ -112,6 +120,15 @@ impl Shared {
         let to = Destination::of(&choice.model);
         let agreed = choice.chosen || self.consents.borrow().contains(&to);
         choice.sends.clone().filter(|_| !agreed)
+    }
+
+    /// Ends the consent with this number. Every Pod whose text went there learns of it.
+    pub(crate) async fn end_consent(&self, id: u64) -> Result<Option<PolicyConsent>, Refusal> {
+        let Some(ended) = self.store.end_consent(id).await? else { return Ok(None) };
+        self.consents.send_modify(|consents| {
+            Arc::make_mut(consents).remove(&ended.to);
+        });
+        Ok(Some(consent_listed(ended)))
     }
 
     /// Stores that a person agrees to where a model is. Every Pod whose text goes there learns of it.

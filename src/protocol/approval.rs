@@ -155,6 +155,19 @@ pub struct PolicyRule {
     pub source: String,
 }
 
+/// A person's consent: text of every Pod may be sent to this provider, at this address, with this key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyConsent {
+    /// The number by which it is revoked; no rule has the same.
+    pub id: u64,
+    pub provider: String,
+    pub base_url: String,
+    /// The key and where it comes from, in words.
+    pub key: String,
+    /// Milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Facts: what happened in a Pod or in the host, and the replies to requests.
 
-use crate::protocol::approval::{ApprovalRequest, PolicyRule, Verdict};
+use crate::protocol::approval::{ApprovalRequest, PolicyConsent, PolicyRule, Verdict};
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
 use crate::protocol::method::Segment;
@@ -307,9 +307,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<Lent>,
     },
-    /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule that ended.
+    /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule or the
+    /// consent that ended.
     Policy {
         rules: Vec<PolicyRule>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        consents: Vec<PolicyConsent>,
     },
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
     Lagged,

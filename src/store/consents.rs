@@ -3,18 +3,29 @@
 use crate::config::Destination;
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
+use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
-use rusqlite::{Connection, params};
-use std::collections::BTreeSet;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+/// A consent as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredConsent {
+    /// The number by which it is revoked.
+    pub id: u64,
+    pub to: Destination,
+    /// Milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+const COLUMNS: &str = "id, provider, base_url, key, created";
 
 impl Store {
-    /// Every destination that a person agreed to.
-    pub async fn consents(&self) -> Result<BTreeSet<Destination>, StoreError> {
+    /// Every consent that a person gave and did not take back, oldest first.
+    pub async fn consents(&self) -> Result<Vec<StoredConsent>, StoreError> {
         let read = |db: &Connection| {
-            let mut statement = db.prepare("SELECT provider, base_url, key FROM consents")?;
-            let rows = statement.query_map([], |row| {
-                Ok(Destination { provider: row.get(0)?, base_url: row.get(1)?, key: row.get(2)? })
-            })?;
+            let sql = format!("SELECT {COLUMNS} FROM consents ORDER BY id");
+            let mut statement = db.prepare(&sql)?;
+            let rows = statement.query_map([], stored)?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
         self.reader.run("read", read).await
@@ -23,12 +34,31 @@ impl Store {
     /// Stores a person's consent; a second one changes nothing.
     pub async fn consent(&self, to: Destination) -> Result<(), StoreError> {
         let insert = move |db: &Connection| {
-            let sql = "INSERT INTO consents (provider, base_url, key, created)
-                VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+            let sql = format!(
+                "INSERT INTO consents ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4)
+                ON CONFLICT DO NOTHING"
+            );
             let Destination { provider, base_url, key } = to;
-            db.execute(sql, params![provider, base_url, key, signed(now_ms())])?;
+            db.execute(&sql, params![provider, base_url, key, signed(now_ms())])?;
             Ok(())
         };
         self.writer.run("write to", insert).await
     }
+
+    /// Ends a consent and returns it; `None` if there is none with this number.
+    pub async fn end_consent(&self, id: u64) -> Result<Option<StoredConsent>, StoreError> {
+        let delete = move |db: &Connection| {
+            let sql = format!("DELETE FROM consents WHERE id = ?1 RETURNING {COLUMNS}");
+            Ok(db.query_row(&sql, [signed(id)], stored).optional()?)
+        };
+        self.writer.run("write to", delete).await
+    }
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredConsent> {
+    let number = |column: usize| -> rusqlite::Result<u64> {
+        Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+    };
+    let to = Destination { provider: row.get(1)?, base_url: row.get(2)?, key: row.get(3)? };
+    Ok(StoredConsent { id: number(0)?, to, since: number(4)? })
 }

@@ -4,6 +4,7 @@ use crate::protocol::name::PodName;
 use crate::protocol::{Action, Pattern, now_ms};
 use crate::store::lane::Failure;
 use crate::store::pods::signed;
+use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params};
@@ -55,10 +56,12 @@ impl Store {
 
 /// Adds a rule.
 pub fn insert_rule(db: &Connection, rule: &StoredRule) -> Result<(), Failure> {
-    let sql = "INSERT INTO policy (pod, tree, tool, pattern, action, created)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = format!(
+        "INSERT INTO policy (id, pod, tree, tool, pattern, action, created)
+        VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4, ?5, ?6)"
+    );
     let (Pattern { tool, pattern }, created) = (&rule.pattern, signed(now_ms()));
-    db.execute(sql, params![rule.pod.key(), rule.tree, tool, pattern, rule.action, created])?;
+    db.execute(&sql, params![rule.pod.key(), rule.tree, tool, pattern, rule.action, created])?;
     Ok(())
 }
 

@@ -96,4 +96,29 @@ pub const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (provider, base_url, key)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE consents RENAME TO old_consents;
+
+    CREATE TABLE consents (                    -- where a person agreed that text is sent
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,   -- no number of a row of policy, ever
+        provider TEXT NOT NULL,
+        base_url TEXT NOT NULL,
+        key      TEXT NOT NULL,                -- where the key comes from
+        created  INTEGER NOT NULL,
+        UNIQUE (provider, base_url, key)
+    ) STRICT;
+
+    INSERT INTO consents (id, provider, base_url, key, created)
+        SELECT row_number() OVER (ORDER BY created)
+                + (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'policy'),
+            provider, base_url, key, created
+        FROM old_consents;
+
+    DROP TABLE old_consents;
+",
 ];
+
+/// The number of the next rule or consent: both are revoked by their number, so they share one
+/// sequence, and no number is given twice.
+pub const NEXT_NUMBER: &str = "(SELECT 1 + coalesce(max(seq), 0) FROM sqlite_sequence
+    WHERE name IN ('policy', 'consents'))";

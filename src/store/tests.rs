@@ -1,3 +1,4 @@
+use crate::config::Destination;
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin, domain};
 use crate::protocol::name::EntryId;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
@@ -391,6 +392,44 @@ fn a_migration_copies_the_database_first_and_a_failed_one_changes_nothing() {
     let count = |db: &Connection| db.query_row("SELECT count(*) FROM pods", [], |row| row.get(0));
     assert_eq!((count(&migrated), count(&copy)), (Ok(1), Ok(1)));
     assert!(copy.prepare("SELECT * FROM more").is_err());
+}
+
+#[tokio::test]
+async fn consents_of_an_older_database_get_numbers_that_no_rule_has_or_gets() {
+    let bench = Bench::new();
+    let before = MIGRATIONS.iter().position(|sql| sql.contains("old_consents")).unwrap();
+    let (older, _, _) = open(&bench.path, &MIGRATIONS[..before]).unwrap();
+    let rows =
+        "INSERT INTO consents VALUES ('a', 'http://a', 'none', 1), ('b', 'http://b', 'none', 2);
+        INSERT INTO pods (key, name, wanted, cwd, workspace, session, config, scope, env,
+            created, since, seen)
+        VALUES ('p', 'p', 'live', x'', x'', '', '', '', '', 1, 1, 1);
+        INSERT INTO policy (pod, tree, tool, pattern, action, created)
+        VALUES ('p', 0, 'Bash', 'one', 'allow', 1), ('p', 0, 'Bash', 'two', 'allow', 1)";
+    older.execute_batch(rows).unwrap();
+    drop(older);
+    let (store, _) = Store::open(&bench.path).await.unwrap();
+    let numbers = || async {
+        store.consents().await.unwrap().into_iter().map(|stored| stored.id).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers().await, [3, 4]);
+    let rule = StoredRule {
+        id: 0,
+        pod: PodName::parse("p").unwrap(),
+        tree: false,
+        pattern: Pattern { tool: "Bash".into(), pattern: "three".into() },
+        action: Action::Allow,
+    };
+    store
+        .writer
+        .run("write to", move |db| Ok(crate::store::policy::insert_rule(db, &rule)?))
+        .await
+        .unwrap();
+    assert_eq!(store.policy().await.unwrap()[0].id, 5);
+    store.end_consent(4).await.unwrap().expect("it is there");
+    let to = Destination { provider: "c".into(), base_url: "http://c".into(), key: "none".into() };
+    store.consent(to).await.unwrap();
+    assert_eq!(numbers().await, [3, 6], "no number is given twice");
 }
 
 /// Writes a session whose Pod is this row.

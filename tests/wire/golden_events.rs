@@ -8,8 +8,9 @@ use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, Completion, CompletionKind,
     Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent, LineShape,
     Losses, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
-    PodStatus, PolicyRule, Queued, Restoring, RewindSummary, RewindTarget, RewindTargetId,
-    RunResult, Segment, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict,
+    PodStatus, PolicyConsent, PolicyRule, Queued, Restoring, RewindSummary, RewindTarget,
+    RewindTargetId, RunResult, Segment, State, StoppedPod, SystemItem, TextSpan, Trigger,
+    TurnResult, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -548,8 +549,23 @@ fn ours() -> Vec<(Event, String)> {
                     action: Action::Allow,
                     source: "answered".into(),
                 }],
+                consents: Vec::new(),
             },
             r#"{"event":"policy","data":{"rules":[{"id":4,"pod":"kid","tree":true,"tool":"Bash","pattern":"cargo *","action":"allow","source":"answered"}]}}"#
+                .into(),
+        ),
+        (
+            Event::Policy {
+                rules: Vec::new(),
+                consents: vec![PolicyConsent {
+                    id: 5,
+                    provider: "far".into(),
+                    base_url: "https://far/v1".into(),
+                    key: "with the key from FAR".into(),
+                    since: 7,
+                }],
+            },
+            r#"{"event":"policy","data":{"rules":[],"consents":[{"id":5,"provider":"far","base_url":"https://far/v1","key":"with the key from FAR","since":7}]}}"#
                 .into(),
         ),
         (

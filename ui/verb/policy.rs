@@ -2,14 +2,19 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
+use crate::wording::age::clock;
 use clap::{Args, Subcommand};
-use yoi::protocol::{Action as Does, Event, Method, PolicyRule};
+use yoi::protocol::{Action as Does, Event, Method, PolicyConsent, PolicyRule};
+use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Policy>(Verb {
     more: &[
         "Lists every rule that decides what Pods may do, in the order in which they are tried; the first \
          that fits counts. Rules with a number come from your answers: :policy revoke <n> ends one, and \
          so does :stop of its Pod.",
+        "Below the rules stand your consents: the providers to which text of your Pods may be sent. They have \
+         numbers, too. After :policy revoke <n> the next message for that provider asks you again; a run \
+         that is under way finishes.",
     ],
     ..verb("policy", "list the rules of what Pods may do, or end one")
 });
@@ -18,13 +23,14 @@ pub static VERB: Verb = of::<Policy>(Verb {
 struct Policy {
     #[command(subcommand)]
     change: Option<Change>,
+    /// The numbers of the rows that are listed.
     #[arg(skip)]
-    rules: Vec<PolicyRule>,
+    numbers: Vec<Option<u64>>,
 }
 
 #[derive(Subcommand)]
 enum Change {
-    /// End a rule that an answer made
+    /// End a rule or a consent that an answer made
     Revoke {
         /// Its number
         #[arg(value_name = "N", value_parser = number)]
@@ -37,7 +43,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 impl Dialogue for Policy {
-    fn next(&mut self, _known: &Known<'_>, last: Option<Reply>) -> Next {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match (last, &self.change) {
             (None, None) => Next::call(Request::host(Method::ListPolicy)),
             (None, Some(Change::Revoke { rule })) => {
@@ -47,46 +53,60 @@ impl Dialogue for Policy {
             (Some(reply), Some(Change::Revoke { rule })) => {
                 or_end(reply.single().map(|event| Next::End(End::done(ended(*rule, &event)))))
             }
-            (Some(reply), None) => or_end(reply.single().map(|event| self.list(event))),
+            (Some(reply), None) => or_end(reply.single().map(|event| self.list(event, known))),
         }
     }
 }
 
 impl Policy {
-    fn list(&mut self, event: Event) -> Next {
-        if let Event::Policy { rules } = event {
-            self.rules = rules;
-        }
-        if self.rules.is_empty() {
+    fn list(&mut self, event: Event, known: &Known<'_>) -> Next {
+        let (rules, consents) = match event {
+            Event::Policy { rules, consents } => (rules, consents),
+            _ => Default::default(),
+        };
+        if rules.is_empty() && consents.is_empty() {
             return Next::End(End::shown("no rule is in force"));
         }
-        let rows = self.rules.iter().map(|rule| (line(rule), String::new())).collect();
+        let numbers = rules.iter().map(|rule| rule.id);
+        self.numbers = numbers.chain(consents.iter().map(|consent| Some(consent.id))).collect();
+        let since = |at| clock(at, known.now, known.zone);
+        let rules = rules.iter().map(|rule| row(rule.id, &text(rule), &rule.source));
+        let consents = consents.iter().map(|consent| {
+            let source = format!("your consent, since {}", since(consent.since));
+            row(Some(consent.id), &sends(consent), &source)
+        });
+        let rows = rules.chain(consents).map(|text| (text, String::new())).collect();
         Next::Pick(Pick { title: "policy: the first that fits counts".into(), about: None, rows })
     }
 
-    /// A rule that an answer made can be ended from the list.
+    /// A rule or a consent that an answer made can be ended from the list.
     fn picked(&self, at: usize) -> End {
-        match self.rules.get(at).and_then(|rule| rule.id) {
+        match self.numbers.get(at).copied().flatten() {
             Some(id) => End::act(Action::Prefill(format!("policy revoke {id}"))),
             None => End::shown("a rule without a number stands in a configuration file"),
         }
     }
 }
 
-/// What is said of a rule that ended.
+/// What is said of a rule or a consent that ended.
 fn ended(number: u64, reply: &Event) -> String {
-    let rule = match reply {
-        Event::Policy { rules } => rules.first(),
-        _ => None,
+    let Event::Policy { rules, consents } = reply else {
+        return format!("rule {number} is in force no more");
     };
-    let what = rule.map(|rule| format!(": {}", text(rule))).unwrap_or_default();
+    if let Some(consent) = consents.first() {
+        let what = sends(consent);
+        return format!(
+            "consent {number} is taken back: {what}; the next message there asks again"
+        );
+    }
+    let what = rules.first().map(|rule| format!(": {}", text(rule))).unwrap_or_default();
     format!("rule {number} is in force no more{what}")
 }
 
-/// A rule of policy, in a line.
-fn line(rule: &PolicyRule) -> String {
-    let number = rule.id.map(|id| format!("{id}  ")).unwrap_or_default();
-    format!("{number}{}  ({})", text(rule), rule.source)
+/// A row of the list.
+fn row(number: Option<u64>, text: &str, source: &str) -> String {
+    let number = number.map(|id| format!("{id}  ")).unwrap_or_default();
+    format!("{number}{text}  ({source})")
 }
 
 /// What a rule says.
@@ -102,4 +122,11 @@ fn text(rule: &PolicyRule) -> String {
         (Some(pod), true) => format!(" for {pod} and its children"),
     };
     format!("{does} {}{whom}", crate::wording::rule::pattern(&rule.pattern))
+}
+
+/// What a consent says.
+fn sends(consent: &PolicyConsent) -> String {
+    let PolicyConsent { provider, base_url, key, .. } = consent;
+    let text = format!("send text to {provider} at {base_url} {key}");
+    SafeText::spelled(text).into_string()
 }

@@ -417,10 +417,37 @@ fn a_rule_that_was_revoked_is_named() {
         action: Does::Allow,
         source: "your decision".into(),
     };
-    let replies = vec![done_with(Event::Policy { rules: vec![rule] })];
+    let replies = vec![done_with(Event::Policy { rules: vec![rule], consents: Vec::new() })];
     let end = driven("policy revoke 4", Way::Line, &[], replies);
     let said = "rule 4 is in force no more: allow Write: *.txt for shop and its children";
     assert_eq!(end.said, Said::Done(said.into()));
+}
+
+#[test]
+fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back() {
+    use yoi::protocol::{Event, PolicyConsent};
+    let consent = PolicyConsent {
+        id: 7,
+        provider: "far".into(),
+        base_url: "https://far.example/v1".into(),
+        key: "with the key from FAR_KEY".into(),
+        since: 0,
+    };
+    let reply = || done_with(Event::Policy { rules: Vec::new(), consents: vec![consent.clone()] });
+    let what = "send text to far at https://far.example/v1 with the key from FAR_KEY";
+    let mut dialogue = read("policy", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+    let (family, env) = (family(&[]), BTreeMap::new());
+    let known = known_in(&family, &env, Way::Line);
+    let Next::Pick(pick) = dialogue.next(&known, Some(reply())) else { panic!("no list") };
+    let since = crate::wording::age::clock(0, known.now, known.zone);
+    assert_eq!(pick.rows[0].0, format!("7  {what}  (your consent, since {since})"));
+    let Next::End(end) = dialogue.next(&known, Some(Reply::Picked(0))) else { panic!() };
+    assert_eq!(end.action, Some(Action::Prefill("policy revoke 7".into())));
+    for way in [Way::Line, Way::Shell] {
+        let end = driven("policy revoke 7", way, &[], vec![reply()]);
+        let said = format!("consent 7 is taken back: {what}; the next message there asks again");
+        assert_eq!(end.said, Said::Done(said));
+    }
 }
 
 #[test]

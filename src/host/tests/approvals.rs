@@ -315,7 +315,7 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     bench.say(&pod, "write a").await;
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.questions(), []);
-    let Event::Policy { rules } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+    let Event::Policy { rules, .. } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
         panic!()
     };
     let own = rules.iter().position(|rule| rule.id.is_some()).expect("the answer's rule");
@@ -324,7 +324,8 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     assert!(rules[..own].iter().any(|rule| rule.source.ends_with("config.toml")));
     let rule = rules[own].id.unwrap();
     let ended = bench.client.call(None, Method::Revoke { rule }).await.unwrap();
-    assert_eq!(ended, Event::Policy { rules: vec![rules[own].clone()] });
+    let only = vec![rules[own].clone()];
+    assert_eq!(ended, Event::Policy { rules: only, consents: Vec::new() });
     bench.say(&pod, "write a").await;
     bench.asked().await;
     let again = bench.client.call(None, Method::Revoke { rule }).await.unwrap_err();
@@ -645,7 +646,7 @@ async fn the_rules_of_a_workspace_restrict_and_are_named() {
     assert_eq!(bench.end().await, RunResult::Finished);
     let said = bench.said(&pod).await.pop().unwrap();
     assert!(said.contains("the rule `Write: */b.txt` in ") && said.contains(".yoi/config.toml"));
-    let Event::Policy { rules } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+    let Event::Policy { rules, .. } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
         panic!()
     };
     assert!(rules.iter().any(|rule| rule.source.ends_with("w/.yoi/config.toml")));

@@ -156,6 +156,37 @@ async fn consent_reaches_every_pod_whose_text_goes_to_the_same_place() {
 }
 
 #[tokio::test]
+async fn a_consent_is_listed_among_the_rules_and_after_its_revocation_the_next_message_asks() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let env = key("ANTHROPIC_API_KEY");
+    let base = env["ANTHROPIC_BASE_URL"].clone();
+    let (first, second) = (bench.pod_with(env.clone()).await, bench.pod_with(env.clone()).await);
+    let asked = first.model_sends.clone().unwrap();
+    bench.agree(&first.name).await;
+    let bench = bench.restarted().await;
+    let listed = bench.call(&first.name, Method::ListPolicy).await.unwrap();
+    let Event::Policy { consents, .. } = listed else { panic!() };
+    let [consent] = consents.as_slice() else { panic!("{consents:?}") };
+    assert_eq!(consent.provider, "anthropic");
+    assert!(consent.base_url.starts_with(&base), "{consent:?}");
+    assert_eq!(consent.key, "with the key from ANTHROPIC_API_KEY");
+    assert!(asked.ends_with(&consent.key), "the words of the question: {asked}");
+    let revoke = Method::Revoke { rule: consent.id };
+    let ended = bench.client.call(None, revoke.clone()).await.unwrap();
+    assert_eq!(ended, Event::Policy { rules: Vec::new(), consents: vec![consent.clone()] });
+    for pod in [&first.name, &second.name] {
+        let refused = bench.call(pod, Method::say("hello")).await.unwrap_err().message;
+        assert!(refused.contains("nothing was sent"), "{refused}");
+        assert_eq!(bench.info(pod).await.model_sends.as_ref(), Some(&asked));
+    }
+    assert!(bench.client.call(None, revoke).await.is_err(), "it was revoked already");
+    bench.agree(&first.name).await;
+    let listed = bench.client.call(None, Method::ListPolicy).await.unwrap();
+    let Event::Policy { consents, .. } = listed else { panic!() };
+    assert!(consents[0].id > consent.id, "no number is given twice: {consents:?}");
+}
+
+#[tokio::test]
 async fn nothing_is_sent_to_a_model_without_a_choice_or_a_consent() {
     let bench = Bench::with_settings(&settings(dead())).await;
     let pod = bench.pod_with(key("ANTHROPIC_API_KEY")).await.name;

@@ -1,6 +1,7 @@
-//! ListPolicy: every rule in force, in the order in which they count.
+//! ListPolicy: every rule in force, in the order in which they count, and every consent.
 
 use crate::config::settings::WorkspaceSettings;
+use crate::host::models::consent_listed;
 use crate::host::rules;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Action, Event, Pattern, PolicyRule, Refusal};
@@ -25,7 +26,7 @@ pub(crate) struct ListPolicy;
 impl Verb for ListPolicy {
     const ALLOWED: Caller = Caller::Person;
 
-    /// Those that bind one Pod, if one is addressed.
+    /// The rules that bind one Pod, if one is addressed. A consent binds every Pod.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let shared = &cx.shared;
         let mut stored = shared.store.policy().await?;
@@ -49,7 +50,8 @@ impl Verb for ListPolicy {
         }
         let defaults = DEFAULTS.iter();
         all.extend(defaults.map(|(tool, text, action)| listed(tool, text, *action, "the program")));
-        Ok(Event::Policy { rules: all })
+        let consents = shared.store.consents().await?.into_iter().map(consent_listed).collect();
+        Ok(Event::Policy { rules: all, consents })
     }
 }
 
