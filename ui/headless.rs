@@ -15,6 +15,7 @@ mod lines;
 mod output;
 pub mod pages;
 mod run_tracker;
+mod own_runs;
 mod once;
 mod print;
 mod serve;

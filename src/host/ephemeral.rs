@@ -93,7 +93,14 @@ async fn delete(
 ) -> Result<(), Refusal> {
     if tree.is_live {
         let root = Some(tree.pods[0].clone());
-        carry_out(shared, supervisor, None, root, Method::StopPods { tree: true }).await?;
+        carry_out(
+            shared,
+            supervisor,
+            None,
+            root,
+            Method::StopPods { tree: true, unless_busy: false },
+        )
+        .await?;
     }
     for pod in tree.pods.iter().rev() {
         let to = Some(pod.clone());

@@ -225,6 +225,9 @@ impl Pod {
                 self.go_live(notes, host_starts, answer).await;
             }
             PodRequest::PrepareStop { answer } => self.prepare_stop(answer).await,
+            PodRequest::PrepareStopIfIdle { answer } => {
+                let _ = answer.send(self.prepare_stop_if_idle().await);
+            }
             PodRequest::StopRefused => self.stop_refused(),
             PodRequest::HostEnds { answer } => self.host_ends(answer).await,
             PodRequest::Fact { fact, answer } => {

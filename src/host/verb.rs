@@ -10,6 +10,7 @@ use crate::protocol::{Event, Method, PodName, Refusal};
 use crate::store::DamagedRow;
 use std::path::Path;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 
 /// What a new Pod is made of.
 mod create;
@@ -108,6 +109,20 @@ impl Cx {
         supervisor::step(&self.supervisor, step).await
     }
 
+    /// Waits until no verb is starting or stopping the Pod of this name, but no longer than a stop takes.
+    pub(crate) async fn settled(&self, name: &PodName) -> Result<(), Refusal> {
+        let end = Instant::now() + stop::IN_ANY_CASE;
+        loop {
+            let key = name.key();
+            let changing = self.family(move |family| Ok(family.changing(&key))).await?;
+            let Some(mut over) = changing else { return Ok(()) };
+            // Ends when the mark is dropped, which closes the channel.
+            if timeout_at(end, over.changed()).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Work on a path, on threads of its own and with a deadline.
     pub(crate) async fn files<T: Send + 'static>(
         &self,
@@ -139,7 +154,9 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Fork { name, at } => authorized(fork::Fork { name, at }, cx).await,
         Method::Stop if cx.to.is_none() => authorized(end::End, cx).await,
         Method::Stop => authorized(stop::Shutdown, cx).await,
-        Method::StopPods { tree } => authorized(stop::Stop { tree }, cx).await,
+        Method::StopPods { tree, unless_busy } => {
+            authorized(stop::Stop { tree, unless_busy }, cx).await
+        }
         Method::Restore { name } => authorized(restore::RestoreByName { name }, cx).await,
         Method::RestorePods { tree, plan } => authorized(restore::Restore { tree, plan }, cx).await,
         Method::Remove => authorized(remove::Remove, cx).await,

@@ -126,11 +126,15 @@ pub enum Method {
     },
     /// Create a child of the addressed Pod, lend it scope and give it its first message.
     Spawn(SpawnPod),
-    /// Stop the addressed Pod; with `tree`, everything below it first.
+    /// Stop the addressed Pod; with `tree`, everything below it first. With `unless_busy`, nothing is
+    /// stopped while the addressed Pod works, waits for a decision or has a message in its mailbox;
+    /// the reply then names no Pod.
     #[serde(rename = "stop")]
     StopPods {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tree: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unless_busy: bool,
     },
     /// The texts of the addressed Pod's model since the requesting Pod last read them.
     ReadOutput,

@@ -422,7 +422,7 @@ async fn consents_of_an_older_database_get_numbers_that_no_rule_has_or_gets() {
     };
     store
         .writer
-        .run("write to", move |db| Ok(crate::store::policy::insert_rule(db, &rule)?))
+        .run("write to", move |db| crate::store::policy::insert_rule(db, &rule))
         .await
         .unwrap();
     assert_eq!(store.policy().await.unwrap()[0].id, 5);

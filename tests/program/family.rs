@@ -269,7 +269,7 @@ async fn nothing_is_lent_below_a_running_command_and_a_stop_ends_it() {
     let refusal = lend.expect_err("a command writes there");
     assert!(refusal.message.contains("`p` runs Bash trap"), "{refusal}");
     // The command ignores SIGTERM and lasts longer than the harness waits: only the stop can end it.
-    let stopped = client.call(Some(&p), Method::StopPods { tree: false });
+    let stopped = client.call(Some(&p), Method::StopPods { tree: false, unless_busy: false });
     let stopped = tokio::time::timeout(PATIENCE, stopped).await.expect("an answer");
     assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
     assert_eq!(running(&bench, "sleep 654"), 0);
@@ -304,7 +304,8 @@ async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_
     client.call(Some(&p), say).await.expect("it is taken");
     eventually("the command runs", || running(&bench, "sleep 654") == 1);
     let meanwhile = async {
-        let stopped = client.call(Some(&kid), Method::StopPods { tree: false }).await;
+        let stopped =
+            client.call(Some(&kid), Method::StopPods { tree: false, unless_busy: false }).await;
         assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
         let orders = [
             (None, Method::Restore { name: "kid".into() }),
@@ -316,8 +317,10 @@ async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_
             assert!(refusal.message.contains("is being stopped"), "{refusal}");
         }
     };
-    let (stopped, ()) =
-        tokio::join!(client.call(Some(&p), Method::StopPods { tree: true }), meanwhile);
+    let (stopped, ()) = tokio::join!(
+        client.call(Some(&p), Method::StopPods { tree: true, unless_busy: false }),
+        meanwhile
+    );
     assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
     client.call(None, Method::Restore { name: "kid".into() }).await.expect("it is over");
     assert!(bench.pod("late").is_none());

@@ -184,3 +184,47 @@ fn a_host_in_the_program_that_another_client_uses_is_named_when_the_answer_is_co
     let done = bench.finish(child);
     assert_eq!((done.code, done.out.as_str()), (Some(0), "let go\n"), "{done:?}");
 }
+
+#[test]
+fn a_message_for_a_pod_that_works_for_another_program_is_queued_and_each_program_prints_its_own_answer()
+ {
+    let bench = bench();
+    let model = bench.model();
+    let say = |what: &str| {
+        let args = ["--model", &model, "--pod", "same", "-p", what];
+        bench.command(&args).spawn().expect("the program starts")
+    };
+    let _host = bench.serve();
+    let first = say("held");
+    let field = |name: &str| bench.pod("same").map(|info| info[name].clone());
+    eventually("the first message runs", || field("state").is_some_and(|s| s == "running"));
+    let second = say("two");
+    eventually("the second message waits", || {
+        field("queue").is_some_and(|queue| queue.as_array().is_some_and(|rows| rows.len() == 1))
+    });
+    std::fs::write(bench.ws().join("go"), "").expect("a writable workspace");
+    let (first, second) = (bench.finish(first), bench.finish(second));
+    assert_eq!((first.code, first.out.as_str()), (Some(0), "let go\n"), "{first:?}");
+    assert_eq!((second.code, second.out.as_str()), (Some(0), "heard: two\n"), "{second:?}");
+    assert!(second.err.contains("queued"), "{second:?}");
+}
+
+#[test]
+fn two_messages_at_once_for_a_name_that_no_pod_has_are_both_answered() {
+    let bench = bench();
+    let model = bench.model();
+    let _host = bench.serve();
+    for round in 0..6 {
+        let name = format!("same{round}");
+        let say = |what: &str| {
+            let args = ["--model", &model, "--pod", &name, "-p", what];
+            bench.command(&args).spawn().expect("the program starts")
+        };
+        let both = ["one", "two"].map(|what| (what, say(what)));
+        for (what, child) in both {
+            let done = bench.finish(child);
+            let answer = format!("heard: {what}\n");
+            assert_eq!((done.code, done.out), (Some(0), answer), "{}", done.err);
+        }
+    }
+}

@@ -150,8 +150,15 @@ fn every_method_has_its_line() {
             }),
             r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","cwd":"/w"}}"#,
         ),
-        (Method::StopPods { tree: false }, r#"{"method":"stop","params":{}}"#),
-        (Method::StopPods { tree: true }, r#"{"method":"stop","params":{"tree":true}}"#),
+        (Method::StopPods { tree: false, unless_busy: false }, r#"{"method":"stop","params":{}}"#),
+        (
+            Method::StopPods { tree: false, unless_busy: true },
+            r#"{"method":"stop","params":{"unless_busy":true}}"#,
+        ),
+        (
+            Method::StopPods { tree: true, unless_busy: false },
+            r#"{"method":"stop","params":{"tree":true}}"#,
+        ),
         (Method::ReadOutput, r#"{"method":"read_output"}"#),
         (
             Method::RestorePods { tree: true, plan: true },
@@ -257,5 +264,8 @@ fn a_rule_is_recursive_when_it_does_not_say() {
 fn only_the_orders_of_the_predecessor_are_classic() {
     assert!(Method::Compact.is_classic() && Method::ListPods.is_classic());
     assert!(!Method::Watch.is_classic() && !Method::Seen.is_classic());
-    assert!(!Method::StopPods { tree: false }.is_classic() && !Method::ReadOutput.is_classic());
+    assert!(
+        !Method::StopPods { tree: false, unless_busy: false }.is_classic()
+            && !Method::ReadOutput.is_classic()
+    );
 }

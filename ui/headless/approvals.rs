@@ -20,7 +20,7 @@ pub struct Inbox {
     unanswered: Option<Unanswered>,
     /// Pods that this program gave a message, by key.
     own: BTreeSet<String>,
-    /// Pods below them that still work for other clients, by key.
+    /// Pods among these and below them that still work for other clients, by key.
     engaged: BTreeSet<String>,
     /// The Pod that the person who types has selected, by key.
     current: Option<String>,
@@ -71,6 +71,15 @@ impl Inbox {
         self.engaged.remove(&pod.key());
     }
 
+    /// Whether a Pod works for another client's message now; its requests are left to that client.
+    pub fn works_for_others(&mut self, pod: &PodName, others: bool) {
+        if others {
+            self.engaged.insert(pod.key());
+        } else {
+            self.engaged.remove(&pod.key());
+        }
+    }
+
     /// The person who types selects this Pod: its requests and those of the Pods below it are shown.
     pub fn select(&mut self, pod: &PodName) {
         self.current = Some(pod.key());
@@ -78,8 +87,10 @@ impl Inbox {
 
     /// Whether a Pod with these above it works for a message that this program sent.
     pub fn is_own(&self, pod: &PodName, lineage: &[PodName]) -> bool {
-        let below = || lineage.iter().any(|above| self.own.contains(&above.key()));
-        self.own.contains(&pod.key()) || (!self.engaged.contains(&pod.key()) && below())
+        let works_here =
+            |pod: &PodName| self.own.contains(&pod.key()) && !self.engaged.contains(&pod.key());
+        let below = || lineage.iter().any(works_here);
+        works_here(pod) || (!self.engaged.contains(&pod.key()) && below())
     }
 
     /// This program reads no lines: a request is shown with the words with which a shell decides it.
@@ -369,6 +380,17 @@ mod tests {
         assert!(inbox.next().is_none());
         inbox.became_idle(&name("alice"));
         requested(&mut inbox, approval("2", "alice"));
+        assert!(inbox.next().is_some());
+    }
+
+    #[test]
+    fn a_request_of_a_run_for_another_programs_message_is_left_to_that_program() {
+        let mut inbox = inbox(vec![], Unanswered::End);
+        inbox.take_charge_of(&name("alice"), &[]);
+        inbox.works_for_others(&name("alice"), true);
+        requested(&mut inbox, approval("1", "alice"));
+        assert!(inbox.next().is_none());
+        inbox.works_for_others(&name("alice"), false);
         assert!(inbox.next().is_some());
     }
 

@@ -4,13 +4,18 @@
 use crate::headless::answer::OpenBlock;
 use crate::headless::exit::Failure;
 use crate::headless::output::{Full, Output, Piece};
+use crate::headless::own_runs::OwnRuns;
 use crate::headless::pages::{PagesBehind, Place, id_of};
 use crate::headless::print::{Form, Printer, encode, message, message_text};
+use crate::headless::run_tracker::Begun;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, EntryId, Event, Fact, Outgoing, PodName, Unescape};
 use yoi::text::SafeText;
+
+/// How many events may come between the begin of a run and the reply that says whose run it is.
+const HELD: usize = 256;
 
 /// The position up to which a Pod was shown.
 pub struct Follow {
@@ -23,6 +28,10 @@ pub struct Follow {
     /// The number of the last event that came.
     came: u64,
     behind: bool,
+    /// Set where the runs of other programs' messages are not shown.
+    own: Option<OwnRuns>,
+    /// Events of which it is not known yet whose run they belong to.
+    held: Vec<Outgoing>,
 }
 
 impl Follow {
@@ -30,7 +39,16 @@ impl Follow {
     pub fn behind(place: Place, seq: u64, streaming: bool) -> Self {
         let block = OpenBlock::default();
         let whole_block = !streaming;
-        Self { place, block, whole_block, seq: Some(seq), came: seq, behind: false }
+        Self {
+            place,
+            block,
+            whole_block,
+            seq: Some(seq),
+            came: seq,
+            behind: false,
+            own: None,
+            held: Vec::new(),
+        }
     }
 
     /// A Pod that was just created.
@@ -45,7 +63,36 @@ impl Follow {
 
     fn unknown(place: Place) -> Self {
         let block = OpenBlock::default();
-        Self { place, block, whole_block: true, seq: None, came: 0, behind: false }
+        Self {
+            place,
+            block,
+            whole_block: true,
+            seq: None,
+            came: 0,
+            behind: false,
+            own: None,
+            held: Vec::new(),
+        }
+    }
+
+    /// The same, but it shows only the runs of this program's own message, except as JSON.
+    pub fn only_own_runs(self, runs: OwnRuns) -> Self {
+        Self { own: Some(runs), ..self }
+    }
+
+    /// The host accepted this program's message. The events that came meanwhile are shown now.
+    pub fn accepted(&mut self, message: Begun, printer: &mut Printer) {
+        if let Some(own) = &mut self.own {
+            own.accepted(message);
+        }
+        for outgoing in std::mem::take(&mut self.held) {
+            self.behind = self.behind || self.show(&outgoing, printer).is_err();
+        }
+    }
+
+    /// Whether the last run belongs to another program's message; `None` where all runs are shown.
+    pub fn is_others(&self) -> Option<bool> {
+        self.own.as_ref().map(OwnRuns::is_others)
     }
 
     /// Whether the log has to be read before events can be shown.
@@ -68,13 +115,28 @@ impl Follow {
             self.behind |= self.seq.is_some_and(|seen| seq > seen + 1);
             self.seq = Some(seq);
         }
+        let is_undecided = self.own.as_ref().is_some_and(OwnRuns::is_undecided);
+        if is_undecided && printer.form() != Form::Json && !self.behind {
+            self.held.push(outgoing.clone());
+            // More than these are read from the log.
+            self.behind = self.held.len() == HELD;
+            return;
+        }
         if !self.behind && self.show(outgoing, printer).is_err() {
             self.behind = true;
         }
     }
 
     fn show(&mut self, outgoing: &Outgoing, printer: &mut Printer) -> Result<(), Full> {
+        if let (Event::Entry { entry, .. }, Some(own)) = (&outgoing.event, &mut self.own) {
+            own.note(entry);
+        }
+        let is_others = self.is_others() == Some(true) && printer.form() != Form::Json;
         match &outgoing.event {
+            Event::Entry { entry, .. } if is_others => {
+                entry.id.into_iter().for_each(|id| self.place.read(id));
+            }
+            _ if is_others => {}
             Event::Entry { cut_bytes: Some(_), .. } => return Err(Full),
             Event::Entry { entry, .. } => {
                 if printer.form() == Form::Json {
@@ -106,13 +168,16 @@ impl Follow {
     pub fn catch_up(&mut self, client: Client, pod: PodName, printer: &Printer) -> CatchUp {
         let (place, block) = (self.place.clone(), std::mem::take(&mut self.block));
         let (form, output) = (printer.form(), printer.output().clone());
-        CatchUp { client, pod, place, block, form, output }
+        CatchUp { client, pod, place, block, own: self.own.clone(), form, output }
     }
 
     /// Notes that the log was shown up to an event; events are shown again unless more were missed since.
     pub fn caught_up(&mut self, caught: CaughtUp) {
         self.place = caught.place;
         self.block = caught.block;
+        if let (Some(own), Some(found)) = (&mut self.own, caught.own) {
+            own.continued(found);
+        }
         self.behind = self.came > caught.seq;
         self.seq = Some(self.came.max(caught.seq));
         self.whole_block = !caught.streaming;
@@ -135,6 +200,7 @@ pub struct CatchUp {
     pod: PodName,
     place: Place,
     block: OpenBlock,
+    own: Option<OwnRuns>,
     form: Form,
     output: Output,
 }
@@ -143,6 +209,7 @@ pub struct CatchUp {
 pub struct CaughtUp {
     place: Place,
     block: OpenBlock,
+    own: Option<OwnRuns>,
     seq: u64,
     streaming: bool,
 }
@@ -159,10 +226,16 @@ impl CatchUp {
             }
         }
         let (seq, streaming) = (pages.seq, pages.streaming);
-        Ok(CaughtUp { place: self.place, block: self.block, seq, streaming })
+        Ok(CaughtUp { place: self.place, block: self.block, own: self.own, seq, streaming })
     }
 
     async fn line(&mut self, line: &Line) -> Result<(), Failure> {
+        if let (Line::Whole(entry) | Line::Cut { entry, .. }, Some(own)) = (line, &mut self.own) {
+            own.note(entry);
+            if own.is_others() && self.form != Form::Json {
+                return Ok(());
+            }
+        }
         match (line, self.form) {
             (Line::Damaged { damaged, byte }, _) => {
                 let note = format!("a damaged line at byte {byte}: {damaged}");

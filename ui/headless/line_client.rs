@@ -20,6 +20,7 @@ mod idle;
 mod known;
 mod leave;
 mod requests;
+mod shared;
 
 pub use attach::Attach;
 pub use idle::Awaited;

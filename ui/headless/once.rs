@@ -6,6 +6,7 @@ use crate::headless::line_client::{Awaited, LineClient, View, stuck};
 use crate::headless::line_runner::{LineRunner, without_model};
 use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
+use crate::verb;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 
@@ -14,8 +15,6 @@ struct Addressee {
     name: PodName,
     after: After,
 }
-
-const STOP_TREE: Method = Method::StopPods { tree: true };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
@@ -26,24 +25,61 @@ enum After {
     LeaveLive,
 }
 
+/// How often a Pod that another program stops is brought back for the message.
+const TRIES: usize = 3;
+
 /// Sends the prompt to a new Pod, or to the named one, and waits for the end of the run and of all work
-/// of its children. The Pod is stopped afterwards, unless it was live before.
+/// of its children. The Pod is stopped afterwards, unless it was live before or another program has given
+/// it a message.
 pub async fn once(
     client: &mut LineClient,
     runner: &mut LineRunner<'_>,
     input: Vec<Segment>,
 ) -> Result<(), Failure> {
     let (opening, work) = (runner.opening, runner.work);
-    let addressee = match &work.pod {
+    let mut addressee = match &work.pod {
         None => create(client, opening, work, None).await?,
         Some(name) => match client.find(name).cloned() {
-            Ok(info) => continue_with(client, opening, work, info).await?,
-            Err(_) => create(client, opening, work, Some(name.clone())).await?,
+            Ok(info) => continue_with(client, work, info).await?,
+            Err(_) => create_or_continue(client, opening, work, name).await?,
         },
     };
     client.take_charge_of(&addressee.name);
-    let result = converse(client, runner, &addressee.name, input).await;
+    let mut given = give(client, runner, &addressee.name, &input).await;
+    for _ in 0..TRIES {
+        let again = match &given {
+            Ok(_) | Err(Failure { exit: Exit::Signal(_) | Exit::NoModel, .. }) => false,
+            // Another program stopped the Pod after it was found to be live.
+            Err(_) => work.pod.is_some() && client.bring_back(&addressee.name).await?,
+        };
+        if !again {
+            break;
+        }
+        if addressee.after == After::LeaveLive {
+            addressee.after = After::Stop;
+        }
+        given = give(client, runner, &addressee.name, &input).await;
+    }
+    let result = match given {
+        Ok(begun) => converse(client, &addressee.name, &begun).await,
+        Err(failure) => Err(failure),
+    };
     leave_addressee(client, &addressee, result).await
+}
+
+/// Makes the Pod. If another program made one of this name in the meantime, the message goes to that.
+async fn create_or_continue(
+    client: &mut LineClient,
+    opening: &Opening,
+    work: &Work,
+    name: &PodName,
+) -> Result<Addressee, Failure> {
+    let created = create(client, opening, work, Some(name.clone())).await;
+    let Err(failure) = created else { return created };
+    let Ok(info) = client.find(name).cloned() else { return Err(failure) };
+    let addressee = continue_with(client, work, info).await?;
+    // It was made for both messages: the program that ends last stops it.
+    Ok(Addressee { after: After::StopTree, ..addressee })
 }
 
 async fn create(
@@ -64,8 +100,8 @@ async fn create(
     let Event::Created { info } = client.call(None, Method::New(new)).await? else {
         return Err(Failure::new(Exit::Failed, "the host did not say which pod it made"));
     };
+    client.follow_own_runs(&info.name).await?;
     client.view = View::One(info.name.clone());
-    client.follow(&info.name).await?;
     client.printer.reply(Some(&info.name.clone()), &Event::Created { info: info.clone() });
     print_notes(client, &info);
     Ok(Addressee { name: info.name, after: After::StopTree })
@@ -73,23 +109,18 @@ async fn create(
 
 async fn continue_with(
     client: &mut LineClient,
-    opening: &Opening,
     work: &Work,
     info: PodInfo,
 ) -> Result<Addressee, Failure> {
-    let name = info.name.clone();
+    let name = info.name;
+    client.follow_own_runs(&name).await?;
     client.view = View::One(name.clone());
-    client.follow(&name).await?;
-    let after = if info.state == State::Stopped { After::Stop } else { After::LeaveLive };
-    if info.state.can_be_restored() {
-        client.call(None, Method::Restore { name: name.to_string() }).await?;
-    }
+    let is_back = client.bring_back(&name).await?;
+    let was_stopped = is_back && info.state != State::Failed;
+    let after = if was_stopped { After::Stop } else { After::LeaveLive };
     if let Some(model) = work.model.clone() {
         client.call(Some(&name), Method::SetModel { model }).await?;
     }
-    client.call(Some(&name), Method::Open { env: opening.env.clone() }).await?;
-    let info = client.find(&name)?.clone();
-    print_notes(client, &info);
     Ok(Addressee { name, after })
 }
 
@@ -103,27 +134,42 @@ fn print_notes(client: &mut LineClient, info: &PodInfo) {
     }
 }
 
-async fn converse(
+/// Offers the environment to the Pod and sends it the message. Returns the message as the host names it.
+async fn give(
     client: &mut LineClient,
     runner: &mut LineRunner<'_>,
     name: &PodName,
-    input: Vec<Segment>,
-) -> Result<(), Failure> {
+    input: &[Segment],
+) -> Result<Begun, Failure> {
+    if runner.work.pod.is_some() {
+        let env = runner.opening.env.clone();
+        client.call(Some(name), Method::Open { env }).await?;
+        let info = client.find(name)?.clone();
+        print_notes(client, &info);
+    }
     if let Some(failure) = without_model(client.find(name)?, runner.opening) {
         return Err(failure);
     }
-    let reply = runner.send(client, name, input).await?;
-    let begun = Begun::of(&reply);
-    let begun =
-        begun.ok_or_else(|| Failure::new(Exit::Failed, "the host did not say what it recorded"))?;
-    let ended = wait_for_end(client, name, &begun).await;
+    let reply = runner.send(client, name, input.to_vec()).await?;
+    let begun = Begun::of(&reply)
+        .ok_or_else(|| Failure::new(Exit::Failed, "the host did not say what it recorded"))?;
+    client.accepted(name, &begun);
+    if matches!(begun, Begun::Queued(_)) && client.works_for_others(name) {
+        client.printer.note(&verb::send::sentence(name, &reply));
+    }
+    Ok(begun)
+}
+
+/// Waits until all work for the message is done.
+async fn converse(client: &mut LineClient, name: &PodName, begun: &Begun) -> Result<(), Failure> {
+    let ended = wait_for_end(client, name, begun).await;
     if matches!(ended, Err(Failure { exit: Exit::Signal(_), .. })) {
         return ended;
     }
     client.until_idle(Awaited::OwnPods).await?;
     ended?;
     // Child events may have started more runs: the last one decides.
-    client.last_end(name).map_or(Ok(()), End::result)
+    client.last_end_of(name, begun).map_or(Ok(()), End::result)
 }
 
 /// Waits until the run of an input is over; its failure is the result.
@@ -137,12 +183,34 @@ async fn wait_for_end(
             return end.result();
         }
         let info = client.find(name)?;
-        let waits = client.inbox.waits_for_person() && info.state == State::NeedsYou;
-        if let Some(failure) = stuck(info).filter(|_| !waits) {
-            return Err(failure);
+        let left = client.inbox.waits_for_person() || client.works_for_others(name);
+        let waits = left && info.state == State::NeedsYou;
+        if let Some(failure) = stuck(info).or_else(|| paused(info, begun)).filter(|_| !waits) {
+            return Err(with_queued(failure, info, begun));
         }
         client.step().await?;
     }
+}
+
+/// A Pod whose run is paused takes nothing from its queue until a person lets it go on.
+fn paused(info: &PodInfo, begun: &Begun) -> Option<Failure> {
+    let name = &info.name;
+    let text = || format!("{name} is paused: `yoi resume {name}` goes on with its run");
+    let waits = info.state == State::Paused && is_queued(info, begun);
+    waits.then(|| Failure::new(Exit::StoppedShort, text()))
+}
+
+fn is_queued(info: &PodInfo, begun: &Begun) -> bool {
+    matches!(begun, Begun::Queued(id) if info.queue.iter().any(|queued| queued.id == *id))
+}
+
+/// The failure, and what became of a message that no run has taken.
+fn with_queued(failure: Failure, info: &PodInfo, begun: &Begun) -> Failure {
+    if !is_queued(info, begun) {
+        return failure;
+    }
+    let message = format!("your message waits in the queue of {}; {}", info.name, failure.message);
+    Failure::new(failure.exit, message)
 }
 
 /// Leaves the Pod in the state that it had before. After a signal its run is paused first, so that it can be
@@ -152,21 +220,21 @@ async fn leave_addressee(
     addressee: &Addressee,
     result: Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let tree = addressee.after == After::StopTree;
     if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
+        let stop = Method::StopPods { tree, unless_busy: false };
         let requests = match addressee.after {
-            After::StopTree => [Method::Pause, STOP_TREE].as_slice(),
-            After::Stop => &[Method::Pause, Method::Stop],
+            After::StopTree | After::Stop => &[Method::Pause, stop] as &[Method],
             After::LeaveLive => &[Method::Pause],
         };
         client.interrupt(&addressee.name, requests).await;
         return result;
     }
-    let stop = match addressee.after {
-        After::StopTree => STOP_TREE,
-        After::Stop => Method::Stop,
-        After::LeaveLive => return result,
-    };
+    if addressee.after == After::LeaveLive {
+        return result;
+    }
     if client.find(&addressee.name).is_ok_and(|i| i.state != State::Stopped) {
+        let stop = Method::StopPods { tree, unless_busy: true };
         let stopped = client.call(Some(&addressee.name), stop).await;
         return result.and(stopped.map(drop));
     }

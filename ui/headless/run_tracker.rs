@@ -61,11 +61,18 @@ impl Begun {
         }
     }
 
+    /// Whether it is the input with this entry, which had this id while it waited in the queue.
+    pub fn names(&self, entry: EntryId, taken: Option<&str>) -> bool {
+        match self {
+            Self::Entry(own) => *own == entry,
+            Self::Queued(own) => taken == Some(own),
+        }
+    }
+
     fn is(&self, mark: &Mark) -> bool {
-        match (self, mark) {
-            (Self::Entry(entry), Mark::Input { id, .. }) => entry == id,
-            (Self::Queued(row), Mark::Input { taken, .. }) => taken.as_ref() == Some(row),
-            (_, Mark::End(_)) => false,
+        match mark {
+            Mark::Input { id, taken } => self.names(*id, taken.as_deref()),
+            Mark::End(_) => false,
         }
     }
 }
@@ -125,10 +132,29 @@ impl RunTracker {
 
     /// The end of the run of this input, once it has ended.
     pub fn end_of(&self, begun: &Begun) -> Option<&End> {
+        self.since(begun).find_map(|seen| seen.mark.end())
+    }
+
+    /// The end of the last run of this input: child events may start more runs for it. A run that
+    /// another input begins is not one of them.
+    pub fn last_end_of(&self, begun: &Begun) -> Option<&End> {
+        let mut last = None;
+        for seen in self.since(begun) {
+            match seen.mark.end() {
+                Some(end) => last = Some(end),
+                None if last.is_some() => break,
+                None => {}
+            }
+        }
+        last
+    }
+
+    /// This input and what came after it.
+    fn since(&self, begun: &Begun) -> impl Iterator<Item = &Seen> {
         let found = self.seen.iter().position(|seen| begun.is(&seen.mark));
         let before = self.tail && matches!(begun, Begun::Entry(_));
-        let at = found.or(before.then_some(0))?;
-        self.seen[at..].iter().find_map(|seen| seen.mark.end())
+        let at = found.or(before.then_some(0)).unwrap_or(self.seen.len());
+        self.seen[at..].iter()
     }
 
     /// The end of the last run.
@@ -202,6 +228,19 @@ mod tests {
         marks.note(None, &entry(&taken));
         marks.note(None, &Event::RunEnd { result: RunResult::LimitReached, entry: None });
         assert_eq!(marks.end_of(&queued).map(|end| end.exit), Some(Exit::StoppedShort));
+    }
+
+    #[test]
+    fn the_end_of_a_run_that_another_message_began_is_not_the_own_end() {
+        let (first, second) = (input(), input());
+        let mut marks = RunTracker::default();
+        let own = Begun::Entry(first.id.expect("an id"));
+        marks.note(None, &entry(&first));
+        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(None, &entry(&second));
+        marks.note(None, &Event::RunEnd { result: RunResult::Paused, entry: None });
+        assert_eq!(marks.last_end_of(&own).map(|end| end.exit), Some(Exit::Finished));
+        assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::StoppedShort));
     }
 
     #[test]

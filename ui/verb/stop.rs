@@ -104,7 +104,7 @@ fn live<'a>(known: &Known<'a>) -> impl Iterator<Item = &'a PodName> {
 
 impl Each for Stop {
     fn method(&self) -> Method {
-        Method::StopPods { tree: self.tree }
+        Method::StopPods { tree: self.tree, unless_busy: false }
     }
 
     fn question(&self, pods: &str) -> String {

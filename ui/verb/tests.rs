@@ -148,7 +148,7 @@ fn a_verb_without_a_screen_names_what_the_screen_has_instead() {
 
 #[test]
 fn a_verb_means_the_selected_pod_unless_it_names_one() {
-    let stop = |tree| Method::StopPods { tree };
+    let stop = |tree| Method::StopPods { tree, unless_busy: false };
     assert_eq!(requests("stop"), to("alice", stop(false)));
     assert_eq!(requests("stop bob --tree"), to("bob", stop(true)));
     assert_eq!(requests("stop BOB"), to("bob", stop(false)));

@@ -65,6 +65,9 @@ pub(crate) enum PodRequest {
     GoLive { notes: Vec<String>, host_starts: bool, answer: Answer },
     /// Take no more requests and end the run, within 5 s.
     PrepareStop { answer: oneshot::Sender<()> },
+    /// As `PrepareStop` for a Pod that has nothing to do; a busy one goes on. The answer says whether
+    /// the stop is prepared.
+    PrepareStopIfIdle { answer: oneshot::Sender<bool> },
     /// The stop that was prepared is refused: take requests again.
     StopRefused,
     /// What a child takes over from the Pod.
@@ -183,6 +186,12 @@ impl Handle {
     /// follows ends it.
     pub(crate) async fn prepare_stop(&self) {
         let _ = self.request(SHORT, |answer| PodRequest::PrepareStop { answer }).await;
+    }
+
+    /// Prepares the stop of a Pod that has nothing to do. False if it is busy.
+    pub(crate) async fn prepare_stop_if_idle(&self) -> bool {
+        let prepared = self.request(SHORT, |answer| PodRequest::PrepareStopIfIdle { answer });
+        prepared.await.unwrap_or(false)
     }
 
     /// The stop that was prepared is refused. A Pod that is gone needs no word of it.

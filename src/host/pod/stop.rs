@@ -35,6 +35,18 @@ impl Pod {
         }
     }
 
+    /// As [`Pod::prepare_stop`], unless the Pod works, waits for a decision or has a message in its mailbox.
+    /// Says whether the stop is prepared.
+    pub(super) async fn prepare_stop_if_idle(&mut self) -> bool {
+        let has_message = self.mailbox().await.is_ok_and(|rows| !rows.is_empty());
+        if self.phase.is_running() || self.is_undecided() || has_message {
+            return false;
+        }
+        let (prepared, _) = oneshot::channel();
+        self.prepare_stop(prepared).await;
+        true
+    }
+
     /// The store refused the stop: the Pod goes on as it is, and takes requests again.
     pub(super) fn stop_refused(&mut self) {
         if let Some(run) = self.phase.run_mut() {

@@ -46,6 +46,12 @@ impl Family {
         marks.find(|mark| mark.doing == Doing::Starting).map(|mark| mark.gone.clone())
     }
 
+    /// Resolves, for a Pod that is being started or stopped, when that is over.
+    pub(crate) fn changing(&self, key: &str) -> Option<watch::Receiver<()>> {
+        let mut marks = self.marks.get(key)?.iter().filter(|mark| mark.lasts());
+        marks.next().map(|mark| mark.gone.clone())
+    }
+
     fn is_stopping(&self, key: &str) -> bool {
         let marks = self.marks.get(key).into_iter().flatten();
         marks.filter(|mark| mark.lasts()).any(|mark| mark.doing == Doing::Stopping)

@@ -124,7 +124,7 @@ async fn a_pod_whose_record_is_damaged_is_listed_says_why_and_can_be_deleted() {
     assert_eq!(damaged.workspace, bench.root.join("other"));
     let why = damaged.why.unwrap();
     assert!(why.contains("scope") && why.contains(":rm deletes"), "{why}");
-    for method in [Method::say("x"), Method::StopPods { tree: false }] {
+    for method in [Method::say("x"), Method::StopPods { tree: false, unless_busy: false }] {
         let refused = bench.call(&name("q"), method).await.unwrap_err();
         assert!(refused.message.contains("record of pod `q` is damaged"), "{refused}");
     }
@@ -156,8 +156,8 @@ async fn a_circle_of_parents_in_the_database_is_cut_and_said_and_every_walk_ends
     let notices = bench.host_notices().await;
     assert!(notices.iter().any(|notice| notice.contains("`a` below itself")), "{notices:?}");
     for tree in [true, false] {
-        bench.call(&name("b"), Method::StopPods { tree }).await.unwrap();
-        bench.call(&name("a"), Method::StopPods { tree }).await.unwrap();
+        bench.call(&name("b"), Method::StopPods { tree, unless_busy: false }).await.unwrap();
+        bench.call(&name("a"), Method::StopPods { tree, unless_busy: false }).await.unwrap();
         let restore = Method::RestorePods { tree, plan: false };
         bench.call(&name("a"), restore.clone()).await.unwrap();
         bench.call(&name("b"), restore).await.unwrap();

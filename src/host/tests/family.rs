@@ -79,7 +79,7 @@ impl Bench {
     }
 
     pub async fn stop(&self, pod: &str, tree: bool) -> Result<Vec<StoppedPod>, Refusal> {
-        match self.call(&name(pod), Method::StopPods { tree }).await? {
+        match self.call(&name(pod), Method::StopPods { tree, unless_busy: false }).await? {
             Event::PodsStopped { stopped } => Ok(stopped),
             other => panic!("{other:?}"),
         }
@@ -488,7 +488,8 @@ async fn every_stop_answers_beside_spawns_messages_and_child_events() {
                 if let Err(refusal) = said {
                     assert_eq!(refusal.code, ErrorCode::AlreadyRunning, "{refusal}");
                 }
-                let stop = pod_api.call(Some(&kid), Method::StopPods { tree: n % 2 == 0 });
+                let stop = pod_api
+                    .call(Some(&kid), Method::StopPods { tree: n % 2 == 0, unless_busy: false });
                 let stopped = tokio::time::timeout(PATIENCE, stop).await.expect("an answer");
                 assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
             }
@@ -529,8 +530,10 @@ impl Bench {
             [":lend", from, to, path, ..] => {
                 (*from, Method::Lend { to: (*to).into(), rule: write(*path) })
             }
-            [":stop", "--tree", pod, ..] => (*pod, Method::StopPods { tree: true }),
-            [":stop", pod, ..] => (*pod, Method::StopPods { tree: false }),
+            [":stop", "--tree", pod, ..] => {
+                (*pod, Method::StopPods { tree: true, unless_busy: false })
+            }
+            [":stop", pod, ..] => (*pod, Method::StopPods { tree: false, unless_busy: false }),
             _ => panic!("{advice}"),
         };
         self.call(&name(pod), method).await.unwrap();

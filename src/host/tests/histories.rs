@@ -145,9 +145,15 @@ impl Life<'_> {
             9 => ("read", self.pod(one, two, Method::ReadOutput).await),
             10 => {
                 let tree = dice.below(2) == 0;
-                ("stop", self.person(Some(one), Method::StopPods { tree }).await)
+                (
+                    "stop",
+                    self.person(Some(one), Method::StopPods { tree, unless_busy: false }).await,
+                )
             }
-            11 => ("stop by", self.pod(one, two, Method::StopPods { tree: true }).await),
+            11 => (
+                "stop by",
+                self.pod(one, two, Method::StopPods { tree: true, unless_busy: false }).await,
+            ),
             12 | 13 => {
                 let (tree, plan) = (dice.below(2) == 0, dice.below(4) == 0);
                 ("restore", self.person(Some(one), Method::RestorePods { tree, plan }).await)
@@ -188,7 +194,7 @@ impl Life<'_> {
         let mut methods = Vec::new();
         for _ in 0..6 + dice.below(6) {
             methods.push(match dice.below(4) {
-                0 => Method::StopPods { tree: false },
+                0 => Method::StopPods { tree: false, unless_busy: false },
                 1 => Method::RestorePods { tree: false, plan: false },
                 2 => Method::Notify { message: "wake up".into() },
                 _ => say(dice),
@@ -421,7 +427,9 @@ fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
             }
             life.wait_until_idle().await;
             for pod in NAMES {
-                let _ = life.person(Some(pod), Method::StopPods { tree: true }).await;
+                let _ = life
+                    .person(Some(pod), Method::StopPods { tree: true, unless_busy: false })
+                    .await;
             }
             life.check().await?;
             life.host.end().await;

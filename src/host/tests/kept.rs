@@ -145,7 +145,7 @@ async fn a_child_and_a_peer_that_were_restored_are_reached_and_tell_as_before() 
     bench.spawn("p", "kid", "a").await.unwrap();
     // The child event of its first run was taken.
     bench.rested("p", None).await;
-    let stop = Method::StopPods { tree: false };
+    let stop = Method::StopPods { tree: false, unless_busy: false };
     bench.pod_api("p").call(Some(&name("kid")), stop).await.unwrap();
     bench.stop("z", false).await.unwrap();
     let mut bench = bench.restarted().await;

@@ -29,7 +29,7 @@ async fn a_path_that_never_answers_delays_its_caller_only() {
     );
     let others = async {
         bench.spawn("p", "kid", "a").await.unwrap();
-        bench.call(&name("p"), Method::StopPods { tree: true }).await.unwrap();
+        bench.call(&name("p"), Method::StopPods { tree: true, unless_busy: false }).await.unwrap();
         let restore = Method::RestorePods { tree: true, plan: false };
         bench.call(&name("p"), restore).await.unwrap();
         bench.client.call(None, Method::Who { path: bench.root.join("w/a") }).await.unwrap();
@@ -118,7 +118,7 @@ async fn no_acknowledged_message_is_lost_to_a_spawn_that_fails() {
             bench.call(&child, message(&last)).await.unwrap();
             assert!(bench.holds(&child, &last).await, "{child} lost {last:?}");
             acknowledged += 1;
-            bench.call(&child, Method::StopPods { tree: false }).await.unwrap();
+            bench.call(&child, Method::StopPods { tree: false, unless_busy: false }).await.unwrap();
             bench.call(&child, Method::Remove).await.unwrap();
         } else {
             assert!(bench.host.shared.pod(&child).is_none());

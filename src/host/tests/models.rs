@@ -156,7 +156,8 @@ async fn consent_reaches_every_pod_whose_text_goes_to_the_same_place() {
 }
 
 #[tokio::test]
-async fn a_consent_is_listed_among_the_rules_and_after_its_revocation_the_next_message_asks() {
+async fn a_consent_is_listed_among_the_rules_and_after_its_revocation_nothing_is_sent_without_a_new_one()
+ {
     let bench = Bench::with_settings(&settings(dead())).await;
     let env = key("ANTHROPIC_API_KEY");
     let base = env["ANTHROPIC_BASE_URL"].clone();

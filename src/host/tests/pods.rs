@@ -440,7 +440,11 @@ async fn only_what_is_below_is_commanded() {
         ("bob", None, Wanted::Live),
     ];
     let bench = family(&pods, &[("alice", "bob")]).await;
-    let orders = [Method::say("x"), Method::ReadOutput, Method::StopPods { tree: false }];
+    let orders = [
+        Method::say("x"),
+        Method::ReadOutput,
+        Method::StopPods { tree: false, unless_busy: false },
+    ];
     for order in orders {
         for own in ["kid", "baby"] {
             asked(&bench, own, order.clone()).await.unwrap();
@@ -450,7 +454,7 @@ async fn only_what_is_below_is_commanded() {
             assert_eq!(text, format!("no spawned pod named `{other}`"));
         }
     }
-    let up = asked_by(&bench, "kid", "alice", Method::StopPods { tree: true });
+    let up = asked_by(&bench, "kid", "alice", Method::StopPods { tree: true, unless_busy: false });
     assert_eq!(up.await.unwrap_err().message, "no spawned pod named `alice`");
 }
 

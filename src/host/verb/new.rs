@@ -19,6 +19,7 @@ impl Verb for NewPod {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let asked = self.name.clone();
+        let wanted = asked.clone();
         let (plan, notes) = plan(self, &cx).await?;
         let base = plan.workspace.file_name().map(|name| name.to_string_lossy().into_owned());
         let base = PodName::from_directory(&base.unwrap_or_default());
@@ -28,7 +29,14 @@ impl Verb for NewPod {
             Ok(family.create(row, Birth::New { env }))
         });
         // The mark lasts until the Pod is live.
-        let (handle, _mark) = created.await?;
+        let (handle, _mark) = match (created.await, wanted) {
+            (Err(refusal), Some(name)) => {
+                // Whoever is told that the name is taken finds the Pod of that name in the list.
+                cx.settled(&name).await?;
+                return Err(refusal);
+            }
+            (created, _) => created?,
+        };
         crate::crash_point!("pod-stored");
         if let Err(refusal) = handle.live(notes).await {
             create::undo(&cx, &handle).await;

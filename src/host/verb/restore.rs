@@ -68,6 +68,7 @@ impl Verb for RestoreByName {
         let missing = || Refusal::invalid(crate::tools::pods::missing(&self.name));
         let handle = named(&cx.shared, cx.by.as_ref(), &self.name)?;
         let name = handle.name.clone();
+        cx.settled(&name).await?;
         let mut steps = cx.family(move |family| Ok(find(family, &name, false))).await?;
         steps.truncate(1);
         keep(&cx, &handle).await?;

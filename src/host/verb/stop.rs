@@ -12,18 +12,20 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The caller has its reply within this time in any case.
-const IN_ANY_CASE: Duration = Duration::from_millis(7500);
+pub(super) const IN_ANY_CASE: Duration = Duration::from_millis(7500);
 
-/// Stop the addressed Pod; with `tree`, everything below it first.
+/// Stop the addressed Pod; with `tree`, everything below it first. With `unless_busy`, only a Pod that
+/// has nothing to do.
 pub(crate) struct Stop {
     pub(crate) tree: bool,
+    pub(crate) unless_busy: bool,
 }
 
 impl Verb for Stop {
     const ALLOWED: Caller = Caller::Above;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        stop(&cx, self.tree).await
+        stop(&cx, self.tree, self.unless_busy).await
     }
 }
 
@@ -34,15 +36,22 @@ impl Verb for Shutdown {
     const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        stop(&cx, false).await?;
+        stop(&cx, false, false).await?;
         Ok(done())
     }
 }
 
-async fn stop(cx: &Cx, tree: bool) -> Result<Event, Refusal> {
+async fn stop(cx: &Cx, tree: bool, unless_busy: bool) -> Result<Event, Refusal> {
     let name = cx.pod()?.name;
     let end = Instant::now() + IN_ANY_CASE;
-    let (handles, marks) = targets(cx, &name, tree, end).await?;
+    let (handles, marks) = targets(cx, &name, tree, unless_busy, end).await?;
+    // The addressed Pod is the last one.
+    let root = handles.last().filter(|_| unless_busy);
+    if let Some(root) = root
+        && !root.prepare_stop_if_idle().await
+    {
+        return Ok(Event::PodsStopped { stopped: Vec::new() });
+    }
     let leaving = Leaving::new(handles);
     // A Pod whose run does not end in time is stopped all the same; its run was aborted.
     let _ =
@@ -75,11 +84,12 @@ async fn targets(
     cx: &Cx,
     name: &PodName,
     tree: bool,
+    unless_busy: bool,
     end: Instant,
 ) -> Result<(Vec<Handle>, Vec<Mark>), Refusal> {
     loop {
         let name = name.clone();
-        match cx.family(move |family| find(family, &name, tree)).await? {
+        match cx.family(move |family| find(family, &name, tree, unless_busy)).await? {
             Found::Ready(handles, marks) => return Ok((handles, marks)),
             Found::Starting(name, mut gone) => {
                 // Ends when the mark is dropped, which closes the channel.
@@ -97,7 +107,12 @@ enum Found {
     Starting(String, watch::Receiver<()>),
 }
 
-fn find(family: &mut Family, name: &PodName, tree: bool) -> Result<Found, Refusal> {
+fn find(
+    family: &mut Family,
+    name: &PodName,
+    tree: bool,
+    unless_busy: bool,
+) -> Result<Found, Refusal> {
     let mut keys = if tree { family.table.below(&name.key()) } else { Vec::new() };
     keys.reverse();
     keys.push(name.key());
@@ -105,7 +120,8 @@ fn find(family: &mut Family, name: &PodName, tree: bool) -> Result<Found, Refusa
         return Ok(Found::Starting(family.named(key), gone));
     }
     keys.retain(|key| family.table.is_live(key));
-    if keys.is_empty() {
+    // Programs that share a Pod stop it with `unless_busy`: the second one finds it stopped.
+    if keys.is_empty() && !unless_busy {
         let below = if tree { " and so is everything below it" } else { "" };
         let text = format!("pod `{name}` is stopped already{below}");
         return Err(Refusal::invalid(text));

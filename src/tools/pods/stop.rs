@@ -31,7 +31,11 @@ pub const VERB: Verb = Verb {
 
 fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
     let Input { name, tree } = input::parse("StopPod", arguments)?;
-    Ok(HostRequest { pod: pods::child(&name)?, named: name, method: Method::StopPods { tree } })
+    Ok(HostRequest {
+        pod: pods::child(&name)?,
+        named: name,
+        method: Method::StopPods { tree, unless_busy: false },
+    })
 }
 
 fn tell(named: &str, event: Event) -> Option<Output> {

@@ -368,7 +368,10 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
         "{screen}"
     );
     let stopped = bench.confirm("enter");
-    assert_eq!(calls(&stopped), [(Some("alice"), &Method::StopPods { tree: true })]);
+    assert_eq!(
+        calls(&stopped),
+        [(Some("alice"), &Method::StopPods { tree: true, unless_busy: false })]
+    );
     let returned = |path: &str| vec![Rule::new(path, Permission::Write)];
     let all = vec![
         StoppedPod {

@@ -123,7 +123,7 @@ fn tab_goes_round_through_the_completions() {
     assert_eq!(text(&bench), "stop bob");
     bench.press("shift-tab");
     assert_eq!(text(&bench), "stop alice");
-    let stop = Method::StopPods { tree: false };
+    let stop = Method::StopPods { tree: false, unless_busy: false };
     assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &stop)]);
 }
 

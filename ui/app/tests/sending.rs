@@ -135,7 +135,10 @@ fn a_message_that_looks_like_a_verb_is_offered_as_one() {
     assert!(calls(&bench.press("enter")).is_empty());
     assert!(bench.screen().contains("`:stop` is a verb"));
     let stopped = bench.confirm("enter");
-    assert_eq!(calls(&stopped), [(Some("alice"), &Method::StopPods { tree: false })]);
+    assert_eq!(
+        calls(&stopped),
+        [(Some("alice"), &Method::StopPods { tree: false, unless_busy: false })]
+    );
     bench.type_in("exit");
     bench.press("enter");
     assert_eq!(calls(&bench.confirm("s")), [(Some("alice"), &message("exit"))]);

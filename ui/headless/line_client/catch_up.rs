@@ -32,6 +32,7 @@ impl LineClient {
                 if let Some(follow) = self.follows.get_mut(&name) {
                     follow.caught_up(caught);
                 }
+                self.note_whose_run(&name);
                 Ok(())
             }
             // The Pod was removed, and its log with it.

@@ -47,6 +47,7 @@ impl LineClient {
 
     pub(super) fn take(&mut self, outgoing: Outgoing) {
         self.show(&outgoing);
+        outgoing.pod.iter().for_each(|pod| self.note_whose_run(pod));
         self.inbox.note(&outgoing.event);
         let Outgoing { pod, event, seq, .. } = outgoing;
         match event {
@@ -140,6 +141,11 @@ impl LineClient {
     /// How the run of an input ended, once it has.
     pub fn end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
         self.pods.get(pod)?.runs.end_of(begun)
+    }
+
+    /// How the last run of an input ended, once one has.
+    pub fn last_end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
+        self.pods.get(pod)?.runs.last_end_of(begun)
     }
 
     /// The end of the last run.

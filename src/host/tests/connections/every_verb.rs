@@ -160,7 +160,7 @@ impl Asker<'_> {
                 profile: Some("inherit".into()),
                 ..SpawnPod::default()
             }),
-            "StopPods" => Method::StopPods { tree: n.is_multiple_of(2) },
+            "StopPods" => Method::StopPods { tree: n.is_multiple_of(2), unless_busy: false },
             "ReadOutput" => Method::ReadOutput,
             "RestorePods" => {
                 Method::RestorePods { tree: n.is_multiple_of(2), plan: n.is_multiple_of(3) }

@@ -369,7 +369,7 @@ pub fn the_plan_waits_for_enter() {
 pub fn the_pod_of_the_tour_is_stopped_and_restored() {
     let mut bench = family(State::Idle);
     bench.type_in(":stop");
-    let stop = Method::StopPods { tree: false };
+    let stop = Method::StopPods { tree: false, unless_busy: false };
     assert_eq!(calls(&bench.press("enter")), [(Some("tour"), &stop)]);
     bench.shown(pod("tour", State::Stopped));
     bench.type_in(":restore");

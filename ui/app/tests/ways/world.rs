@@ -139,7 +139,8 @@ impl World {
         for pod in ["alice", "bob", "docs", "carol"] {
             if self.states.contains_key(&name(pod)) {
                 self.try_call(Some(pod), Method::Cancel).await;
-                self.try_call(Some(pod), Method::StopPods { tree: false }).await;
+                self.try_call(Some(pod), Method::StopPods { tree: false, unless_busy: false })
+                    .await;
                 self.until(pod, State::Stopped).await;
                 self.try_call(Some(pod), Method::Remove).await;
             }
@@ -147,7 +148,7 @@ impl World {
         for pod in ["alice", "bob", "docs"] {
             self.create(pod).await;
         }
-        self.try_call(Some("docs"), Method::StopPods { tree: false }).await;
+        self.try_call(Some("docs"), Method::StopPods { tree: false, unless_busy: false }).await;
         self.until("docs", State::Stopped).await;
     }
 
