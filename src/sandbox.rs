@@ -6,7 +6,7 @@ mod bash;
 mod confine;
 mod confinement;
 mod env;
-mod git_settings;
+mod gitfile;
 mod guard;
 mod helper;
 mod landlock;
@@ -26,6 +26,7 @@ mod world;
 pub use confine::confine_main;
 pub use confinement::{Confinement, WITHOUT_NAMESPACES};
 pub use env::{command_env, short_env};
+pub use guard::is_named;
 pub use helper::helper_main;
 pub use limits::CommandLimits;
 pub use places::Person;
@@ -33,7 +34,7 @@ pub use private::Private;
 pub use process::is_ours;
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
-    Sockets, Why, writes_git,
+    RULES, Sockets, Why, writes_git,
 };
 pub use world::enter::enter_main;
 pub use world::init::init_main;

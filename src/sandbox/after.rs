@@ -1,196 +1,216 @@
-//! What is looked at before and after a command: files from which git, run by somebody else, takes
-//! its orders. A mount over such a file is gone when somebody outside replaces it, and a file that
-//! is not there cannot be mounted shut.
+//! What is looked at before and after a command, in its scope: files from which git or a shell of
+//! somebody else takes its orders. A mount over such a file is gone when somebody outside replaces
+//! it; a link cannot be mounted shut, nor can what is not there.
 
-use crate::files::{lexical, resolve};
-use crate::sandbox::guard;
-use crate::sandbox::view::{CommandView, Level, Why};
+use crate::sandbox::guard::{self, HELD, links_on};
+use crate::sandbox::view::{CommandView, GUARDED, Level, Links, Why};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat,
-    symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
+    renameat, statat, symlinkat,
 };
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{DirBuilder, File, Permissions, set_permissions};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Of what git takes orders from, the files.
-const FILES: [&str; 3] = ["config", "config.worktree", "commondir"];
-/// Those that may be missing, and whose coming leads git elsewhere.
-const POINTERS: [&str; 2] = ["config.worktree", "commondir"];
-/// The file that says which branch a repository is on.
+/// What is in a repository under its own name, whatever else git needs to take it for one.
 const HEAD: &str = "HEAD";
-/// Links on the way of one path.
-const LINKS: usize = 20;
+/// What makes a directory a repository of a submodule.
+const MODULE: [&str; 2] = [HEAD, "config"];
+/// Of what git takes orders from, the directory: it is made before the command.
+const HOOKS: &str = "hooks";
+/// A secret directory in which a new file lets others log in: it is made, and so can be shut.
+const SSH: &str = ".ssh";
 /// Bytes of a file that is kept in mind.
 const LIMIT: u64 = 1024 * 1024;
+/// What its owner may do with a file or directory.
+const OWNER: Mode = Mode::RWXU;
 
-/// How these files were before the command.
+/// How these places were before the command.
 #[derive(Debug, Default)]
 pub struct Before {
-    missing: Vec<PathBuf>,
-    files: Vec<(PathBuf, Known)>,
-    /// Which branch a repository is on: git takes a directory without it for no repository.
+    /// Nothing was there.
+    absent: BTreeSet<PathBuf>,
+    kept: Vec<(PathBuf, Known)>,
+    /// The file that says what is checked out; it may change, but stay one.
     heads: Vec<(PathBuf, Known)>,
-    /// Directories without which it does the same.
-    kept: Vec<PathBuf>,
-    /// Links that lead to programs, hooks and settings, and where each leads.
-    links: Vec<(PathBuf, PathBuf)>,
-    /// Places that did not exist, and what others do with what lies there.
-    places: Vec<(PathBuf, &'static str)>,
+    /// Directories without which git takes a repository for none.
+    modes: Vec<(PathBuf, Mode)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Known {
-    bytes: Vec<u8>,
-    mode: Mode,
+enum Known {
+    File { bytes: Vec<u8>, mode: Mode },
+    Link(CString),
 }
 
-/// Looks at every repository of the view, save where the command may not write at all.
+/// Looks at every guarded place of the view, save where the command may not write at all.
 pub fn look(view: &CommandView) -> Before {
+    let found = guard::find(view);
     let mut before = Before::default();
-    for git in &guard::repositories(view) {
-        let guard::Found { dirs, pointers, .. } = guard::find(git);
-        before.follow(git);
-        for dir in dirs {
-            before.heads.extend(keep(&dir.join(HEAD)));
-            before.kept.extend(
-                guard::KEPT.map(|name| dir.join(name)).into_iter().filter(|dir| dir.is_dir()),
-            );
-            for named in guard::named_by(&dir, view.home.as_deref()) {
-                before.follow(&named);
-                before.place(named, "git executes it or takes its settings from it");
-            }
-            let missing = |path: &PathBuf| path.symlink_metadata().is_err();
-            before.missing.extend(POINTERS.map(|name| dir.join(name)).into_iter().filter(missing));
-            before.files.extend(FILES.iter().filter_map(|name| keep(&dir.join(name))));
-        }
-        before.files.extend(pointers.iter().filter_map(|file| keep(file)));
+    let mut guarded: Vec<PathBuf> = found.places.into_iter().chain(found.pointers).collect();
+    guarded.extend(found.named);
+    for dir in found.dirs.keys() {
+        before.modes.extend(
+            [dir.clone()].into_iter().chain(HELD.map(|name| dir.join(name))).filter_map(mode_of),
+        );
+        let head = dir.join(HEAD);
+        before.heads.extend(known_at(&head).filter(Known::is_head).map(|known| (head, known)));
+        guarded
+            .extend(GUARDED.into_iter().filter(|name| *name != HOOKS).map(|name| dir.join(name)));
     }
-    for hole in &view.holes {
-        match hole.why {
-            Why::Programs => before.follow(&hole.path),
-            Why::Secret => before.place(hole.path.clone(), "it is on the list of secrets"),
-            Why::Scope | Why::Own | Why::Git | Why::Others => {}
-        }
+    guarded.extend(found.folders.iter().flat_map(|dir| MODULE.map(|name| dir.join(name))));
+    guarded.retain(|path| opens(view, path));
+    guarded.extend(places(view));
+    for path in &guarded {
+        before.keep(view, path);
     }
-    let shut = |path: &Path| view.holes.iter().any(|hole| path.starts_with(&hole.path));
-    let open = |path: &Path| !shut(path) && view.granted(path) == Level::Write;
-    before.missing.retain(|path| open(path));
-    before.files.retain(|(path, _)| open(path));
-    before.heads.retain(|(path, _)| open(path));
-    before.kept.retain(|path| open(path));
-    before.links.retain(|(path, _)| open(path));
-    before.places.retain(|(path, _)| view.granted(path) == Level::Write);
+    // Directories are held by mounts; where a link leads to one, the link is kept.
+    for dir in
+        found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
+    {
+        before.keep_links(view, &dir);
+    }
+    before.modes.retain(|(path, _)| opens(view, path));
+    before.heads.retain(|(path, _)| opens(view, path));
     before
 }
 
+/// Places that are shut for another reason than git, and can be made or reached through a link.
+fn places(view: &CommandView) -> Vec<PathBuf> {
+    let holes = view.holes.iter().filter(|hole| match hole.why {
+        Why::Secret | Why::Rules => written(view, &hole.path),
+        Why::Programs => true,
+        _ => false,
+    });
+    let all: Vec<PathBuf> = holes.map(|hole| hole.path.clone()).collect();
+    for dir in all.iter().filter(|path| path.ends_with(SSH) && path.symlink_metadata().is_err()) {
+        // Where it cannot be made, the command cannot make it either, or it is moved away afterwards.
+        let _ = DirBuilder::new().mode(0o700).create(dir);
+    }
+    all
+}
+
+/// Whether the scope, or the whole machine, is granted for writing here: what is written to a cache
+/// is not meant.
+fn written(view: &CommandView, path: &Path) -> bool {
+    let meant = view
+        .grants
+        .iter()
+        .filter(|grant| grant.links == Links::Refused || grant.path.parent().is_none());
+    meant.into_iter().any(|grant| grant.level == Level::Write && grant.covers(path))
+}
+
+/// Whether a command may write here, as far as no hole but that of the path itself says.
+fn opens(view: &CommandView, path: &Path) -> bool {
+    let own = |why| matches!(why, Why::Secret | Why::Rules | Why::Programs);
+    let shut =
+        view.holes.iter().any(|hole| hole.is_around(path) || hole.path == path && !own(hole.why));
+    !shut && written(view, path)
+}
+
 impl Before {
-    /// Remembers every link on the way to a path.
-    fn follow(&mut self, path: &Path) {
-        let mut rest = path.to_owned();
-        for _ in 0..LINKS {
-            let parts: Vec<PathBuf> = rest.ancestors().map(Path::to_owned).collect();
-            let Some(link) = parts.iter().rev().find(|path| path.is_symlink()) else { return };
-            let Ok(target) = std::fs::read_link(link) else { return };
-            let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
-            let next = lexical(&link.parent().unwrap_or(link).join(&target).join(beyond));
-            self.links.push((link.clone(), target));
-            rest = next;
-        }
-    }
-
-    /// Remembers a place that does not exist.
-    fn place(&mut self, path: PathBuf, what: &'static str) {
-        if let Ok(found) = resolve(&path).map(|found| (found.path, found.exists))
-            && !found.1
+    /// Keeps in mind what lies at a guarded path, and every link on the way to it.
+    fn keep(&mut self, view: &CommandView, path: &Path) {
+        self.keep_links(view, path);
+        // What a variable or a configuration calls a directory of programs may be made.
+        let programs = view.holes.iter().any(|hole| hole.why == Why::Programs && hole.path == path);
+        if path.symlink_metadata().is_err() {
+            self.absent.extend((!programs && opens(view, path)).then(|| path.to_owned()));
+        } else if let Some(known) =
+            known_at(path).filter(|known| matches!(known, Known::File { .. }))
         {
-            self.places.push((found.0, what));
+            let secret = view.holes.iter().any(|hole| hole.path == path);
+            self.kept.extend((!secret && opens(view, path)).then(|| (path.to_owned(), known)));
         }
     }
 
-    /// Removes what has come since and puts back what has changed; a sentence for each.
+    fn keep_links(&mut self, view: &CommandView, path: &Path) {
+        for link in links_on(path) {
+            let fresh = !self.kept.iter().any(|(kept, _)| *kept == link);
+            if let Some(known) = known_at(&link).filter(|_| fresh && opens(view, &link)) {
+                self.kept.push((link, known));
+            }
+        }
+    }
+
+    /// Moves aside what has come since and puts back what has changed; a sentence for each.
     pub fn mend(&self) -> Vec<String> {
-        let removed = self.missing.iter().filter_map(|path| remove(path));
-        let places = self.places.iter().filter_map(|(path, what)| set_aside(path, what));
-        let links = self.links.iter().filter_map(|(link, target)| lead_back(link, target));
-        let files = self.files.iter().filter_map(|(path, known)| restore(path, known));
-        let heads = self.heads.iter().filter(|(path, _)| !names_a_branch(path));
-        let heads = heads.filter_map(|(path, known)| restore(path, known));
-        let gone = self.kept.iter().filter(|dir| !dir.is_dir());
-        let gone = gone.map(|dir| {
-            let dir = dir.display();
-            format!("{dir} is gone: git may take another directory for the repository now")
-        });
-        removed.chain(places).chain(links).chain(files).chain(heads).chain(gone).collect()
+        self.modes.iter().for_each(|(path, mode)| allow(path, *mode));
+        let moved = self.absent.iter().filter_map(|path| remove(path));
+        let kept =
+            self.kept.iter().filter_map(|(path, known)| restore(path, known, |now| now == known));
+        let heads =
+            self.heads.iter().filter_map(|(path, known)| restore(path, known, Known::is_head));
+        moved.chain(kept).chain(heads).collect()
     }
 }
 
-fn keep(path: &Path) -> Option<(PathBuf, Known)> {
-    let (dir, name) = directory(path).ok()?;
-    Some((path.to_owned(), known(&dir, &name).ok()?))
-}
-
-/// Whether git finds a branch or a commit in this file.
-fn names_a_branch(head: &Path) -> bool {
-    let Some((_, found)) = keep(head) else { return false };
-    let text = found.bytes.trim_ascii();
-    text.starts_with(b"ref: refs/")
-        || matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// Gives what lies at a place another name.
-fn set_aside(path: &Path, what: &str) -> Option<String> {
-    let (dir, name) = directory(path).ok()?;
-    let aside = beside(&name, "put-aside");
-    let shown = path.display();
-    match renameat(&dir, &*name, &dir, &*aside) {
-        Ok(()) => {
-            let aside = path.with_file_name(aside);
-            Some(format!("{shown} is {} now: {what}", aside.display()))
+impl Known {
+    /// Whether git takes it for what says what is checked out.
+    fn is_head(&self) -> bool {
+        match self {
+            Self::Link(target) => target.to_bytes().starts_with(b"refs/"),
+            Self::File { bytes, mode } => {
+                let name = bytes.strip_prefix(b"ref:").map(<[u8]>::trim_ascii_start);
+                let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                mode.contains(Mode::RUSR)
+                    && (name.is_some_and(|name| name.starts_with(b"refs/")) || digits >= 40)
+            }
         }
-        Err(Errno::NOENT) => None,
-        Err(error) => Some(format!("look at {shown}, {what}; it could not be moved: {error}")),
     }
 }
 
-/// Puts a link back that leads elsewhere now.
-fn lead_back(link: &Path, target: &Path) -> Option<String> {
-    if std::fs::read_link(link).is_ok_and(|now| now == target) {
-        return None;
+fn mode_of(path: PathBuf) -> Option<(PathBuf, Mode)> {
+    let stat = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    is_dir.then(|| (path, Mode::from_raw_mode(stat.st_mode & 0o777)))
+}
+
+/// Gives the owner of a directory back what they could do there.
+fn allow(path: &Path, before: Mode) {
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(dir) = openat2(CWD, path, flags, Mode::empty(), strict) else { return };
+    let Ok(stat) = fstat(&dir) else { return };
+    let now = Mode::from_raw_mode(stat.st_mode & 0o777);
+    if !now.contains(before & OWNER) {
+        let handle = format!("/proc/self/fd/{}", dir.as_raw_fd());
+        // It is another user's then, whose directories the command could not change either.
+        let _ = set_permissions(handle, Permissions::from_mode((now | before & OWNER).bits()));
     }
-    let (dir, name) = directory(link).ok()?;
-    let aside = set_aside(link, "programs, hooks or settings are reached through this path");
-    let shown = link.display();
-    Some(match symlinkat(target, &dir, &*name) {
-        Ok(()) => aside.unwrap_or_else(|| format!("{shown} was gone and is a link again")),
-        Err(error) => {
-            format!("{shown} led to {} and could not be put back: {error}", target.display())
-        }
-    })
 }
 
 fn remove(path: &Path) -> Option<String> {
     // Where the directory is gone, or a link, there is nothing of the repository's.
     let (dir, name) = directory(path).ok()?;
-    let shown = path.display();
-    match unlinkat(&dir, &*name, AtFlags::empty()) {
-        Ok(()) => Some(format!("{shown} was removed: it led git to another configuration")),
-        Err(Errno::NOENT) => None,
-        Err(error) => Some(format!("{shown} leads git to another configuration: {error}")),
-    }
+    statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let (shown, aside) = (path.display(), beside(&name, "put-aside"));
+    Some(match renameat(&dir, &*name, &dir, &*aside) {
+        Ok(()) => format!(
+            "{shown} is guarded and was not there before the command; it is moved to {}",
+            path.with_file_name(aside).display()
+        ),
+        Err(error) => format!(
+            "{shown} is guarded and was not there before the command; it could not be moved away, \
+             look at it: {error}"
+        ),
+    })
 }
 
-fn restore(path: &Path, before: &Known) -> Option<String> {
+fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Option<String> {
     let (dir, name) = directory(path).ok()?;
-    if known(&dir, &name).is_ok_and(|now| now.bytes == before.bytes) {
+    if known(&dir, &name).is_ok_and(|now| is_well(&now)) {
         return None;
     }
     let shown = path.display();
     match put_back(&dir, &name, before) {
-        Ok(aside) => Some(format!(
+        Ok(None) => Some(format!("{shown} was removed while the command ran and is put back")),
+        Ok(Some(aside)) => Some(format!(
             "{shown} changed while the command ran and is put back as it was; what it had become \
              is {}",
             path.with_file_name(aside).display()
@@ -203,16 +223,24 @@ fn restore(path: &Path, before: &Known) -> Option<String> {
 }
 
 /// The new file is whole before the old one makes room. Names that nobody can have taken before.
-fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<OsString> {
+/// Answers under which name the old one lies now.
+fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<Option<OsString>> {
     let (fresh, aside) = (beside(name, "put-back"), beside(name, "put-aside"));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(openat(dir, &*fresh, flags, before.mode)?);
-    file.write_all(&before.bytes)?;
-    file.sync_all()?;
-    match renameat(dir, name, dir, &*aside) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
+    match before {
+        Known::Link(target) => symlinkat(target.as_c_str(), dir, &*fresh)?,
+        Known::File { bytes, mode } => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file = File::from(openat(dir, &*fresh, flags, *mode)?);
+            file.write_all(bytes)?;
+            file.sync_all()?;
+        }
     }
+    let aside = match renameat(dir, name, dir, &*aside) {
+        Ok(()) => Some(aside),
+        Err(Errno::NOENT) => None,
+        Err(error) => return Err(error.into()),
+    };
     renameat(dir, &*fresh, dir, name)?;
     Ok(aside)
 }
@@ -233,8 +261,17 @@ fn directory(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     Ok((openat2(CWD, parent, flags, Mode::empty(), strict)?, name.to_owned()))
 }
 
-/// A regular file of a size that can be kept.
+fn known_at(path: &Path) -> Option<Known> {
+    let (dir, name) = directory(path).ok()?;
+    known(&dir, &name).ok()
+}
+
+/// A link, or a regular file of a size that can be kept.
 fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
+    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        return Ok(Known::Link(readlinkat(dir, name, Vec::new())?));
+    }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(dir, name, flags, Mode::empty())?;
     let stat = fstat(&file)?;
@@ -246,5 +283,5 @@ fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
     if bytes.len() as u64 > LIMIT {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    Ok(Known { bytes, mode: Mode::from_raw_mode(stat.st_mode & 0o777) })
+    Ok(Known::File { bytes, mode: Mode::from_raw_mode(stat.st_mode & 0o777) })
 }

@@ -158,9 +158,14 @@ const ALLOWED: &[&str] = &[
 /// The environment of commands: what is known to be no secret, and what `pass` names.
 pub fn command_env(env: &BTreeMap<String, String>, pass: &[String]) -> BTreeMap<String, String> {
     let kept = |(name, value): &(&String, &String)| {
-        pass.contains(name) || is_allowed(name) && !holds_password(value)
+        pass.contains(name) || is_allowed(name) && !holds_password(value) && !is_login(name, value)
     };
     env.iter().filter(kept).map(clone_pair).collect()
+}
+
+/// Whether a proxy is named with who logs in to it: `name@host`, in any form.
+fn is_login(name: &str, value: &str) -> bool {
+    name.to_ascii_uppercase().ends_with("_PROXY") && value.contains('@')
 }
 
 /// The short list that may be stored.
@@ -176,30 +181,57 @@ fn is_allowed(name: &str) -> bool {
     listed || name.starts_with("LC_") || places::variables().any(|known| known == name)
 }
 
-/// Words before which or after which a password stands.
-const PASSWORDS: [&str; 8] = [
-    "token=",
-    "password=",
-    "passwd=",
-    "secret=",
-    "api_key=",
-    "apikey=",
-    "authorization:",
-    "bearer ",
-];
-
-/// Whether a value seems to hold a password: in an address such as `https://name:password@host`, which
-/// programs also take without `https://`, or behind a word that says so.
+/// Whether a value holds a password, as far as its form tells: in an address
+/// (`https://name:password@host`, also without `https://`), or behind a word that names one
+/// (`?token=…`, `-Dhttp.proxyPassword=…`, `Authorization: …`).
 pub fn holds_password(value: &str) -> bool {
-    let small = value.to_ascii_lowercase();
-    let in_address = |word: &str| {
-        let (scheme, rest) = word.split_once("://").unwrap_or(("", word));
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-        let user = authority.rsplit_once('@').map(|(user, _)| user);
-        user.is_some_and(|user| !scheme.is_empty() || user.contains(':'))
-    };
-    PASSWORDS.iter().any(|word| small.contains(word))
-        || value.split([',', ' ', '\t', '"', '\'', '|']).any(in_address)
+    let words = value.split(|c: char| c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '|'));
+    words.into_iter().any(has_login) || is_said(value)
+}
+
+/// Whether a word is an address with a name and a password, or with a token alone.
+fn has_login(word: &str) -> bool {
+    let authority =
+        |rest: &str| rest.split(['/', '?', '#']).next().is_some_and(|a| a.contains('@'));
+    match word.contains("://") {
+        true => word.split("://").skip(1).any(authority),
+        false => word.split_once('@').is_some_and(|(login, _)| {
+            login.split_once(':').is_some_and(|(_, password)| !password.is_empty())
+        }),
+    }
+}
+
+/// Words in the names of what is to be kept secret.
+const SECRET_WORDS: &[&str] = &[
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "apikey",
+    "api_key",
+    "api-key",
+    "credential",
+    "private_key",
+];
+/// Names that are a secret's only as a whole word.
+const SECRET_NAMES: &[&str] =
+    &["auth", "authorization", "bearer", "key", "pass", "pwd", "sig", "signature"];
+
+/// Whether the name of a setting is that of a secret.
+pub fn names_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.contains(&&*name) || SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Whether something that is named as a secret is given a value: `name=value` or `name: value`.
+fn is_said(value: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    value.match_indices(['=', ':']).any(|(at, sign)| {
+        let (before, after) = (&value[..at], value[at + sign.len()..].trim_start());
+        let name = before.rsplit(|c| !is_name(c)).next().unwrap_or_default();
+        !after.is_empty() && names_secret(name)
+    })
 }
 
 fn clone_pair((name, value): (&String, &String)) -> (String, String) {
@@ -249,14 +281,18 @@ mod tests {
             ("GOPROXY", "https://proxy.golang.org,https://token@example.com/go"),
             ("http_proxy", "http://proxy:3128"),
             ("NO_PROXY", "localhost"),
-            ("all_proxy", "me:secret@proxy:3128"),
-            ("PIP_INDEX_URL", "https://host/simple?token=secret"),
-            ("MAVEN_OPTS", "-Xmx1g -Dhttp.proxyPassword=secret"),
-            ("PATH", "/usr/bin:/opt/python@3/bin"),
-            ("EMAIL", "a@b"),
+            ("ALL_PROXY", "me:secret@proxy:3128"),
+            ("https_proxy", "token@proxy"),
+            ("PIP_INDEX_URL", "https://h/simple?token=x"),
+            ("MAVEN_OPTS", "-Xmx1g -Dhttp.proxyPassword=x"),
+            ("JAVA_OPTS", "-Dserver.port=1 -Dapi-key=x"),
+            ("GRADLE_OPTS", "-Dorg.gradle.jvmargs=-Xmx2g"),
+            ("GOFLAGS", "-mod=mod -tags=a:b"),
+            ("RUSTFLAGS", "-C target-cpu=native --cfg x=\"y\""),
         ];
         let all = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        assert_eq!(names(&command_env(&all, &[])), ["EMAIL", "NO_PROXY", "PATH", "http_proxy"]);
+        let kept = ["GOFLAGS", "GRADLE_OPTS", "NO_PROXY", "RUSTFLAGS", "http_proxy"];
+        assert_eq!(names(&command_env(&all, &[])), kept);
     }
 
     #[test]

@@ -60,20 +60,11 @@ pub struct Plan {
 pub fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
-    let repositories = guard::repositories(view);
-    let guarded = repositories.iter().flat_map(|git| guard::holes(git, view.home.as_deref()));
-    // A directory above what is granted is not closed for the number of repositories in it.
-    let of_git = |path: &Path| path.iter().any(|name| name == ".git");
-    let guarded =
-        guarded.filter(|hole| of_git(&hole.path) || view.granted(&hole.path) > Level::Hidden);
-    for hole in view.holes.iter().cloned().chain(guarded) {
+    for hole in view.holes.iter().cloned().chain(guard::holes(view)) {
         let Ok(real) = hole.path.canonicalize() else {
             open.extend(not_there(view, &hole));
             continue;
         };
-        if real != hole.path && view.granted(&hole.path) == Level::Write && hole.path.is_symlink() {
-            open.push(format!("{} is a link that can be replaced", hole.path.display()));
-        }
         let hole = Hole { path: real, ..hole };
         if takes(view, &hole) && within_reach(&hole.path) {
             let known = found.entry(hole.path.clone()).or_insert_with(|| hole.clone());
@@ -90,10 +81,9 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let shallow = matches!(hole.why, Why::Programs | Why::Others);
     let deep = !shallow && hole.path.parent().is_some();
-    if hole.level == Level::Write {
-        return view.granted(&hole.path) == Level::Write;
-    }
-    view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
+    // One that leaves all is held in its place, where it could be moved.
+    let held = hole.level == Level::Write && view.granted(&hole.path) == Level::Write;
+    held || view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
 }
 
 /// What lies in a hole that takes at least as much needs none of its own.

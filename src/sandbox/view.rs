@@ -101,6 +101,8 @@ pub enum Why {
     Programs,
     /// What git executes.
     Git,
+    /// The workspace's own settings of yoi, with rules that bind its Pods.
+    Rules,
     /// Another Pod writes there. What this one was granted by itself in it stays.
     Others,
 }
@@ -272,8 +274,14 @@ impl CommandView {
     }
 }
 
-/// What git executes or takes orders from, inside `.git`.
-pub const GUARDED: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"];
+/// What git executes or takes orders from, inside `.git`; `gitdir` is a worktree's.
+pub const GUARDED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
+
+/// The directory of a repository, or the file that says where it is.
+const GIT: &str = ".git";
+
+/// The directory of a workspace in which its own settings of yoi lie.
+pub const RULES: &str = ".yoi";
 
 fn grants(around: &Around) -> Vec<Grant> {
     let person = &around.person;
@@ -316,6 +324,9 @@ fn holes(around: &Around) -> Vec<Hole> {
     if !around.needs.contains(&Need::Outside) {
         let programs = around.person.programs().into_iter();
         holes.extend(programs.map(|dir| hole(dir, Level::Read, Why::Programs)));
+        let written = around.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
+        let rules = written.flat_map(|rule| around_and_in(&rule.target, RULES, false));
+        holes.extend(rules.map(|dir| hole(dir, Level::Read, Why::Rules)));
     }
     // What this one writes by its own scope is no other's: the list may be older than the scope.
     let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);
@@ -324,10 +335,12 @@ fn holes(around: &Around) -> Vec<Hole> {
     holes
 }
 
-/// The `.git` directories that the scope may write.
+/// Every `.git` at, in and around a directory that the scope may write: a repository around it has
+/// its submodules there.
 fn repositories(scope: &Scope) -> Vec<PathBuf> {
     let written = scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
-    let mut found: Vec<PathBuf> = written.flat_map(|rule| around_and_in(&rule.target)).collect();
+    let mut found: Vec<PathBuf> =
+        written.flat_map(|rule| around_and_in(&rule.target, GIT, true)).collect();
     found.sort();
     found.dedup();
     found
@@ -340,10 +353,12 @@ pub fn writes_git(scope: &Scope) -> bool {
     repositories(scope).iter().any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
 }
 
-/// Every `.git` a directory lies in, and the one it may hold.
-fn around_and_in(dir: &Path) -> Vec<PathBuf> {
-    let named = |dir: &&Path| dir.file_name().is_some_and(|name| name == ".git");
-    dir.ancestors().filter(named).map(Path::to_owned).chain([dir.join(".git")]).collect()
+/// What goes by this name and holds a directory, or lies directly in it; `beside`: also directly in
+/// what is around it.
+fn around_and_in(dir: &Path, name: &str, beside: bool) -> Vec<PathBuf> {
+    let named = |dir: &&Path| dir.file_name().is_some_and(|own| own == name);
+    let outer = dir.ancestors().take(if beside { usize::MAX } else { 1 }).map(|dir| dir.join(name));
+    dir.ancestors().filter(named).map(Path::to_owned).chain(outer).collect()
 }
 
 #[cfg(test)]

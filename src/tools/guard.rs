@@ -2,13 +2,15 @@
 //! files that git or a shell of the person executes.
 
 use crate::files;
-use crate::sandbox::{GUARDED, Need, Person};
+use crate::sandbox::{GUARDED, Need, Person, RULES, is_named};
 use crate::scope::Permission;
 use crate::tools::Context;
 use std::path::Path;
 
 /// The directory of a repository, or the file that says where it is.
 const GIT: &str = ".git";
+/// Without it git takes a repository for none, and looks for one elsewhere.
+const HEAD: &str = "HEAD";
 /// Where a repository keeps others: of its submodules, and what is each worktree's own.
 const INNER: [&str; 2] = ["modules", "worktrees"];
 
@@ -18,14 +20,15 @@ pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
     if path.starts_with(ctx.tmp()) {
         return Vec::new();
     }
-    let git = is_gits_orders(path).then_some(Need::Git);
-    let programs = is_program(ctx, path).then_some(Need::Outside);
-    git.into_iter().chain(programs).collect()
+    let home = (Person { env: &ctx.env }).home();
+    let git = (is_gits_orders(path) || is_named(path, home)).then_some(Need::Git);
+    let outside = (is_rule(path) || is_program(ctx, path)).then_some(Need::Outside);
+    git.into_iter().chain(outside).collect()
 }
 
 /// Why a path that needs these is not changed by a call that was not granted them.
 pub fn not_granted(path: &Path, needs: &[Need]) -> String {
-    let what = needs.iter().map(|need| of_a_file(*need)).collect::<Vec<_>>().join("; ");
+    let what = needs.iter().map(|need| of_a_file(path, *need)).collect::<Vec<_>>().join("; ");
     format!("path is guarded, {what}: {}", path.display())
 }
 
@@ -38,9 +41,10 @@ pub fn not_extended(path: &Path, needs: &[Need]) -> String {
 }
 
 /// What it means to change a file that needs this.
-fn of_a_file(need: Need) -> &'static str {
+fn of_a_file(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Git => "git executes it or takes its settings from it",
+        Need::Outside if is_rule(path) => "it holds the rules of this workspace",
         Need::Outside => "it lies in a directory on PATH",
         Need::Network => "it is the network's",
     }
@@ -53,18 +57,23 @@ fn is_gits_orders(path: &Path) -> bool {
 }
 
 fn is_repository(dir: &Path) -> bool {
-    dir.ends_with(GIT) || dir.join("HEAD").is_file() && dir.join("objects").is_dir()
+    dir.ends_with(GIT) || dir.join(HEAD).is_file() && dir.join("objects").is_dir()
 }
 
 /// Whether a path inside a repository configures it, or a repository below it.
 fn is_order_inside(path: &Path) -> bool {
     let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
-    let order = |name: &&str| GUARDED.contains(name);
+    let order = |name: &&str| GUARDED.contains(name) || *name == HEAD;
     match names.split_first() {
         Some((first, inner)) if INNER.contains(first) => inner.iter().any(order),
         Some((first, _)) => order(first),
         None => false,
     }
+}
+
+/// Whether it is a workspace's own settings of yoi, or lies among them.
+fn is_rule(path: &Path) -> bool {
+    path.iter().any(|name| name == RULES)
 }
 
 /// Whether programs are looked for where this path lies.

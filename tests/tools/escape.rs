@@ -7,6 +7,8 @@ mod cell;
 mod files;
 #[path = "escape/git.rs"]
 mod git;
+#[path = "escape/guard.rs"]
+mod guard;
 #[path = "escape/holes.rs"]
 mod holes;
 #[path = "escape/net.rs"]

@@ -271,9 +271,10 @@ fn needs(bench: &Bench, path: &str) -> Vec<Need> {
 #[tokio::test]
 async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
     let mut bench = Bench::new();
-    for path in [".git/HEAD", ".git/config", ".git/hooks/pre-commit", "sub/.git/modules/m/config"] {
+    for path in [".git/HEAD", ".git/hooks/pre-commit", "sub/.git/modules/m/config"] {
         bench.file(path, "old");
     }
+    bench.file(".git/config", "[core] hooksPath = tools/hooks ; old");
     bench.file("bare/HEAD", "ref: refs/heads/main");
     fs::create_dir(bench.path("ws/bare/objects")).unwrap();
     symlink("../.git/hooks", bench.path("ws/sub/link")).unwrap();
@@ -291,6 +292,8 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
         "nested/.git/config",
         "bare/config",
         "bare/hooks/update",
+        ".git/HEAD",
+        "tools/hooks/pre-commit",
     ];
     for name in guarded {
         let path = format!("ws/{name}");
@@ -326,6 +329,22 @@ async fn a_directory_of_programs_is_not_changed_by_a_file_tool_that_was_not_gran
     }
     bench.ctx.needs = vec![Need::Outside];
     assert!(!bench.write(&bench.path("ws/bin/tool"), "x").await.is_error);
+}
+
+#[tokio::test]
+async fn a_file_tool_changes_the_rules_of_its_workspace_only_when_granted() {
+    let mut bench = Bench::new();
+    let path = bench.path("ws/.yoi/config.toml");
+    bench.file(".yoi/config.toml", "old");
+    bench.read(&path).await;
+    for name in ["ws/.yoi/config.toml", "ws/.yoi/new"] {
+        assert_eq!(needs(&bench, name), [Need::Outside], "{name}");
+    }
+    let output = bench.write(&path, "new").await;
+    let said = argument_error(&output);
+    assert!(said.contains("it holds the rules of this workspace"), "{said}");
+    bench.ctx.needs = vec![Need::Outside];
+    assert!(!bench.write(&path, "new").await.is_error);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! The person's settings of git as a command sees them: who commits and how, without what opens a
 //! door elsewhere.
 
-use crate::sandbox::env::holds_password;
+use crate::sandbox::env::{holds_password, names_secret};
+use crate::sandbox::gitfile::{self, Setting};
 use std::path::{Path, PathBuf};
 
 /// Sections that are shown. What signs, connects, sends or asks for passwords is not.
@@ -46,51 +47,34 @@ const SHOWN: &[&str] = &[
     "versionsort",
     "worktree",
 ];
-/// Parts of the names of settings in them that are not: programs of the person, keys that are not
-/// there, passwords.
-const LEFT_OUT: &[&str] = &[
-    "askpass",
-    "fsmonitor",
-    "gitproxy",
-    "gpgsign",
-    "hookspath",
-    "password",
-    "sshcommand",
-    "token",
-];
+/// Settings in them that are not: programs of the person, and keys that are not there.
+const LEFT_OUT: &[&str] =
+    &["askpass", "fsmonitor", "gitproxy", "gpgsign", "hookspath", "sshcommand"];
 
 /// A file of settings without what is not shown, and the files that it includes.
 pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
-    let (mut kept, mut included) = (String::new(), Vec::new());
-    let (mut section, mut keeps, mut goes_on) = (String::new(), false, false);
-    let (mut opened, mut setting) = (true, String::new());
-    for line in text.lines() {
-        let plain = line.trim();
-        if !goes_on {
-            if let Some(header) = plain.strip_prefix('[') {
-                section = header.split([' ', ']', '.', '"']).next().unwrap_or("").to_lowercase();
-                opened = !holds_password(header);
-            }
-            let inline = plain.rsplit_once(']').filter(|_| plain.starts_with('['));
-            let (name, value) = inline.map_or(plain, |l| l.1).split_once('=').unwrap_or_default();
-            let name = name.trim().to_lowercase();
-            setting.clear();
-            keeps = opened
-                && SHOWN.contains(&&*section)
-                && !LEFT_OUT.iter().any(|left_out| name.contains(left_out));
-            if keeps && section.starts_with("include") && name == "path" {
-                included.push(place(file, home, value.trim().trim_matches('"')));
-            }
-        }
-        goes_on = plain.ends_with('\\');
-        setting.push_str(line);
-        setting.push('\n');
-        // A setting of several lines is judged whole.
-        if keeps && !goes_on && !holds_password(&setting) {
-            kept.push_str(&setting);
-        }
-    }
-    (kept, included)
+    let mut settings = gitfile::parse(text);
+    settings.retain(is_shown);
+    let paths = settings
+        .iter()
+        .filter(|setting| setting.section.starts_with("include") && setting.name == "path");
+    let included = paths.filter_map(|setting| Some(place(file, home, setting.value.as_ref()?)));
+    let included = included.collect();
+    (gitfile::text_of(&settings), included)
+}
+
+/// Whether a setting tells who commits and how, and nothing else.
+fn is_shown(setting: &Setting) -> bool {
+    let Setting { section, subsection, name, value } = setting;
+    let value = value.as_deref().unwrap_or_default();
+    // A command line of the person's own can hold a password in any form.
+    let command = section == "alias" && value.starts_with('!')
+        || section == "filter" && value.contains([':', '@']);
+    SHOWN.contains(&&**section)
+        && !LEFT_OUT.contains(&&**name)
+        && !command
+        && !names_secret(name)
+        && ![Some(value), subsection.as_deref()].into_iter().flatten().any(holds_password)
 }
 
 /// Where an included file lies.
@@ -114,16 +98,32 @@ mod tests {
                     [http]\n\textraHeader = Authorization: token\n\
                     [url \"https://me:token@host/\"]\n\tinsteadOf = https://host/\n\
                     [url \"https://mirror/\"]\n\tinsteadOf = https://slow/\n\
-                    [user]\n\ttoken = secret\n[alias]\n\tx = a \\\n https://me:secret@host/\n\
                     [commit]\n\tgpgSign = true\n\ttemplate = a \\\n  b\n\
                     [includeIf \"gitdir:~/work/\"]\n\tpath = ~/work.conf\n[include]\n path=more\n";
         let (kept, included) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
-        let expected = "[user]\n\tname = A\n\temail = a@b\n[core]\n\teditor = vi\n\
-                        \tinsteadOf = https://host/\n\
-                        [url \"https://mirror/\"]\n\tinsteadOf = https://slow/\n\
-                        [user]\n[alias]\n[commit]\n\ttemplate = a \\\n  b\n\
-                        [includeIf \"gitdir:~/work/\"]\n\tpath = ~/work.conf\n[include]\n path=more\n";
-        assert_eq!(kept, expected.replace("\tinsteadOf = https://host/\n", ""));
+        let expected = "[user]\n\tname = \"A\"\n\temail = \"a@b\"\n[core]\n\teditor = \"vi\"\n\
+                        [url \"https://mirror/\"]\n\tinsteadof = \"https://slow/\"\n\
+                        [commit]\n\ttemplate = \"a   b\"\n\
+                        [includeif \"gitdir:~/work/\"]\n\tpath = \"~/work.conf\"\n\
+                        [include]\n\tpath = \"more\"\n";
+        assert_eq!(kept, expected);
         assert_eq!(included, [PathBuf::from("/h/work.conf"), PathBuf::from("/h/more")]);
+    }
+
+    #[test]
+    fn no_spelling_of_a_password_in_the_settings_is_shown() {
+        let text = "[user]\n\ttoken = SECRET0\n\tname = A\n\
+                    [alias]\n\tco = checkout\n\tup = push \\\n  https://me:SECRET1@host/x\n\
+                    \tapi = !curl -H 'Authorization: Bearer SECRET2'\n\
+                    [filter \"x\"]\n\tclean = curl -u me:SECRET3\n\tsmudge = x --token=SECRET4\n\
+                    [filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\
+                    [url \"me:SECRET5@host:\"]\n\tinsteadOf = x:\n\
+                    [url \"git@github.com:\"]\n\tinsteadOf = gh:\n\
+                    [submodule \"m\"]\n\turl = https://h/x?private_token=SECRET7\n";
+        let (kept, _) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
+        assert!(!kept.contains("SECRET"), "{kept}");
+        for line in ["name = \"A\"", "co = \"checkout\"", "git-lfs clean", "git@github.com:"] {
+            assert!(kept.contains(line), "{line}: {kept}");
+        }
     }
 }

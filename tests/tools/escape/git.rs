@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use yoi::sandbox::{Isolation, Need};
 
-fn git(dir: &Path, words: &[&str]) {
+pub fn git(dir: &Path, words: &[&str]) {
     let mut git = std::process::Command::new("git");
     git.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]);
     let done = git.args(words).current_dir(dir).output().unwrap();
@@ -13,7 +13,7 @@ fn git(dir: &Path, words: &[&str]) {
 }
 
 /// With a submodule, a repository beside it that it does not know, and a worktree.
-fn family() -> Cell {
+pub fn family() -> Cell {
     let cell = repository();
     let ws = &cell.bench.ctx.cwd;
     let other = cell.path("outside/other");
@@ -28,7 +28,7 @@ fn family() -> Cell {
     cell
 }
 
-fn repository() -> Cell {
+pub fn repository() -> Cell {
     let cell = Cell::new();
     for words in
         [vec!["init", "-q"], vec!["config", "user.name", "a"], vec!["config", "user.email", "a@b"]]

@@ -5,7 +5,7 @@ use crate::escape::cell::Cell;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
-use yoi::sandbox::{Need, Outcome};
+use yoi::sandbox::Outcome;
 
 /// Git as the person runs it, in a directory of the bench.
 fn git(dir: &Path, words: &[&str]) {
@@ -43,7 +43,7 @@ async fn a_repository_is_not_exchanged_for_a_bare_one_around_it() {
                    ln -s .git/refs refs && echo '[core]' > config";
     let did = cell.run(program).await;
     assert_eq!(did.ended.outcome, Outcome::Exited(0), "{}", did.text);
-    assert!(did.ended.undone[0].contains(".git/HEAD changed"), "{:?}", did.ended.undone);
+    assert!(did.ended.undone[0].contains(".git/HEAD was removed"), "{:?}", did.ended.undone);
     assert_eq!(read(&cell, ".git/HEAD"), head);
     // A branch that is changed in the ordinary way stays changed.
     let did =
@@ -108,7 +108,11 @@ async fn what_a_configuration_names_is_guarded_however_it_is_written() {
             fs::remove_dir(cell.path("ws").join(dir)).unwrap();
         }
         let did = cell.run(&format!("mkdir -p $(dirname {named}); echo evil > {named}")).await;
-        assert!(did.ended.undone[0].contains("git executes it"), "{text}: {:?}", did.ended.undone);
+        assert!(
+            did.ended.undone[0].contains("is guarded and was not there"),
+            "{text}: {:?}",
+            did.ended.undone
+        );
         assert!(!cell.path("ws").join(named).exists(), "{text}");
     }
 }
@@ -151,19 +155,6 @@ async fn links_on_the_way_to_programs_and_hooks_are_put_back() {
     assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended.undone);
     assert_eq!(read(&cell, "cur/bin/tool"), "person");
     assert_eq!(read(&cell, ".husky/hooks/pre-commit"), "person");
-}
-
-#[tokio::test]
-async fn a_secret_that_does_not_exist_yet_is_not_made_by_a_command() {
-    let mut cell = Cell::with(&[Need::Outside]);
-    if !cell.mounted().await {
-        return;
-    }
-    let home = cell.path("home");
-    cell.env("HOME", home.display().to_string());
-    let did = cell.run("mkdir ~/.ssh; echo evil > ~/.ssh/authorized_keys; echo x > ~/.npmrc").await;
-    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended.undone);
-    assert!(!home.join(".ssh").exists() && !home.join(".npmrc").exists());
 }
 
 #[tokio::test]

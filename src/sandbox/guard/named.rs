@@ -1,0 +1,92 @@
+//! The places that configurations of git name: hooks, and further files of settings.
+
+use crate::files::{Limit, WorkspaceFiles, lexical};
+use crate::sandbox::gitfile::{self, Setting};
+use crate::sandbox::guard::{Found, Search};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a configuration that are read, and files that one leads to.
+const CONFIG: u64 = 256 * 1024;
+const INCLUDED: usize = 50;
+/// The files of settings in a repository.
+const OWN: [&str; 2] = ["config", "config.worktree"];
+/// The settings that hold for every repository: of the machine, and below the home directory.
+const MACHINE: &str = "/etc/gitconfig";
+const PERSONAL: [&str; 2] = [".gitconfig", ".config/git/config"];
+
+/// What the configurations of these repositories and of the person name.
+pub fn by_all(dirs: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, home: Option<&Path>) -> Vec<PathBuf> {
+    if dirs.is_empty() {
+        return Vec::new();
+    }
+    let mut named = BTreeSet::new();
+    for (dir, tops) in dirs {
+        // Without a working tree git starts hooks in the repository itself.
+        let bare = BTreeSet::from([dir.clone()]);
+        let tops = if tops.is_empty() { &bare } else { tops };
+        OWN.iter().for_each(|file| follow(dir.join(file), tops, home, &mut named));
+    }
+    let tops = dirs.values().flatten().cloned().collect();
+    let personal = PERSONAL.iter().filter_map(|file| Some(home?.join(file)));
+    for file in personal.chain([MACHINE.into()]) {
+        follow(file, &tops, home, &mut named);
+    }
+    named.into_iter().collect()
+}
+
+/// Whether a configuration of a repository around this path names it, or what it lies in, as hooks
+/// or settings.
+pub fn is_named(path: &Path, home: Option<&Path>) -> bool {
+    let mut search = Search { writes: &|_| true, found: Found::default() };
+    path.ancestors().skip(1).for_each(|dir| search.place(&dir.join(".git")));
+    let holds = |named: &PathBuf| {
+        path.starts_with(named) || named.canonicalize().is_ok_and(|real| path.starts_with(real))
+    };
+    by_all(&search.found.dirs, home).iter().any(holds)
+}
+
+/// What a file of settings names, and the files that it includes; hooks in each working tree.
+fn follow(
+    file: PathBuf,
+    tops: &BTreeSet<PathBuf>,
+    home: Option<&Path>,
+    named: &mut BTreeSet<PathBuf>,
+) {
+    let mut open = vec![file];
+    let mut seen = BTreeSet::new();
+    while let Some(file) = open.pop().filter(|_| seen.len() < INCLUDED) {
+        if !seen.insert(file.clone()) {
+            continue;
+        }
+        for setting in settings(&file) {
+            let hooks = setting.section == "core" && setting.name == "hookspath";
+            let include = matches!(&*setting.section, "include" | "includeif");
+            let Some(value) = setting.value.filter(|value| !value.is_empty()) else { continue };
+            if hooks {
+                named.extend(tops.iter().map(|top| place(top, home, &value)));
+            } else if include && setting.name == "path" {
+                let path = place(file.parent().unwrap_or(&file), home, &value);
+                named.insert(path.clone());
+                open.push(path);
+            }
+        }
+    }
+}
+
+/// The settings of a file, which may be reached through a link.
+pub fn settings(file: &Path) -> Vec<Setting> {
+    let Ok(file) = file.canonicalize() else { return Vec::new() };
+    let dir = file.parent().unwrap_or(&file);
+    let found = WorkspaceFiles::of(dir).read(&file, Limit::head(CONFIG));
+    let bytes = found.map(|found| found.bytes).unwrap_or_default();
+    gitfile::parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// Where a path in a configuration leads.
+fn place(base: &Path, home: Option<&Path>, value: &str) -> PathBuf {
+    match (value.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => lexical(&home.join(below)),
+        _ => lexical(&base.join(value)),
+    }
+}

@@ -1,0 +1,90 @@
+//! What is found of repositories on a disk.
+
+use super::*;
+use crate::sandbox::limits::CommandLimits;
+use crate::sandbox::places::Person;
+use crate::sandbox::view::{Around, Isolation};
+use crate::scope::{Permission, Rule, Scope};
+use std::os::unix::fs::symlink;
+
+fn top() -> (tempfile::TempDir, PathBuf) {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().canonicalize().unwrap();
+    (top, path)
+}
+
+fn view(target: &Path) -> CommandView {
+    let env = [("HOME".to_owned(), target.join("home").display().to_string())].into();
+    CommandView::new(&Around {
+        scope: &Scope::new(vec![Rule::new(target, Permission::Write)]),
+        person: Person { env: &env },
+        own: &[],
+        needs: &[],
+        others: &[],
+        outputs: None,
+        private: None,
+        isolation: Isolation::Namespaces,
+        limits: CommandLimits::default(),
+    })
+}
+
+#[test]
+fn no_number_of_repositories_leaves_one_unguarded() {
+    let (_top, top) = top();
+    let make = |name: String| {
+        fs::create_dir_all(top.join(&name).join(".git")).unwrap();
+    };
+    for plain in 0..600 {
+        fs::create_dir(top.join(format!("plain-{plain}"))).unwrap();
+    }
+    (0..300).for_each(|index| make(format!("repo-{index}")));
+    let found = find(&view(&top));
+    assert_eq!((found.dirs.len(), found.closed.len()), (300, 0));
+    (300..700).for_each(|index| make(format!("repo-{index}")));
+    assert_eq!(find(&view(&top)).closed, std::slice::from_ref(&top));
+    let modules = top.join(".git/modules");
+    fs::create_dir_all(modules.join("a/b/c/d/e/f/g/h")).unwrap();
+    assert!(find(&view(&top)).closed.contains(&modules), "deeper than is looked");
+}
+
+#[test]
+fn the_places_that_a_configuration_names_are_found() {
+    let (_top, top) = top();
+    for dir in [".git", "home", "tree"] {
+        fs::create_dir_all(top.join(dir)).unwrap();
+    }
+    let config = "[core]\n\thooksPath = .husky/_ ; ours\n[include]\n\tpath = \\\n../team.conf\n\
+                  [includeIf \"gitdir:/x\"] path = \"/else.conf\" # c\n[user]\n\tpath = no\n";
+    fs::write(top.join(".git/config"), config).unwrap();
+    fs::write(top.join(".git/config.worktree"), "[core]\nhooksPath=~/wth\n").unwrap();
+    fs::write(top.join("team.conf"), "[include]\npath = more.conf\n").unwrap();
+    fs::write(top.join("home/.gitconfig"), "[core]\nhooksPath = .all\n").unwrap();
+    let mut expected = [".husky/_", "team.conf", "more.conf", "home/wth", ".all"]
+        .map(|path| top.join(path))
+        .to_vec();
+    expected.push("/else.conf".into());
+    expected.sort();
+    assert_eq!(find(&view(&top)).named, expected);
+    assert!(is_named(&top.join(".husky/_/pre-commit"), None));
+    assert!(!is_named(&top.join(".husky/other"), None));
+}
+
+#[test]
+fn a_list_of_submodules_that_is_no_plain_file_of_the_workspace_names_none_and_delays_nothing() {
+    let (_top, top) = top();
+    let (ws, list) = (top.join("ws"), top.join("ws/.gitmodules"));
+    fs::create_dir(&ws).unwrap();
+    let text = "[submodule \"m\"]\n\tpath = lib/m ; here\n";
+    fs::write(&list, text).unwrap();
+    assert_eq!(checkouts(&ws), [ws.join("lib/m")]);
+    fs::remove_file(&list).unwrap();
+    fs::write(top.join("elsewhere"), text).unwrap();
+    for target in ["/dev/zero", "../elsewhere"] {
+        symlink(target, &list).unwrap();
+        assert!(checkouts(&ws).is_empty(), "{target}");
+        fs::remove_file(&list).unwrap();
+    }
+    let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+    rustix::fs::mknodat(rustix::fs::CWD, &list, fifo, mode, 0).unwrap();
+    assert!(checkouts(&ws).is_empty());
+}

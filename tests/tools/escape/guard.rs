@@ -1,0 +1,222 @@
+//! Ways round a guarded place: what leads to it is taken away, exchanged or written otherwise.
+
+use crate::escape::cell::Cell;
+use crate::escape::git::{family, git, repository};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use yoi::sandbox::{Isolation, Need};
+use yoi::scope::{Permission, Rule};
+
+/// A program that git would start, and the settings that name it.
+const EVIL: &str = "printf '#!/bin/sh\\ntouch ran\\n' > evil.sh; chmod +x evil.sh; \
+                    printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\
+                    \\tworktree = .\\n\\tfsmonitor = ./evil.sh\\n' > config; ";
+
+/// What the person's own git does then, outside of every wall.
+fn status(dir: &Path) {
+    let status = std::process::Command::new("git").arg("status").current_dir(dir).output();
+    status.unwrap();
+}
+
+#[tokio::test]
+async fn a_repository_that_loses_its_head_is_put_back_before_git_takes_another_for_it() {
+    let cell = repository();
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = &cell.bench.ctx.cwd;
+    git(ws, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    let plant =
+        format!("{EVIL} ln -s .git/objects objects; ln -s .git/refs refs; cp .git/index index");
+    for lose in [
+        "mv .git/HEAD .git/was; cp .git/was HEAD",
+        "cp .git/HEAD HEAD; echo not any more > .git/HEAD",
+        "cp .git/HEAD HEAD; chmod 0 .git/HEAD",
+        "cp .git/HEAD HEAD; rm .git/HEAD; mkdir .git/HEAD",
+        "cp .git/HEAD HEAD; rm .git/HEAD; ln -s nowhere .git/HEAD",
+    ] {
+        let did = cell.run(&format!("{lose}; {plant}; true")).await;
+        assert_eq!(did.ended.undone.len(), 1, "{lose}: {:?}", did.ended);
+        assert!(did.ended.undone[0].contains(".git/HEAD"), "{:?}", did.ended);
+        status(ws);
+        assert!(!ws.join("ran").exists(), "{lose}");
+        for made in ["HEAD", "config", "objects", "refs", "index"] {
+            fs::remove_file(ws.join(made)).unwrap();
+        }
+    }
+    for part in ["objects", "refs"] {
+        cell.run(&format!("mv .git/{part} .git/old")).await.refused();
+        cell.run(&format!("mv .git/{part} {part}")).await.refused();
+    }
+    let did = cell.run("git checkout -q -b other && chmod 0 .git/objects .git/refs .git").await;
+    assert!(did.ended.undone.is_empty(), "{:?}", did.ended);
+    for dir in [".git", ".git/objects", ".git/refs"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(ws.join(dir)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o700, 0o700, "{dir}");
+    }
+    git(ws, &["commit", "-q", "--allow-empty", "-m", "y"]);
+}
+
+#[tokio::test]
+async fn a_submodule_without_its_head_or_its_entry_in_the_list_stays_guarded() {
+    let cell = family();
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = &cell.bench.ctx.cwd;
+    let did = cell.run("mv .git/modules/deep/down/mod/HEAD was; echo x > .gitmodules; true").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert!(ws.join(".git/modules/deep/down/mod/HEAD").is_file());
+    fs::remove_file(ws.join(".git/modules/deep/down/mod/HEAD")).unwrap();
+    for program in [
+        "echo x >> .git/modules/deep/down/mod/config",
+        "echo x > .git/modules/deep/down/mod/hooks/post-checkout",
+        "echo 'gitdir: /evil' > deep/down/mod/.git",
+        "mv deep/down/mod/.git other",
+    ] {
+        cell.run(program).await.refused();
+    }
+    // What holds submodules does not become one itself, or those in it would not be looked for.
+    let did =
+        cell.run("echo x > .git/modules/deep/HEAD; mkdir .git/modules/deep/down/config").await;
+    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended);
+    cell.run("echo x >> .git/modules/deep/down/mod/config").await.refused();
+}
+
+#[tokio::test]
+async fn a_child_writes_no_file_of_git_that_its_parent_may_not() {
+    let mut cell = family();
+    git(&cell.bench.ctx.cwd, &["worktree", "add", "-q", "-b", "new", "deep/branch"]);
+    if !cell.mounted().await {
+        return;
+    }
+    let deep = cell.bench.ctx.cwd.join("deep");
+    cell.bench.ctx.scope.allow = vec![Rule::new(deep.clone(), Permission::Write)];
+    cell.bench.ctx.cwd = deep;
+    cell.run("echo 'gitdir: /evil' > down/mod/.git").await.refused();
+    cell.run("echo 'gitdir: /evil' > branch/.git").await.refused();
+    cell.run("mv down elsewhere").await.refused();
+    cell.run("echo x > down/mod/file").await.well();
+}
+
+#[tokio::test]
+async fn a_repository_behind_a_link_or_a_file_is_guarded_and_so_is_the_way_to_it() {
+    for link in [true, false] {
+        let mut cell = repository();
+        let ws = cell.bench.ctx.cwd.clone();
+        fs::rename(ws.join(".git"), ws.join(".gd")).unwrap();
+        match link {
+            true => symlink(".gd", ws.join(".git")).unwrap(),
+            false => fs::write(ws.join(".git"), "gitdir: .gd\n").unwrap(),
+        }
+        if !cell.mounted().await {
+            return;
+        }
+        for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+            cell.isolation = isolation;
+            cell.run("echo x >> .gd/config").await.refused();
+            cell.run("echo x > .gd/hooks/pre-commit").await.refused();
+        }
+        cell.isolation = Isolation::Namespaces;
+        cell.run("mv .gd other").await.refused();
+        let did = cell.run("cp -r .gd .g2 && ln -sfn .g2 .git").await;
+        match link {
+            true => assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended),
+            false => did.refused(),
+        }
+        assert_eq!(ws.join(".git").is_symlink(), link);
+        assert_eq!(
+            ws.join(".git").canonicalize().unwrap(),
+            ws.join(if link { ".gd" } else { ".git" })
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_named_place_leaves_it_open() {
+    let mut cell = repository();
+    let ws = cell.bench.ctx.cwd.clone();
+    for file in ["home/x", "tools/hooks/pre-commit", "wth/x", "shared/x", "all/x", "team.conf"] {
+        cell.bench.file(file, "");
+    }
+    cell.env("HOME", ws.join("home").display().to_string());
+    symlink("tools", ws.join(".husky")).unwrap();
+    fs::write(ws.join("home/.gitconfig"), "[core]\n\thooksPath = all\n").unwrap();
+    let config = "[extensions]\n\tworktreeConfig = true\n[core]\n\thooksPath = shared ; for us\n\
+                  \thooksPath = \\\n.husky/hooks\n[include]\n\tpath = ../team.conf # x\n\
+                  [core] hooksPath = later\n";
+    fs::write(ws.join(".git/config"), config).unwrap();
+    fs::write(ws.join(".git/config.worktree"), "[core]\n\thooksPath = wth\n").unwrap();
+    if !cell.mounted().await {
+        return;
+    }
+    for program in [
+        "echo x > shared/pre-commit",
+        "echo x > .husky/hooks/pre-commit",
+        "echo x >> team.conf",
+        "echo x > wth/pre-commit",
+        "echo x > all/pre-commit",
+    ] {
+        cell.run(program).await.refused();
+    }
+    let did = cell.run("rm .husky; mkdir -p .husky/hooks later").await;
+    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended);
+    assert_eq!(fs::read_link(ws.join(".husky")).unwrap(), Path::new("tools"));
+    assert!(!ws.join("later").exists());
+}
+
+#[tokio::test]
+async fn a_link_on_the_way_to_programs_leads_where_it_led_after_the_command() {
+    let mut cell = Cell::new();
+    cell.bench.file("v1/bin/tool", "");
+    cell.bench.file("v2/bin/tool", "");
+    symlink("v1", cell.path("ws/cur")).unwrap();
+    let path = format!("{}:{}", cell.path("ws/cur/bin").display(), cell.bench.ctx.env["PATH"]);
+    cell.env("PATH", path);
+    let change = "ln -sfn v2 cur";
+    let did = cell.run(change).await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert_eq!(fs::read_link(cell.path("ws/cur")).unwrap(), Path::new("v1"));
+    cell.needs = vec![Need::Outside];
+    let did = cell.run(change).await;
+    assert!(did.ended.undone.is_empty(), "{:?}", did.ended);
+    assert_eq!(fs::read_link(cell.path("ws/cur")).unwrap(), Path::new("v2"));
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_there_yet_is_not_made_by_a_command() {
+    let mut cell = Cell::with(&[Need::Outside]);
+    cell.env("HOME", cell.path("home").display().to_string());
+    if !cell.mounted().await {
+        return;
+    }
+    cell.run("echo key > ~/.ssh/authorized_keys").await.refused();
+    assert_eq!(fs::read_dir(cell.path("home/.ssh")).unwrap().count(), 0);
+    let did = cell.run("echo x > ~/.npmrc; mkdir -p ~/.aws; echo x > ~/plain").await;
+    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended);
+    assert!(!cell.path("home/.npmrc").exists() && !cell.path("home/.aws").exists());
+    assert!(cell.path("home/plain").exists());
+}
+
+#[tokio::test]
+async fn a_command_does_not_change_the_rules_of_its_workspace() {
+    let mut cell = Cell::new();
+    cell.bench.file(".yoi/config.toml", "first");
+    if !cell.mounted().await {
+        return;
+    }
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
+        for program in ["echo x >> .yoi/config.toml", "rm -r .yoi", "mv .yoi other"] {
+            cell.run(program).await.refused();
+        }
+    }
+    assert_eq!(fs::read_to_string(cell.path("ws/.yoi/config.toml")).unwrap(), "first");
+    cell.isolation = Isolation::Namespaces;
+    fs::remove_dir_all(cell.path("ws/.yoi")).unwrap();
+    let did = cell.run("mkdir .yoi; echo x > .yoi/config.toml").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert!(!cell.path("ws/.yoi").exists());
+}
