@@ -120,6 +120,15 @@ impl Notices {
         self.end_if(|_| true);
     }
 
+    /// The person went on: takes a notice that answered what they did before off the screen.
+    pub fn went_on(&mut self) {
+        let answered = |notice: &Notice| matches!(notice.kind, Kind::Done | Kind::Info);
+        if self.shown.as_ref().is_some_and(answered) {
+            self.shown = None;
+            self.version += 1;
+        }
+    }
+
     fn end_if(&mut self, ends: impl Fn(&(PodName, State)) -> bool) {
         if self.shown.as_ref().and_then(|shown| shown.while_in.as_ref()).is_some_and(ends) {
             self.shown = None;

@@ -504,9 +504,8 @@ mod tests {
         };
         let Decision::NeedsApproval(draft) = write("a\nb") else { panic!("it is asked about") };
         assert_eq!(draft.details.as_deref(), Some("+ a\n+ b"));
-        assert!(
-            word(&write(&"x".repeat(MAX_DETAILS))).ends_with("make the change in smaller calls")
-        );
+        let Decision::Deny(why) = write(&"x".repeat(MAX_DETAILS)) else { panic!("it is too much") };
+        assert!(why.ends_with("make the change in smaller calls"), "{why}");
     }
 
     #[test]

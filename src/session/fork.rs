@@ -2,6 +2,7 @@
 //! from a place in them.
 
 use crate::disk::{self, Appender, DiskError, open_regular};
+use crate::protocol::RunOutcome;
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
 use crate::session::journal::{committed, encode};
@@ -10,7 +11,7 @@ use crate::session::line::{Backward, decode, first_line};
 use crate::session::lineage::{Lineage, LogPosition};
 use crate::session::locate::locate;
 use crate::session::walk::{Step, Walk};
-use crate::session::{Files, Journal, LogError};
+use crate::session::{Files, Journal, LogError, open};
 use serde_json::json;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -22,6 +23,8 @@ pub struct ForkPoint {
     position: LogPosition,
     /// Turns that had ended there.
     turns: u64,
+    /// Whether a run was under way there.
+    in_run: bool,
 }
 
 /// Finds where a fork parts: behind the entry `at`, wherever it stands in the session that ends in
@@ -43,7 +46,7 @@ pub fn fork_point(
             break;
         }
     }
-    Ok(ForkPoint { position, turns })
+    Ok(ForkPoint { position, turns, in_run: open::run_is_open(files, position)? })
 }
 
 /// The end of the line that begins at a place.
@@ -100,7 +103,8 @@ pub async fn fork(
     Ok((Journal::start(to, segment, appender), segment))
 }
 
-/// The first lines of the new segment: what it is, and where its past ends.
+/// The first lines of the new segment: what it is, where its past ends, and the end of a run that was
+/// under way there.
 fn beginning(from: &Files, point: ForkPoint, session: SessionId) -> Result<Vec<Entry>, LogError> {
     let (start, _) = first_line(&from.segment(point.position.segment))?;
     let mut fact = start.fact;
@@ -111,7 +115,10 @@ fn beginning(from: &Files, point: ForkPoint, session: SessionId) -> Result<Vec<E
         let (segment_id, at_turn_index) = (point.position.segment, point.turns);
         *forked_from = Some(SegmentOrigin { segment_id, at_turn_index });
     }
-    Ok(vec![Entry::new(fact), Jump::entry(JumpKind::Forked, point.position, json!({}))])
+    let mut entries =
+        vec![Entry::new(fact), Jump::entry(JumpKind::Forked, point.position, json!({}))];
+    entries.extend(point.in_run.then(|| RunOutcome::CutOff(open::FORKED).entry()));
+    Ok(entries)
 }
 
 fn share_segments(from: &Files, parts: LogPosition, to: &Files) -> Result<(), LogError> {

@@ -33,6 +33,14 @@ pub struct Opened {
 /// What the log says of a run that its host did not live to end. The entry before it says when that was.
 pub const HOST_ENDED: &str = "the host ended during this run";
 
+/// The end of a run of which a fork has only the beginning.
+pub(super) const FORKED: &str = "forked here";
+
+/// Whether a run is under way at a place of a log.
+pub(super) fn run_is_open(files: &Files, at: crate::session::LogPosition) -> Result<bool, LogError> {
+    Ok(Tail::read(files, at.segment, at.offset)?.run_is_open)
+}
+
 /// Opens and repairs, and appends `more` in the same write as what the repair adds. Blocking.
 pub fn open(
     files: &Files,

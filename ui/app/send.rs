@@ -126,6 +126,7 @@ impl App {
         if let Some(transcript) = self.transcripts.get_mut(name) {
             transcript.scroll(Scroll::Tail);
         }
+        self.notices.went_on();
         let method = Method::Send { input: message.segments.clone(), queue: true };
         let asked = Asked::Send(name.clone(), message, self.request_token());
         vec![Effect::Call { pod: Some(name.clone()), method, asked }]

@@ -222,7 +222,7 @@ mod tests {
             verb_elsewhere(&error).map(|verb| verb::line::not_here(verb, Way::Shell))
         };
         let screen =
-            "`yoi theme` works only on the screen: start `yoi` and type it there, behind a colon";
+            "`yoi theme` works only on the screen: start `yoi` and type it there, after a colon";
         assert_eq!(said(&["yoi", "theme", "day"]).as_deref(), Some(screen));
         let open = "`yoi open` works on the screen, with -c, with --no-ui";
         assert_eq!(said(&["yoi", "open", "kid"]).as_deref(), Some(open));

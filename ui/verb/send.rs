@@ -32,6 +32,9 @@ pub struct Send {
     input: Option<Vec<Segment>>,
     #[arg(skip)]
     target: Option<PodName>,
+    /// What its Pod came back without.
+    #[arg(skip)]
+    restored: String,
     #[arg(skip)]
     stage: Stage,
 }
@@ -79,7 +82,10 @@ impl Send {
             return Ok(self.send());
         }
         self.stage = Stage::Restoring;
-        Ok(Next::call(Request::host(Method::Restore { name: info.name.to_string() })))
+        Ok(Next::call(Request::to(
+            info.name.clone(),
+            Method::RestorePods { tree: false, plan: false },
+        )))
     }
 
     fn pod(&self) -> &PodName {
@@ -97,13 +103,22 @@ impl Send {
         let said = match self.stage {
             Stage::Restoring => {
                 self.stage = Stage::SendingToRestored;
+                self.restored = restored(event);
                 return self.send();
             }
             Stage::Sending => sentence(pod, event),
-            Stage::SendingToRestored => format!("restored {pod} · {}", sentence(pod, event)),
+            Stage::SendingToRestored => {
+                format!("restored {pod}{} · {}", self.restored, sentence(pod, event))
+            }
         };
         Next::End(End::done(said))
     }
+}
+
+/// What a restored Pod came back without, such as a scope that another Pod writes now.
+fn restored(event: &Event) -> String {
+    let Event::Plan { steps, .. } = event else { return String::new() };
+    steps.iter().flat_map(|step| &step.notes).map(|note| format!(", {note}")).collect()
 }
 
 /// What is said of a message that the host accepted.

@@ -369,7 +369,7 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
 
 #[test]
 fn a_message_for_a_stopped_or_failed_pod_restores_it_first_in_every_way() {
-    use yoi::protocol::Event;
+    use yoi::protocol::{Event, PlanStep, PodName, Restoring};
     for state in [State::Stopped, State::Failed] {
         for way in [Way::Line, Way::Command, Way::Shell] {
             let replies = || vec![done_with(Event::Lagged), done_with(Event::Lagged)];
@@ -377,6 +377,13 @@ fn a_message_for_a_stopped_or_failed_pod_restores_it_first_in_every_way() {
             assert_eq!(end.said, Said::Done("restored shop · sent to shop".into()), "{way:?}");
         }
     }
+    let notes = vec!["read-only: bob is writing here".to_owned()];
+    let step = PlanStep { name: PodName::parse("shop").unwrap(), what: Restoring::Idle, notes };
+    let replies =
+        vec![done_with(Event::Plan { steps: vec![step], done: true }), done_with(Event::Lagged)];
+    let end = driven("send shop go on", Way::Shell, &[("shop", State::Stopped)], replies);
+    let said = "restored shop, read-only: bob is writing here · sent to shop";
+    assert_eq!(end.said, Said::Done(said.into()));
     let live = driven(
         "send shop go on",
         Way::Line,

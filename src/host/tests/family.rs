@@ -460,6 +460,13 @@ async fn a_fork_goes_up_to_an_entry_and_one_that_is_not_there_is_refused() {
     assert_eq!(bench.host.shared.family().len(), pods, "nothing is left of it");
     bench.call(&p, fork(last)).await.unwrap();
     assert_eq!(bench.said(&name("f")).await, ["You said one."]);
+    let info = bench.info(&name("f")).await;
+    assert_eq!(info.state, State::Paused, "its last message has no answer yet");
+    let why = info.why.unwrap();
+    assert!(why.starts_with("interrupted ") && why.ends_with(" (forked here)"), "{why}");
+    bench.call(&name("f"), Method::Resume).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.said(&name("f")).await, ["You said one.", "You said two."]);
 }
 
 /// How long the test waits for an answer before it says that the host hangs.
