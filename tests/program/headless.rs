@@ -307,7 +307,7 @@ fn a_shell_says_where_a_verb_works_and_which_command_goes_on() {
     let bench = Bench::new();
     let screen = bench.yoi(&["theme", "day"]);
     let said =
-        "yoi: `yoi theme` works only on the screen: start `yoi` and type it there, behind a colon";
+        "yoi: `yoi theme` works only on the screen: start `yoi` and type it there, after a colon";
     assert_eq!((screen.code, screen.last_words()), (Some(2), said), "{screen:?}");
     let theme = bench.yoi(&["--theme", "nosuch", "--no-ui"]);
     assert_eq!(theme.code, Some(2), "{theme:?}");
