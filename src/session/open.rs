@@ -37,7 +37,10 @@ pub const HOST_ENDED: &str = "the host ended during this run";
 pub(super) const FORKED: &str = "forked here";
 
 /// Whether a run is under way at a place of a log.
-pub(super) fn run_is_open(files: &Files, at: crate::session::LogPosition) -> Result<bool, LogError> {
+pub(super) fn run_is_open(
+    files: &Files,
+    at: crate::session::LogPosition,
+) -> Result<bool, LogError> {
     Ok(Tail::read(files, at.segment, at.offset)?.run_is_open)
 }
 
