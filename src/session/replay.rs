@@ -1,27 +1,21 @@
 //! The fold of a segment: the history that the model gets when the Pod goes on, and the state of the
 //! Pod at the end of the segment.
 
+mod lines;
+
 use crate::protocol::approval::ApprovalRequest;
 use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
-use crate::session::glance::{Glance, whole_lines};
-use crate::session::jump::{Jump, line_at};
-use crate::session::line::{Damaged, decode};
-use crate::session::lineage::LogPosition;
-use crate::session::outputs::LongResult;
-use crate::session::segment_index::SegmentReader;
+use crate::session::jump::Jump;
+use crate::session::line::Damaged;
+use crate::session::replay::lines::Lines;
 use crate::session::stretches::{Stretch, stretches};
 use crate::session::{Files, LogError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// How the names of the tools of the task list begin.
-const TASKS: &str = "Task";
 
 /// A segment, folded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,15 +87,6 @@ enum Outputs {
     Places,
 }
 
-/// Whose lines a stretch holds.
-#[derive(Clone, Copy)]
-enum Lines {
-    /// Those of the segment that is folded: they are counted, and damaged ones are listed.
-    Own,
-    /// Those of an older segment, into which the segment jumps.
-    Older,
-}
-
 impl Replay {
     /// The fold of all stretches of a segment, with long outputs of tools left in the log. It is to
     /// be finished.
@@ -139,93 +124,6 @@ impl Replay {
         self.interrupted |= self.run_is_open;
     }
 
-    /// Takes the lines of the segment from an offset on, of which the stretches stand.
-    fn own_lines(
-        &mut self,
-        files: &Files,
-        from: u64,
-        stretches: &[Stretch],
-        outputs: Outputs,
-    ) -> Result<(), LogError> {
-        let mut at = from;
-        for stretch in stretches {
-            self.taken_back(files, stretch.segment, at..stretch.range.start)?;
-            self.stretch(files, stretch, Lines::Own, outputs)?;
-            at = stretch.range.end;
-        }
-        Ok(())
-    }
-
-    /// Counts lines of the segment that do not stand, and notes what they say for good.
-    fn taken_back(
-        &mut self,
-        files: &Files,
-        segment: SegmentId,
-        range: Range<u64>,
-    ) -> Result<(), LogError> {
-        if range.is_empty() {
-            return Ok(());
-        }
-        let mut take = |line: Glance<'_>| {
-            self.entries += 1;
-            self.end = line.end;
-            let says_nothing = matches!(line.kind()?.0.as_ref(), "assistant_item" | "tool_result");
-            if !says_nothing && let Ok(entry) = decode(&line.line()?) {
-                self.note(&entry.fact);
-            }
-            Ok(())
-        };
-        let read = || SegmentReader::open(files, segment)?.glance(range, &mut take);
-        read().map_err(LogError::reading(&files.segment(segment)))
-    }
-
-    /// Takes the lines of a stretch.
-    fn stretch(
-        &mut self,
-        files: &Files,
-        stretch: &Stretch,
-        lines: Lines,
-        outputs: Outputs,
-    ) -> Result<(), LogError> {
-        let read = self.read_stretch(files, stretch, lines, outputs);
-        read.map_err(LogError::reading(&files.segment(stretch.segment)))
-    }
-
-    fn read_stretch(
-        &mut self,
-        files: &Files,
-        Stretch { segment, range }: &Stretch,
-        lines: Lines,
-        outputs: Outputs,
-    ) -> io::Result<()> {
-        let at = |offset| LogPosition { segment: *segment, offset };
-        let reader = SegmentReader::open(files, *segment)?;
-        let long = match outputs {
-            Outputs::Whole => &[],
-            Outputs::Places => reader.long_lines(range),
-        };
-        let mut from = range.start;
-        for (long, result) in long.iter().zip(reader.results(long)?) {
-            whole_lines(&reader.file, from..long.start, |offset, line| {
-                self.line(at(offset), line, lines, outputs);
-            })?;
-            match result {
-                Some(result) if !self.is_of_tasks(&result) => {
-                    self.count(long.end, lines);
-                    self.output(at(long.start), result);
-                }
-                Some(_) | None => {
-                    let line = line_at(&reader.file, long.start, long.end)?.unwrap_or_default();
-                    self.line(at(long.start), &line, lines, outputs);
-                }
-            }
-            from = long.end;
-        }
-        whole_lines(&reader.file, from..range.end, |offset, line| {
-            self.line(at(offset), line, lines, outputs);
-        })
-    }
-
     /// Takes in an entry that was just committed, as a replay of the longer log would. Of jumps, only
     /// the rollback of the last run can be taken in.
     pub fn apply(&mut self, entry: &Entry) {
@@ -246,50 +144,6 @@ impl Replay {
             self.open_calls.iter().any(|(id, _)| *id == approval.call_id)
         };
         self.approvals.last().filter(is_open)
-    }
-
-    /// Takes a line that stands. A long output of a tool may be taken as its place.
-    fn line(&mut self, at: LogPosition, line: &[u8], lines: Lines, outputs: Outputs) {
-        self.count(at.offset + line.len() as u64 + 1, lines);
-        let result = (outputs == Outputs::Places).then(|| LongResult::read(line)).flatten();
-        if let Some(result) = result.filter(|result| !self.is_of_tasks(result)) {
-            return self.output(at, result);
-        }
-        match (decode(line), lines) {
-            (Ok(entry), Lines::Own) => {
-                self.note(&entry.fact);
-                self.take(entry);
-            }
-            (Ok(entry), Lines::Older) => self.take(entry),
-            (Err(reason), Lines::Own) => {
-                let line = Some(self.entries);
-                self.damaged.push(Damaged { byte: at.offset, line, reason });
-            }
-            (Err(_), Lines::Older) => {}
-        }
-    }
-
-    /// Counts a line that ends at an offset.
-    fn count(&mut self, end: u64, lines: Lines) {
-        match lines {
-            Lines::Own => {
-                self.entries += 1;
-                self.end = end;
-            }
-            Lines::Older => {}
-        }
-    }
-
-    /// Whether a tool of the task list said it: the host reads that.
-    fn is_of_tasks(&self, result: &LongResult) -> bool {
-        let mut open = self.open_calls.iter();
-        open.any(|(id, name)| id == result.call_id() && name.starts_with(TASKS))
-    }
-
-    /// Takes a long output of a tool as its place.
-    fn output(&mut self, at: LogPosition, result: LongResult) {
-        let (kept, files) = result.kept(at);
-        self.result(kept, files);
     }
 
     /// Notes what an entry of this segment says for good, also when the entry was taken back: where
