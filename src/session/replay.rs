@@ -107,16 +107,16 @@ impl Replay {
         let path = files.segment(segment);
         let mut replay = empty(&path);
         let own = stretches.partition_point(|stretch| stretch.segment != segment);
-        for stretch in &stretches[..own] {
-            replay.stretch(files, stretch, Lines::Older, outputs)?;
+        for older in stretches[..own].chunk_by(|a, b| a.segment == b.segment) {
+            replay.stretches(files, older, Lines::Older, outputs)?;
         }
-        replay.own_lines(files, 0, &stretches[own..], outputs)?;
+        replay.stretches(files, &stretches[own..], Lines::Own, outputs)?;
         if replay.entries == 0 { Err(LogError::Empty(path)) } else { Ok(replay) }
     }
 
     /// Goes on behind what is folded, with long outputs of tools left in the log.
     pub(super) fn go_on(&mut self, files: &Files, behind: &[Stretch]) -> Result<(), LogError> {
-        self.own_lines(files, self.end, behind, Outputs::Places)
+        self.stretches(files, behind, Lines::Own, Outputs::Places)
     }
 
     /// What is known at the end of a log, and would be wrong if more followed.

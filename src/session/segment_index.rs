@@ -265,9 +265,13 @@ impl SegmentReader {
         if bytes < self.two_threads_from {
             return outputs::read_all(&self.file, long);
         }
+        let mut before = 0;
+        let half = long.iter().take_while(|line| {
+            before += line.end - line.start;
+            before <= bytes / 2
+        });
+        let (first, second) = long.split_at(half.count());
         let read = |lines: &[Range<u64>]| outputs::read_all(&self.file, lines);
-        let middle = long.first().map_or(0, |line| line.start) + bytes / 2;
-        let (first, second) = long.split_at(long.partition_point(|line| line.start < middle));
         let (first, second) = both(|| read(first), || read(second));
         let mut results = first?;
         results.append(&mut second?);

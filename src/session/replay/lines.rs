@@ -26,34 +26,50 @@ pub(super) enum Lines {
 }
 
 impl Replay {
-    /// Takes the lines of the segment from an offset on, of which the stretches stand.
-    pub(super) fn own_lines(
+    /// Takes the lines of stretches, which all lie in one segment. Lines of the own segment that lie
+    /// between them do not stand.
+    pub(super) fn stretches(
         &mut self,
         files: &Files,
-        from: u64,
         stretches: &[Stretch],
+        lines: Lines,
         outputs: Outputs,
     ) -> Result<(), LogError> {
-        let mut at = from;
+        let Some(Stretch { segment, .. }) = stretches.first() else { return Ok(()) };
+        let read = self.read_stretches(files, *segment, stretches, lines, outputs);
+        read.map_err(LogError::reading(&files.segment(*segment)))
+    }
+
+    fn read_stretches(
+        &mut self,
+        files: &Files,
+        segment: SegmentId,
+        stretches: &[Stretch],
+        lines: Lines,
+        outputs: Outputs,
+    ) -> io::Result<()> {
+        let reader = SegmentReader::open(files, segment)?;
+        let long = |stretch: &Stretch| match outputs {
+            Outputs::Whole => &[],
+            Outputs::Places => reader.long_lines(&stretch.range),
+        };
+        let all: Vec<Range<u64>> = stretches.iter().flat_map(long).cloned().collect();
+        // For all stretches at once: each may be too short for two threads.
+        let mut results = reader.results(&all)?.into_iter();
         for stretch in stretches {
-            self.taken_back(files, stretch.segment, at..stretch.range.start)?;
-            self.stretch(files, stretch, Lines::Own, outputs)?;
-            at = stretch.range.end;
+            match lines {
+                Lines::Own => self.taken_back(&reader, self.end..stretch.range.start)?,
+                Lines::Older => {}
+            }
+            let long = long(stretch).iter().zip(results.by_ref());
+            self.read_stretch(&reader, stretch, long, lines, outputs)?;
         }
         Ok(())
     }
 
     /// Counts lines of the segment that do not stand, and notes what they say for good.
-    fn taken_back(
-        &mut self,
-        files: &Files,
-        segment: SegmentId,
-        range: Range<u64>,
-    ) -> Result<(), LogError> {
-        if range.is_empty() {
-            return Ok(());
-        }
-        let mut take = |line: Glance<'_>| {
+    fn taken_back(&mut self, reader: &SegmentReader, range: Range<u64>) -> io::Result<()> {
+        reader.glance(range, |line: Glance<'_>| {
             self.entries += 1;
             self.end = line.end;
             let says_nothing = matches!(line.kind()?.0.as_ref(), "assistant_item" | "tool_result");
@@ -61,38 +77,21 @@ impl Replay {
                 self.note(&entry.fact);
             }
             Ok(())
-        };
-        let read = || SegmentReader::open(files, segment)?.glance(range, &mut take);
-        read().map_err(LogError::reading(&files.segment(segment)))
+        })
     }
 
-    /// Takes the lines of a stretch.
-    pub(super) fn stretch(
+    /// Takes the lines of a stretch; `long` are the long ones, with the tool results that they are.
+    fn read_stretch<'l>(
         &mut self,
-        files: &Files,
-        stretch: &Stretch,
-        lines: Lines,
-        outputs: Outputs,
-    ) -> Result<(), LogError> {
-        let read = self.read_stretch(files, stretch, lines, outputs);
-        read.map_err(LogError::reading(&files.segment(stretch.segment)))
-    }
-
-    fn read_stretch(
-        &mut self,
-        files: &Files,
+        reader: &SegmentReader,
         Stretch { segment, range }: &Stretch,
+        long: impl Iterator<Item = (&'l Range<u64>, Option<LongResult>)>,
         lines: Lines,
         outputs: Outputs,
     ) -> io::Result<()> {
         let at = |offset| LogPosition { segment: *segment, offset };
-        let reader = SegmentReader::open(files, *segment)?;
-        let long = match outputs {
-            Outputs::Whole => &[],
-            Outputs::Places => reader.long_lines(range),
-        };
         let mut from = range.start;
-        for (long, result) in long.iter().zip(reader.results(long)?) {
+        for (long, result) in long {
             whole_lines(&reader.file, from..long.start, |offset, line| {
                 self.line(at(offset), line, lines, outputs);
             })?;

@@ -380,6 +380,27 @@ fn a_fold_reads_no_output_twice_and_none_that_was_taken_back() {
 }
 
 #[test]
+fn two_threads_share_the_outputs_of_a_log_with_many_rollbacks() {
+    let mut growing = Growing::new();
+    for turn in 0..40 {
+        growing.turn(&format!("c{turn}"), "Read", LONG);
+        growing.play(&Step::RolledBack);
+    }
+    let Growing { bench, .. } = &growing;
+    let read = |two_threads_from| {
+        let files = bench.files_of_another_program().with_two_threads_from(two_threads_from);
+        stretches(&files, bench.segment, None).unwrap();
+        let before = bytes_read();
+        let found = fold(&files, bench.segment, 0).unwrap().replay;
+        (found, bytes_read() - before)
+    };
+    let (one, all) = read(u64::MAX);
+    let (two, half) = read(growing.length() / 4);
+    assert_eq!(one, two);
+    assert!(half < all * 2 / 3, "this thread read {half} of {all} bytes");
+}
+
+#[test]
 fn an_old_rollback_goes_back_over_lines_of_any_number_and_form() {
     let mut growing = Growing::new();
     growing.turn("c1", "Read", 9);
