@@ -119,7 +119,7 @@ pub fn stopped(name: &str) -> String {
 
 /// The error for a name without a Pod.
 pub fn missing(name: &str) -> String {
-    format!("pod state missing for `{name}`")
+    format!("there is no pod `{name}`")
 }
 
 /// The name of a child; what cannot be one names no child.

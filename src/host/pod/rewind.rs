@@ -6,8 +6,8 @@ use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
 use crate::host::splice::LogRange;
 use crate::protocol::{
-    Entry, EntryId, Event, Losses, Refusal, RewindSummary, RewindTargetId, Segment, SegmentId,
-    State,
+    Entry, EntryId, ErrorCode, Event, Losses, Refusal, RewindSummary, RewindTargetId, Segment,
+    SegmentId, State,
 };
 use crate::session::{self, Files, Jump, JumpKind, Targets, rewind_targets};
 use serde_json::json;
@@ -24,7 +24,7 @@ impl Pod {
             };
             return reply(answer, Ok(none));
         };
-        if let Err(refusal) = self.must_not_run() {
+        if let Err(refusal) = self.can_rewind() {
             return reply(answer, Err(refusal));
         }
         let files = self.files.clone();
@@ -32,6 +32,15 @@ impl Pod {
             let targets = rewind_targets(&files, segment, None).map_err(Refusal::from);
             reply(answer, targets.map(listed));
         });
+    }
+
+    /// Refuses while a run writes to the history that would be changed.
+    fn can_rewind(&self) -> Result<(), Refusal> {
+        if !self.phase.is_running() {
+            return self.refuse_if_undecided();
+        }
+        let text = format!("pod `{}` is running: :pause or :cancel it first", self.row.name);
+        Err(Refusal::new(ErrorCode::AlreadyRunning, text))
     }
 
     /// Goes back to before an input. What came after it stays in the log.
@@ -61,7 +70,7 @@ impl Pod {
         plan: impl FnOnce(&Files, SegmentId) -> Result<Plan, Refusal> + Send + 'static,
     ) -> Result<Arc<Rewound>, Refusal> {
         self.must_be_live()?;
-        self.must_not_run()?;
+        self.can_rewind()?;
         let head =
             self.row.segment.ok_or_else(|| Refusal::invalid("there is nothing to rewind"))?;
         self.close_log().await;

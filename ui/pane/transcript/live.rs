@@ -99,6 +99,7 @@ impl Transcript {
             }
             Kind::Decision { approval, verdict } => {
                 let answered = self.pages.decide(approval, verdict);
+                self.pages.go_on(verdict);
                 self.add(Block { gone: answered, ..block });
                 self.pages.end_waits();
             }

@@ -39,6 +39,8 @@ pub enum Progress {
     /// The model is still writing its arguments.
     Asked,
     Running,
+    /// It runs once a person has decided on it, or on a call before it.
+    Waiting,
     /// It has ended.
     Over,
 }
@@ -171,6 +173,7 @@ impl Tool {
                 let since = self.since.unwrap_or(now);
                 (Role::Running, format!("… {}", duration::elapsed(now.saturating_sub(since))))
             }
+            (None, Progress::Waiting) => (Role::Dim, "waits".into()),
             (None, Progress::Over) => (Role::Warn, "no result".into()),
         }
     }

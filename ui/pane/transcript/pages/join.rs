@@ -40,6 +40,46 @@ impl Pages {
             }
         }
         self.join_waits(from, until);
+        self.mark_waiting();
+    }
+
+    /// Marks the calls that run once a person has decided: the call of a request that is still open at
+    /// the end of the log, and the calls of the same reply that have no result either.
+    fn mark_waiting(&mut self) {
+        let old = self.list.len().saturating_sub(REACH);
+        let mut open = false;
+        for block in self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut()).rev() {
+            match &mut block.kind {
+                _ if block.gone => {}
+                Kind::Approval(request) if request.verdict.is_none() => open = true,
+                Kind::Tool(tool) if tool.outcome.is_some() => {}
+                Kind::Tool(tool) if open && tool.progress == Progress::Over => {
+                    tool.progress = Progress::Waiting;
+                    block.cache = None;
+                }
+                Kind::User { .. } | Kind::Said { .. } | Kind::Note { .. } | Kind::Border(_) => {
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends the wait of the calls: they run, unless the request was withdrawn.
+    pub fn go_on(&mut self, verdict: &Verdict) {
+        let progress = match verdict {
+            Verdict::Withdrawn { .. } => Progress::Over,
+            _ => Progress::Running,
+        };
+        let old = self.list.len().saturating_sub(REACH);
+        for block in self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut()) {
+            if let Kind::Tool(tool) = &mut block.kind
+                && tool.progress == Progress::Waiting
+            {
+                tool.progress = progress;
+                block.cache = None;
+            }
+        }
     }
 
     /// Begins the time of the newest calls anew behind what they waited for.

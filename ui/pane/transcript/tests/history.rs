@@ -231,6 +231,47 @@ fn the_time_of_a_call_does_not_hold_the_wait_for_a_person_live_and_when_it_is_re
     }
 }
 
+#[test]
+fn calls_that_wait_for_a_decision_are_not_said_to_be_without_a_result() {
+    let bash = |id: &str| call(id, "Bash", serde_json::json!({ "command": id }));
+    let approval = yoi::protocol::ApprovalRequest {
+        call_id: "fetch".into(),
+        ..crate::app::tests::approval("q", "alice", "cargo fetch")
+    };
+    let asked = serde_json::to_value(&approval).expect("a request");
+    let interrupted = [
+        bash("lost"),
+        said("one moment"),
+        bash("look"),
+        bash("fetch"),
+        bash("build"),
+        result(4_000, "look", "Exit 0", None, false),
+        Entry::extension("yoi.asked", asked),
+        Entry::extension(yoi::protocol::entry::domain::CUT, serde_json::json!({ "at": NOON })),
+        Entry::new(Fact::RunErrored {
+            interrupted: true,
+            message: yoi::session::HOST_ENDED.into(),
+        }),
+    ];
+    for bytes in [1, 100_000] {
+        let mut bench = Bench::new(interrupted.to_vec()).sized(80, 40).paged(bytes).open();
+        let status = |screen: &str, call: &str| {
+            let row = screen.lines().find(|row| row.contains(&format!("Bash  {call}")));
+            row.map(|row| row.split_whitespace().skip(3).collect::<Vec<_>>().join(" "))
+        };
+        let screen = bench.screen();
+        assert_eq!(status(&screen, "fetch").as_deref(), Some("waits"), "{screen}");
+        assert_eq!(status(&screen, "build").as_deref(), Some("waits"), "{screen}");
+        assert_eq!(status(&screen, "lost").as_deref(), Some("no result"), "{screen}");
+        let once = serde_json::json!({ "ask": "q", "verdict": yoi::protocol::Verdict::Once });
+        bench.commit(Entry::extension("yoi.answered", once));
+        let screen = bench.screen();
+        assert!(status(&screen, "build").is_some_and(|status| status.starts_with('…')), "{screen}");
+        bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
+        assert!(!bench.screen().contains("waits"), "{}", bench.screen());
+    }
+}
+
 /// The words of every block that is shown.
 fn shown(pages: &Pages) -> Vec<String> {
     let blocks = pages.newest_first().map(|(_, block)| block).filter(|block| !block.gone);
