@@ -9,3 +9,6 @@ pub mod scope;
 pub mod state;
 pub mod wait;
 pub mod why;
+
+/// The note about a model's answer that has nothing to read and calls no tool.
+pub const EMPTY_ANSWER: &str = "the model's answer was empty: it has no text and no tool call; ask again or choose another model";

@@ -277,6 +277,15 @@ pub mod domain {
     /// A rewind `{to}`, its undo `{undo}`, the undo of that `{redo}`, or the beginning of a fork
     /// `{fork}`: what stands before this entry ends at the given place, `{segment, offset}` in bytes.
     pub const REWOUND: &str = "yoi.rewound";
+    /// A model ended its answer without text and without a tool call; it may have sent reasoning.
+    pub const EMPTY_ANSWER: &str = "yoi.empty_answer";
+}
+
+impl Fact {
+    /// Whether this records that a model's answer was empty.
+    pub fn is_empty_answer(&self) -> bool {
+        matches!(self, Self::Extension { domain, .. } if domain == domain::EMPTY_ANSWER)
+    }
 }
 
 /// The first words of the item with which a segment begins after a compaction.

@@ -1,6 +1,7 @@
 //! One model call: the request, its retries and continuations, and the stream of its answer.
 
 use crate::llm::{Delta, Deltas, Failure, Request, Stop, Usage};
+use crate::protocol::entry::domain;
 use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
@@ -9,7 +10,7 @@ use crate::run::usage::merged;
 use crate::run::{Run, Stopped, context, interrupted, prompt};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Instant;
 
 /// How often an answer that broke in the middle is gone on with.
@@ -41,6 +42,8 @@ struct Answer {
     usage: Usage,
     shown: bool,
     said: bool,
+    /// Whether a text to read or a tool call came.
+    has_content: bool,
     /// The activity of the run as it was said last.
     doing: &'static str,
 }
@@ -55,6 +58,7 @@ impl Answer {
             usage: Usage::default(),
             shown: false,
             said: false,
+            has_content: false,
             doing: ASKED,
         }
     }
@@ -265,6 +269,7 @@ impl Run {
             Item::Message { .. } => answer.text.clear(),
             Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Unknown(_) => {}
         }
+        answer.has_content |= has_content(&item);
         if matches!(item, Item::ToolCall { .. }) || !answer.held.is_empty() {
             answer.held.push((item, native));
             return Ok(());
@@ -302,12 +307,16 @@ impl Run {
             let refusal = &refusal[..refusal.floor_char_boundary(MAX_REFUSAL)];
             let content = vec![Content::Refusal { refusal: refusal.to_owned() }];
             answer.held.push((Item::Message { role: Role::Assistant, content }, None));
+            answer.has_content = true;
         }
         let calls: Vec<Call> = answer.held.iter().filter_map(|(item, _)| call(item)).collect();
         let events: Vec<Event> = answer.held.iter().filter_map(|(item, _)| done(item)).collect();
         let mut entries: Vec<Entry> = Vec::with_capacity(answer.held.len() + 1);
         for (item, native) in std::mem::take(&mut answer.held) {
             entries.push(self.said(item, native, false));
+        }
+        if !answer.has_content {
+            entries.push(Entry::extension(domain::EMPTY_ANSWER, json!({})));
         }
         entries.extend(self.usage_entry(answer.usage, asked));
         crate::crash_point!("reply-received");
@@ -364,6 +373,15 @@ fn without_a_model(text: String) -> Deltas {
     let deltas =
         [Delta::Text(text), Delta::Block { item, native: None }, Delta::End(Stop::EndTurn)];
     Box::pin(futures_util::stream::iter(deltas.map(Ok)))
+}
+
+/// Whether a block is a tool call or a message with something to read.
+fn has_content(item: &Item) -> bool {
+    match item {
+        Item::ToolCall { .. } => true,
+        Item::Message { .. } => item.text().is_some_and(|text| !text.trim().is_empty()),
+        Item::Reasoning { .. } | Item::ToolResult { .. } | Item::Unknown(_) => false,
+    }
 }
 
 fn call(item: &Item) -> Option<Call> {

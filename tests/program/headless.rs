@@ -321,3 +321,25 @@ fn a_shell_says_where_a_verb_works_and_which_command_goes_on() {
     let unnamed = bench.yoi(&["stop"]);
     assert!(unnamed.err.contains("name one, as `yoi ls` lists them"), "{unnamed:?}");
 }
+
+#[test]
+fn an_answer_without_text_and_tool_call_is_noted_on_standard_error_and_in_the_log() {
+    let bench = Bench::new();
+    bench.play(
+        "[[when]]\nsays = \"nothing\"\n[[when.step]]\nstop = \"end_turn\"\n\
+         [[when]]\nsays = \"thought\"\n[[when.step]]\nthink = \"I see.\"\n\
+         [[when]]\nsays = \"text\"\n[[when.step]]\ntext = \"Yes.\"\n",
+    );
+    let note = "the model's answer was empty";
+    for (pod, prompt, is_empty) in
+        [("a", "nothing", true), ("b", "thought", true), ("c", "text", false)]
+    {
+        let model = bench.model();
+        let done = bench.yoi(&["--no-ui", "--model", &model, "--pod", pod, "-p", prompt]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(done.err.matches(note).count(), usize::from(is_empty), "{prompt}: {done:?}");
+        assert_eq!(done.out, if is_empty { "" } else { "Yes.\n" });
+        let log = bench.yoi(&["log", pod]);
+        assert_eq!(log.out.contains(note), is_empty, "{prompt}: {log:?}");
+    }
+}

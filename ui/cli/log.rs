@@ -4,6 +4,7 @@
 use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::{Attach, Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
 use crate::start::Opening;
+use crate::wording;
 use std::borrow::Cow;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
@@ -199,6 +200,7 @@ fn said(entry: &Entry, pod: &PodName) -> Option<Said> {
             (who.into(), format!("{summary}{}", rest.unwrap_or_default()))
         }
         Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
+        fact if fact.is_empty_answer() => ("note".into(), wording::EMPTY_ANSWER.to_owned()),
         Fact::SegmentStart { compacted_from: Some(_), history, .. } => {
             let first = &history.first()?.item;
             ("summary of what came before (compacted)".into(), compaction_summary(first)?)

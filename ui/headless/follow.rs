@@ -8,6 +8,7 @@ use crate::headless::own_runs::OwnRuns;
 use crate::headless::pages::{PagesBehind, Place, id_of};
 use crate::headless::print::{Form, Printer, encode, message, message_text};
 use crate::headless::run_tracker::Begun;
+use crate::wording;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
@@ -144,6 +145,8 @@ impl Follow {
                 } else if let Some(text) = message(entry) {
                     printer.try_block(&mut self.block, &text)?;
                     self.whole_block = true;
+                } else if entry.fact.is_empty_answer() {
+                    printer.try_note(wording::EMPTY_ANSWER)?;
                 }
                 entry.id.into_iter().for_each(|id| self.place.read(id));
             }
@@ -249,6 +252,10 @@ impl CatchUp {
             },
             (Line::Whole(entry), _) => match message(entry) {
                 Some(text) => self.block(&text).await,
+                None if entry.fact.is_empty_answer() => {
+                    self.output.note(crate::console::sentence(wording::EMPTY_ANSWER));
+                    Ok(())
+                }
                 None => Ok(()),
             },
             (Line::Cut { entry, .. }, _) => match (message(entry), entry.id) {

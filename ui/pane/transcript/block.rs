@@ -326,6 +326,10 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             let from = payload.get("from").and_then(Value::as_str).and_then(|id| id.parse().ok());
             from.map_or(Reading::Nothing, Reading::TakenBack)
         }
+        domain::EMPTY_ANSWER => {
+            let text = wording::EMPTY_ANSWER.to_owned();
+            shown(Kind::Note { role: Role::Warn, text })
+        }
         domain::REWOUND => match jumped(payload) {
             Some(text) => shown(Kind::Border(text)),
             None => Reading::Nothing,

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use yoi::protocol::entry::domain;
 
 /// A long conversation of messages, each with an answer of several rows and a call.
 fn conversation(turns: usize) -> Vec<Entry> {
@@ -37,6 +38,20 @@ fn the_tail_is_followed_until_the_view_scrolls_and_then_new_blocks_are_counted()
     bench.transcript.scroll(Scroll::Lines(-5));
     bench.transcript.scroll(Scroll::Lines(5));
     assert!(bench.transcript.is_at_tail(), "the end is the tail again");
+}
+
+#[test]
+fn an_empty_answer_is_a_note_in_the_transcript() {
+    let empty = || {
+        let (domain, payload) = (domain::EMPTY_ANSWER.to_owned(), json!({}));
+        entry(0, Fact::Extension { domain, payload })
+    };
+    let read = Bench::new(vec![you("hi"), empty()]).sized(80, 10).open().screen();
+    assert!(read.contains("the model's answer was empty"), "{read}");
+    let mut bench = Bench::new(vec![you("hi")]).sized(80, 10).open();
+    bench.commit(empty());
+    let committed = bench.screen();
+    assert!(committed.contains("the model's answer was empty"), "{committed}");
 }
 
 #[test]
