@@ -12,12 +12,18 @@ use std::path::{Path, PathBuf};
 pub enum AppendError {
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The file is not as long as this handle left it.
+    /// The file is longer than this handle left it.
     #[error(
         "another program writes to {} too (it has {found} bytes, {expected} were written here)",
         path.display()
     )]
     SecondWriter { path: PathBuf, expected: u64, found: u64 },
+    /// The file is shorter than this handle left it.
+    #[error(
+        "{} was cut to {found} of its {expected} bytes while it was written to: what is missing is lost",
+        path.display()
+    )]
+    Truncated { path: PathBuf, expected: u64, found: u64 },
     /// Another file, or none, lies at the path: what is appended here would be lost.
     #[error("{} was deleted or replaced while it was written to", path.display())]
     Replaced { path: PathBuf },
@@ -105,7 +111,12 @@ impl Appender {
         if found == self.length {
             return Ok(());
         }
-        Err(AppendError::SecondWriter { path: self.path.clone(), expected: self.length, found })
+        let (path, expected) = (self.path.clone(), self.length);
+        Err(if found < expected {
+            AppendError::Truncated { path, expected, found }
+        } else {
+            AppendError::SecondWriter { path, expected, found }
+        })
     }
 
     fn write(&mut self, lines: &[u8]) -> Result<u64, AppendError> {

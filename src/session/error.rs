@@ -17,6 +17,9 @@ pub enum LogError {
     /// Another program appended to the file.
     #[error("{0}; end the other one, then go on with :resume")]
     SecondWriter(Arc<AppendError>),
+    /// Another program cut the file.
+    #[error("{0}; put a backup of it in its place, or go on with what is left with :resume")]
+    Truncated(Arc<AppendError>),
     /// Another file, or none, lies where the log was.
     #[error("{0}: nothing more is written to it; put it back, then go on with :resume")]
     Replaced(Arc<AppendError>),
@@ -66,6 +69,7 @@ impl From<AppendError> for LogError {
         match error {
             AppendError::Disk(error) => error.into(),
             AppendError::SecondWriter { .. } => Self::SecondWriter(Arc::new(error)),
+            AppendError::Truncated { .. } => Self::Truncated(Arc::new(error)),
             AppendError::Replaced { .. } => Self::Replaced(Arc::new(error)),
             AppendError::Final { path } => Self::Final(path),
         }

@@ -68,6 +68,14 @@ impl Pod {
         let Some(id) = entry.id else { return };
         let last =
             LastRun { entry: id, result: result.word().into(), error: error.clone(), at: entry.ts };
+        self.keep_last_run(last).await;
+        if let Some(parent) = self.row.parent.clone() {
+            notify_parent::run_ended(&self.shared, &self.row.name, &parent, &entry).await;
+        }
+    }
+
+    /// Stores and publishes how the last run ended.
+    pub(super) async fn keep_last_run(&mut self, last: LastRun) {
         // Only shown, and in the log as well.
         self.shared
             .store
@@ -79,9 +87,6 @@ impl Pod {
             info.last_activity = last.at;
             info.last_result = Some(last);
         });
-        if let Some(parent) = self.row.parent.clone() {
-            notify_parent::run_ended(&self.shared, &self.row.name, &parent, &entry).await;
-        }
     }
 
     /// A child event that is in the mailbox already: a run takes it before its next request, an idle

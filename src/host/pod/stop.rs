@@ -2,7 +2,7 @@
 
 use crate::host::pod::Pod;
 use crate::host::pod::calls::done;
-use crate::protocol::{Event, Refusal, RunOutcome, State};
+use crate::protocol::{Event, LastRun, Refusal, RunOutcome, RunResult, State};
 use crate::run::Interrupt;
 use crate::store::Wanted;
 use std::time::Duration;
@@ -17,8 +17,14 @@ impl Pod {
     /// run did not take yet is in the log before that, because the person knows it as accepted.
     pub(super) async fn drop_run(&mut self) -> Result<Event, Refusal> {
         self.withdraw("the run was cancelled").await?;
-        self.write_log(vec![RunOutcome::Cancelled.entry()]).await?;
+        let entry = RunOutcome::Cancelled.entry();
+        let (id, at) = (entry.id, entry.ts);
+        self.write_log(vec![entry]).await?;
         crate::crash_point!("drop-committed");
+        if let Some(entry) = id {
+            let result = RunResult::Cancelled.word().into();
+            self.keep_last_run(LastRun { entry, result, error: None, at }).await;
+        }
         self.enter(State::Idle, None);
         Ok(done())
     }

@@ -277,6 +277,18 @@ async fn a_message_that_cannot_be_committed_is_refused_with_the_cause() {
 }
 
 #[tokio::test]
+async fn a_log_that_was_cut_while_its_pod_lives_is_not_called_one_that_another_program_writes() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.says(&pod, "one").await;
+    let log = bench.segments(&pod)[0].clone();
+    let file = fs::OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    let refused = bench.call(&pod, Method::say("two")).await.unwrap_err().message;
+    assert!(refused.contains("was cut to") && refused.contains(":resume"), "{refused}");
+    assert!(!refused.contains("another program"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_new_pod_that_gets_no_socket_leaves_its_name_free() {
     let bench = Bench::new().await;
     let place = bench.root.join("home/run/w");

@@ -160,6 +160,20 @@ async fn the_end_of_a_run_names_the_entry_that_ended_it() {
 }
 
 #[tokio::test]
+async fn a_paused_run_that_is_cancelled_is_said_to_be_cancelled() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("stuck")).await.unwrap();
+    bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+    bench.call(&pod, Method::Pause).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Paused);
+    bench.is(&pod, State::Paused).await;
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    let last = bench.is(&pod, State::Idle).await.last_result.unwrap();
+    assert_eq!(last.result, RunResult::Cancelled.word());
+    assert_eq!(bench.whole_entries(&pod).await.last().unwrap().id, Some(last.entry));
+}
+
+#[tokio::test]
 async fn a_notification_during_the_last_model_request_is_taken_up() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("long ".repeat(200))).await.unwrap();

@@ -77,7 +77,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         300..=399 => {
             let to = header(headers, "location").unwrap_or("nowhere");
             let message = format!(
-                "{who} sends elsewhere ({code}), to {}: make that its base URL",
+                "{who} sends elsewhere ({code}), to {}; yoi does not follow it: make that the base URL only if you trust it",
                 cleaned(who, to)
             );
             return Failure::Status { status: code, retry_after: None, message };
@@ -94,9 +94,19 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     if no_credit || header(headers, "x-should-retry") == Some("false") {
         return Failure::Provider { message: format!("{what}: {said}"), retryable: false };
     }
-    let retry_after = retry_after(headers).or_else(|| retry_delay(&json));
-    let advice =
-        retry_after.map_or_else(String::new, |time| format!("; it asks to wait {}", seconds(time)));
+    let asked = retry_after(headers).or_else(|| retry_delay(&json));
+    let retry_after = asked.map(|time| time.min(MAX_WAIT));
+    let advice = match asked {
+        None => String::new(),
+        Some(time) if time > MAX_WAIT => {
+            format!(
+                "; it asks to wait {}, and yoi takes at most {} into account",
+                seconds(time),
+                seconds(MAX_WAIT)
+            )
+        }
+        Some(time) => format!("; it asks to wait {}", seconds(time)),
+    };
     Failure::Status { status: code, retry_after, message: format!("{what}: {said}{advice}") }
 }
 
@@ -132,7 +142,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let of_seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
-    let wait = milliseconds.and_then(|ms| of_seconds(ms / 1000.0)).or_else(|| {
+    milliseconds.and_then(|ms| of_seconds(ms / 1000.0)).or_else(|| {
         let text = header(headers, "retry-after")?;
         let Ok(seconds) = text.parse::<f64>() else {
             let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
@@ -140,8 +150,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
             return Some(Duration::try_from(wait).unwrap_or_default());
         };
         of_seconds(seconds)
-    });
-    wait.map(|wait| wait.min(MAX_WAIT))
+    })
 }
 
 /// How long Google's error details ask to wait, such as `34s`.
@@ -149,7 +158,7 @@ fn retry_delay(json: &Value) -> Option<Duration> {
     let details = crate::llm::wire::list(error_of(json), "details");
     let delay = details.iter().find_map(|detail| at(detail, "retryDelay").as_str())?;
     let seconds = delay.strip_suffix('s')?.parse().ok()?;
-    Some(Duration::try_from_secs_f64(seconds).ok()?.min(MAX_WAIT))
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The error object of a body; some servers wrap it in a list.
@@ -265,7 +274,14 @@ mod tests {
             Some(Duration::ZERO)
         );
         assert_eq!(wait(&[("retry-after", "1e300")]).0, None);
-        assert_eq!(wait(&[("retry-after", "99999999")]).0, Some(MAX_WAIT));
+        let (time, said) = wait(&[("retry-after", "99999999")]);
+        assert_eq!(time, Some(MAX_WAIT));
+        assert!(
+            said.ends_with(
+                "it asks to wait 99999999 s, and yoi takes at most 86400 s into account"
+            ),
+            "{said}"
+        );
         assert_eq!(wait(&[("retry-after", "soon")]).0, None);
         assert_eq!(wait(&[]).0, None);
     }
@@ -288,6 +304,7 @@ mod tests {
     #[test]
     fn a_redirect_is_not_followed_and_says_where_to() {
         let said = refusal(307, &[("location", "https://other.example/v1")], "").to_string();
-        assert!(said.contains("https://other.example/v1: make that its base URL"), "{said}");
+        assert!(said.contains("https://other.example/v1; yoi does not follow it"), "{said}");
+        assert!(said.ends_with("make that the base URL only if you trust it"), "{said}");
     }
 }
