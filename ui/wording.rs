@@ -10,5 +10,14 @@ pub mod state;
 pub mod wait;
 pub mod why;
 
+use serde_json::Value;
+use yoi::text::SafeText;
+
+/// The note about a log entry of a kind that only a newer program knows.
+pub fn newer_entry(fields: &Value) -> String {
+    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or("");
+    format!("an entry of a newer yoi: {}", SafeText::spelled(kind))
+}
+
 /// The note about a model's answer that has nothing to read and calls no tool.
 pub const EMPTY_ANSWER: &str = "the model's answer was empty: it has no text and no tool call; ask again or choose another model";

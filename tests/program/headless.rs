@@ -1,8 +1,9 @@
 //! One message, verbs, and lines, without a screen.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, files};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::PathBuf;
 
 #[test]
 fn a_message_changes_a_file_through_tool_calls() {
@@ -342,4 +343,23 @@ fn an_answer_without_text_and_tool_call_is_noted_on_standard_error_and_in_the_lo
         let log = bench.yoi(&["log", pod]);
         assert_eq!(log.out.contains(note), is_empty, "{prompt}: {log:?}");
     }
+}
+
+#[test]
+fn an_entry_of_a_newer_program_is_noted_in_the_printed_log_and_kept_behind_new_messages() {
+    let bench = Bench::new();
+    bench.say("hi");
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+    let log = files(&bench.data()).into_iter().find(is_log).expect("a log");
+    let mut text = fs::read_to_string(&log).expect("a log");
+    text += "{\"id\":\"0199f0c0-0000-7000-8000-00000000000a\",\"ts\":7,\"kind\":\"hologram\",\"deep\":[1]}\n";
+    fs::write(&log, &text).expect("a writable log");
+    let done = bench.yoi(&["--no-ui", "--pod", "ws", "-p", "hi again"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let kept = fs::read_to_string(&log).expect("a log");
+    assert!(kept.starts_with(&text) && kept.len() > text.len(), "{kept}");
+    let newer = bench.log("ws").into_iter().find(|entry| entry["kind"] == "hologram");
+    assert_eq!(newer.expect("the entry")["deep"], json!([1]));
+    let done = bench.yoi(&["log", "ws"]);
+    assert_eq!(done.out.matches("an entry of a newer yoi: hologram").count(), 1, "{done:?}");
 }

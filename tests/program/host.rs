@@ -1,6 +1,8 @@
 //! The host in the background: one for all, found by everyone, and back after it was killed.
 
 use crate::bench::{Bench, alive, eventually, signal};
+use std::fs;
+use std::path::Path;
 
 #[test]
 fn a_message_sent_from_the_shell_runs_in_the_background() {
@@ -94,4 +96,19 @@ fn a_host_that_hangs_is_named_with_the_way_out_and_goes_on_when_it_is_woken() {
     assert_eq!(woken.code, Some(0), "{woken:?}");
     assert!(woken.out.contains('a'), "{woken:?}");
     drop(host);
+}
+
+#[test]
+fn a_host_whose_standard_descriptors_are_closed_keeps_its_own_files_out_of_them() {
+    let bench = Bench::new();
+    let mut child = bench.shell("exec yoi --no-ui --serve <&- >&- 2>&-").spawn().expect("a shell");
+    let pid = child.id();
+    eventually("the host serves", || bench.host_pid() == Some(pid) && bench.socket().is_some());
+    assert_eq!(bench.yoi(&["new", "a"]).code, Some(0));
+    for number in 0..3 {
+        let file = fs::read_link(format!("/proc/{pid}/fd/{number}")).expect("an open descriptor");
+        assert_eq!(file, Path::new("/dev/null"), "descriptor {number}");
+    }
+    assert_eq!(bench.yoi(&["host", "stop"]).code, Some(0));
+    child.wait().expect("the host ends");
 }

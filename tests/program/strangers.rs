@@ -169,6 +169,11 @@ fn a_hostile_clone_that_is_opened_as_a_workspace_runs_nothing_leaks_nothing_and_
         let Done { code, out, err } = bench.say("run ls");
         assert_eq!(code, Some(0), "{name}: {out}{err}");
         assert!(out.contains("It said:"), "{name}: {out}{err}");
+        if name == "AGENTS.md" {
+            let note =
+                |line: &str| line.starts_with("instructions are ") && line.contains("/AGENTS.md");
+            assert!(err.lines().any(note), "{err}");
+        }
     }
     assert!(!bench.path("ran").exists(), "a command of the repository ran");
     let pods = bench.yoi(&["ls", "--all", "--json"]);

@@ -200,6 +200,7 @@ fn said(entry: &Entry, pod: &PodName) -> Option<Said> {
             (who.into(), format!("{summary}{}", rest.unwrap_or_default()))
         }
         Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
+        Fact::Unknown(fields) => ("note".into(), wording::newer_entry(fields)),
         fact if fact.is_empty_answer() => ("note".into(), wording::EMPTY_ANSWER.to_owned()),
         Fact::SegmentStart { compacted_from: Some(_), history, .. } => {
             let first = &history.first()?.item;

@@ -187,10 +187,8 @@ impl Block {
             Fact::SegmentStart { forked_from: Some(_), .. } => {
                 Kind::Border("goes on from an earlier log".into())
             }
-            Fact::Unknown(value) => {
-                let kind = value.get("kind").and_then(Value::as_str).unwrap_or("");
-                let text = format!("an entry of a newer yoi: {}", clean::one_line(kind));
-                Kind::Note { role: Role::Dim, text }
+            Fact::Unknown(fields) => {
+                Kind::Note { role: Role::Dim, text: wording::newer_entry(&fields) }
             }
             Fact::SegmentStart { .. }
             | Fact::Invoke { .. }
