@@ -4,7 +4,7 @@ use crate::sandbox::view::Isolation;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// The fewest processes that the kernel lets a PID namespace be limited to.
+/// The smallest `pid_max` that the kernel accepts for a PID namespace.
 const FEWEST: u32 = 301;
 
 /// The limits of one command; sizes are in MiB, and 0 is no limit where it says so.
@@ -35,45 +35,54 @@ impl Default for CommandLimits {
 }
 
 impl CommandLimits {
-    /// Processes and threads, as many as the kernel can be told.
+    /// The limit on processes and threads, raised to the smallest that the kernel accepts.
     pub fn most_processes(&self) -> u32 {
         self.processes.max(FEWEST)
     }
 
-    /// Sets what the kernel counts for one process, or for the user of a world. A limit that is lower
-    /// already stays.
+    /// Sets the resource limits of this process. A limit that is lower already stays.
     pub fn apply(&self, isolation: Isolation) {
         let bytes = |mib: u32| (mib > 0).then_some(u64::from(mib) << 20);
         lower(Resource::Data, bytes(self.memory_mib));
         lower(Resource::Fsize, bytes(self.file_mib));
         lower(Resource::Core, Some(0));
-        // Of a user namespace of its own; elsewhere all processes of the person would count.
+        // The kernel counts processes for each user of a user namespace. Outside of a namespace of the
+        // command's own, the person's other processes would count.
         if isolation == Isolation::Namespaces {
             lower(Resource::Nproc, Some(self.most_processes().into()));
         }
     }
 
-    /// What to say where a program failed with these words: which limit it may have met.
-    pub fn sentence(&self, content: &str) -> Option<String> {
+    /// The limit to which the output of a failed command points.
+    pub fn sentence(&self, content: &str, isolation: Isolation) -> Option<String> {
+        let world = isolation == Isolation::Namespaces;
         let has = |words: &[&str]| words.iter().any(|word| content.contains(word));
-        let Self { memory_mib, file_mib, home_mib, shm_mib, .. } = self;
-        if has(&["Resource temporarily unavailable", "can't start new thread", "Cannot fork"]) {
+        let Self { memory_mib, home_mib, shm_mib, .. } = self;
+        if world
+            && has(&["Resource temporarily unavailable", "can't start new thread", "Cannot fork"])
+        {
             let most = self.most_processes();
             return Some(format!("a command has at most {most} processes and threads"));
         }
-        if has(&["No space left on device"]) {
+        if world && has(&["No space left on device"]) {
             return Some(format!(
-                "a command has {home_mib} MiB in its home directory and {shm_mib} MiB in /dev/shm; \
-                 large files belong into the workspace"
+                "if the file is not in the workspace: a command has {home_mib} MiB in its home directory \
+                 and {shm_mib} MiB in /dev/shm"
             ));
         }
-        if *file_mib > 0 && has(&["File too large", "File size limit exceeded"]) {
-            return Some(format!("a file that a command writes has at most {file_mib} MiB"));
+        if has(&["File too large", "File size limit exceeded"]) {
+            return self.largest_file();
         }
         if *memory_mib > 0 && has(&["Cannot allocate memory", "MemoryError", "out of memory"]) {
             return Some(format!("a process of a command has at most {memory_mib} MiB of memory"));
         }
         None
+    }
+
+    /// The limit on one file, which the kernel tells a program by a signal or an error.
+    pub fn largest_file(&self) -> Option<String> {
+        let mib = self.file_mib;
+        (mib > 0).then(|| format!("a file that a command writes has at most {mib} MiB"))
     }
 }
 
@@ -101,10 +110,14 @@ mod tests {
             ("cat: a: No such file or directory", None),
         ];
         for (content, expected) in cases {
-            let said = limits.sentence(content);
+            let said = limits.sentence(content, Isolation::Namespaces);
             assert_eq!(said.is_some(), expected.is_some(), "{content}: {said:?}");
             assert!(said.unwrap_or_default().contains(expected.unwrap_or("")), "{content}");
         }
-        assert_eq!(CommandLimits::default().sentence("MemoryError"), None);
+        let default = CommandLimits::default();
+        assert_eq!(default.sentence("MemoryError", Isolation::Namespaces), None);
+        for content in ["No space left on device", "fork: Resource temporarily unavailable"] {
+            assert_eq!(default.sentence(content, Isolation::LandlockOnly), None, "{content}");
+        }
     }
 }

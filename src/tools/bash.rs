@@ -173,7 +173,10 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
-    let limit = ctx.command_limits.sentence(content).filter(|_| failed);
+    let limit = match ended.outcome {
+        Outcome::Signalled(FILE_TOO_LARGE) => ctx.command_limits.largest_file(),
+        _ => ctx.command_limits.sentence(content, ctx.isolation).filter(|_| failed),
+    };
     lines.extend(limit.map(|limit| format!("[{limit} ([shell] in config.toml)]")));
     if ended.outcome == Outcome::Signalled(KILLED) {
         lines.push(OUT_OF_MEMORY.to_owned());
@@ -199,6 +202,8 @@ fn misses_outside(ctx: &Context, content: &str) -> bool {
 
 /// The signal with which the kernel ends a program when memory runs out.
 const KILLED: i32 = 9;
+/// SIGXFSZ, with which the kernel ends a program that writes beyond its limit on one file.
+const FILE_TOO_LARGE: i32 = 25;
 const OUT_OF_MEMORY: &str = "[the kernel or another program killed it; when the machine runs out of \
 memory commands are the first that end]";
 
