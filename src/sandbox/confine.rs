@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Of root's powers those that reach through every wall.
+/// The capabilities with which root could undo the confinement.
 const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYS_MODULE)
     .union(CapabilitySet::SYS_RAWIO)
@@ -78,7 +78,8 @@ fn empty_input() -> Result<(), String> {
     rustix::stdio::dup2_stdin(null).map_err(|error| format!("/dev/null: {error}"))
 }
 
-/// Everything this kernel offers, outermost wall last; says what it does not offer.
+/// Raises every wall that this kernel has and returns what it lacks. Limits come first and seccomp last:
+/// each step needs calls that the next one forbids.
 fn raise(order: Inner) -> Result<Confinement, String> {
     let Inner { view, mut open, mut cost, .. } = order;
     let (view, gives) = match order.gives {
@@ -109,7 +110,7 @@ fn raise(order: Inner) -> Result<Confinement, String> {
     Ok(Confinement { word, open, cost, abi, no_world: None })
 }
 
-/// A command does not begin where it can see nothing.
+/// Refuses a working directory that is missing or hidden from the command.
 pub fn enterable(cwd: &Path, holes: &[Hole]) -> Result<(), String> {
     let entered = cwd.canonicalize();
     let real = entered
@@ -117,19 +118,19 @@ pub fn enterable(cwd: &Path, holes: &[Hole]) -> Result<(), String> {
     let hidden = |hole: &&Hole| hole.level == Level::Hidden && real.starts_with(&hole.path);
     let Some(hole) = holes.iter().find(hidden) else { return Ok(()) };
     let (real, hole) = (real.display(), hole.path.display());
-    Err(format!("the directory {real} is shut for commands: {hole} is secret or not this pod's"))
+    Err(format!("commands may not run in {real}: {hole} is secret or belongs to another pod"))
 }
 
-/// Takes effect when the command is started.
+/// Removes [`POWERS`] from the bounding set, which takes effect when the command is started.
 fn give_up_powers() {
     for power in POWERS.iter() {
-        // Who is not root has none to give up.
+        // A process of an ordinary user may not remove any, and has none.
         let _ = rustix::thread::remove_capability_from_bounding_set(power);
     }
 }
 
-/// What a command could do although it should not. In a world of its own Landlock is one wall more
-/// and keeps nothing shut alone.
+/// What a command could do although it should not. In a world Landlock is one more wall around what is
+/// shut already, so its absence opens nothing.
 fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<String> {
     let alone = view.isolation == Isolation::LandlockOnly;
     let mut open = Vec::new();

@@ -14,14 +14,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 
-/// What the kernel takes from the memory of commands before it takes it from other programs, in
-/// thousandths of all memory.
+/// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
 const FIRST_TO_DIE: &str = "800";
 
 /// The whole life of this process; called first thing in `main`. Order on standard input, report on
 /// standard output, the command's output on standard error.
 pub fn init_main() -> ExitCode {
-    // Of the stage before; the end of the order's pipe says the same, should that be gone already.
+    // This process dies with the stage before it. If that stage is gone already, the closed pipe of the
+    // order ends this process.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setsid();
     let report = match begin() {
@@ -51,14 +51,14 @@ fn begin() -> Result<Reaper, String> {
     let spawned = reaper::spawn_confined(command);
     score.restore();
     let (leader, confinement) = spawned?;
-    // Commands do not look into this process, nor trace it.
+    // Commands cannot read or trace this process. Until here Landlock alone keeps them from it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
     Ok(Reaper::watch_world(leader, confinement))
 }
 
-/// How likely the kernel takes the memory of this process, and of those it starts. The file is opened
-/// before the world is built, in which nobody writes it.
+/// The `oom_score_adj` of this process and of those it starts. The file is opened before the world is
+/// built, because it cannot be written in the world.
 struct OutOfMemory(Option<(File, String)>);
 
 impl OutOfMemory {
@@ -70,12 +70,12 @@ impl OutOfMemory {
 
     fn set(&mut self, score: &str) {
         if let Some((file, _)) = &mut self.0 {
-            // Where a process may not say so commands are no likelier to die than others.
+            // If this fails, commands are merely no likelier to be killed than other programs.
             let _ = file.write_all_at(score.as_bytes(), 0);
         }
     }
 
-    /// This process stays when the kernel ends a command for its memory, and says so.
+    /// Puts the score back: this process has to live to report that the kernel killed a command.
     fn restore(&mut self) {
         let before = self.0.as_ref().map(|(_, before)| before.clone());
         self.set(before.as_deref().unwrap_or_default());
@@ -96,8 +96,8 @@ fn compute(asked: &CommandView, view: &CommandView, holes: &[Hole], order: &mut 
     world
 }
 
-/// Takes every capability from this process and all it starts. To root the files of other users
-/// stay open, as far as they are in its world: a workspace need not be its own.
+/// Drops every capability of this process and of all it starts. Root keeps `CAP_DAC_OVERRIDE`, because the
+/// files of its workspace may belong to other users.
 fn give_up_powers() -> rustix::io::Result<()> {
     let kept = match rustix::process::geteuid().is_root() {
         true => CapabilitySet::DAC_OVERRIDE,
