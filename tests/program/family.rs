@@ -279,7 +279,7 @@ async fn nothing_is_lent_below_a_running_command_and_a_stop_ends_it() {
 }
 
 #[tokio::test]
-async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_deleted() {
+async fn a_pod_that_is_being_stopped_takes_no_child_is_not_deleted_and_comes_back_afterwards() {
     let bench = bench();
     let _host = bench.serve();
     let found = yoi::client::find::connect(&bench.data()).await.expect("a connection");
@@ -307,11 +307,7 @@ async fn a_pod_that_is_being_stopped_takes_no_child_and_is_neither_restored_nor_
         let stopped =
             client.call(Some(&kid), Method::StopPods { tree: false, unless_busy: false }).await;
         assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
-        let orders = [
-            (None, Method::Restore { name: "kid".into() }),
-            (Some(&kid), Method::Remove),
-            (Some(&p), Method::Spawn(child("late", "b"))),
-        ];
+        let orders = [(Some(&kid), Method::Remove), (Some(&p), Method::Spawn(child("late", "b")))];
         for (pod, order) in orders {
             let refusal = client.call(pod, order).await.expect_err("not now");
             assert!(refusal.message.contains("is being stopped"), "{refusal}");

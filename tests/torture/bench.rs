@@ -193,8 +193,10 @@ impl Host {
 
 fn collect(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
+    for entry in entries.flatten() {
+        let path = entry.path();
+        // Links are not followed: the directory that a Pod has for its `/tmp` may hold one to `/tmp`.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             collect(&path, ending, found);
         } else if path.to_string_lossy().ends_with(ending) {
             found.push(path);

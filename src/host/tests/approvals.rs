@@ -796,7 +796,7 @@ async fn a_tool_call_about_a_pod_that_it_cannot_concern_is_refused_before_a_pers
         ("output of nobody", "no spawned pod named `nobody`"),
         ("send nobody", "no spawned pod named `nobody`"),
         ("stop else", "no spawned pod named `else`"),
-        ("restore nobody", "there is no pod `nobody`"),
+        ("restore nobody", "pod state missing for `nobody`"),
         ("restore else", unseen),
         ("peer else", unseen),
     ] {

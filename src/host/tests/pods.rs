@@ -313,7 +313,7 @@ async fn strangers_are_refused_to_a_model_in_the_words_of_the_tool() {
         ("send bob word x", "no spawned pod named `bob`"),
         ("read ghost", "no spawned pod named `ghost`"),
         ("stop alice", "no spawned pod named `alice`"),
-        ("restore ghost", "there is no pod `ghost`"),
+        ("restore ghost", "pod state missing for `ghost`"),
         ("tell alice word x", "pod `alice` is visible as SelfPod, not as a peer"),
     ] {
         assert_eq!(bench.tool(words).await, said);
@@ -491,8 +491,8 @@ async fn invisible_and_missing_pods_are_not_restored() {
     for seen in ["alice", "kid", "Bob"] {
         asked(&bench, "alice", restore(seen)).await.unwrap();
     }
-    assert_eq!(refusal(&bench, "alice", restore("ghost")).await, "there is no pod `ghost`");
-    assert_eq!(refusal(&bench, "alice", restore("../x")).await, "there is no pod `../x`");
+    assert_eq!(refusal(&bench, "alice", restore("ghost")).await, "pod state missing for `ghost`");
+    assert_eq!(refusal(&bench, "alice", restore("../x")).await, "pod state missing for `../x`");
     assert_eq!(
         refusal(&bench, "alice", restore("stranger")).await,
         "pod `stranger` is not visible to `alice`; ListPods shows what is"

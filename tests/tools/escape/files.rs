@@ -235,7 +235,10 @@ async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
         assert!(!cell.path("home/.ssh/keys/new").exists());
         cell.bench.ctx.cwd = cell.path("home/.ssh/keys");
         let output = cell.bench.bash("cat id").await;
-        assert!(output.is_error && output.summary.contains("commands may not run in"), "{output:?}");
+        assert!(
+            output.is_error && output.summary.contains("commands may not run in"),
+            "{output:?}"
+        );
     }
 }
 
