@@ -117,9 +117,9 @@ pub fn stopped(name: &str) -> String {
     format!("pod `{name}` is stopped; bring it back with RestorePod, then send again")
 }
 
-/// The error for a name without a Pod.
+/// The error for a name without a Pod, in the words that programs on a Pod's socket know.
 pub fn missing(name: &str) -> String {
-    format!("there is no pod `{name}`")
+    format!("pod state missing for `{name}`")
 }
 
 /// The name of a child; what cannot be one names no child.

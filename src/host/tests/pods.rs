@@ -520,7 +520,7 @@ async fn a_message_goes_to_a_live_peer_only_and_under_the_senders_name() {
         ("kid", "pod `kid` is visible as SpawnedChild, not as a peer"),
         ("carol", "pod `carol` is stopped; bring it back with RestorePod, then send again"),
         ("stranger", "pod `stranger` is not visible to `alice`; ListPods shows what is"),
-        ("ghost", "there is no pod `ghost`"),
+        ("ghost", "pod state missing for `ghost`"),
     ] {
         assert_eq!(refusal(&bench, other, hello()).await, text);
     }

@@ -65,7 +65,7 @@ impl Verb for RestoreByName {
     const ALLOWED: Caller = Caller::Itself;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let missing = || missing(&self.name);
+        let missing = || Refusal::invalid(crate::tools::pods::missing(&self.name));
         let handle = named(&cx.shared, cx.by.as_ref(), &self.name)?;
         let name = handle.name.clone();
         cx.settled(&name).await?;
@@ -84,7 +84,7 @@ impl Verb for RestoreByName {
 
 /// The Pod of this name, if the asker sees it and its record can be read.
 pub(crate) fn named(shared: &Shared, by: Option<&PodName>, name: &str) -> Result<Handle, Refusal> {
-    let missing = || missing(name);
+    let missing = || Refusal::invalid(crate::tools::pods::missing(name));
     let name = PodName::parse(name).map_err(|_| missing())?;
     if let Some(by) = by {
         authority::must_see(shared, by, &name)?;
@@ -94,11 +94,6 @@ pub(crate) fn named(shared: &Shared, by: Option<&PodName>, name: &str) -> Result
         return Err(not_restorable(&name, &why));
     }
     shared.pod(&name).ok_or_else(missing)
-}
-
-/// The error for a name without a Pod, in the words that programs on a Pod's socket know.
-fn missing(name: &str) -> Refusal {
-    Refusal::invalid(format!("pod state missing for `{name}`"))
 }
 
 /// A Pod that a person restores is an ordinary one.

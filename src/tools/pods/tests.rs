@@ -87,7 +87,7 @@ async fn a_name_that_is_none_is_refused_without_asking_the_host() {
         (&pods::send::VERB, "no spawned pod named `a/b`"),
         (&pods::output::VERB, "no spawned pod named `a/b`"),
         (&pods::stop::VERB, "no spawned pod named `a/b`"),
-        (&pods::peer::VERB, "there is no pod `a/b`"),
+        (&pods::peer::VERB, "pod state missing for `a/b`"),
     ] {
         let arguments = json!({"name": "a/b", "message": "x"});
         let (request, result) = call(verb, arguments, Ok(accepted())).await;
