@@ -18,10 +18,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub fn serve(bench: &Bench) -> Host {
     let mut child = bench.command(&["--no-ui", "--serve"]).spawn().expect("the program starts");
     let mut errors = BufReader::new(child.stderr.take().expect("its errors"));
-    let mut line = String::new();
-    while !line.contains("serving on ") {
-        line.clear();
-        assert_ne!(errors.read_line(&mut line).expect("text"), 0, "the host ended");
+    let mut said = String::new();
+    while !said.contains("serving on ") {
+        let read = errors.read_line(&mut said).expect("text");
+        assert_ne!(read, 0, "the host ended: {said}");
     }
     // Its pipe is read on, or the host would wait when it is full.
     std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
