@@ -81,7 +81,7 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let shallow = matches!(hole.why, Why::Programs | Why::Others);
     let deep = !shallow && hole.path.parent().is_some();
-    // One that leaves all is held in its place, where it could be moved.
+    // A hole that leaves its content writable still keeps the path from being moved.
     let held = hole.level == Level::Write && view.granted(&hole.path) == Level::Write;
     held || view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
 }

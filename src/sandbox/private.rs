@@ -16,16 +16,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Names in the private directory of a Pod.
+/// The subdirectories of the private directory of a Pod.
 const TMP: &str = "tmp";
 const CACHES: &str = "caches";
 const ASIDE: &str = "aside";
 /// What was written to one cache, and what the overlay needs beside it.
 const CHANGES: &str = "changes";
 const WORK: &str = "work";
-/// Bytes that a file or directory counts at least.
+/// The least that a file or directory counts, in bytes.
 const ENTRY: u64 = 4096;
-/// Directories in each other that are measured; deeper ones count as too much.
+/// The depth down to which directories are measured. A deeper tree counts as too large.
 const DEPTH: usize = 200;
 /// Only the Pod's user gets into these directories.
 const OWNER_ONLY: RawMode = 0o700;
@@ -94,7 +94,7 @@ impl Private {
         let asides = self.dir.join(ASIDE);
         if let Some(lock) = locked(&caches)? {
             for left in fs::read_dir(&asides).into_iter().flatten().flatten() {
-                // A command that still runs holds its own.
+                // A command that still runs holds the lock of its own.
                 if locked(&left.path())?.is_some() {
                     crate::disk::remove_tree(&left.path())?;
                 }
@@ -153,7 +153,7 @@ fn make(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(dir)
 }
 
-/// The only lock on a directory; `None` while another process has it.
+/// An exclusive lock on a directory; `None` while another process holds it.
 fn locked(dir: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = openat(CWD, dir, flags, Mode::empty())?;
@@ -175,7 +175,7 @@ fn size_below(parent: impl std::os::fd::AsFd, name: &CStr, depth: usize) -> Opti
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = match openat(parent, name, flags, Mode::empty()) {
         Ok(dir) if depth > 0 => dir,
-        // It was removed, or made something else, meanwhile.
+        // The command removed or replaced it in the meantime.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(0),
         Ok(_) | Err(_) => return None,
     };

@@ -91,7 +91,7 @@ impl Policy {
 /// What is said of a rule or a consent that ended.
 fn ended(number: u64, reply: &Event) -> String {
     let Event::Policy { rules, consents } = reply else {
-        return format!("rule {number} is in force no more");
+        return format!("rule {number} no longer applies");
     };
     if let Some(consent) = consents.first() {
         let what = sends(consent);
@@ -100,7 +100,7 @@ fn ended(number: u64, reply: &Event) -> String {
         );
     }
     let what = rules.first().map(|rule| format!(": {}", text(rule))).unwrap_or_default();
-    format!("rule {number} is in force no more{what}")
+    format!("rule {number} no longer applies{what}")
 }
 
 /// A row of the list.

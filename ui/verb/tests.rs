@@ -426,7 +426,7 @@ fn a_rule_that_was_revoked_is_named() {
     };
     let replies = vec![done_with(Event::Policy { rules: vec![rule], consents: Vec::new() })];
     let end = driven("policy revoke 4", Way::Line, &[], replies);
-    let said = "rule 4 is in force no more: allow Write: *.txt for shop and its children";
+    let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children";
     assert_eq!(end.said, Said::Done(said.into()));
 }
 

@@ -100,7 +100,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         None => String::new(),
         Some(time) if time > MAX_WAIT => {
             format!(
-                "; it asks to wait {}, and yoi takes at most {} into account",
+                "; it asks to wait {}, but yoi counts at most {} of that",
                 seconds(time),
                 seconds(MAX_WAIT)
             )
@@ -277,9 +277,7 @@ mod tests {
         let (time, said) = wait(&[("retry-after", "99999999")]);
         assert_eq!(time, Some(MAX_WAIT));
         assert!(
-            said.ends_with(
-                "it asks to wait 99999999 s, and yoi takes at most 86400 s into account"
-            ),
+            said.ends_with("it asks to wait 99999999 s, but yoi counts at most 86400 s of that"),
             "{said}"
         );
         assert_eq!(wait(&[("retry-after", "soon")]).0, None);

@@ -67,8 +67,8 @@ fn enter(line: &str) -> Result<Child, String> {
     let null = fs::File::options().write(true).open("/dev/null");
     let null = null.map_err(|error| format!("/dev/null: {error}"))?;
     namespaces(view)?;
-    // Of the helper: without it nobody tells this process to end. New powers forget it, so it is said
-    // after them; the end of the order's pipe says the same, should the helper be gone already.
+    // This process dies with the helper. A change of capabilities clears the signal, so it is set after
+    // that. If the helper is gone already, the closed pipe of the order ends this process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut child = first_process(&order).map_err(|error| format!("its first process: {error}"))?;
     if let Some(input) = &mut child.stdin {
