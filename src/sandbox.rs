@@ -187,17 +187,8 @@ impl Sandbox {
 
     async fn probe_in(&self, isolation: Isolation) -> Result<Confinement, String> {
         let env = BTreeMap::from([("PATH".to_owned(), PROBE_PATH.to_owned())]);
-        let around = Around {
-            scope: &crate::scope::Scope::default(),
-            person: Person { env: &env },
-            own: &[],
-            needs: &[],
-            others: &[],
-            outputs: None,
-            private: None,
-            isolation,
-            limits: CommandLimits::default(),
-        };
+        let scope = crate::scope::Scope::default();
+        let around = Around { isolation, ..Around::new(&scope, Person { env: &env }) };
         let view = Some(CommandView::new(&around));
         let (program, cwd) = (":".to_owned(), PathBuf::from("/"));
         let command = Command { program, cwd, env, timeout: PROBE, view };

@@ -65,6 +65,25 @@ pub fn lexical(path: &Path) -> PathBuf {
     plain
 }
 
+/// The most symbolic links that are followed on one path.
+const LINKS: usize = 40;
+
+/// The symbolic links through which a path leads, in the order in which they are followed, at most
+/// [`LINKS`]. The last part of the path counts, too.
+pub fn links_on(path: &Path) -> Vec<PathBuf> {
+    let (mut found, mut rest) = (Vec::new(), path.to_owned());
+    while found.len() < LINKS {
+        let parts: Vec<&Path> = rest.ancestors().collect();
+        let Some(link) = parts.into_iter().rev().find(|part| part.is_symlink()) else { break };
+        let (Ok(target), Some(base)) = (std::fs::read_link(link), link.parent()) else { break };
+        let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
+        let next = lexical(&base.join(target).join(beyond));
+        found.push(link.to_owned());
+        rest = next;
+    }
+    found
+}
+
 fn unresolvable(given: &Path, error: &Error) -> FileError {
     match error.kind() {
         ErrorKind::NotADirectory => FileError::Refused(format!(

@@ -1,8 +1,9 @@
-//! What is looked at before and after a command, in its scope: files from which git or a shell of
-//! somebody else takes its orders. A mount over such a file is gone when somebody outside replaces
-//! it; a link cannot be mounted shut, nor can what is not there.
+//! Compares guarded files before and after a command, and undoes what changed: files that git or a
+//! shell of the person obeys. Mounts alone do not hold there. A mount over a file is gone when somebody
+//! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
 
-use crate::sandbox::guard::{self, HELD, links_on};
+use crate::files::links_on;
+use crate::sandbox::guard::{self, HELD};
 use crate::sandbox::view::{CommandView, GUARDED, Level, Links, Why};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
@@ -17,28 +18,29 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is in a repository under its own name, whatever else git needs to take it for one.
+/// The file of a repository that says which branch is checked out.
 const HEAD: &str = "HEAD";
-/// What makes a directory a repository of a submodule.
+/// The files by which git recognises the repository of a submodule; one of them is enough.
 const MODULE: [&str; 2] = [HEAD, "config"];
-/// Of what git takes orders from, the directory: it is made before the command.
+/// The directory of hooks. It is made before the command, so a mount guards it.
 const HOOKS: &str = "hooks";
-/// A secret directory in which a new file lets others log in: it is made, and so can be shut.
+/// The directory of SSH keys: a new file in it could let others log in. It is made before the command,
+/// so that a mount can shut it.
 const SSH: &str = ".ssh";
 /// Bytes of a file that is kept in mind.
 const LIMIT: u64 = 1024 * 1024;
-/// What its owner may do with a file or directory.
+/// The rights of the owner of a file or directory.
 const OWNER: Mode = Mode::RWXU;
 
 /// How these places were before the command.
 #[derive(Debug, Default)]
 pub struct Before {
-    /// Nothing was there.
+    /// Paths at which nothing was.
     absent: BTreeSet<PathBuf>,
     kept: Vec<(PathBuf, Known)>,
-    /// The file that says what is checked out; it may change, but stay one.
+    /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
     heads: Vec<(PathBuf, Known)>,
-    /// Directories without which git takes a repository for none.
+    /// Directories that git needs to recognise a repository, with their modes.
     modes: Vec<(PathBuf, Mode)>,
 }
 
@@ -69,7 +71,7 @@ pub fn look(view: &CommandView) -> Before {
     for path in &guarded {
         before.keep(view, path);
     }
-    // Directories are held by mounts; where a link leads to one, the link is kept.
+    // Mounts hold the directories; links that lead to one are compared.
     for dir in
         found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
     {
@@ -80,7 +82,7 @@ pub fn look(view: &CommandView) -> Before {
     before
 }
 
-/// Places that are shut for another reason than git, and can be made or reached through a link.
+/// Places that are guarded for another reason than git: secrets, rules and directories of programs.
 fn places(view: &CommandView) -> Vec<PathBuf> {
     let holes = view.holes.iter().filter(|hole| match hole.why {
         Why::Secret | Why::Rules => written(view, &hole.path),
@@ -89,14 +91,14 @@ fn places(view: &CommandView) -> Vec<PathBuf> {
     });
     let all: Vec<PathBuf> = holes.map(|hole| hole.path.clone()).collect();
     for dir in all.iter().filter(|path| path.ends_with(SSH) && path.symlink_metadata().is_err()) {
-        // Where it cannot be made, the command cannot make it either, or it is moved away afterwards.
+        // If this fails, the command cannot make it either, or what it makes is moved away afterwards.
         let _ = DirBuilder::new().mode(0o700).create(dir);
     }
     all
 }
 
-/// Whether the scope, or the whole machine, is granted for writing here: what is written to a cache
-/// is not meant.
+/// Whether a path may be written by the scope or by `outside`. Writing to a cache does not count: it
+/// goes to the Pod's own layer.
 fn written(view: &CommandView, path: &Path) -> bool {
     let meant = view
         .grants
@@ -105,7 +107,7 @@ fn written(view: &CommandView, path: &Path) -> bool {
     meant.into_iter().any(|grant| grant.level == Level::Write && grant.covers(path))
 }
 
-/// Whether a command may write here, as far as no hole but that of the path itself says.
+/// Whether a command may write a path, if the hole at this very path is left out of account.
 fn opens(view: &CommandView, path: &Path) -> bool {
     let own = |why| matches!(why, Why::Secret | Why::Rules | Why::Programs);
     let shut =
@@ -114,10 +116,10 @@ fn opens(view: &CommandView, path: &Path) -> bool {
 }
 
 impl Before {
-    /// Keeps in mind what lies at a guarded path, and every link on the way to it.
+    /// Remembers what lies at a guarded path, and every link on the way to it.
     fn keep(&mut self, view: &CommandView, path: &Path) {
         self.keep_links(view, path);
-        // What a variable or a configuration calls a directory of programs may be made.
+        // A missing directory on `PATH` may be made.
         let programs = view.holes.iter().any(|hole| hole.why == Why::Programs && hole.path == path);
         if path.symlink_metadata().is_err() {
             self.absent.extend((!programs && opens(view, path)).then(|| path.to_owned()));
@@ -138,7 +140,7 @@ impl Before {
         }
     }
 
-    /// Moves aside what has come since and puts back what has changed; a sentence for each.
+    /// Moves new files aside and puts changed ones back. Returns a sentence for each.
     pub fn mend(&self) -> Vec<String> {
         self.modes.iter().for_each(|(path, mode)| allow(path, *mode));
         let moved = self.absent.iter().filter_map(|path| remove(path));
@@ -151,7 +153,7 @@ impl Before {
 }
 
 impl Known {
-    /// Whether git takes it for what says what is checked out.
+    /// Whether git accepts it as [`HEAD`].
     fn is_head(&self) -> bool {
         match self {
             Self::Link(target) => target.to_bytes().starts_with(b"refs/"),
@@ -171,7 +173,7 @@ fn mode_of(path: PathBuf) -> Option<(PathBuf, Mode)> {
     is_dir.then(|| (path, Mode::from_raw_mode(stat.st_mode & 0o777)))
 }
 
-/// Gives the owner of a directory back what they could do there.
+/// Gives the owner of a directory back the rights that were there before.
 fn allow(path: &Path, before: Mode) {
     let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -180,7 +182,7 @@ fn allow(path: &Path, before: Mode) {
     let now = Mode::from_raw_mode(stat.st_mode & 0o777);
     if !now.contains(before & OWNER) {
         let handle = format!("/proc/self/fd/{}", dir.as_raw_fd());
-        // It is another user's then, whose directories the command could not change either.
+        // This fails only for a directory of another user, which the command could not change either.
         let _ = set_permissions(handle, Permissions::from_mode((now | before & OWNER).bits()));
     }
 }
@@ -223,7 +225,7 @@ fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Opt
 }
 
 /// The new file is whole before the old one makes room. Names that nobody can have taken before.
-/// Answers under which name the old one lies now.
+/// Returns the name under which the command's version lies now, if it left one.
 fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<Option<OsString>> {
     let (fresh, aside) = (beside(name, "put-back"), beside(name, "put-aside"));
     match before {
@@ -266,7 +268,7 @@ fn known_at(path: &Path) -> Option<Known> {
     known(&dir, &name).ok()
 }
 
-/// A link, or a regular file of a size that can be kept.
+/// Reads a link, or a regular file that is small enough to be kept.
 fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
     let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {

@@ -1,4 +1,5 @@
-//! Where git takes its orders from, in the repositories that a view lets a command write.
+//! Finds the files that git obeys in the repositories that a command may write: hooks, configurations,
+//! and files that lead to another repository.
 
 mod named;
 #[cfg(test)]
@@ -23,26 +24,24 @@ const MODULE_LIST: u64 = 1024 * 1024;
 const POINTER: u64 = 8 * 1024;
 /// How deep the names of submodules nest.
 const MODULE_DEPTH: usize = 6;
-/// Symbolic links on the way of one path.
-const LINKS: usize = 40;
-/// Without these, as without `HEAD`, git takes a directory for no repository and looks elsewhere.
+/// Directories of a repository. If one of them or `HEAD` is missing, git does not recognise the
+/// repository and looks for another one in the directories around it.
 pub const HELD: [&str; 2] = ["objects", "refs"];
 
 /// The repositories of a view, and what belongs to them.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Each with hooks, a configuration, or a pointer to others of these; and the working trees that
-    /// it has, as far as they are known.
+    /// Directories of repositories, submodules and worktrees, each with its known working trees.
     pub dirs: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// `.git` files, which name such a directory.
     pub pointers: BTreeSet<PathBuf>,
-    /// Every `.git` that was looked at, as it is called: it can be a link.
+    /// Every `.git` that was looked at, by its unresolved path: it can be a link.
     pub places: BTreeSet<PathBuf>,
-    /// Directories that hold repositories of submodules and are none.
+    /// Directories that only group the repositories of submodules.
     pub folders: Vec<PathBuf>,
     /// Directories with more repositories than are guarded one by one.
     pub closed: Vec<PathBuf>,
-    /// Hooks and settings that a configuration names; they need not be there.
+    /// Hooks and settings that a configuration names; they may not exist.
     pub named: Vec<PathBuf>,
 }
 
@@ -65,7 +64,8 @@ pub fn find(view: &CommandView) -> Found {
     found
 }
 
-/// What of it is not to be changed; a hole that leaves all is only held in its place.
+/// The paths of the repositories that a command may not change. A hole of [`Level::Write`] leaves its
+/// content writable, but the path cannot be moved.
 pub fn holes(view: &CommandView) -> Vec<Hole> {
     let Found { dirs, pointers, closed, named, .. } = find(view);
     let written = dirs.keys().filter(|dir| view.granted(dir) == Level::Write);
@@ -93,7 +93,7 @@ impl Search<'_> {
     fn around(&mut self, git: &Path) {
         self.place(git);
         let Some(top) = git.parent() else { return };
-        // Of a repository around the scope only what reaches into the scope is looked for.
+        // If the repository lies around the scope, only its submodules can reach into the scope.
         let inside = if (self.writes)(top) { entries(top) } else { Vec::new() };
         let mut beside = inside.into_iter().chain(checkouts(top));
         for dir in beside.by_ref().take(LOOKED_AT) {
@@ -161,8 +161,8 @@ impl Search<'_> {
         }
     }
 
-    /// The repositories of submodules below a directory: whether there are any; `None` if there are
-    /// more than were looked at.
+    /// Searches the repositories of submodules below a directory. Returns whether there are any, or `None`
+    /// if there are too many to look at.
     fn modules(&mut self, dir: &Path, depth: usize) -> Option<bool> {
         let mut any = false;
         for entry in entries(dir) {
@@ -201,7 +201,7 @@ fn line_of(file: &Path) -> Option<String> {
     text.lines().next().map(|line| line.trim_end().to_owned())
 }
 
-/// Where the submodules of a working tree are, by its own list.
+/// The directories of the submodules that `.gitmodules` of a working tree lists.
 fn checkouts(top: &Path) -> Vec<PathBuf> {
     let list = WorkspaceFiles::of(top).read(&top.join(".gitmodules"), Limit::head(MODULE_LIST));
     let list = list.map(|found| found.bytes).unwrap_or_default();
@@ -210,21 +210,6 @@ fn checkouts(top: &Path) -> Vec<PathBuf> {
     let paths = named.filter_map(|setting| setting.value.map(PathBuf::from));
     let plain = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
     paths.filter(plain).map(|path| top.join(path)).collect()
-}
-
-/// The symbolic links on the way of a path, the last part included.
-pub fn links_on(path: &Path) -> Vec<PathBuf> {
-    let (mut found, mut rest) = (Vec::new(), path.to_owned());
-    while found.len() < LINKS {
-        let parts: Vec<&Path> = rest.ancestors().collect();
-        let Some(link) = parts.into_iter().rev().find(|part| part.is_symlink()) else { break };
-        let (Ok(target), Some(base)) = (fs::read_link(link), link.parent()) else { break };
-        let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
-        let next = lexical(&base.join(target).join(beyond));
-        found.push(link.to_owned());
-        rest = next;
-    }
-    found
 }
 
 /// The directories directly in a directory.

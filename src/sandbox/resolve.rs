@@ -76,9 +76,8 @@ fn without_devices(grant: Grant) -> Vec<Grant> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::limits::CommandLimits;
     use crate::sandbox::places::Person;
-    use crate::sandbox::view::{Around, Isolation, Level, Need};
+    use crate::sandbox::view::{Around, Level, Need};
     use crate::scope::{Permission, Rule, Scope};
     use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
@@ -106,17 +105,7 @@ mod tests {
         fn grants(&self, needs: &[Need]) -> Vec<Grant> {
             let scope = Scope::new(vec![Rule::new(self.root.join("ws"), Permission::Write)]);
             let person = Person { env: &self.env };
-            let around = Around {
-                scope: &scope,
-                person,
-                own: &[],
-                needs,
-                others: &[],
-                outputs: None,
-                private: None,
-                isolation: Isolation::Namespaces,
-                limits: CommandLimits::default(),
-            };
+            let around = Around { needs, ..Around::new(&scope, person) };
             resolved(CommandView::new(&around)).grants
         }
 

@@ -171,6 +171,24 @@ pub struct Around<'a> {
     pub limits: CommandLimits,
 }
 
+impl<'a> Around<'a> {
+    /// A command in namespaces that has its scope and nothing else: no needs, no other Pods, and
+    /// nothing that its Pod keeps.
+    pub fn new(scope: &'a Scope, person: Person<'a>) -> Self {
+        Self {
+            scope,
+            person,
+            own: &[],
+            needs: &[],
+            others: &[],
+            outputs: None,
+            private: None,
+            isolation: Isolation::Namespaces,
+            limits: CommandLimits::default(),
+        }
+    }
+}
+
 impl Grant {
     /// A canonical directory that belongs to this command alone.
     pub fn private(path: PathBuf) -> Self {
@@ -375,20 +393,8 @@ mod tests {
     fn view(scope: &Scope, needs: &[Need]) -> CommandView {
         let (env, own) = (env(), ["/h/.local/share/yoi".into()]);
         let others = &["/ws/c1".into(), "/h/theirs".into(), "/parent".into()];
-        let (isolation, limits) = (Isolation::Namespaces, CommandLimits::default());
-        let (person, own) = (Person { env: &env }, &own);
-        let (outputs, private) = (None, None);
-        CommandView::new(&Around {
-            scope,
-            person,
-            own,
-            needs,
-            others,
-            outputs,
-            private,
-            isolation,
-            limits,
-        })
+        let around = Around::new(scope, Person { env: &env });
+        CommandView::new(&Around { own: &own, needs, others, ..around })
     }
 
     fn workspace() -> Scope {

@@ -9,7 +9,7 @@ mod mountinfo;
 
 pub(crate) use mountinfo::unescaped;
 
-use crate::files::{Limit, WorkspaceFiles};
+use crate::files::{Limit, WorkspaceFiles, links_on};
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::private::Private;
@@ -26,8 +26,6 @@ const GIT: [&str; 2] = [".gitconfig", ".config/git/config"];
 const INCLUDED: usize = 20;
 /// Bytes of one of them.
 const SETTINGS: u64 = 256 * 1024;
-/// Symbolic links on the way of one path.
-const LINKS: usize = 40;
 /// Files of a directory that is granted without its subdirectories.
 const FLAT: usize = 2000;
 
@@ -339,16 +337,7 @@ impl World {
 
     /// Every link on the way of a path that is not shown anyway.
     pub fn follow_path(&mut self, path: &Path) {
-        let mut rest = path.to_owned();
-        for _ in 0..LINKS {
-            let parts: Vec<PathBuf> = rest.ancestors().map(Path::to_owned).collect();
-            let Some(link) = parts.iter().rev().find(|path| path.is_symlink()) else { return };
-            let Ok(target) = fs::read_link(link) else { return };
-            self.link(link);
-            let base = link.parent().unwrap_or(link);
-            let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
-            rest = crate::files::lexical(&base.join(target).join(beyond));
-        }
+        links_on(path).iter().for_each(|link| self.link(link));
     }
 
     fn link(&mut self, link: &Path) {

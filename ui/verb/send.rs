@@ -32,20 +32,18 @@ pub struct Send {
     input: Option<Vec<Segment>>,
     #[arg(skip)]
     target: Option<PodName>,
-    /// What its Pod came back without.
-    #[arg(skip)]
-    restored: String,
     #[arg(skip)]
     stage: Stage,
 }
 
 /// The request that the next reply answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     Sending,
     Restoring,
-    SendingToRestored,
+    /// With what its Pod came back without.
+    SendingToRestored(String),
 }
 
 impl Send {
@@ -100,15 +98,14 @@ impl Send {
 
     fn answered(&mut self, event: &Event) -> Next {
         let pod = self.pod();
-        let said = match self.stage {
+        let said = match &self.stage {
             Stage::Restoring => {
-                self.stage = Stage::SendingToRestored;
-                self.restored = restored(event);
+                self.stage = Stage::SendingToRestored(losses(event));
                 return self.send();
             }
             Stage::Sending => sentence(pod, event),
-            Stage::SendingToRestored => {
-                format!("restored {pod}{} · {}", self.restored, sentence(pod, event))
+            Stage::SendingToRestored(losses) => {
+                format!("restored {pod}{losses} · {}", sentence(pod, event))
             }
         };
         Next::End(End::done(said))
@@ -116,7 +113,7 @@ impl Send {
 }
 
 /// What a restored Pod came back without, such as a scope that another Pod writes now.
-fn restored(event: &Event) -> String {
+fn losses(event: &Event) -> String {
     let Event::Plan { steps, .. } = event else { return String::new() };
     steps.iter().flat_map(|step| &step.notes).map(|note| format!(", {note}")).collect()
 }

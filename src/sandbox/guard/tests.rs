@@ -1,9 +1,8 @@
 //! What is found of repositories on a disk.
 
 use super::*;
-use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::places::Person;
-use crate::sandbox::view::{Around, Isolation};
+use crate::sandbox::view::Around;
 use crate::scope::{Permission, Rule, Scope};
 use std::os::unix::fs::symlink;
 
@@ -15,17 +14,8 @@ fn top() -> (tempfile::TempDir, PathBuf) {
 
 fn view(target: &Path) -> CommandView {
     let env = [("HOME".to_owned(), target.join("home").display().to_string())].into();
-    CommandView::new(&Around {
-        scope: &Scope::new(vec![Rule::new(target, Permission::Write)]),
-        person: Person { env: &env },
-        own: &[],
-        needs: &[],
-        others: &[],
-        outputs: None,
-        private: None,
-        isolation: Isolation::Namespaces,
-        limits: CommandLimits::default(),
-    })
+    let scope = Scope::new(vec![Rule::new(target, Permission::Write)]);
+    CommandView::new(&Around::new(&scope, Person { env: &env }))
 }
 
 #[test]

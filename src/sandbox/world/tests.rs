@@ -1,9 +1,8 @@
 //! What a world holds for a scope, as a list.
 
 use super::*;
-use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::resolve;
-use crate::sandbox::view::{Around, Isolation, Need};
+use crate::sandbox::view::{Around, Need};
 use crate::scope::{Permission, Rule, Scope};
 use std::os::unix::fs::symlink;
 
@@ -36,15 +35,11 @@ impl Disk {
         let person = Person { env: &self.env };
         let outputs = self.root.join("own/out");
         let asked = CommandView::new(&Around {
-            scope,
-            person,
             own: &[self.root.join("own")],
             needs,
-            others: &[],
             outputs: Some(&outputs),
             private: Some(&self.root.join("own/private")),
-            isolation: Isolation::Namespaces,
-            limits: CommandLimits::default(),
+            ..Around::new(scope, person)
         });
         let view = resolve::resolved(asked.clone());
         let (holes, _) = plan::holes(&view);
