@@ -69,7 +69,7 @@ pub fn lexical(path: &Path) -> PathBuf {
 const LINKS: usize = 40;
 
 /// The symbolic links through which a path leads, in the order in which they are followed, at most
-/// [`LINKS`]. The last part of the path counts, too.
+/// 40. The last part of the path counts, too.
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
     let (mut found, mut rest) = (Vec::new(), path.to_owned());
     while found.len() < LINKS {
