@@ -244,9 +244,12 @@ fn lines() -> impl Strategy<Value = String> {
 /// No program is run: each name that is no builtin is told to a handler.
 fn run_by_bash(line: &str) -> Option<Vec<Vec<String>>> {
     let dir = tempfile::tempdir().unwrap();
-    let script = "command_not_found_handle() { printf '%s\\0' \"$@\" >> \"$LOG\"; printf '\\n\\0' >> \"$LOG\"; \
-                  return 1; }\nPATH=/nowhere\nFUNCNEST=3\nulimit -t 1\n";
+    // Each run is told in a file of its own: the commands of a pipeline run at the same time, and bash
+    // calls the handler in a process of its own.
+    let script = "command_not_found_handle() { printf '%s\\0' \"$@\" > \"$LOG/$BASHPID\"; return 1; }\n\
+                  PATH=/nowhere\nFUNCNEST=3\nulimit -t 1\n";
     let log = dir.path().join("log");
+    std::fs::create_dir(&log).unwrap();
     std::fs::create_dir(dir.path().join("cwd")).unwrap();
     let mut bash = Command::new("/bin/bash")
         .args(["--norc", "--noprofile", "-c", &format!("{script}\nsource /dev/stdin")])
@@ -260,16 +263,15 @@ fn run_by_bash(line: &str) -> Option<Vec<Vec<String>>> {
         .unwrap();
     bash.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
     bash.wait().unwrap();
-    let log = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&log);
-    let mut runs = vec![Vec::new()];
-    for word in text.split('\0').filter(|word| !word.is_empty()) {
-        match word {
-            "\n" => runs.push(Vec::new()),
-            word => runs.last_mut().unwrap().push(word.to_owned()),
-        }
-    }
-    runs.retain(|run: &Vec<String>| !run.is_empty());
+    let runs: Vec<Vec<String>> = std::fs::read_dir(log)
+        .unwrap()
+        .map(|run| {
+            let run = std::fs::read(run.unwrap().path()).unwrap();
+            let words = String::from_utf8_lossy(&run).into_owned();
+            words.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        })
+        .filter(|run: &Vec<String>| !run.is_empty())
+        .collect();
     (runs.len() < 100).then_some(runs)
 }
 
