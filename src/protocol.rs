@@ -10,8 +10,10 @@ pub mod item;
 pub mod method;
 pub mod name;
 pub mod outcome;
+pub mod outside;
 pub mod piece;
 pub mod reply;
+pub mod tool_words;
 
 pub use approval::{Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, Verdict};
 pub use entry::{
@@ -27,6 +29,7 @@ pub use item::{Content, Item, RequestConfig, Role, flatten};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};
+pub use outside::{OutsideAccess, OutsidePath};
 pub use piece::{ByteRange, LineShape, MAX_PIECE, NotJson, TextSpan, Unescape, encoded_len};
 pub use reply::{
     Comeback, Completion, CompletionKind, FoundModel, Losses, PathHolder, PeerRegistered, PlanStep,

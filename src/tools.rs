@@ -11,6 +11,7 @@ mod guard;
 mod input;
 mod text_limit;
 mod live_output;
+mod outside;
 mod path_threads;
 mod scoped_path;
 pub mod pods;
@@ -26,7 +27,7 @@ mod write;
 use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
-use crate::protocol::{EntryId, FileMark, PodName};
+use crate::protocol::{EntryId, FileMark, OutsidePath, PodName};
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, Private};
 use crate::scope::Scope;
 use fault::Fault;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use attachment::attachment;
 pub use bash::{CommandTime, needless};
+pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};
@@ -148,6 +150,8 @@ pub struct Context {
     pub others: Vec<PathBuf>,
     /// What this call was granted beyond the scope, before it began.
     pub needs: Vec<Need>,
+    /// The paths outside the scope that this call was granted.
+    pub outside: Vec<OutsidePath>,
     /// How the host is reached; `None` where there is none.
     pub pod_api: Option<PodApi>,
     /// Bytes of content in one result ([`MAX_OUTPUT`]).

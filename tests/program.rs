@@ -30,6 +30,8 @@ mod long_blocks;
 mod long_logs;
 #[path = "program/names.rs"]
 mod names;
+#[path = "program/outside.rs"]
+mod outside;
 #[path = "program/planted.rs"]
 mod planted;
 #[path = "program/plays.rs"]

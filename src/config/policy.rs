@@ -2,14 +2,12 @@
 //! a tool and the text that says what it is about. Pure.
 
 use crate::config::policy::call::{Call, Part};
-use crate::protocol::{Action, Pattern};
+use crate::protocol::{Action, OutsidePath, Pattern};
 use serde::Deserialize;
 
 mod call;
 mod pattern;
-
-/// What joins a tool and the needs of its command in a pattern: `Bash+network`.
-const NEEDS: char = '+';
+mod tool;
 
 /// `[permissions]` of a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -43,6 +41,8 @@ pub struct Subject {
     pub tool: String,
     /// What it needs beyond its walls or its scope, in words.
     pub needs: Vec<&'static str>,
+    /// The paths outside its scope that a command names.
+    pub outside: Vec<OutsidePath>,
     /// What it is about: as the model wrote it and then, for a path, as it really is. Empty when
     /// it says nothing.
     pub texts: Vec<String>,
@@ -147,37 +147,12 @@ pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
     }
 }
 
-/// `Bash` is every call of Bash. `Bash+network` is, where it allows, one that needs at most the
-/// network, and where it asks or refuses one that needs it. A rule that allows a file tool without
-/// a need does not speak about calls that have one: `Write: /w/*` does not open `/w/.git/hooks`.
-fn of_tool(tool: &str, action: Action, subject: &Subject) -> bool {
-    let mut parts = tool.split(NEEDS).map(str::trim);
-    let name = parts.next().unwrap_or("");
-    if name != "*" && !name.eq_ignore_ascii_case(&subject.tool) {
-        return false;
-    }
-    let named: Vec<&str> = parts.collect();
-    let is_named = |need: &&str| named.iter().any(|word| word.eq_ignore_ascii_case(need));
-    let plain = subject.needs.is_empty() || name == "*" || is_command(subject);
-    match action {
-        Action::Allow if named.is_empty() => plain,
-        _ if named.is_empty() => true,
-        Action::Allow => subject.needs.iter().all(&is_named),
-        Action::Ask | Action::Deny => subject.needs.iter().any(is_named),
-    }
-}
-
 fn is_command(subject: &Subject) -> bool {
     subject.tool.eq_ignore_ascii_case("Bash")
 }
 
 /// The rule that speaks about exactly this call and no other.
 pub fn exactly(subject: &Subject) -> Pattern {
-    let mut tool = subject.tool.clone();
-    for need in &subject.needs {
-        tool.push(NEEDS);
-        tool.push_str(need);
-    }
     let text = subject.texts.last().map_or("", String::as_str);
     let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
@@ -186,7 +161,7 @@ pub fn exactly(subject: &Subject) -> Pattern {
         }
         pattern.push(c);
     }
-    Pattern { tool, pattern }
+    Pattern { tool: tool::exactly(subject), pattern }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Approval requests: an action that policy does not decide alone, and the decisions on it.
 
 use crate::protocol::name::PodName;
+use crate::protocol::outside::OutsidePath;
+use crate::protocol::tool_words;
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,9 @@ pub struct ApprovalRequest {
     /// scope until the Pod stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Rule>,
+    /// The paths outside its scope that a command gets, and nothing beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsidePath>,
     /// The rule that an answer for the Pod or the subtree writes.
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
@@ -59,15 +64,18 @@ impl ApprovalRequest {
     }
 
     /// What a command needs beyond its walls, in words.
-    pub fn needs(&self) -> impl Iterator<Item = &str> {
-        self.rule.tool.split('+').skip(1)
+    pub fn needs(&self) -> impl Iterator<Item = String> {
+        let words = tool_words::split(&self.rule.tool).into_iter().skip(1);
+        let outside = (!self.outside.is_empty()).then(|| "outside".to_owned());
+        words.filter(|word| !word.contains('=')).chain(outside)
     }
 }
 
 /// The calls that a rule of policy is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that.
+    /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that, and
+    /// `Bash+read=/srv/data` one that names at most that path.
     pub tool: String,
     /// `*` and `?` over what the call is about: its command, its file, the pattern and the directory
     /// of its search, the name of its Pod; `\` takes their meaning away.
@@ -84,7 +92,8 @@ impl std::str::FromStr for Pattern {
 
     /// As [`Display`](std::fmt::Display) writes it.
     fn from_str(text: &str) -> Result<Self, NotAPattern> {
-        match text.split_once(':') {
+        let parts = tool_words::end(text).map(|at| (&text[..at], &text[at + 1..]));
+        match parts {
             Some((tool, pattern)) if !tool.is_empty() && !pattern.is_empty() => {
                 Ok(Self { tool: tool.into(), pattern: pattern.into() })
             }
@@ -186,11 +195,16 @@ mod tests {
             reason: None,
             scope: vec![],
             lease: None,
+            outside: vec![],
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         };
         assert_eq!(approval.line(), "Bash cargo fetch (network)");
         approval.action = "cd x\nmake".into();
         assert_eq!(approval.line(), "Bash cd x… (network)");
+        let access = crate::protocol::OutsideAccess::Read;
+        approval.outside = vec![OutsidePath { path: "/srv/a".into(), access }];
+        approval.rule.tool = "Bash+network+read=/srv/a".into();
+        assert_eq!(approval.line(), "Bash cd x… (network, outside)");
     }
 }

@@ -2,9 +2,9 @@
 //! are published, and the call starts only after the decision.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Item, Verdict, now_ms};
+use crate::protocol::{ApprovalRequest, Entry, Item, OutsidePath, Verdict, now_ms};
 use crate::run::batch::{Call, Planned, Say};
-use crate::run::policy::{ApprovalDraft, Decision};
+use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
 use crate::trace::OrLog as _;
 use serde_json::json;
@@ -17,6 +17,26 @@ pub struct ApprovalDecided {
     pub verdict: Verdict,
 }
 
+/// What a person saw in the request that was allowed, beside the call itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Approved {
+    pub(crate) outside: Vec<OutsidePath>,
+}
+
+impl Approved {
+    pub(crate) fn by(approval: &ApprovalRequest) -> Self {
+        Self { outside: approval.outside.clone() }
+    }
+
+    /// Why a grant as it would be now is not what was approved.
+    fn differs_from(&self, grant: &Grant) -> Option<String> {
+        (self.outside != grant.outside).then(|| {
+            "not started: the paths that it names lead elsewhere now than when they were approved; call again"
+                .into()
+        })
+    }
+}
+
 impl Run {
     /// Makes the request and waits for the decision, or until the run is halted: then the request is
     /// withdrawn, unless the host ends; the next host shows it again.
@@ -24,15 +44,19 @@ impl Run {
         &mut self,
         call: &Call,
         draft: &ApprovalDraft,
-    ) -> Result<Option<Verdict>, Stopped> {
+    ) -> Result<Option<(Verdict, Approved)>, Stopped> {
         let approval = self.make_request(call, draft).await?;
+        let approved = Approved::by(&approval);
         let verdict = match self.answer_to(&approval.id).await {
             Some(verdict) => verdict,
             None if *self.ports.interrupt.borrow() == Interrupt::Leave => return Ok(None),
-            None => return self.take_back(&approval.id, self.why_withdrawn()).await.map(Some),
+            None => {
+                let verdict = self.take_back(&approval.id, self.why_withdrawn()).await?;
+                return Ok(Some((verdict, approved)));
+            }
         };
         self.commit_decision(&approval.id, &verdict, Vec::new()).await?;
-        Ok(Some(verdict))
+        Ok(Some((verdict, approved)))
     }
 
     /// Withdraws a request. The log says what a person decided meanwhile; the call does not run
@@ -72,6 +96,7 @@ impl Run {
             reason: draft.reason.clone(),
             scope: (self.setup.scope)().allow,
             lease: draft.grant.lease.clone(),
+            outside: draft.grant.outside.clone(),
             rule: draft.rule.clone(),
             since: now_ms(),
         };
@@ -171,7 +196,8 @@ impl Run {
         for call in &calls {
             self.close_call(call).await?;
         }
-        let mut plan = vec![Planned { call: asked, say: Say::Person(verdict) }];
+        let say = Say::Person(verdict, Approved::by(&approval));
+        let mut plan = vec![Planned { call: asked, say }];
         plan.extend(self.plan(later).await);
         self.acted = true;
         self.carry_out(plan).await
@@ -190,13 +216,20 @@ impl Run {
         calls.collect()
     }
 
-    /// The grant of a call that was approved and may start now.
-    pub(crate) async fn granted(&self, call: &Call) -> Decision {
+    /// The grant of a call that was approved and may start now: what the request showed, or none.
+    pub(crate) async fn granted(&self, call: &Call, approved: &Approved) -> Decision {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
-        match decision {
-            Some(Decision::NeedsApproval(draft)) => Decision::Allow(draft.grant),
-            Some(decided) => decided,
-            None => Decision::Deny("not started: it could not be looked at again".into()),
+        let grant = match decision {
+            Some(Decision::NeedsApproval(draft)) => draft.grant,
+            Some(Decision::Allow(grant)) => grant,
+            Some(Decision::Deny(why)) => return Decision::Deny(why),
+            None => {
+                return Decision::Deny("not started: it could not be looked at again".into());
+            }
+        };
+        match approved.differs_from(&grant) {
+            Some(why) => Decision::Deny(why),
+            None => Decision::Allow(grant),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! asked about goes alone, and so does one that is refused.
 
 use crate::protocol::{Entry, Event, Fact, Item, Verdict};
-use crate::run::approval::denial;
+use crate::run::approval::{Approved, denial};
 use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
 use crate::tools::{self, Done, Lane, ToolSet};
@@ -29,7 +29,7 @@ pub(crate) struct Planned {
 /// Whose decision a call has.
 pub(crate) enum Say {
     Policy(Decision),
-    Person(Verdict),
+    Person(Verdict, Approved),
 }
 
 /// A call that may start, with its grant.
@@ -84,7 +84,9 @@ impl Run {
 
     async fn group(&mut self, group: &[Planned]) -> Result<(), Stopped> {
         match group {
-            [Planned { call, say: Say::Person(verdict) }] => self.answered(call, verdict).await,
+            [Planned { call, say: Say::Person(verdict, approved) }] => {
+                self.answered(call, verdict, approved).await
+            }
             [Planned { call, say: Say::Policy(Decision::Deny(why)) }] => {
                 self.refuse(call, why.clone()).await
             }
@@ -96,7 +98,7 @@ impl Run {
                     Say::Policy(Decision::Allow(grant)) => {
                         Some(Allowed { call: &planned.call, grant: grant.clone() })
                     }
-                    Say::Policy(_) | Say::Person(_) => None,
+                    Say::Policy(_) | Say::Person(..) => None,
                 });
                 self.allowed(allowed.collect()).await
             }
@@ -119,15 +121,20 @@ impl Run {
         draft: &ApprovalDraft,
     ) -> Result<(), Stopped> {
         match self.request_approval(call, draft).await? {
-            Some(verdict) => self.answered(call, &verdict).await,
+            Some((verdict, approved)) => self.answered(call, &verdict, &approved).await,
             None => Ok(()),
         }
     }
 
-    async fn answered(&mut self, call: &Call, verdict: &Verdict) -> Result<(), Stopped> {
+    async fn answered(
+        &mut self,
+        call: &Call,
+        verdict: &Verdict,
+        approved: &Approved,
+    ) -> Result<(), Stopped> {
         match verdict {
             Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
-                match self.granted(call).await {
+                match self.granted(call, approved).await {
                     Decision::Allow(grant) if *verdict == Verdict::Once => {
                         self.call_group(&[Allowed { call, grant }]).await
                     }
@@ -159,7 +166,11 @@ impl Run {
 
     /// What one call may use: its grant is open to no other call.
     fn context_of(&self, grant: &Grant) -> tools::Context {
-        let mut ctx = tools::Context { needs: grant.needs.clone(), ..self.context() };
+        let mut ctx = tools::Context {
+            needs: grant.needs.clone(),
+            outside: grant.outside.clone(),
+            ..self.context()
+        };
         ctx.scope.allow.extend(grant.lease.clone());
         ctx
     }
@@ -293,7 +304,7 @@ fn together(tools: &ToolSet, calls: &[Planned]) -> usize {
         Say::Policy(Decision::Allow(Grant { lease: None, .. })) => {
             Some(tools.lane(&planned.call.name).unwrap_or(Lane::Look))
         }
-        Say::Policy(_) | Say::Person(_) => None,
+        Say::Policy(_) | Say::Person(..) => None,
     };
     let first = calls.first().and_then(lane);
     match first {

@@ -16,9 +16,9 @@ pub(crate) fn details(tool: &str, arguments: &Value) -> Option<String> {
             Some(format!("{each}{}\n{}", marked("- ", old), marked("+ ", new)))
         }
         _ => {
-            // An approval request has a line of its own for the model's reason, and for the needs.
-            let said =
-                |name: &str| telling(tool).contains(&name) || ["reason", "needs"].contains(&name);
+            // An approval request has lines of its own for the model's reason, the needs and their paths.
+            let own = ["reason", "needs", "outside"];
+            let said = |name: &str| telling(tool).contains(&name) || own.contains(&name);
             let shown: Vec<String> = arguments
                 .as_object()?
                 .iter()

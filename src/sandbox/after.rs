@@ -97,14 +97,11 @@ fn places(view: &CommandView) -> Vec<PathBuf> {
     all
 }
 
-/// Whether a path may be written by the scope or by `outside`. Writing to a cache does not count: it
+/// Whether a path may be written by the scope or by name. Writing to a cache does not count: it
 /// goes to the Pod's own layer.
 fn written(view: &CommandView, path: &Path) -> bool {
-    let meant = view
-        .grants
-        .iter()
-        .filter(|grant| grant.links == Links::Refused || grant.path.parent().is_none());
-    meant.into_iter().any(|grant| grant.level == Level::Write && grant.covers(path))
+    let mut meant = view.grants.iter().filter(|grant| grant.links == Links::Refused);
+    meant.any(|grant| grant.level == Level::Write && grant.covers(path))
 }
 
 /// Whether a command may write a path, if the hole at this very path is left out of account.

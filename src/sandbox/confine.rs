@@ -146,8 +146,10 @@ fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<Str
     if let Some(reason) = unfiltered {
         open.push(format!("local sockets and calls of the kernel: no seccomp ({reason})"));
     }
-    if view.sockets == Sockets::Open && abi < landlock::PATH_SOCKETS {
-        open.push("sockets of other programs (asked for)".into());
+    if view.sockets == Sockets::Named && abi < landlock::PATH_SOCKETS {
+        open.push(
+            "every socket of other programs in what it sees, beside those it was given".into(),
+        );
     }
     open
 }

@@ -1,7 +1,8 @@
 //! Landlock: what is not granted here cannot be opened, connected to or signalled.
 
+use crate::protocol::{OutsideAccess, OutsidePath};
 use crate::sandbox::plan::{Give, Right};
-use crate::sandbox::view::{CommandView, Isolation, Network, Sockets};
+use crate::sandbox::view::{CommandView, Isolation, Network};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
     PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -29,7 +30,7 @@ pub fn raise(view: &CommandView, gives: &[Give]) -> Result<(u32, Vec<String>), R
     let mut missed = Vec::new();
     for give in gives {
         match open(give) {
-            Ok((place, is_dir)) => rules = add(rules, place, rights(give.right, is_dir, view))?,
+            Ok((place, is_dir)) => rules = add(rules, place, rights(give, is_dir, view))?,
             // What is not there holds nothing; what is not ours to open stays shut anyway.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => {}
             Err(error) => missed.push(format!("{}: {error}", give.path.display())),
@@ -57,9 +58,9 @@ fn open(give: &Give) -> Result<(OwnedFd, bool), Errno> {
     Ok((place, kind == FileType::Directory))
 }
 
-fn rights(right: Right, is_dir: bool, view: &CommandView) -> BitFlags<AccessFs> {
+fn rights(give: &Give, is_dir: bool, view: &CommandView) -> BitFlags<AccessFs> {
     let read = AccessFs::from_read(NEWEST);
-    let all = match right {
+    let all = match give.right {
         Right::List => AccessFs::ReadDir.into(),
         Right::Read => read,
         Right::Write => read | written(),
@@ -67,9 +68,11 @@ fn rights(right: Right, is_dir: bool, view: &CommandView) -> BitFlags<AccessFs> 
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
     };
-    let own = match view.sockets {
-        Sockets::Open => AccessFs::ResolveUnix.into(),
-        Sockets::Refused => BitFlags::EMPTY,
+    let is_named =
+        |named: &OutsidePath| named.access == OutsideAccess::Socket && named.path == give.path;
+    let own = match view.outside.iter().any(is_named) {
+        true => AccessFs::ResolveUnix.into(),
+        false => BitFlags::EMPTY,
     };
     if is_dir { all | own } else { (all | own) & AccessFs::from_file(NEWEST) }
 }

@@ -78,6 +78,9 @@ pub fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
 /// Whether a hole takes anything away: at its own place, or from a grant that lies in it. Programs
 /// lie directly in their directory: what is granted further down is no program.
 fn takes(view: &CommandView, hole: &Hole) -> bool {
+    if view.names_for_writing(hole) {
+        return false;
+    }
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let shallow = matches!(hole.why, Why::Programs | Why::Others);
     let deep = !shallow && hole.path.parent().is_some();
@@ -301,6 +304,8 @@ mod tests {
                 hole("not-yet", Level::Read, Why::Scope),
             ],
             repositories: vec![root.join(".git")],
+            outside: vec![],
+            names: vec![],
             home: None,
             network: Network::Off,
             sockets: Sockets::Refused,

@@ -7,7 +7,7 @@ use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Directly below the root, what is no file: `outside` does not give it.
+/// Directly below the root, what is no file: a scope of `/` does not give it.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// The same view with canonical grants that exist; caches that are not there yet are made.
@@ -27,7 +27,7 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
         return Some(grant.clone());
     }
     // What the scope gives anyway is given by the scope, and there commands can make links.
-    if in_scope(view, grant) {
+    if grant.depth != Depth::Device && in_scope(view, grant) {
         return None;
     }
     if grant.depth == Depth::Cache {
@@ -77,7 +77,7 @@ fn without_devices(grant: Grant) -> Vec<Grant> {
 mod tests {
     use super::*;
     use crate::sandbox::places::Person;
-    use crate::sandbox::view::{Around, Level, Need};
+    use crate::sandbox::view::{Around, Level};
     use crate::scope::{Permission, Rule, Scope};
     use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
@@ -102,15 +102,14 @@ mod tests {
             Self { env: pairs.iter().map(full).collect(), root, _top: top }
         }
 
-        fn grants(&self, needs: &[Need]) -> Vec<Grant> {
+        fn grants(&self) -> Vec<Grant> {
             let scope = Scope::new(vec![Rule::new(self.root.join("ws"), Permission::Write)]);
             let person = Person { env: &self.env };
-            let around = Around { needs, ..Around::new(&scope, person) };
-            resolved(CommandView::new(&around)).grants
+            resolved(CommandView::new(&Around::new(&scope, person))).grants
         }
 
         fn given(&self, path: &str) -> bool {
-            self.grants(&[]).iter().any(|grant| grant.covers(&self.root.join(path)))
+            self.grants().iter().any(|grant| grant.covers(&self.root.join(path)))
         }
     }
 
@@ -137,9 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn outside_is_everything_but_devices_and_the_kernel() {
+    fn a_scope_of_the_whole_machine_is_everything_but_devices_and_the_kernel() {
         let disk = Disk::new(&[("HOME", "home")]);
-        let grants = disk.grants(&[Need::Outside]);
+        let scope = Scope::new(vec![Rule::new("/", Permission::Write)]);
+        let around = Around::new(&scope, Person { env: &disk.env });
+        let grants = resolved(CommandView::new(&around)).grants;
         let written = |path: &str| {
             let covering = grants.iter().filter(|grant| grant.covers(Path::new(path)));
             covering.map(|grant| grant.level).max() == Some(Level::Write)

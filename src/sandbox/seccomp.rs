@@ -220,7 +220,7 @@ fn conditions(all: Vec<(u8, Op, u64)>) -> Result<Vec<SeccompCondition>, String> 
 /// could send to a named socket all the same.
 fn sockets(view: &CommandView, abi: u32) -> Result<Rules, String> {
     let mut families = vec![libc::AF_NETLINK];
-    let local = view.sockets == Sockets::Open || abi >= PATH_SOCKETS;
+    let local = view.sockets == Sockets::Named || abi >= PATH_SOCKETS;
     if local {
         families.push(libc::AF_UNIX);
     }

@@ -1,5 +1,6 @@
 //! What one command may reach, as plain data made from a scope: no disk is looked at here.
 
+use crate::protocol::{OutsideAccess, OutsidePath};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::places::{DEVICES, ETC, KERNEL, NAMES, Person, SYSTEM};
 use crate::sandbox::private::Private;
@@ -18,7 +19,7 @@ pub enum Need {
     Network,
     /// Changing the hooks and the configuration of a git repository.
     Git,
-    /// Files outside the scope, except secrets, and the sockets of other programs.
+    /// Paths outside the scope that the call names.
     Outside,
 }
 
@@ -119,7 +120,9 @@ pub enum Network {
 #[serde(rename_all = "snake_case")]
 pub enum Sockets {
     Refused,
-    Open,
+    /// Those that are named in [`CommandView::outside`]. A kernel without the newest Landlock opens
+    /// every socket that the command sees.
+    Named,
 }
 
 /// What a command is kept in.
@@ -140,6 +143,12 @@ pub struct CommandView {
     pub holes: Vec<Hole>,
     /// `.git` directories whose hooks and configuration are not to be changed.
     pub repositories: Vec<PathBuf>,
+    /// The paths that this command was granted by name, outside its scope. They are in `grants`, too.
+    #[serde(default)]
+    pub outside: Vec<OutsidePath>,
+    /// Names through which links lead to these paths.
+    #[serde(default)]
+    pub names: Vec<PathBuf>,
     /// The person's home directory, which may itself be reached through a link.
     pub home: Option<PathBuf>,
     pub network: Network,
@@ -161,6 +170,9 @@ pub struct Around<'a> {
     pub own: &'a [PathBuf],
     /// What was granted beyond the scope.
     pub needs: &'a [Need],
+    /// The canonical paths that [`Need::Outside`] means, and names through which links lead to them.
+    pub outside: &'a [OutsidePath],
+    pub names: &'a [PathBuf],
     /// What other live Pods write.
     pub others: &'a [PathBuf],
     /// Where long output of earlier commands lies.
@@ -180,6 +192,8 @@ impl<'a> Around<'a> {
             person,
             own: &[],
             needs: &[],
+            outside: &[],
+            names: &[],
             others: &[],
             outputs: None,
             private: None,
@@ -216,6 +230,15 @@ impl Grant {
         Self { path: rule.target.clone(), level, depth, links: Links::Refused }
     }
 
+    /// A path outside the scope that was granted by name.
+    fn outside(named: &OutsidePath) -> Self {
+        let level = match named.access {
+            OutsideAccess::Read => Level::Read,
+            OutsideAccess::Write | OutsideAccess::Socket => Level::Write,
+        };
+        Self { path: named.path.clone(), level, depth: Depth::Whole, links: Links::Refused }
+    }
+
     /// Whether the grant speaks about this path.
     pub fn covers(&self, path: &Path) -> bool {
         match self.depth {
@@ -244,26 +267,31 @@ impl CommandView {
     /// not if its scope carries its parent's denies: they also close places of the system.
     pub fn new(around: &Around) -> Self {
         let granted = |need| around.needs.contains(&need);
-        let outside = granted(Need::Outside);
+        let outside = if granted(Need::Outside) { around.outside } else { &[] };
+        let socket = outside.iter().any(|named| named.access == OutsideAccess::Socket);
         let mut view = Self {
-            grants: grants(around),
-            holes: holes(around),
+            grants: grants(around).chain(outside.iter().map(Grant::outside)).collect(),
+            holes: holes(around, outside),
             repositories: Vec::new(),
+            outside: outside.to_owned(),
+            names: around.names.to_owned(),
             home: around.person.home().map(Path::to_owned),
             network: if granted(Need::Network) { Network::On } else { Network::Off },
-            sockets: if outside { Sockets::Open } else { Sockets::Refused },
+            sockets: if socket { Sockets::Named } else { Sockets::Refused },
             isolation: around.isolation,
             outputs: around.outputs.map(Path::to_owned),
             private: around.private.map(Private::of),
             limits: around.limits,
         };
-        if outside {
-            view.grants.push(Grant::system("/", Level::Write));
-        }
         if !granted(Need::Git) {
-            view.repositories = repositories(around.scope);
+            view.repositories = repositories(written(around.scope, outside));
         }
         view
+    }
+
+    /// Whether a directory of programs or of rules was itself granted for writing, by its name.
+    pub fn names_for_writing(&self, hole: &Hole) -> bool {
+        matches!(hole.why, Why::Programs | Why::Rules) && is_named(&self.outside, &hole.path)
     }
 
     /// What the grants alone give at a path.
@@ -301,7 +329,21 @@ const GIT: &str = ".git";
 /// The directory of a workspace in which its own settings of yoi lie.
 pub const RULES: &str = ".yoi";
 
-fn grants(around: &Around) -> Vec<Grant> {
+fn is_named(outside: &[OutsidePath], path: &Path) -> bool {
+    outside.iter().any(|named| named.access == OutsideAccess::Write && named.path == path)
+}
+
+/// The paths below which a command may write.
+fn written<'a>(
+    scope: &'a Scope,
+    outside: &'a [OutsidePath],
+) -> impl Iterator<Item = &'a Path> + Clone {
+    let rules = scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
+    let named = outside.iter().filter(|named| named.access == OutsideAccess::Write);
+    rules.map(|rule| rule.target.as_path()).chain(named.map(|named| named.path.as_path()))
+}
+
+fn grants<'a>(around: &'a Around) -> impl Iterator<Item = Grant> + 'a {
     let person = &around.person;
     let names = if around.needs.contains(&Need::Network) { NAMES } else { &[] };
     let kernel = match around.isolation {
@@ -321,10 +363,10 @@ fn grants(around: &Around) -> Vec<Grant> {
         .chain(read(person.programs()))
         .map(Grant::named);
     let scope = around.scope.allow.iter().map(Grant::of);
-    system.chain(devices).chain(tools).chain(moved).chain(scope).collect()
+    system.chain(devices).chain(tools).chain(moved).chain(scope)
 }
 
-fn holes(around: &Around) -> Vec<Hole> {
+fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let hole = |path: PathBuf, level, why| Hole { path, level, why };
     // A deny that ends at direct children is kept to the full depth: never wider than the scope.
     let denied = around.scope.deny.iter().map(|rule| {
@@ -338,14 +380,11 @@ fn holes(around: &Around) -> Vec<Hole> {
     let secrets = around.person.secrets().into_iter();
     let secrets = secrets.map(|path| hole(path, Level::Hidden, Why::Secret));
     let mut holes: Vec<Hole> = denied.chain(own).chain(secrets).collect();
-    // A program installed anywhere on the machine is what `outside` is asked for.
-    if !around.needs.contains(&Need::Outside) {
-        let programs = around.person.programs().into_iter();
-        holes.extend(programs.map(|dir| hole(dir, Level::Read, Why::Programs)));
-        let written = around.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
-        let rules = written.flat_map(|rule| around_and_in(&rule.target, RULES, false));
-        holes.extend(rules.map(|dir| hole(dir, Level::Read, Why::Rules)));
-    }
+    let programs = around.person.programs().into_iter();
+    let programs = programs.map(|dir| hole(dir, Level::Read, Why::Programs));
+    let rules = written(around.scope, outside).flat_map(|dir| around_and_in(dir, RULES, false));
+    let rules = rules.map(|dir| hole(dir, Level::Read, Why::Rules));
+    holes.extend(programs.chain(rules).filter(|hole| !is_named(outside, &hole.path)));
     // What this one writes by its own scope is no other's: the list may be older than the scope.
     let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);
     let others = around.others.iter().filter(|path| !mine(path)).cloned();
@@ -353,12 +392,10 @@ fn holes(around: &Around) -> Vec<Hole> {
     holes
 }
 
-/// Every `.git` at, in and around a directory that the scope may write: a repository around it has
+/// Every `.git` at, in and around a directory that a command may write: a repository around it has
 /// its submodules there.
-fn repositories(scope: &Scope) -> Vec<PathBuf> {
-    let written = scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
-    let mut found: Vec<PathBuf> =
-        written.flat_map(|rule| around_and_in(&rule.target, GIT, true)).collect();
+fn repositories<'a>(written: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = written.flat_map(|dir| around_and_in(dir, GIT, true)).collect();
     found.sort();
     found.dedup();
     found
@@ -368,7 +405,9 @@ fn repositories(scope: &Scope) -> Vec<PathBuf> {
 /// open something.
 pub fn writes_git(scope: &Scope) -> bool {
     let writes = |path: PathBuf| scope.permission(&path) == Some(Permission::Write);
-    repositories(scope).iter().any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
+    repositories(written(scope, &[]))
+        .iter()
+        .any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
 }
 
 /// What goes by this name and holds a directory, or lies directly in it; `beside`: also directly in
@@ -390,11 +429,19 @@ mod tests {
         pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
+    fn named(access: OutsideAccess, path: &str) -> OutsidePath {
+        OutsidePath { path: path.into(), access }
+    }
+
     fn view(scope: &Scope, needs: &[Need]) -> CommandView {
+        view_with(scope, needs, &[])
+    }
+
+    fn view_with(scope: &Scope, needs: &[Need], outside: &[OutsidePath]) -> CommandView {
         let (env, own) = (env(), ["/h/.local/share/yoi".into()]);
         let others = &["/ws/c1".into(), "/h/theirs".into(), "/parent".into()];
         let around = Around::new(scope, Person { env: &env });
-        CommandView::new(&Around { own: &own, needs, others, ..around })
+        CommandView::new(&Around { own: &own, needs, outside, others, ..around })
     }
 
     fn workspace() -> Scope {
@@ -445,16 +492,51 @@ mod tests {
         let network = view(&workspace(), &[Need::Network]);
         levels(&network, &[("/ws/.git/hooks/x", Read), ("/h/documents", Hidden)]);
         assert_eq!((network.network, network.sockets), (Network::On, Sockets::Refused));
-        let outside = view(&workspace(), &[Need::Outside]);
+        let bare = view(&workspace(), &[Need::Outside]);
+        levels(&bare, &[("/h/documents", Hidden)]);
+        assert_eq!((bare.network, bare.sockets), (Network::Off, Sockets::Refused));
+    }
+
+    #[test]
+    fn only_the_paths_that_outside_names_are_opened_and_none_that_is_shut() {
+        use Level::{Hidden, Read, Write};
+        use OutsideAccess as Access;
+        let paths = [
+            named(Access::Write, "/h"),
+            named(Access::Read, "/srv/data"),
+            named(Access::Write, "/opt/tool/bin"),
+        ];
+        let outside = view_with(&workspace(), &[Need::Outside], &paths);
         let expected = [
             ("/h/documents", Write),
             ("/h/.ssh/config", Hidden),
             ("/h/.local/share/yoi/x", Hidden),
+            ("/h/.cargo/bin/x", Read),
+            ("/h/repo/.git/hooks/x", Write),
+            ("/h/.git/hooks/x", Read),
+            ("/h/.yoi/config.toml", Read),
+            ("/srv/data/a", Read),
+            ("/srv/data-beside", Hidden),
+            ("/srv", Hidden),
             ("/ws/lent/a", Read),
+            ("/ws/bin/tool", Read),
             ("/ws/.git/hooks/x", Read),
         ];
         levels(&outside, &expected);
-        assert_eq!((outside.network, outside.sockets), (Network::Off, Sockets::Open));
+        assert_eq!((outside.network, outside.sockets), (Network::Off, Sockets::Refused));
+        levels(&view_with(&workspace(), &[], &paths), &[("/srv/data/a", Hidden)]);
+        let programs = [named(Access::Write, "/ws/bin"), named(Access::Write, "/ws/.yoi")];
+        let opened = view_with(&workspace(), &[Need::Outside], &programs);
+        levels(&opened, &[("/ws/bin/tool", Write), ("/ws/.yoi/config.toml", Write)]);
+        levels(&opened, &[("/h/.cargo/bin/x", Read)]);
+    }
+
+    #[test]
+    fn a_socket_is_open_only_where_it_is_named() {
+        let socket = [named(OutsideAccess::Socket, "/run/docker.sock")];
+        let view = view_with(&workspace(), &[Need::Outside], &socket);
+        assert_eq!(view.sockets, Sockets::Named);
+        levels(&view, &[("/run/docker.sock", Level::Write), ("/run/other.sock", Level::Hidden)]);
     }
 
     #[test]
@@ -467,7 +549,8 @@ mod tests {
             ("/parent/mine/a", Level::Write),
             ("/parent/mine/.git/hooks/a", Level::Read),
         ];
-        levels(&view(&scope, &[Need::Outside]), &expected);
+        let paths = ["/h", "/parent"].map(|path| named(OutsideAccess::Write, path));
+        levels(&view_with(&scope, &[Need::Outside], &paths), &expected);
     }
 
     #[test]

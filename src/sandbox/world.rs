@@ -323,7 +323,8 @@ impl World {
     /// The links through which granted places are reached under the names that programs use.
     fn follow(&mut self, asked: &CommandView, person: Person) {
         let granted = asked.grants.iter().map(|grant| grant.path.clone());
-        let named = granted.chain(asked.home.clone()).chain(person.programs());
+        let named = granted.chain(asked.home.clone()).chain(asked.names.clone());
+        let named = named.chain(person.programs());
         let mut named: Vec<PathBuf> = named.collect();
         named.sort();
         named.dedup();

@@ -581,6 +581,7 @@ fn question(id: &str) -> ApprovalRequest {
         reason: None,
         scope: Vec::new(),
         lease: None,
+        outside: vec![],
         rule: Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
         since: 4,
     }

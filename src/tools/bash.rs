@@ -8,6 +8,7 @@ use crate::sandbox::{
 use crate::scope::Scope;
 use crate::tools::fault::Fault;
 use crate::tools::live_output::LiveOutput;
+use crate::tools::outside::{self, CommandNeeds};
 use crate::tools::saved_output::SavedOutput;
 use crate::tools::{Context, Output, input};
 use schemars::JsonSchema;
@@ -56,12 +57,27 @@ pub struct Input {
     /// settings say otherwise.
     timeout: Option<u64>,
     /// What the command needs beyond its walls, decided before it starts: network; git, to change
-    /// the hooks or the configuration of a repository; outside, for files outside the scope and
-    /// sockets of other programs. Empty for ordinary work.
+    /// the hooks or the configuration of a repository; outside, with the paths in `outside`. Empty for
+    /// ordinary work.
     #[serde(default)]
     needs: Vec<Need>,
+    /// With needs outside: each path outside your scope that the command works with, as narrow as
+    /// possible. Nothing else there is opened.
+    #[serde(default)]
+    pub(crate) outside: Vec<outside::Named>,
     /// Why it needs that, in a sentence for the person who is asked.
     reason: Option<String>,
+}
+
+impl Input {
+    /// What the call needs; paths without the need mean it.
+    pub(crate) fn needs(&self) -> Vec<Need> {
+        let outside = (!self.outside.is_empty()).then_some(Need::Outside);
+        let mut needs: Vec<Need> = self.needs.iter().copied().chain(outside).collect();
+        needs.sort();
+        needs.dedup();
+        needs
+    }
 }
 
 pub async fn bash(
@@ -71,10 +87,10 @@ pub async fn bash(
     live: &mut (dyn FnMut(String) + Send),
 ) -> Result<Output, Fault> {
     let input = with_reason("Bash", arguments)?;
-    check_needs(&input, &ctx.needs)?;
+    let needs = granted_needs(&input, ctx).await?;
     let limit = ctx.command_time.of(input.timeout);
     let command = Command {
-        view: Some(view(ctx, &input.needs)),
+        view: Some(view(ctx, &needs)),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
@@ -96,7 +112,7 @@ pub async fn bash(
     for sentence in &ended.undone {
         append(&mut output, &format!("[{sentence}]"));
     }
-    note(&mut output, &ended, ctx, &input.needs);
+    note(&mut output, &ended, ctx, &needs.needs);
     Ok(output)
 }
 
@@ -108,15 +124,41 @@ pub fn takes(name: &str, arguments: &str) -> Result<(), Fault> {
 /// The arguments; a reason is what a person decides on needs by.
 fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     let input: Input = input::parse(name, arguments)?;
-    if !input.needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
+    let needs = input.needs();
+    if !needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
     }
-    Ok(input)
+    match outside::misfit(&needs, &input.outside) {
+        Some(why) => Err(Fault::Argument(why)),
+        None => Ok(input),
+    }
+}
+
+/// What the command asks for, if all of it was granted before the call. Paths are looked up once more: what is
+/// bound is what was approved.
+async fn granted_needs(input: &Input, ctx: &Context) -> Result<CommandNeeds, Fault> {
+    let needs = input.needs();
+    check_needs(&needs, &ctx.needs)?;
+    if input.outside.is_empty() {
+        return Ok(CommandNeeds { needs, ..CommandNeeds::default() });
+    }
+    let (named, looking) = (input.outside.clone(), ctx.clone());
+    let look = move || outside::find(&looking, &named, &needs);
+    let found = tokio::task::spawn_blocking(look).await;
+    let found = found.map_err(|_| Fault::Internal("the paths were not looked at".into()))?;
+    let found = found.map_err(Fault::Argument)?;
+    match found.outside.iter().find(|path| !ctx.outside.contains(path)) {
+        None => Ok(found),
+        Some(path) => Err(Fault::argument(format!(
+            "outside: `{path}` was not granted to this command: what lies there is another place now than when \
+             it was approved; call again"
+        ))),
+    }
 }
 
 /// Refuses a command that names a need that was not granted before the command started.
-fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
-    match input.needs.iter().find(|need| !granted.contains(need)) {
+fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
+    match needs.iter().find(|need| !granted.contains(need)) {
         None => Ok(()),
         Some(need) => Err(Fault::argument(format!(
             "needs {} was not granted to this command: do without it, or ask the user to allow it",
@@ -126,7 +168,8 @@ fn check_needs(input: &Input, granted: &[Need]) -> Result<(), Fault> {
 }
 
 /// What a command of this Pod gets.
-fn view(ctx: &Context, needs: &[Need]) -> CommandView {
+pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
+    let CommandNeeds { needs, outside, names, .. } = needs;
     let person = Person { env: &ctx.env };
     let (scope, own, others) = (&ctx.scope, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
@@ -136,6 +179,8 @@ fn view(ctx: &Context, needs: &[Need]) -> CommandView {
         person,
         own,
         needs,
+        outside,
+        names,
         others,
         outputs,
         private,
@@ -216,19 +261,23 @@ fn hint(scope: &Scope, had: &[Need]) -> String {
     let confined = match (had.contains(&Need::Outside), had.contains(&Need::Network)) {
         (false, false) => "confined to its scope, without network",
         (false, true) => "confined to its scope",
-        (true, false) => "confined: without network",
-        (true, true) => "confined: what other pods write and what is secret stays closed",
+        (true, false) => "confined to its scope and the paths that it names, without network",
+        (true, true) => "confined to its scope and the paths that it names",
     };
-    let gives = |need: &Need| !had.contains(need) && needless(scope, &[*need]).is_none();
-    let more: Vec<String> =
-        Need::ALL.into_iter().filter(gives).map(|need| format!("[\"{}\"]", need.word())).collect();
-    let next = match more.as_slice() {
-        [] => "if that stopped it, do without it".into(),
-        more => {
-            format!("if that stopped it, run it with needs: {} and a reason", more.join(" or "))
-        }
+    let gives = |need: &Need| match need {
+        Need::Outside => true,
+        need => !had.contains(need) && needless(scope, &[*need]).is_none(),
     };
-    format!("[this command was {confined}; {next}]")
+    let named = |need: Need| match need {
+        Need::Outside if had.contains(&need) => "further paths in outside".into(),
+        Need::Outside => "[\"outside\"] and the paths in outside".into(),
+        need => format!("[\"{}\"]", need.word()),
+    };
+    let more: Vec<String> = Need::ALL.into_iter().filter(gives).map(named).collect();
+    let more = more.join(" or ");
+    format!(
+        "[this command was {confined}; if that stopped it, run it with needs: {more} and a reason]"
+    )
 }
 
 /// Why these needs of a command would give it nothing in this scope.
@@ -301,6 +350,6 @@ mod tests {
         assert_eq!(named(Permission::Read, &[]), [true, false, true]);
         assert_eq!(named(Permission::Write, &[Need::Git, Need::Network]), [false, false, true]);
         let all = hint(&scope(Permission::Write), &Need::ALL);
-        assert!(all.contains("do without it") && !all.contains("needs:"), "{all}");
+        assert!(all.contains("with needs: further paths in outside"), "{all}");
     }
 }

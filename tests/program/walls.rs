@@ -42,13 +42,31 @@ fn a_command_does_not_reach_the_sockets_of_its_own_host() {
 
 #[test]
 fn not_even_when_it_may_use_other_sockets() {
-    let bench = bench("needs = [\"outside\"], reason = \"to knock\"");
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().canonicalize().expect("a path").join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let named = format!("outside = [{{ path = \"{}\" }}], reason = \"to knock\"", socket.display());
+    let bench = bench(&named);
     fs::create_dir_all(bench.path("home/config")).expect("a writable home");
     let rule = "[[permissions.rule]]\ntool = \"Bash+outside\"\naction = \"allow\"\n";
     fs::write(bench.path("home/config/config.toml"), rule).expect("a writable home");
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a knock"]);
     let log = bench.yoi(&["log", "a"]);
     assert!(log.out.contains("silent") && !log.out.contains("heard"), "{log:?}");
+}
+
+#[test]
+fn the_sockets_of_its_own_host_are_not_given_to_a_command_that_names_them() {
+    let bench = Bench::new();
+    let socket = bench.runtime().join(".host/sock").display().to_string();
+    let script = format!(
+        "[[when]]\nany = true\n[[when.step]]\ncall = [{{ name = \"Bash\", args = {{ command = \"true\", \
+         outside = [{{ path = \"{socket}\" }}], reason = \"to knock\" }} }}]\n\
+         [[when.step]]\ntext = \"It said: {{result}}\"\n"
+    );
+    bench.play(&script);
+    let done = bench.say("knock");
+    assert!(done.out.contains("is not opened for connecting: it is yoi's own"), "{done:?}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ impl Bench {
             isolation: yoi::sandbox::Isolation::Namespaces,
             others: Vec::new(),
             needs: Vec::new(),
+            outside: Vec::new(),
             pod_api: None,
             max_output: tools::MAX_OUTPUT,
         };

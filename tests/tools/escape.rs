@@ -17,6 +17,8 @@ mod net;
 mod ordinary;
 #[path = "escape/orders.rs"]
 mod orders;
+#[path = "escape/outside.rs"]
+mod outside;
 #[path = "escape/others.rs"]
 mod others;
 #[path = "escape/private.rs"]

@@ -324,6 +324,7 @@ fn approval() -> ApprovalRequest {
         reason: Some("deps".into()),
         scope: vec![rule()],
         lease: None,
+        outside: vec![],
         rule: pattern(),
         since: 7,
     }

@@ -76,6 +76,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         reason: Some("fetch what is missing".into()),
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
         lease: None,
+        outside: vec![],
         rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
         since: NOON,
     }

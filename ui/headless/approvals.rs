@@ -7,6 +7,7 @@ use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
+use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
 use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
@@ -237,6 +238,8 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         .flat_map(|text| text.split('\n'))
         .map(|line| format!("\n    | {}", spelled(line)))
         .collect();
+    let opens = |path| format!("\n    opens {}, for this command only", scope::outside(path));
+    let details: String = [details].into_iter().chain(request.outside.iter().map(opens)).collect();
     let typed = |line: &str| spell(line, way);
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
@@ -291,6 +294,7 @@ mod tests {
             reason: Some("crates".into()),
             scope: vec![],
             lease: None,
+            outside: vec![],
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         }

@@ -134,6 +134,7 @@ fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
         && one.rule == other.rule
         && one.because == other.because
         && one.lease == other.lease
+        && one.outside == other.outside
 }
 
 impl Inbox {

@@ -1,8 +1,9 @@
 //! Scopes as people read them.
 
 use std::path::Path;
-use yoi::protocol::Lent;
+use yoi::protocol::{Lent, OutsidePath};
 use yoi::scope::{Permission, Rule};
+use yoi::text::SafeText;
 
 /// One rule: `write /repo/ui`, or `read /etc/hosts alone` where nothing below the path is meant.
 pub fn rule(rule: &Rule) -> String {
@@ -12,6 +13,11 @@ pub fn rule(rule: &Rule) -> String {
     };
     let only = if rule.recursive { "" } else { " alone" };
     format!("{may} {}{only}", path(&rule.target))
+}
+
+/// A path that a command is given outside its scope: `write /srv/data`.
+pub fn outside(path: &OutsidePath) -> String {
+    SafeText::spelled(path.to_string()).into_string()
 }
 
 /// Several rules, or `nothing`.

@@ -2,7 +2,8 @@
 //! is one part.
 
 use crate::config::policy::pattern::{Fit, Matcher, Reach};
-use crate::config::policy::{Subject, is_command, of_tool};
+use crate::config::policy::tool::Tool;
+use crate::config::policy::{Subject, is_command};
 use crate::config::shell::{self, SimpleCommand, Unreadable};
 use crate::protocol::{Action, Pattern};
 
@@ -56,7 +57,7 @@ impl Part<'_> {
     /// allows must fit what the call is really about.
     pub fn matches(&self, pattern: &Pattern, action: Action) -> bool {
         let subject = self.call.subject;
-        if !of_tool(&pattern.tool, action, subject) {
+        if !Tool::of(&pattern.tool).speaks(action, subject) {
             return false;
         }
         let raw = Matcher::of(&pattern.pattern);
@@ -92,7 +93,7 @@ impl Part<'_> {
         let line = action == Action::Allow && is_command(subject);
         let raw = Matcher::of(&pattern.pattern);
         if line && raw.is_exact() {
-            return of_tool(&pattern.tool, action, subject)
+            return Tool::of(&pattern.tool).speaks(action, subject)
                 && raw.fits(text(subject), Reach::Anything);
         }
         self.matches(pattern, action)

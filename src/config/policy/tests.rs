@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn bash(command: &str) -> Subject {
-    Subject { tool: "Bash".into(), needs: vec![], texts: vec![command.into()] }
+    Subject { tool: "Bash".into(), texts: vec![command.into()], ..Subject::default() }
 }
 
 fn pattern(tool: &str, pattern: &str) -> Pattern {
@@ -39,7 +39,7 @@ fn a_workspace_narrows_and_never_widens() {
     );
     assert!(matches!(rules.said(&bash("make all"), &[]), Said::Ask(_)));
     assert_eq!(rules.said(&bash("ls"), &[]), Said::Allow);
-    let read = Subject { tool: "Read".into(), needs: vec![], texts: vec!["/x".into()] };
+    let read = Subject { tool: "Read".into(), texts: vec!["/x".into()], ..Subject::default() };
     assert_eq!(rules.said(&read, &[]), Said::Nothing(None));
 }
 
@@ -323,7 +323,7 @@ fn the_needs_of_a_command_are_part_of_the_rule() {
 #[test]
 fn a_rule_that_allows_a_file_tool_opens_what_is_guarded_only_by_name() {
     let texts = vec!["/w/.git/hooks/x".to_owned()];
-    let write = Subject { tool: "Write".into(), needs: vec!["git"], texts };
+    let write = Subject { tool: "Write".into(), needs: vec!["git"], texts, ..Subject::default() };
     assert!(!matches(&pattern("Write", "/w/*"), Action::Allow, &write));
     assert!(matches(&pattern("Write", "/w/*"), Action::Deny, &write));
     assert!(matches(&pattern("Write+git", "/w/*"), Action::Allow, &write));
@@ -334,7 +334,7 @@ fn a_rule_that_allows_a_file_tool_opens_what_is_guarded_only_by_name() {
 #[test]
 fn a_path_is_allowed_by_what_it_really_is_and_refused_by_either() {
     let texts = vec!["/w/../secret/x".to_owned(), "/secret/x".to_owned()];
-    let read = Subject { tool: "Read".into(), needs: vec![], texts };
+    let read = Subject { tool: "Read".into(), texts, ..Subject::default() };
     assert!(!matches(&pattern("Read", "/w/*"), Action::Allow, &read));
     assert!(matches(&pattern("Read", "/secret/*"), Action::Deny, &read));
 }

@@ -181,6 +181,7 @@ impl Pod {
             isolation,
             others: Vec::new(),
             needs: Vec::new(),
+            outside: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
             max_output: tools::MAX_OUTPUT,
         }

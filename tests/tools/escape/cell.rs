@@ -6,19 +6,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use yoi::protocol::family::Confined;
+use yoi::protocol::{OutsideAccess, OutsidePath};
 use yoi::sandbox::{
     Around, Command, CommandLimits, CommandView, Confinement, Ended, Isolation, Need, Outcome,
-    Person, Sandbox,
+    Person, Sandbox, SandboxError,
 };
 
 pub struct Cell {
     pub bench: Bench,
     pub needs: Vec<Need>,
+    /// The paths that [`Need::Outside`] means.
+    pub outside: Vec<OutsidePath>,
     pub isolation: Isolation,
     pub limits: CommandLimits,
 }
 
 /// What a command did.
+#[derive(Debug)]
 pub struct Did {
     pub ended: Ended,
     pub text: String,
@@ -48,11 +52,29 @@ impl Cell {
         bench.ctx.own = vec![bench.path("own")];
         toolchains(&mut bench.ctx.env);
         let (needs, limits) = (Vec::new(), CommandLimits::default());
-        Self { bench, needs, isolation: Isolation::Namespaces, limits }
+        let outside = Vec::new();
+        Self { bench, needs, outside, isolation: Isolation::Namespaces, limits }
     }
 
     pub fn with(needs: &[Need]) -> Self {
         Self { needs: needs.into(), ..Self::new() }
+    }
+
+    /// The same with paths outside the scope that its commands name.
+    pub fn naming(paths: &[(OutsideAccess, &str)]) -> Self {
+        let mut cell = Self::with(&[Need::Outside]);
+        cell.name(paths);
+        cell
+    }
+
+    /// From now on commands name these paths, relative to the bench.
+    pub fn name(&mut self, paths: &[(OutsideAccess, &str)]) {
+        self.needs = vec![Need::Outside];
+        let named = |(access, path): &(OutsideAccess, &str)| OutsidePath {
+            path: self.path(path),
+            access: *access,
+        };
+        self.outside = paths.iter().map(named).collect();
     }
 
     /// The same without mounts, as where user namespaces are not allowed.
@@ -69,22 +91,39 @@ impl Cell {
     }
 
     pub async fn run(&self, program: &str) -> Did {
+        self.try_run(program).await.unwrap()
+    }
+
+    /// The same for one that may not start.
+    pub async fn try_run(&self, program: &str) -> Result<Did, SandboxError> {
         let ctx = &self.bench.ctx;
         let person = Person { env: &ctx.env };
         let (scope, own, others, needs) = (&ctx.scope, &ctx.own, &ctx.others, &self.needs);
         let (isolation, limits) = (self.isolation, self.limits);
         let outputs = Some(ctx.outputs.as_path());
         let private = Some(ctx.private.as_path());
-        let around =
-            Around { scope, person, own, needs, others, outputs, private, isolation, limits };
+        let (outside, names) = (self.outside.as_slice(), [].as_slice());
+        let around = Around {
+            scope,
+            person,
+            own,
+            needs,
+            outside,
+            names,
+            others,
+            outputs,
+            private,
+            isolation,
+            limits,
+        };
         let view = Some(CommandView::new(&around));
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view };
         let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
         let mut bytes = Vec::new();
-        let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await;
-        Did { ended: ended.unwrap(), text: String::from_utf8_lossy(&bytes).into_owned() }
+        let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await?;
+        Ok(Did { ended, text: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
     /// A command without any walls.

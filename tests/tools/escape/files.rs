@@ -2,7 +2,7 @@
 
 use crate::escape::cell::Cell;
 use std::fs;
-use yoi::sandbox::Need;
+use yoi::protocol::OutsideAccess::{Read, Write};
 use yoi::scope::{Permission, Rule};
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn a_library_put_before_all_others_runs_behind_the_same_walls_landlock_1()
 
 #[tokio::test]
 async fn outside_opens_files_but_no_secret_and_nothing_of_ours() {
-    let cell = Cell::with(&[Need::Outside]);
+    let cell = Cell::naming(&[(Write, "home"), (Write, "own"), (Read, "outside/secret")]);
     if !cell.covered(1, "files").await {
         return;
     }
@@ -245,7 +245,7 @@ async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
 /// Tokens lie in many places; they are shut even where everything around them is open.
 #[tokio::test]
 async fn tokens_of_tools_are_unreadable_landlock_1() {
-    let cell = Cell::with(&[Need::Outside]);
+    let cell = Cell::naming(&[(Write, "home")]);
     if !cell.covered(1, "files").await {
         return;
     }

@@ -5,7 +5,8 @@ use crate::escape::git::{family, git, repository};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use yoi::sandbox::{Isolation, Need};
+use yoi::protocol::OutsideAccess;
+use yoi::sandbox::Isolation;
 use yoi::scope::{Permission, Rule};
 
 /// A program that git would start, and the settings that name it.
@@ -179,15 +180,16 @@ async fn a_link_on_the_way_to_programs_leads_where_it_led_after_the_command() {
     let did = cell.run(change).await;
     assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
     assert_eq!(fs::read_link(cell.path("ws/cur")).unwrap(), Path::new("v1"));
-    cell.needs = vec![Need::Outside];
-    let did = cell.run(change).await;
-    assert!(did.ended.undone.is_empty(), "{:?}", did.ended);
-    assert_eq!(fs::read_link(cell.path("ws/cur")).unwrap(), Path::new("v2"));
+    cell.name(&[(OutsideAccess::Write, "ws/v1/bin")]);
+    let did = cell.run(&format!("{change}; echo x > v1/bin/new")).await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert_eq!(fs::read_link(cell.path("ws/cur")).unwrap(), Path::new("v1"));
+    assert!(cell.path("ws/v1/bin/new").exists());
 }
 
 #[tokio::test]
 async fn a_secret_that_is_not_there_yet_is_not_made_by_a_command() {
-    let mut cell = Cell::with(&[Need::Outside]);
+    let mut cell = Cell::naming(&[(OutsideAccess::Write, "home")]);
     cell.env("HOME", cell.path("home").display().to_string());
     if !cell.mounted().await {
         return;

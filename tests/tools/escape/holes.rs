@@ -2,7 +2,8 @@
 
 use crate::escape::cell::Cell;
 use std::fs;
-use yoi::sandbox::{Isolation, Need};
+use yoi::protocol::OutsideAccess::Write;
+use yoi::sandbox::Isolation;
 use yoi::scope::{Permission, Rule};
 
 /// A workspace of which `deep/lent` is somebody else's for now, and `kept` nobody's.
@@ -125,10 +126,11 @@ async fn not_covered_is_a_secret_file_that_is_replaced_where_the_command_may_wri
 /// `outside` opens what nobody has, not what another Pod works on.
 #[tokio::test]
 async fn outside_changes_no_file_that_another_pod_writes_landlock_3() {
-    let mut cell = Cell::with(&[Need::Outside]);
+    let mut cell = Cell::new();
     if !cell.covered(3, "holes").await {
         return;
     }
+    cell.name(&[(Write, "team"), (Write, "file"), (Write, "outside")]);
     for dir in ["team/sibling", "team/mine", "file"] {
         fs::create_dir_all(cell.path(dir)).unwrap();
         fs::write(cell.path(dir).join("a"), "theirs").unwrap();
@@ -198,7 +200,7 @@ async fn a_directory_of_programs_is_not_written_landlock_1() {
     cell.env("PATH", path);
     cell.run("echo evil > bin/ls").await.refused();
     cell.run("mv bin other").await.refused();
-    cell.needs = vec![Need::Outside];
+    cell.name(&[(Write, "ws/bin")]);
     cell.run("echo x > bin/other").await.well();
 }
 

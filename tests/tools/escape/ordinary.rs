@@ -121,16 +121,29 @@ async fn a_need_counts_only_when_it_was_granted_and_wants_a_reason() {
     use crate::bench::argument_error;
     use yoi::sandbox::Need;
     let mut cell = Cell::new();
-    let asked = |reason: Option<&str>| json!({"command": "cat ../outside/secret", "needs": ["outside"], "reason": reason});
+    let secret = cell.path("outside/secret");
+    let asked = |reason: Option<&str>| json!({"command": "cat ../outside/secret", "outside": [{"path": secret}], "reason": reason});
     let output = cell.bench.call("Bash", asked(Some("to look"))).await;
     assert!(argument_error(&output).starts_with("needs outside was not granted to this command"));
     cell.bench.ctx.needs = vec![Need::Outside];
+    let old =
+        json!({"command": "cat ../outside/secret", "needs": ["outside"], "reason": "to look"});
+    let output = cell.bench.call("Bash", old).await;
+    assert!(
+        argument_error(&output).contains(r#"add outside: [{"path": "/srv/data""#),
+        "{output:?}"
+    );
+    let output = cell.bench.call("Bash", asked(Some("to look"))).await;
+    assert!(argument_error(&output).contains("was not granted to this command"), "{output:?}");
+    let access = yoi::protocol::OutsideAccess::Read;
+    let path = cell.path("outside/secret");
+    cell.bench.ctx.outside = vec![yoi::protocol::OutsidePath { path, access }];
     let output = cell.bench.call("Bash", asked(None)).await;
     assert!(argument_error(&output).starts_with("needs want a reason"));
     let output = cell.bench.call("Bash", asked(Some("to look"))).await;
     assert!(content(&output).starts_with("outside"), "{output:?}");
     // Granted is not asked for: the walls stay where they were.
     let output = cell.bench.bash("cat ../outside/secret").await;
-    assert!(output.summary.starts_with("Exit 1 "), "{output:?}");
+    assert!(!output.content.clone().unwrap_or_default().contains("outside"), "{output:?}");
     cell.isolation = Isolation::LandlockOnly;
 }

@@ -4,6 +4,7 @@ use crate::escape::cell::{Cell, runs};
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use yoi::protocol::OutsideAccess;
 use yoi::sandbox::{Need, Outcome};
 
 #[tokio::test]
@@ -112,7 +113,8 @@ async fn an_abstract_socket_is_not_reached_landlock_6() {
     let connect = format!("import socket; socket.socket(socket.AF_UNIX).connect('\\0{name}')");
     cell.python(&connect).await.refused();
     if cell.covered(6, "abstract sockets").await {
-        cell.needs = vec![Need::Outside];
+        let _named = UnixListener::bind(cell.path("outside/named")).unwrap();
+        cell.name(&[(OutsideAccess::Socket, "outside/named")]);
         cell.python(&connect).await.refused();
     }
     server.set_nonblocking(true).unwrap();
@@ -122,7 +124,7 @@ async fn an_abstract_socket_is_not_reached_landlock_6() {
 /// The sockets of a host and its Pods ask who is at the other end.
 #[tokio::test]
 async fn a_command_is_known_by_its_descent_also_after_it_forked_away() {
-    let cell = Cell::with(&[Need::Outside]);
+    let cell = Cell::naming(&[(OutsideAccess::Socket, "outside/door")]);
     let listener = tokio::net::UnixListener::bind(cell.path("outside/door")).unwrap();
     let connect = format!(
         "import os, socket, sys\n\

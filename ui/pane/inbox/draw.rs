@@ -206,6 +206,8 @@ impl View<'_> {
         let whole = self.inbox.extent == Extent::Whole;
         let mut facts = vec![("needs", spelled(&approval.because))];
         facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease))));
+        let command = |path| format!("{}, for this command only", scope::outside(path));
+        facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
         facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
         if whole || item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));

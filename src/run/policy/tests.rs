@@ -1,0 +1,261 @@
+use super::*;
+use crate::config::policy::{FileRule, Permissions};
+use std::path::PathBuf;
+
+struct Alone;
+
+impl FamilyView for Alone {
+    fn lineage(&self) -> Vec<PodName> {
+        Vec::new()
+    }
+    fn is_peer(&self, name: &str) -> bool {
+        name == "peer"
+    }
+    fn unreachable(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+    fn extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn could_extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn policy(walls: Walls) -> Policy {
+    Policy { rules: Arc::default(), relations: Arc::new(Alone), walls }
+}
+
+fn of(name: &str, arguments: &str, touch: Option<Touch>, walls: Walls) -> Decision {
+    let policy = policy(walls);
+    judge(&policy.rules, &[], claimed(name, arguments, touch, &policy))
+}
+
+fn claimed(name: &str, arguments: &str, touch: Option<Touch>, policy: &Policy) -> Claim {
+    let call = Call { id: "c".into(), name: name.into(), arguments: arguments.into() };
+    let seen = match (name, touch) {
+        ("Bash", _) => Seen::Command(command(arguments)),
+        (_, touch) => touch.map_or(Seen::Plain, Seen::Path),
+    };
+    claim(&call, seen, policy)
+}
+
+/// What a command asks for, in the words of its arguments: its paths are taken for canonical ones.
+fn command(arguments: &str) -> CommandNeeds {
+    let arguments: Value = serde_json::from_str(arguments).unwrap();
+    let mut needs: Vec<Need> =
+        serde_json::from_value(arguments["needs"].clone()).unwrap_or_default();
+    needs.sort();
+    needs.dedup();
+    let outside = arguments["outside"].as_array().into_iter().flatten().map(|named| OutsidePath {
+        path: named["path"].as_str().unwrap().into(),
+        access: match (named["socket"].is_null(), named["write"] == true) {
+            (false, _) => OutsideAccess::Socket,
+            (true, true) => OutsideAccess::Write,
+            (true, false) => OutsideAccess::Read,
+        },
+    });
+    CommandNeeds { needs, outside: outside.collect(), ..CommandNeeds::default() }
+}
+
+fn outside(permission: Permission) -> Option<Touch> {
+    let path = PathBuf::from("/else/where");
+    let lacks = Some(Rule { target: path.clone(), permission, recursive: false });
+    Some(Touch { path, lacks, ..Touch::default() })
+}
+
+fn guarded(path: &str, need: Need) -> Option<Touch> {
+    Some(Touch { path: path.into(), needs: vec![need], ..Touch::default() })
+}
+
+/// `allow`, `deny`, or why a person is asked and the rule an answer would write.
+fn word(decision: &Decision) -> String {
+    match decision {
+        Decision::Allow(_) => "allow".into(),
+        Decision::Deny(_) => "deny".into(),
+        Decision::NeedsApproval(draft) => format!("{} [{}]", draft.because, draft.rule),
+    }
+}
+
+#[test]
+fn without_rules_only_actions_outside_the_scope_need_an_approval() {
+    let inside = || Some(Touch { path: "/w/x".into(), ..Touch::default() });
+    let network = r#"{"command":"cargo fetch","needs":["network"],"reason":"crates"}"#;
+    let table = [
+        ("Read", r#"{"file_path":"/w/x"}"#, inside(), "allow"),
+        (
+            "Read",
+            r#"{"file_path":"/else/where"}"#,
+            outside(Permission::Read),
+            "to read outside its scope [Read:/else/where]",
+        ),
+        (
+            "Write",
+            r#"{"file_path":"/else/../else/where"}"#,
+            outside(Permission::Write),
+            "to write outside its scope [Write:/else/where]",
+        ),
+        (
+            "Write",
+            r#"{"file_path":"/w/.git/config"}"#,
+            guarded("/w/.git/config", Need::Git),
+            "to change hooks or the configuration of a git repository [Write+git:/w/.git/config]",
+        ),
+        (
+            "Edit",
+            r#"{"file_path":"/w/bin/x"}"#,
+            guarded("/w/bin/x", Need::Outside),
+            "to change a directory of programs on PATH [Edit+outside:/w/bin/x]",
+        ),
+        ("Bash", r#"{"command":"cargo test"}"#, None, "allow"),
+        ("Bash", network, None, "network access [Bash+network:cargo fetch]"),
+        (
+            "Bash",
+            r#"{"command":"rm *","needs":["outside","git"],"outside":[{"path":"/srv/a","write":true}]}"#,
+            None,
+            "to change hooks or the configuration of a git repository; paths outside its scope [Bash+git+write=/srv/a:rm \\*]",
+        ),
+        (
+            "Bash",
+            r#"{"command":"ps","needs":["outside"],"outside":[{"path":"/run/d","socket":1}]}"#,
+            None,
+            "to ask another program through its socket, for anything [Bash+socket=/run/d:ps]",
+        ),
+        ("RestorePod", r#"{"name":"kid"}"#, None, "allow"),
+        (
+            "RestorePod",
+            r#"{"name":"peer"}"#,
+            None,
+            "your approval: it is a peer, not a child [RestorePod:peer]",
+        ),
+        ("SendToPeerPod", r#"{"name":"peer","message":"x"}"#, None, "allow"),
+        ("SpawnPod", r#"{"name":"kid","task":"x"}"#, None, "allow"),
+        ("TaskList", "", None, "allow"),
+        ("NoSuchTool", "not json", None, "allow"),
+    ];
+    for (tool, arguments, touch, expected) in table {
+        assert_eq!(word(&of(tool, arguments, touch, Walls::Hold)), expected, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_looked_at_is_answered_and_takes_no_other_with_it() {
+    let call = |id: &str| Call { id: id.into(), name: "Read".into(), arguments: "{}".into() };
+    let touch = |call: &Call| {
+        assert!(call.id != "b", "the second call brings it to a fault");
+        Seen::Path(Touch { path: call.id.clone().into(), ..Touch::default() })
+    };
+    let looked = look(&[call("a"), call("b"), call("c")], &PathThreads::default(), touch).await;
+    let seen = |id: &str| Ok(Seen::Path(Touch { path: id.into(), ..Touch::default() }));
+    assert_eq!((&looked[0], &looked[2]), (&seen("a"), &seen("c")));
+    let why = looked[1].as_ref().unwrap_err();
+    assert_eq!(why, "not started: a fault in the program kept it from being looked at");
+}
+
+#[test]
+fn without_walls_every_command_needs_an_approval() {
+    let decision = of("Bash", r#"{"command":"ls"}"#, None, Walls::Missing);
+    assert_eq!(word(&decision), "your approval: the sandbox is off [Bash:ls]");
+}
+
+#[test]
+fn an_argument_that_a_tool_does_not_have_hides_nothing_from_policy() {
+    let decoys = [
+        ("RestorePod", r#"{"command":"x","file_path":"/w","name":"peer"}"#, "RestorePod:peer"),
+        ("Bash", r#"{"name":"x","command":"ls"}"#, "Bash:ls"),
+    ];
+    for (tool, arguments, rule) in decoys {
+        let asked = word(&of(tool, arguments, None, Walls::Missing));
+        assert!(asked.ends_with(&format!("[{rule}]")), "{asked}");
+    }
+    let deny = |tool: &str, pattern: &str| {
+        let (tool, pattern) = (tool.into(), pattern.into());
+        let rule = FileRule { tool, pattern, action: Action::Deny };
+        let user = Permissions { default: None, rule: vec![rule] };
+        Rules { user, ..Rules::default() }
+    };
+    let evading = [
+        ("SendToPeerPod", "bob", r#"{"command":"x","path":"y","name":"bob","message":"z"}"#),
+        ("Write", "/w/no", r#"{"command":"x","file_path":"/w/no","content":"z"}"#),
+        ("Grep", "/w/no*", r#"{"command":"x","pattern":"a","path":"/w/no/b"}"#),
+        ("Grep", "key*", r#"{"pattern":"key=","path":"/w"}"#),
+        ("SpawnPod", "kid", r#"{"query":"x","url":"y","name":"kid","task":"z"}"#),
+    ];
+    for (tool, pattern, arguments) in evading {
+        let claim = claimed(tool, arguments, None, &policy(Walls::Hold));
+        let decided = judge(&deny(tool, pattern), &[], claim);
+        assert!(matches!(decided, Decision::Deny(_)), "{tool} {arguments}: {decided:?}");
+    }
+}
+
+#[test]
+fn an_approval_request_shows_the_whole_action_or_the_call_is_refused() {
+    let bash = |command: &str| {
+        let arguments = serde_json::json!({ "command": command, "needs": ["network"] });
+        of("Bash", &arguments.to_string(), None, Walls::Hold)
+    };
+    let longest = "x".repeat(MAX_ACTION);
+    let Decision::NeedsApproval(draft) = bash(&longest) else { panic!("it is asked about") };
+    assert_eq!((draft.action.len(), draft.rule.pattern), (MAX_ACTION, longest.clone()));
+    let Decision::Deny(why) = bash(&format!("{longest}; rm x")) else { panic!("it is refused") };
+    assert!(why.ends_with("17 KiB are too much to judge; put it into a script file and run that"));
+    let plain = serde_json::json!({ "command": format!("{longest}; rm x") }).to_string();
+    assert_eq!(word(&of("Bash", &plain, None, Walls::Hold)), "allow");
+    let write = |content: &str| {
+        let arguments = serde_json::json!({ "file_path": "/w/h", "content": content });
+        of("Write", &arguments.to_string(), guarded("/w/h", Need::Git), Walls::Hold)
+    };
+    let Decision::NeedsApproval(draft) = write("a\nb") else { panic!("it is asked about") };
+    assert_eq!(draft.details.as_deref(), Some("+ a\n+ b"));
+    let Decision::Deny(why) = write(&"x".repeat(MAX_DETAILS)) else { panic!("it is too much") };
+    assert!(why.ends_with("make the change in smaller calls"), "{why}");
+}
+
+#[test]
+fn a_call_that_a_rule_allows_gets_its_needs() {
+    let rule = FileRule { tool: "*".into(), pattern: "*".into(), action: Action::Allow };
+    let user = Permissions { default: None, rule: vec![rule] };
+    let rules = Rules { user, ..Rules::default() };
+    let network = r#"{"command":"x","needs":["network"]}"#;
+    let claim = claimed("Bash", network, None, &policy(Walls::Hold));
+    let grant = Grant { needs: vec![Need::Network], ..Grant::default() };
+    assert_eq!(judge(&rules, &[], claim), Decision::Allow(grant));
+}
+
+#[test]
+fn a_default_stands_in_for_the_programs_own_but_not_for_what_is_only_the_pods() {
+    let decide = |action: Action, tool: &str, arguments: &str| {
+        let user = Permissions { default: Some(action), rule: vec![] };
+        let rules = Rules { user, user_file: "config.toml".into(), ..Rules::default() };
+        judge(&rules, &[], claimed(tool, arguments, None, &policy(Walls::Hold)))
+    };
+    let ls = r#"{"command":"ls"}"#;
+    let asked = "your approval: `[permissions] default` in config.toml asks [Bash:ls]";
+    assert_eq!(word(&decide(Action::Ask, "Bash", ls)), asked);
+    let stands = denied("`[permissions] default` in config.toml denies Bash");
+    assert_eq!(decide(Action::Deny, "Bash", ls), stands);
+    let network = r#"{"command":"x","needs":["network"]}"#;
+    assert_eq!(word(&decide(Action::Allow, "Bash", network)), "allow");
+    assert_eq!(word(&decide(Action::Deny, "TaskList", "{}")), "allow");
+}
+
+#[test]
+fn a_pods_own_answers_come_before_those_for_the_subtrees_it_is_in() {
+    let name = |name: &str| PodName::parse(name).unwrap();
+    let rule = |id: u64, pod: &str, tree: bool| StoredRule {
+        id,
+        pod: name(pod),
+        tree,
+        pattern: Pattern { tool: "Bash".into(), pattern: "x".into() },
+        action: Action::Allow,
+    };
+    let stored = vec![
+        rule(6, "root", true),
+        rule(5, "mid", true),
+        rule(4, "mid", false),
+        rule(3, "kid", false),
+        rule(2, "other", true),
+    ];
+    let binding = in_force(&name("kid"), &[name("root"), name("mid")], stored);
+    assert_eq!(binding.iter().map(|rule| rule.id).collect::<Vec<_>>(), [3, 5, 6]);
+}

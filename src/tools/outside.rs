@@ -1,0 +1,179 @@
+//! The paths outside its scope that a command names: canonical, and refused where no approval opens them.
+
+use crate::files;
+use crate::protocol::{OutsideAccess, OutsidePath};
+use crate::sandbox::Need;
+use crate::scope::Permission;
+use crate::tools::bash::{self, Input};
+use crate::tools::{Context, guard};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fs::Metadata;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Paths that one command may name.
+const MOST: usize = 20;
+/// Where devices lie: no command gets any of them.
+const DEVICES: &str = "/dev";
+/// How a call names its paths, for a model that did not.
+const FORM: &str = r#"outside: [{"path": "/srv/data", "write": false}]"#;
+
+/// A path as a call names it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Named {
+    /// Absolute: a file, a directory with everything in it, or the socket of another program.
+    path: PathBuf,
+    /// Whether the command changes it; a socket is only connected to.
+    #[serde(default)]
+    write: bool,
+}
+
+/// What a command asks for beyond its scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandNeeds {
+    pub needs: Vec<Need>,
+    /// In order, each once.
+    pub outside: Vec<OutsidePath>,
+    /// The names through which links lead to them.
+    pub names: Vec<PathBuf>,
+    /// Why no approval can give it, as the model reads it.
+    pub closed: Option<String>,
+}
+
+/// What a call of Bash asks for. Looks at the disk.
+pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
+    // A call that cannot be read asks for nothing: the tool refuses it.
+    let Ok(input) = serde_json::from_str::<Input>(arguments) else {
+        return CommandNeeds::default();
+    };
+    let needs = input.needs();
+    match find(ctx, &input.outside, &needs) {
+        Ok(found) => found,
+        Err(why) => CommandNeeds { needs, closed: Some(why), ..CommandNeeds::default() },
+    }
+}
+
+/// Why the needs of a call do not fit its paths, as the model reads it.
+pub fn misfit(needs: &[Need], named: &[Named]) -> Option<String> {
+    if needs.contains(&Need::Outside) && named.is_empty() {
+        return Some(format!(
+            "needs outside opens only the paths that the call names: add {FORM}, each path absolute and as \
+             narrow as possible"
+        ));
+    }
+    (named.len() > MOST)
+        .then(|| format!("outside names more than {MOST} paths: name what holds them"))
+}
+
+/// The paths of a call as they are on this disk.
+pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNeeds, String> {
+    if let Some(why) = misfit(needs, named) {
+        return Err(why);
+    }
+    let mut found = CommandNeeds { needs: needs.to_vec(), ..CommandNeeds::default() };
+    for named in named {
+        let path = one(ctx, named)?;
+        if path.path != named.path {
+            found.names.push(files::lexical(&named.path));
+        }
+        found.outside.push(path);
+    }
+    found.outside.sort();
+    found.outside.dedup();
+    apart(&found.outside)?;
+    let view = bash::view(ctx, &found);
+    for path in &found.outside {
+        let wanted = match path.access {
+            OutsideAccess::Read => crate::sandbox::Level::Read,
+            OutsideAccess::Write | OutsideAccess::Socket => crate::sandbox::Level::Write,
+        };
+        if view.level(&path.path) < wanted || is_anothers(ctx, path) {
+            return Err(shut(ctx, path));
+        }
+    }
+    Ok(found)
+}
+
+fn one(ctx: &Context, named: &Named) -> Result<OutsidePath, String> {
+    let given = named.path.display();
+    let resolved = files::resolve(&named.path).map_err(|error| format!("outside: {error}"))?;
+    let path = resolved.path;
+    let missing =
+        || format!("outside: {given} does not exist; name the directory it is to be made in");
+    let meta = path.metadata().map_err(|_| missing())?;
+    if path.display().to_string().chars().any(char::is_control) {
+        return Err(format!("outside: {given:?} has a control character in its name; rename it"));
+    }
+    if path.parent().is_none() {
+        return Err(
+            "outside: / is the whole machine; name the paths that the command works with".into()
+        );
+    }
+    let need = if named.write { Permission::Write } else { Permission::Read };
+    if let Some(why) = guard::closed(ctx, &path, need).or_else(|| kernels(&path)) {
+        return Err(format!("outside: {why}"));
+    }
+    let access = access(&meta, named.write).ok_or_else(|| {
+        format!("outside: {given} is neither a file nor a directory nor a socket")
+    })?;
+    Ok(OutsidePath { path, access })
+}
+
+fn access(meta: &Metadata, write: bool) -> Option<OutsideAccess> {
+    match meta.file_type() {
+        kind if kind.is_socket() => Some(OutsideAccess::Socket),
+        kind if kind.is_file() || kind.is_dir() => {
+            Some(if write { OutsideAccess::Write } else { OutsideAccess::Read })
+        }
+        _ => None,
+    }
+}
+
+fn kernels(path: &Path) -> Option<String> {
+    path.starts_with(DEVICES).then(|| format!("no command is given a device: {}", path.display()))
+}
+
+/// A socket goes with no directory: on kernels without the newest Landlock other sockets in it could be reached.
+fn apart(outside: &[OutsidePath]) -> Result<(), String> {
+    let socket = outside.iter().find(|path| path.access == OutsideAccess::Socket);
+    let directory = outside.iter().find(|path| path.path.is_dir());
+    match (socket, directory) {
+        (Some(socket), Some(directory)) => Err(format!(
+            "outside: a socket and a directory are not given to one command, for other sockets may lie in the \
+             directory: use {} and {} in two commands, or name the files one by one",
+            socket.path.display(),
+            directory.path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether another Pod works at a path that is to be written.
+fn is_anothers(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> bool {
+    let own = || ctx.scope.permission(path) == Some(Permission::Write);
+    *access == OutsideAccess::Write
+        && ctx.others.iter().any(|other| path.starts_with(other))
+        && !own()
+}
+
+/// Why a path stays shut although it is named.
+fn shut(ctx: &Context, named: &OutsidePath) -> String {
+    let OutsidePath { path, access } = named;
+    let shown = path.display();
+    let programs = crate::sandbox::Person { env: &ctx.env }.programs();
+    let programs = programs.iter().find(|dir| path.starts_with(dir));
+    let why = match (is_anothers(ctx, named), programs) {
+        (true, _) => "another pod works there".to_owned(),
+        (false, Some(dir)) => {
+            format!("it lies in a directory on PATH; name that directory, {}", dir.display())
+        }
+        (false, None) => "it is yoi's own, or lent to another pod, or guarded".to_owned(),
+    };
+    let doing = match access {
+        OutsideAccess::Read => "reading",
+        OutsideAccess::Write => "writing",
+        OutsideAccess::Socket => "connecting",
+    };
+    format!("outside: {shown} is not opened for {doing}: {why}")
+}

@@ -1,0 +1,71 @@
+//! Paths outside the scope that a command names, from the request to what the command sees.
+
+use crate::bench::Bench;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+const SCRIPT: &str = r#"
+[[when]]
+says = "look at *"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "cd {1} && cat a; cat ../beside/a", outside = [{ path = "{1}" }], reason = "to look" } }]
+[[when.step]]
+text = "It said: {result}"
+"#;
+
+/// A bench, and a directory outside its workspace with another one beside it.
+fn bench() -> (Bench, String) {
+    let bench = Bench::new();
+    bench.play(SCRIPT);
+    for (dir, text) in [("named", "uno"), ("beside", "due")] {
+        let dir = bench.path(dir);
+        fs::create_dir(&dir).expect("a directory");
+        fs::write(dir.join("a"), text).expect("a file");
+    }
+    let named = bench.path("named").canonicalize().expect("a path").display().to_string();
+    (bench, named)
+}
+
+#[test]
+fn a_command_that_names_a_path_is_allowed_by_a_rule_for_that_path_and_sees_nothing_beside_it() {
+    let (bench, named) = bench();
+    let say = format!("look at {named}");
+    let done = bench.say(&say);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    let rule = format!("Bash+read={named}:cd {named} && cat a; cat ../beside/a");
+    assert!(done.out.contains(&format!("--allow '{rule}' lets it pass")), "{done:?}");
+    for other in ["Bash+read=/srv/*:*", "Bash+write=/srv:*", "Bash+network:*"] {
+        let done = bench.yoi(&["--model", &bench.model(), "--allow", other, "-p", &say]);
+        assert_eq!(done.code, Some(3), "{other}: {done:?}");
+    }
+    let done = bench.yoi(&["--model", &bench.model(), "--allow", &rule, "-p", &say]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("uno") && !done.out.contains("due"), "{done:?}");
+}
+
+#[test]
+fn a_decision_for_the_pod_is_about_the_paths_that_the_request_showed() {
+    let (bench, named) = bench();
+    let mut child = bench.command(&["--no-ui", "--ask", "wait", "--model", &bench.model()]);
+    let mut child = child.stdin(Stdio::piped()).spawn().expect("the program starts");
+    let mut input = child.stdin.take().expect("its input");
+    let errors = BufReader::new(child.stderr.take().expect("its errors"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    writeln!(input, "look at {named}").expect("an open input");
+    lines.find(|line| line.starts_with("[1] ws asks: Bash cd ")).expect("the request");
+    let opens = lines.next().expect("what it opens");
+    assert_eq!(opens.trim(), format!("opens read {named}, for this command only"));
+    writeln!(input, ":allow 1 pod\nlook at {named}\nlook at {named}/../beside")
+        .expect("an open input");
+    let second = lines.find(|line| line.starts_with("[2] ws asks: ")).expect("another request");
+    assert!(second.contains("/../beside"), "the same path is not asked about again: {second}");
+    let opens = lines.next().expect("what it opens");
+    let beside = named.replace("/named", "/beside");
+    assert_eq!(opens.trim(), format!("opens read {beside}, for this command only"));
+    writeln!(input, ":deny 2").expect("an open input");
+    drop(input);
+    std::thread::spawn(move || lines.for_each(drop));
+    let done = bench.finish(child);
+    assert!(done.out.contains("uno") && !done.out.contains("due"), "{done:?}");
+}
