@@ -19,7 +19,15 @@ pub struct Bench {
 impl Bench {
     /// A workspace `ws` that may be written, and `outside` that may not be touched.
     pub fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::of(tempfile::tempdir().unwrap())
+    }
+
+    /// The same below a directory.
+    pub fn below(dir: &Path) -> Self {
+        Self::of(tempfile::tempdir_in(dir).unwrap())
+    }
+
+    fn of(dir: TempDir) -> Self {
         let root = dir.path().canonicalize().unwrap();
         for name in ["ws", "outside", "home"] {
             fs::create_dir(root.join(name)).unwrap();

@@ -23,5 +23,7 @@ mod outside;
 mod others;
 #[path = "escape/private.rs"]
 mod private;
+#[path = "escape/sequences.rs"]
+mod sequences;
 #[path = "escape/world.rs"]
 mod world;

@@ -47,7 +47,16 @@ fn toolchains(env: &mut BTreeMap<String, String>) {
 impl Cell {
     /// A workspace, and a file outside it that says `outside`.
     pub fn new() -> Self {
-        let mut bench = Bench::new();
+        Self::on(Bench::new())
+    }
+
+    /// The same in a directory that is not in the place for temporary files, of which a command has its
+    /// own.
+    pub fn below(dir: &Path) -> Self {
+        Self::on(Bench::below(dir))
+    }
+
+    fn on(mut bench: Bench) -> Self {
         fs::write(bench.path("outside/secret"), "outside").unwrap();
         bench.ctx.own = vec![bench.path("own")];
         toolchains(&mut bench.ctx.env);
