@@ -25,5 +25,7 @@ mod others;
 mod private;
 #[path = "escape/sequences.rs"]
 mod sequences;
+#[path = "escape/visible.rs"]
+mod visible;
 #[path = "escape/world.rs"]
 mod world;

@@ -1,77 +1,10 @@
 //! The world of a command: what is in it, what is not, and how much of the machine it takes.
 
 use crate::escape::cell::{Cell, Did};
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use yoi::sandbox::{CommandLimits, Outcome, WITHOUT_NAMESPACES};
-use yoi::scope::{Permission, Rule, Scope};
-
-/// Everything that exists for a command below the directory of the bench, and at the root.
-async fn visible(cell: &Cell) -> BTreeSet<String> {
-    let root = cell.path("").display().to_string();
-    let root = root.trim_end_matches('/');
-    let program = format!("find {root} -mindepth 1; ls -A / /tmp");
-    let did = cell.run(&program).await;
-    did.well().lines().map(|line| line.replace(root, "")).filter(|line| !line.is_empty()).collect()
-}
-
-fn named(names: &[&str]) -> BTreeSet<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-/// A bench whose programs are those of the system, with files in and beside the workspace.
-fn plain() -> Cell {
-    let mut cell = Cell::new();
-    for file in ["ws/a", "ws/sub/b", "ws/lent/c", "other/d"] {
-        fs::create_dir_all(cell.path(file).parent().unwrap()).unwrap();
-        fs::write(cell.path(file), "x").unwrap();
-    }
-    let env = &mut cell.bench.ctx.env;
-    env.retain(|name, _| name == "HOME");
-    env.insert("PATH".into(), "/usr/bin:/bin".into());
-    cell
-}
-
-fn rules(cell: &Cell, rules: &[(&str, Permission)]) -> Scope {
-    let rule = |(path, permission): &(&str, Permission)| Rule::new(cell.path(path), *permission);
-    Scope::new(rules.iter().map(rule).collect())
-}
-
-#[tokio::test]
-async fn nothing_is_visible_but_what_was_granted() {
-    let mut cell = plain();
-    if !cell.mounted().await {
-        return;
-    }
-    let system = ["/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr", "/opt", "/var"];
-    let system: BTreeSet<&str> = system.iter().map(|path| &path[1..]).collect();
-    let own = ["dev", "etc", "home", "proc", "tmp", "/:", "/tmp:"];
-    let cases: [(Scope, &[&str]); 4] = [
-        (Scope::default(), &[]),
-        (rules(&cell, &[("ws/sub", Permission::Read)]), &["/ws/sub", "/ws/sub/b"]),
-        (
-            rules(&cell, &[("ws", Permission::Write)]),
-            &["/ws/a", "/ws/sub", "/ws/sub/b", "/ws/lent", "/ws/lent/c"],
-        ),
-        // A child's: a part to write, and denied to it what its parent does not hold.
-        (
-            rules(&cell, &[("ws", Permission::Read), ("ws/sub", Permission::Write)])
-                .with_deny([cell.path("ws/lent")]),
-            &["/ws/a", "/ws/sub", "/ws/sub/b", "/ws/lent"],
-        ),
-    ];
-    let top = cell.path("").file_name().unwrap().to_string_lossy().into_owned();
-    for (scope, expected) in cases {
-        cell.bench.ctx.scope = scope;
-        let mut seen = visible(&cell).await;
-        let always = ["/home", "/home/.cache", "/private", "/private/tmp", "/ws"];
-        let always = named(&always).into_iter().chain([top.clone()]);
-        always.for_each(|name| assert!(seen.remove(&name), "{name} in {seen:?}"));
-        seen.retain(|name| !system.contains(name.as_str()) && !own.contains(&name.as_str()));
-        assert_eq!(seen, named(expected));
-    }
-}
+use yoi::scope::{Permission, Rule};
 
 /// What only may be read keeps its mode, owner, times and attributes, too; what lies beside is not
 /// there at all.
