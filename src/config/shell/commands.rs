@@ -5,11 +5,14 @@ use crate::config::shell::{Piece, SimpleCommand, Unreadable, inner};
 use rable::{Node, NodeKind};
 
 /// How deep texts that are given to a shell may lie in each other: `sh -c "sh -c 'x'"`.
-const DEEPEST: usize = 4;
+const MAX_INNER_DEPTH: usize = 4;
 /// Texts that are given to a shell and read; more are unknown commands.
-const MOST_INNER: usize = 32;
-/// What redirections may name without writing a file.
-const NO_FILE: &str = "/dev/null";
+const MAX_INNER_LINES: usize = 32;
+/// The file that a redirection may name without reading or writing anything.
+const NULL_DEVICE: &str = "/dev/null";
+/// The descriptor of standard input, and the parser's value for a redirection without a number.
+const STDIN: i32 = 0;
+const UNNUMBERED: i32 = -1;
 
 /// Collects the simple commands of a line.
 #[derive(Default)]
@@ -19,11 +22,13 @@ pub struct Reader {
     inner: usize,
 }
 
-/// What standard input and the redirections of a command come to.
+/// The effect of all redirections of a command.
 #[derive(Default)]
-struct Redirections {
-    /// The text that a here-document or a here-string gives; `None` inside where it is not known.
-    input: Option<Option<String>>,
+pub struct Redirections {
+    /// The text on standard input, where it is known.
+    pub input: Option<String>,
+    /// Whether there is a here-document or a here-string.
+    pub has_text: bool,
     /// Whether a file is read or written.
     files: bool,
 }
@@ -32,8 +37,10 @@ impl Reader {
     /// Reads a whole line.
     pub fn line(&mut self, line: &str) -> Result<(), Unreadable> {
         let nodes = rable::parse(line, false).map_err(|_| Unreadable::NotShell)?;
-        for node in &nodes {
-            self.node(node);
+        self.nodes(&nodes);
+        // The parser takes `{name}<<END`, a here-document of another descriptor, for standard input.
+        if line.contains("}<<") {
+            self.unknown();
         }
         Ok(())
     }
@@ -43,7 +50,7 @@ impl Reader {
         self.depth += 1;
         self.inner += 1;
         let read = match line {
-            Some(line) if self.depth <= DEEPEST && self.inner <= MOST_INNER => {
+            Some(line) if self.depth <= MAX_INNER_DEPTH && self.inner <= MAX_INNER_LINES => {
                 self.line(line).is_ok()
             }
             Some(_) | None => false,
@@ -93,7 +100,8 @@ impl Reader {
             NodeKind::For { words, body, redirects, .. }
             | NodeKind::Select { words, body, redirects, .. } => {
                 self.around(redirects);
-                self.words(words.iter().flatten());
+                let values = self.words(words.iter().flatten());
+                self.assigned(&values);
                 self.node(body);
             }
             NodeKind::Case { word, patterns, redirects } => {
@@ -130,7 +138,7 @@ impl Reader {
     /// Redirections of a group; a shell inside may read what they give.
     fn around(&mut self, redirects: &[Node]) {
         let found = self.redirections(redirects);
-        if found.files || found.input.is_some() {
+        if found.files || found.has_text {
             self.commands.push(SimpleCommand::calculation());
         }
     }
@@ -161,22 +169,29 @@ impl Reader {
         let mut found = Redirections::default();
         for redirect in redirects {
             match &redirect.kind {
-                NodeKind::Redirect { op, target, .. } => {
+                NodeKind::Redirect { op, target, fd, varfd } => {
                     let target = self.word(target).text();
+                    let is_text = op == "<<<";
                     let is_descriptor =
                         op.ends_with('&') && target.as_deref().is_some_and(is_descriptor);
-                    if op == "<<<" {
-                        found.input = Some(target);
-                    } else if !is_descriptor && op != ">&-" && target.as_deref() != Some(NO_FILE) {
-                        found.files = true;
+                    found.has_text |= is_text;
+                    found.files |= !is_text
+                        && !is_descriptor
+                        && op != ">&-"
+                        && target.as_deref() != Some(NULL_DEVICE);
+                    if varfd.is_none() && is_input(op, *fd) {
+                        found.input = target.filter(|_| is_text);
                     }
                 }
-                NodeKind::HereDoc { content, quoted, .. } => {
+                NodeKind::HereDoc { content, quoted, fd, .. } => {
                     if !quoted && starts_commands(content) {
                         self.unknown();
                     }
-                    let known = *quoted || !content.contains(['$', '`']);
-                    found.input = Some(known.then(|| content.clone()));
+                    found.has_text = true;
+                    if [STDIN, UNNUMBERED].contains(fd) {
+                        let known = *quoted || !content.contains(['$', '`', '\\']);
+                        found.input = known.then(|| content.clone());
+                    }
                 }
                 _ => self.unknown(),
             }
@@ -184,25 +199,40 @@ impl Reader {
         found
     }
 
+    /// Bash runs substitutions in the value of a variable that it calculates with, also those that
+    /// stood in quotes when the value was assigned.
+    fn assigned(&mut self, values: &[Word]) {
+        if values.iter().any(Word::quotes_commands) {
+            self.unknown();
+        }
+    }
+
     fn command(&mut self, assignments: &[Node], words: &[Node], redirects: &[Node]) {
         let assignments = self.words(assignments);
+        self.assigned(&assignments);
         let words = self.words(words);
-        let Redirections { input, files } = self.redirections(redirects);
+        let redirections = self.redirections(redirects);
         let all: Vec<&Word> = assignments.iter().chain(&words).collect();
         let mut command = SimpleCommand::default();
         if !assignments.is_empty() {
             command.texts.push(joined(&all));
         }
         let computed = all.iter().any(|word| word.is_computed);
-        let is_known = !computed && !files && input.is_none();
+        let is_known = !computed && !redirections.files && !redirections.has_text;
         command.known = is_known.then(|| joined(&all));
         let words: Vec<&Word> = words.iter().collect();
         if !words.is_empty() {
             inner::texts(&words, &mut command);
         }
         self.commands.push(command);
-        inner::lines(&words, input, self);
+        inner::lines(&words, &redirections, self);
     }
+}
+
+/// Whether a redirection may be one of standard input. Where the target is closed or moved (`0<&3-`) the
+/// parser leaves the number out.
+fn is_input(op: &str, fd: i32) -> bool {
+    fd == STDIN || fd == UNNUMBERED && (op.starts_with('<') || op.starts_with(">&"))
 }
 
 fn is_descriptor(text: &str) -> bool {

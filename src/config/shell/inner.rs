@@ -1,7 +1,7 @@
 //! Programs that start another command: the one in their arguments (`sudo x`), or the lines that they
 //! are given as text (`sh -c`, `eval`).
 
-use crate::config::shell::commands::{Reader, joined};
+use crate::config::shell::commands::{Reader, Redirections, joined};
 use crate::config::shell::words::{Word, starts_commands};
 use crate::config::shell::{Piece, SimpleCommand};
 
@@ -71,6 +71,13 @@ const CALCULATE: &[&str] = &[
     "unset",
     "wait",
 ];
+/// Builtins that assign their standard input to variables.
+const READ_VARIABLES: &[&str] = &["mapfile", "read", "readarray"];
+/// Paths that lead to standard input; directories of descriptors; parts of paths that can lead there
+/// in another spelling.
+const STANDARD_INPUT: &[&str] = &["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+const DESCRIPTORS: &[&str] = &["/dev/", "/proc/"];
+const DESCRIPTOR_PARTS: &[&str] = &["dev/", "proc/", "fd/", "stdin"];
 /// Tails of the words that are read one by one.
 const MOST_RESTS: usize = 16;
 
@@ -124,20 +131,23 @@ fn spellings(words: &[&Word]) -> Vec<Vec<Piece>> {
     std::iter::once(text).chain(short).collect()
 }
 
-/// Reads the lines that a command gives to a shell.
-pub fn lines(words: &[&Word], input: Option<Option<String>>, reader: &mut Reader) {
+/// Reads the lines that a command gives to a shell. `given` says what its redirections
+/// give it to read.
+pub fn lines(words: &[&Word], given: &Redirections, reader: &mut Reader) {
     let Some(first) = words.first() else { return };
-    let calculates = || is_one(first, CALCULATE) && words.iter().any(|word| calculates(word));
+    let calculates = || is_one(first, CALCULATE) && words.iter().any(|word| word.quotes_commands());
+    let reads =
+        || is_one(first, READ_VARIABLES) && given.input.as_deref().is_some_and(starts_commands);
     // An alias gives a command another name; a program that is not known may be any.
-    if program(first).is_none() || is_one(first, &["alias"]) || calculates() {
+    if program(first).is_none() || is_one(first, &["alias"]) || calculates() || reads() {
         reader.unknown();
     }
     for words in std::iter::once(words).chain(rests(words)) {
         let [first, arguments @ ..] = words else { continue };
         match program(first).as_deref() {
-            Some(name) if SHELLS.contains(&name) => shell(arguments, input.clone(), reader),
+            Some(name) if SHELLS.contains(&name) => shell(arguments, given, reader),
             Some("eval") => reader.inner_line(text(arguments).as_deref()),
-            Some("." | "source") => sourced(arguments, input.clone(), reader),
+            Some("." | "source") => sourced(arguments, given, reader),
             Some("env") => {
                 let splits = |word: &&&Word| word.text().is_some_and(|text| text.contains(' '));
                 possible_lines(
@@ -151,10 +161,6 @@ pub fn lines(words: &[&Word], input: Option<Option<String>>, reader: &mut Reader
     }
 }
 
-fn calculates(word: &Word) -> bool {
-    word.text().is_some_and(|text| starts_commands(&text))
-}
-
 /// The words as one text, if all of it is known.
 fn text(words: &[&Word]) -> Option<String> {
     let texts: Option<Vec<String>> = words.iter().map(|word| word.text()).collect();
@@ -165,7 +171,7 @@ fn text(words: &[&Word]) -> Option<String> {
 const WITH_VALUE: &[&str] = &["-O", "+O", "-o", "+o", "--rcfile", "--init-file"];
 
 /// The arguments of a shell: lines behind `-c`, else a script, else lines on its standard input.
-fn shell(arguments: &[&Word], input: Option<Option<String>>, reader: &mut Reader) {
+fn shell(arguments: &[&Word], given: &Redirections, reader: &mut Reader) {
     let texts: Vec<Option<String>> = arguments.iter().map(|word| word.text()).collect();
     let has = |text: &Option<String>, letter: char| {
         let short = |text: &String| text.starts_with('-') && !text.starts_with("--");
@@ -181,18 +187,29 @@ fn shell(arguments: &[&Word], input: Option<Option<String>>, reader: &mut Reader
         at += 1 + usize::from(WITH_VALUE.contains(&option.as_str()));
     }
     match texts.get(at) {
-        Some(Some(script)) if !reads_input(script) && !texts.iter().any(|text| has(text, 's')) => {}
+        Some(Some(script)) if !texts.iter().any(|text| has(text, 's')) => {
+            script_file(script, given, reader);
+        }
         Some(None) => reader.unknown(),
-        Some(Some(_)) | None => reader.inner_line(input.flatten().as_deref()),
+        Some(Some(_)) | None => reader.inner_line(given.input.as_deref()),
+    }
+}
+
+/// A file of lines. Files are not read, but standard input is; another descriptor may hold anything.
+fn script_file(path: &str, given: &Redirections, reader: &mut Reader) {
+    if STANDARD_INPUT.contains(&path) {
+        reader.inner_line(given.input.as_deref());
+        return;
+    }
+    let is_descriptor = DESCRIPTORS.iter().any(|dir| path.starts_with(dir));
+    let may_be_one = || DESCRIPTOR_PARTS.iter().any(|part| path.contains(part));
+    if is_descriptor || given.has_text && may_be_one() {
+        reader.unknown();
     }
 }
 
 fn is_option(text: &Option<String>) -> bool {
     text.as_ref().is_some_and(|text| text.starts_with(['-', '+']))
-}
-
-fn reads_input(script: &str) -> bool {
-    ["/dev/", "/proc/"].iter().any(|dir| script.starts_with(dir))
 }
 
 /// Arguments of more than one word may be lines of shell.
@@ -206,10 +223,10 @@ fn possible_lines(arguments: &[&Word], reader: &mut Reader) {
 }
 
 /// `.` and `source` run a file in the shell itself.
-fn sourced(arguments: &[&Word], input: Option<Option<String>>, reader: &mut Reader) {
+fn sourced(arguments: &[&Word], given: &Redirections, reader: &mut Reader) {
     match arguments.first().map(|word| word.text()) {
-        Some(Some(file)) if reads_input(&file) => reader.inner_line(input.flatten().as_deref()),
+        Some(Some(file)) => script_file(&file, given, reader),
         Some(None) => reader.unknown(),
-        Some(Some(_)) | None => {}
+        None => {}
     }
 }

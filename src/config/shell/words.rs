@@ -47,6 +47,15 @@ impl Word {
         chars.collect()
     }
 
+    /// Whether its text has substitutions that bash left alone because of quotes.
+    pub fn quotes_commands(&self) -> bool {
+        let chars = self.pieces.iter().map(|piece| match piece {
+            Piece::Char(c) | Piece::Expands(c) => *c,
+            Piece::Blank | Piece::Unknown => ' ',
+        });
+        starts_commands(&chars.collect::<String>())
+    }
+
     fn part(&mut self, part: &NodeKind, quoted: &mut bool) {
         match part {
             NodeKind::WordLiteral { value } => self.literal(value, quoted),
