@@ -11,7 +11,7 @@ pub use append::small;
 pub use append::{AppendError, Appender};
 pub use committers::{NotCommitted, commit};
 pub use file_id::FileId;
-pub use remove::remove_tree;
+pub use remove::{open_up, remove_tree};
 
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File};

@@ -11,6 +11,7 @@ use crate::session::{Files, LogPosition, load_output};
 use crate::store::{MailboxMessage, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
 use serde_json::json;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -473,12 +474,16 @@ impl Run {
         let files = self.setup.files.clone();
         let mut history = std::mem::take(&mut self.session_state.state.history);
         let read = tokio::task::spawn_blocking(move || {
-            let read = wanted.into_iter().try_for_each(|at| load_output(&files, &mut history[at]));
+            let mut each = wanted.into_iter();
+            let read = || each.try_for_each(|at| load_output(&files, &mut history[at]));
+            // The history comes back also from a panic.
+            let read = catch_unwind(AssertUnwindSafe(read));
             (history, read)
         });
         let (history, read) = read.await.map_err(|error| Refusal::internal(error.to_string()))?;
         self.session_state.state.history = history;
-        Ok(read?)
+        read.map_err(|_| Refusal::internal("reading an earlier output failed"))??;
+        Ok(())
     }
 
     /// Commits what a request began; where that fails, its caller gets the reason.

@@ -20,6 +20,7 @@ mod reaper;
 mod resolve;
 mod seccomp;
 mod stage;
+mod tree_size;
 mod view;
 mod world;
 

@@ -17,7 +17,7 @@ const OWNER: u32 = 0o700;
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let removed = match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            open_up(CWD, path, DEPTH)?;
+            open_up(path)?;
             fs::remove_dir_all(path)
         }
         removed => removed,
@@ -28,7 +28,12 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(parent: impl AsFd, name: impl rustix::path::Arg, depth: usize) -> io::Result<()> {
+/// Gives the owner of a directory all rights to it and to every directory in it.
+pub fn open_up(path: &Path) -> io::Result<()> {
+    open_up_at(CWD, path, DEPTH)
+}
+
+fn open_up_at(parent: impl AsFd, name: impl rustix::path::Arg, depth: usize) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = openat(parent, name, flags, Mode::empty())?;
     let mode = rustix::fs::fstat(&place)?.st_mode;
@@ -45,7 +50,7 @@ fn open_up(parent: impl AsFd, name: impl rustix::path::Arg, depth: usize) -> io:
         }
         let stat = statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            open_up(&dir, name, depth - 1)?;
+            open_up_at(&dir, name, depth - 1)?;
         }
     }
     Ok(())
@@ -71,7 +76,7 @@ mod tests {
             fs::set_permissions(tree.join(dir), Permissions::from_mode(mode)).unwrap();
         }
         let before = fs::metadata(&beside).unwrap().permissions();
-        open_up(CWD, &tree, DEPTH).unwrap();
+        open_up(&tree).unwrap();
         assert_eq!(fs::metadata(tree.join("a/b/c")).unwrap().permissions().mode() & 0o777, OWNER);
         remove_tree(&tree).unwrap();
         assert!(!tree.exists());

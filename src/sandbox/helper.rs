@@ -62,7 +62,7 @@ fn in_a_world(order: Order, mut view: CommandView) -> Result<ExitCode, String> {
         reaper::wait_for_end();
         close(&end);
     });
-    let too_much = private.map(|private| watch_size(private, limits, input.clone()));
+    let too_much = private.clone().map(|private| watch_size(private, limits, input.clone()));
     let mut line = String::new();
     if let Some(reports) = reports {
         // Without a line it ended before it could say how.
@@ -82,6 +82,11 @@ fn in_a_world(order: Order, mut view: CommandView) -> Result<ExitCode, String> {
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
         report.too_large = true;
         report.undone.push(sentence);
+        if let Some(private) = private.filter(|private| private.size().is_unmeasured())
+            && let Err(error) = private.make_measurable()
+        {
+            report.undone.push(format!("that failed: {error}"));
+        }
     }
     Ok(stage::report(&report))
 }

@@ -2,16 +2,14 @@
 //! caches of toolchains. It lies in the directory of the Pod's session and goes with it. No other Pod
 //! sees it, and the person executes nothing of it.
 
+use crate::disk::{FileId, open_up, remove_tree};
 use crate::sandbox::limits::CommandLimits;
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RawMode, flock, openat, statat,
-};
+use crate::sandbox::tree_size::{Unmeasured, tree_size};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RawMode, flock, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::ffi::{CStr, CString};
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -23,10 +21,8 @@ const ASIDE: &str = "aside";
 /// What was written to one cache, and what the overlay needs beside it.
 const CHANGES: &str = "changes";
 const WORK: &str = "work";
-/// The least that a file or directory counts, in bytes.
-const ENTRY: u64 = 4096;
-/// The depth down to which directories are measured. A deeper tree counts as too large.
-const DEPTH: usize = 200;
+/// New names that are tried where another command removes what was left under one.
+const TRIES: usize = 100;
 /// Only the Pod's user gets into these directories.
 const OWNER_ONLY: RawMode = 0o700;
 
@@ -52,14 +48,14 @@ pub struct Layer {
 #[derive(Debug)]
 pub struct Hold {
     aside: Option<PathBuf>,
-    _lock: OwnedFd,
+    _lock: File,
 }
 
-/// Bytes in `/tmp` and in the layers over caches; `None` could not be measured.
+/// Bytes in `/tmp` and in the layers over caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    tmp: Option<u64>,
-    caches: Option<u64>,
+    tmp: Result<u64, Unmeasured>,
+    caches: Result<u64, Unmeasured>,
 }
 
 impl Private {
@@ -94,30 +90,57 @@ impl Private {
         let asides = self.dir.join(ASIDE);
         if let Some(lock) = locked(&caches)? {
             for left in fs::read_dir(&asides).into_iter().flatten().flatten() {
-                // A command that still runs holds the lock of its own.
-                if locked(&left.path())?.is_some() {
-                    crate::disk::remove_tree(&left.path())?;
+                // A command that still runs holds the lock of its own. What cannot be removed now is
+                // left to the next command.
+                if let Ok(Some(_lock)) = locked(&left.path()) {
+                    let _ = remove_tree(&left.path());
                 }
             }
             return Ok(Hold { aside: None, _lock: lock });
         }
-        let own = asides.join(uuid::Uuid::now_v7().simple().to_string());
-        make(&own)?;
-        let lock = locked(&own)?.ok_or(io::ErrorKind::WouldBlock)?;
-        self.aside = Some(own.clone());
-        Ok(Hold { aside: Some(own), _lock: lock })
+        for _ in 0..TRIES {
+            let own = asides.join(uuid::Uuid::now_v7().simple().to_string());
+            make(&own)?;
+            // Another command can take a new directory for one that was left, and remove it.
+            match locked(&own) {
+                Ok(Some(lock)) if is_at(&lock, &own) => {
+                    self.aside = Some(own.clone());
+                    return Ok(Hold { aside: Some(own), _lock: lock });
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
     pub fn size(&self) -> Size {
-        let layers = |dir: PathBuf| {
-            let names = fs::read_dir(dir).into_iter().flatten().flatten();
-            names.map(|entry| entry.path().join(CHANGES)).collect::<Vec<_>>()
-        };
-        let asides = fs::read_dir(self.dir.join(ASIDE)).into_iter().flatten().flatten();
-        let asides = asides.flat_map(|entry| layers(entry.path()));
-        let caches = layers(self.dir.join(CACHES)).into_iter().chain(asides);
-        let caches = caches.map(|dir| tree_size(&dir)).sum();
-        Size { tmp: tree_size(&self.tmp()), caches }
+        Size { tmp: tree_size([self.tmp()]), caches: tree_size(self.changes()) }
+    }
+
+    /// The directories to which commands of this Pod write instead of to the caches.
+    fn changes(&self) -> Vec<PathBuf> {
+        let entries = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
+        let asides = entries(self.dir.join(ASIDE)).map(|entry| entry.path());
+        let layers = std::iter::once(self.dir.join(CACHES)).chain(asides).flat_map(entries);
+        layers.map(|layer| layer.path().join(CHANGES)).collect()
+    }
+
+    /// Makes a place measurable that is not, so that the next command can run: its directories are opened
+    /// to their owner, and where that is not enough it is emptied.
+    pub fn make_measurable(&self) -> io::Result<()> {
+        for dir in self.changes().into_iter().chain([self.tmp()]) {
+            if tree_size([&dir]).is_ok() {
+                continue;
+            }
+            let opened = open_up(&dir);
+            if opened.is_err() || tree_size([&dir]).is_err() {
+                remove_tree(&dir)?;
+                make(&dir)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -125,7 +148,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(aside) = &self.aside {
             // What is left of it is removed by the next command that holds the layers of the Pod.
-            let _ = crate::disk::remove_tree(aside);
+            let _ = remove_tree(aside);
         }
     }
 }
@@ -138,14 +161,22 @@ impl Size {
             ("keeps in /tmp", self.tmp, now.tmp, limits.tmp_mib),
             ("wrote to the caches of toolchains", self.caches, now.caches, limits.cache_mib),
         ];
-        places.into_iter().find_map(|(what, before, now, mib)| {
-            let Some(now) = now else {
-                return Some(format!("what this Pod {what} lies too deep or cannot be read"));
-            };
-            let grown = before.is_none_or(|before| now > before);
-            (grown && now > u64::from(mib) << 20)
-                .then(|| format!("what this Pod {what} grew beyond {mib} MiB; remove some of it"))
+        places.into_iter().find_map(|(what, before, now, mib)| match now {
+            Err(why) => Some(format!(
+                "what this Pod {what} cannot be measured: {why}; it is opened up or removed now"
+            )),
+            Ok(now) => {
+                let grown = before.map_or(true, |before| now > before);
+                (grown && now > u64::from(mib) << 20).then(|| {
+                    format!("what this Pod {what} grew beyond {mib} MiB; remove some of it")
+                })
+            }
         })
+    }
+
+    /// Whether a part of it could not be measured.
+    pub fn is_unmeasured(&self) -> bool {
+        self.tmp.is_err() || self.caches.is_err()
     }
 }
 
@@ -154,9 +185,9 @@ fn make(dir: &Path) -> io::Result<()> {
 }
 
 /// An exclusive lock on a directory; `None` while another process holds it.
-fn locked(dir: &Path) -> io::Result<Option<OwnedFd>> {
+fn locked(dir: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = openat(CWD, dir, flags, Mode::empty())?;
+    let dir = File::from(openat(CWD, dir, flags, Mode::empty())?);
     match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(dir)),
         Err(Errno::WOULDBLOCK) => Ok(None),
@@ -164,34 +195,8 @@ fn locked(dir: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Bytes on the disk of all that lies in a directory. No link is followed: commands write there while
-/// it is looked at.
-fn tree_size(dir: &Path) -> Option<u64> {
-    let Ok(name) = CString::new(dir.as_os_str().as_bytes()) else { return None };
-    size_below(CWD, &name, DEPTH)
-}
-
-fn size_below(parent: impl std::os::fd::AsFd, name: &CStr, depth: usize) -> Option<u64> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = match openat(parent, name, flags, Mode::empty()) {
-        Ok(dir) if depth > 0 => dir,
-        // The command removed or replaced it in the meantime.
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(0),
-        Ok(_) | Err(_) => return None,
-    };
-    let mut sum = 0;
-    for entry in Dir::read_from(&dir).ok()?.flatten() {
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let Ok(stat) = statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        sum += u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512).max(ENTRY);
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            sum += size_below(&dir, name, depth - 1)?;
-        }
-    }
-    Some(sum)
+fn is_at(file: &File, path: &Path) -> bool {
+    FileId::of(file).is_ok_and(|id| FileId::at(path).ok().flatten() == Some(id))
 }
 
 #[cfg(test)]
@@ -247,9 +252,24 @@ mod tests {
         (0..300).for_each(|n| fs::write(layer.changes.join(n.to_string()), "").unwrap());
         let said = empty.too_much(&private.size(), &limits).unwrap();
         assert!(said.contains("caches of toolchains grew"), "{said}");
-        let deep = (0..DEPTH + 1).fold(private.tmp(), |dir, _| dir.join("d"));
+        let deep = (0..300).fold(private.tmp(), |dir, _| dir.join("d"));
         fs::create_dir_all(deep).unwrap();
         let said = full.too_much(&private.size(), &limits).unwrap();
-        assert!(said.contains("lies too deep"), "{said}");
+        assert!(said.contains("cannot be measured: it lies deeper than"), "{said}");
+        private.make_measurable().unwrap();
+        assert!(!private.size().is_unmeasured());
+        assert_eq!(fs::read_dir(private.tmp()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn commands_that_start_together_all_get_a_place() {
+        let (_top, private) = private();
+        for _ in 0..50 {
+            std::thread::scope(|threads| {
+                for _ in 0..8 {
+                    threads.spawn(|| drop(private.clone().hold().unwrap()));
+                }
+            });
+        }
     }
 }

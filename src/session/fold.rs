@@ -53,7 +53,7 @@ struct Head {
 }
 
 /// Folds a segment as [`crate::session::replay`] does. Long outputs of tools are left in the log,
-/// but for the newest, of `held` bytes together. Blocking.
+/// but for the newest, until they have `held` bytes together. Blocking.
 pub fn fold(files: &Files, segment: SegmentId, held: u64) -> Result<Fold, LogError> {
     fold_with(files, segment, held, EVERY)
 }
@@ -65,33 +65,39 @@ pub(super) fn fold_with(
     held: u64,
     every: u64,
 ) -> Result<Fold, LogError> {
-    let (mut replay, read) = match from_checkpoint(files, segment)? {
-        Some((replay, from)) => {
-            let read = replay.end - from;
-            (replay, read)
-        }
-        None => {
-            let replay =
-                Replay::without_outputs(files, segment, &stretches(files, segment, None)?)?;
-            let read = replay.end;
-            (replay, read)
-        }
+    let finish = |mut replay: Replay, read: u64| {
+        let new = (read >= every).then(|| Checkpoint::of(files, segment, &mut replay)).flatten();
+        replay.finish();
+        replay.hold_newest(files, held)?;
+        Ok(Fold { replay, read, checkpoint: new })
     };
-    let checkpoint = (read >= every).then(|| Checkpoint::of(files, segment, &mut replay)).flatten();
-    replay.finish();
-    replay.hold_newest(files, held)?;
-    Ok(Fold { replay, read, checkpoint })
+    let went_on = go_on_from_checkpoint(files, segment)
+        .and_then(|found| found.map(|(replay, read)| finish(replay, read)).transpose());
+    match went_on {
+        Ok(Some(fold)) => return Ok(fold),
+        Ok(None) => {}
+        // A line that was damaged below the checkpoint is found only when it is read again. The fold
+        // of the whole log leaves it out.
+        Err(error) => tracing::warn!(%segment, "the checkpoint is not used: {error}"),
+    }
+    let replay = Replay::without_outputs(files, segment, &stretches(files, segment, None)?)?;
+    let read = replay.end;
+    finish(replay, read)
 }
 
-/// The fold that begins with the checkpoint, and where that ends.
-fn from_checkpoint(files: &Files, segment: SegmentId) -> Result<Option<(Replay, u64)>, LogError> {
+/// The fold that begins with the checkpoint, and how many bytes behind it were read.
+fn go_on_from_checkpoint(
+    files: &Files,
+    segment: SegmentId,
+) -> Result<Option<(Replay, u64)>, LogError> {
     let Some((head, mut replay)) = load(files, segment) else { return Ok(None) };
     let Some(behind) = stretches_behind(files, segment, head.end)? else {
         tracing::info!(%segment, "the checkpoint is not used: the log went back to before its end");
         return Ok(None);
     };
     replay.go_on(files, &behind)?;
-    Ok(Some((replay, head.end)))
+    let read = replay.end - head.end;
+    Ok(Some((replay, read)))
 }
 
 /// The checkpoint, if there is one that fits; why another one does not is traced.
@@ -202,7 +208,7 @@ impl Replay {
         }
     }
 
-    /// Reads the contents of the newest long outputs, of `held` bytes together.
+    /// Reads the contents of the newest long outputs until they have `held` bytes together.
     fn hold_newest(&mut self, files: &Files, held: u64) -> Result<(), LogError> {
         let mut newer = 0;
         for kept in self.history.iter_mut().rev() {

@@ -33,7 +33,9 @@ impl App {
                 return self.prompt_left(prompt.purpose);
             }
             Action::Complete | Action::CompleteBack => prompt.cycle(action),
-            Action::Up | Action::Down if prompt.walks() => prompt.history(&self.lines, action),
+            Action::Up | Action::Down if prompt.walks() => {
+                prompt.history(&self.lines, action, &self.sources());
+            }
             Action::Up => prompt.cycle(Action::CompleteBack),
             Action::Down => prompt.cycle(Action::Complete),
             Action::PageUp | Action::PageDown => {

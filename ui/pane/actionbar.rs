@@ -118,7 +118,7 @@ impl Prompt {
     }
 
     /// Goes through the lines that were run before, which are given newest first.
-    pub fn history(&mut self, lines: &[String], action: Action) {
+    pub fn history(&mut self, lines: &[String], action: Action, sources: &Sources) {
         let at = match (self.walk, action) {
             (None, Action::Up) => Some(0),
             (Some(at), Action::Up) => Some((at + 1).min(lines.len().saturating_sub(1))),
@@ -126,12 +126,13 @@ impl Prompt {
             (None, _) => None,
         };
         self.input = Input::new(at.and_then(|at| lines.get(at)).map_or("", String::as_str));
+        self.changed(sources);
         self.walk = at.filter(|at| *at < lines.len());
     }
 
-    /// Whether Up and Down walk through the history rather than the completions.
+    /// Whether Up and Down walk through the history of verb lines rather than the completions.
     pub fn walks(&self) -> bool {
-        self.walk.is_some() || self.input.is_empty()
+        self.purpose == Purpose::Verb && (self.walk.is_some() || self.input.is_empty())
     }
 }
 

@@ -219,6 +219,19 @@ fn what_a_checkpoint_covers_is_not_read_again() {
 }
 
 #[test]
+fn an_output_that_was_damaged_below_a_checkpoint_is_left_out() {
+    let (growing, covered) = with_checkpoint();
+    let mut log = growing.bench.content();
+    let middle = usize::try_from(covered / 2).unwrap();
+    log[middle - 40_000..middle].fill(b'x');
+    std::fs::write(growing.bench.path(), &log).unwrap();
+    // Every output is read again.
+    let found = fold(&growing.bench.files, growing.bench.segment, u64::MAX).unwrap();
+    assert_eq!(found.read, log.len() as u64, "the whole log is read");
+    assert!(!found.replay.damaged.is_empty());
+}
+
+#[test]
 fn a_checkpoint_that_does_not_fit_is_not_used() {
     let (growing, covered) = with_checkpoint();
     let path = growing.bench.files.fold(growing.bench.segment);

@@ -127,6 +127,16 @@ proptest! {
 }
 
 #[test]
+fn a_long_paragraph_grows_by_lines_of_any_markup() {
+    let line = "a **bold** word, `code`, *more* and a [link](https://example.org/x) at its end";
+    let text = (0..40).map(|n| format!("{n} {line}\n")).collect::<String>();
+    let every: Vec<usize> = (0..text.len()).step_by(7).collect();
+    let (grown, whole) = grown(&text, &every, 70);
+    let lost: Vec<&Row> = whole.iter().filter(|row| !grown.contains(row)).collect();
+    assert_eq!((grown.len(), lost), (whole.len(), Vec::new()));
+}
+
+#[test]
 fn a_growing_text_is_finished_up_to_its_last_part() {
     let long_code = format!("```\n{}", "line\n".repeat(1000));
     let long_text = "word word\n".repeat(1000);

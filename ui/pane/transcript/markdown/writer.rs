@@ -23,6 +23,14 @@ struct Indent {
     rest: Piece,
 }
 
+/// A break between two lines of a paragraph.
+struct LineBreak {
+    /// The byte of the source behind it.
+    byte: usize,
+    /// Bytes of the drawn text before it.
+    drawn: usize,
+}
+
 pub struct Writer<'a> {
     text: &'a str,
     cells: usize,
@@ -32,6 +40,8 @@ pub struct Writer<'a> {
     start_rows: usize,
     indents: Vec<Indent>,
     line: Vec<Piece>,
+    /// The last break of the paragraph that lies in no emphasis and no link.
+    line_break: Option<LineBreak>,
     styles: Vec<TextStyle>,
     /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
@@ -62,6 +72,7 @@ impl<'a> Writer<'a> {
             from,
             indents: Vec::new(),
             line: Vec::new(),
+            line_break: None,
             styles: Vec::new(),
             lists: Vec::new(),
             number: None,
@@ -97,7 +108,7 @@ impl<'a> Writer<'a> {
             Event::Text(text) => self.text(&text),
             Event::Code(code) => self.push(&code, TextStyle { role: Role::Code, ..self.style() }),
             Event::Html(html) | Event::InlineHtml(html) => self.push(&html, Role::Dim.into()),
-            Event::SoftBreak | Event::HardBreak => self.push("\n", TextStyle::default()),
+            Event::SoftBreak | Event::HardBreak => self.break_line(&range),
             Event::Rule => self.rule(&range),
             Event::TaskListMarker(done) => {
                 self.push(if done { "[x] " } else { "[ ] " }, Role::Accent.into());
@@ -182,8 +193,9 @@ impl<'a> Writer<'a> {
     fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
         match tag {
             TagEnd::Paragraph => {
+                let last_line = self.last_line();
                 self.end_paragraph();
-                self.finish_lines(range);
+                self.finish_lines(range, last_line);
             }
             TagEnd::Heading(_) => {
                 self.end_paragraph();
@@ -315,19 +327,37 @@ impl<'a> Writer<'a> {
             .wrap(self.cells, self.out);
     }
 
-    /// A long paragraph at the top level is finished up to its last line break.
-    fn finish_lines(&mut self, range: &Range<usize>) {
-        if self.depth > 0 || range.len() < LONG_PARAGRAPH || range.end < self.text.len() {
-            return;
+    fn break_line(&mut self, range: &Range<usize>) {
+        self.push("\n", TextStyle::default());
+        let newline = self.text[range.start..].find('\n');
+        if let Some(at) = newline.filter(|_| self.styles.is_empty() && self.links.is_empty()) {
+            let drawn = self.line.iter().map(|piece| piece.text.len()).sum();
+            self.line_break = Some(LineBreak { byte: range.start + at + 1, drawn });
         }
-        let Some(cut) = self.text[range.clone()].trim_end().rfind('\n') else { return };
-        let byte = range.start + cut + 1;
-        let mut last = Vec::new();
-        // The rows of the last line alone: what it adds is not finished.
-        let tail = Piece::new(&self.text[byte..range.end], Role::Text);
-        wrap(&[tail], self.cells, Break::Words, &mut last);
-        let rows = self.out.len().saturating_sub(last.len()).max(self.start_rows);
-        self.finished = Some(Finished { byte, rows, ..Finished::default() });
+    }
+
+    /// Where the last line of the paragraph begins in the source, and how many rows it takes.
+    fn last_line(&mut self) -> Option<(usize, usize)> {
+        let LineBreak { byte, drawn } = self.line_break.take()?;
+        let mut before = drawn;
+        let mut line = Vec::new();
+        for piece in &self.line {
+            let skipped = before.min(piece.text.len());
+            before -= skipped;
+            line.push(Piece::new(&piece.text[skipped..], piece.style));
+        }
+        let mut rows = Vec::new();
+        wrap(&line, self.cells, Break::Words, &mut rows);
+        Some((byte, rows.len()))
+    }
+
+    /// A long paragraph at the top level is finished up to its last line.
+    fn finish_lines(&mut self, range: &Range<usize>, last_line: Option<(usize, usize)>) {
+        let Some((byte, rows)) = last_line else { return };
+        if self.depth == 0 && range.len() >= LONG_PARAGRAPH && range.end == self.text.len() {
+            let rows = self.out.len().saturating_sub(rows).max(self.start_rows);
+            self.finished = Some(Finished { byte, rows, ..Finished::default() });
+        }
     }
 
     fn rule(&mut self, range: &Range<usize>) {
