@@ -2,6 +2,7 @@
 //! events and the framing of lines. Wire names that differ from ours stand in serde attributes.
 
 pub mod approval;
+pub mod command_sheet;
 pub mod entry;
 pub mod event;
 pub mod family;
@@ -16,6 +17,7 @@ pub mod reply;
 pub mod tool_words;
 
 pub use approval::{Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, Verdict};
+pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
 pub use entry::{
     Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem, Trigger,
 };

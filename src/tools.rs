@@ -3,6 +3,7 @@
 
 mod attachment;
 mod bash;
+mod command_sheet;
 mod edit;
 mod fault;
 mod glob;
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use attachment::attachment;
 pub use bash::{CommandTime, needless};
+pub use command_sheet::command_sheet;
 pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};

@@ -38,6 +38,8 @@ mod messages;
 mod mailbox;
 /// The model of a Pod and its key.
 mod model;
+/// What the commands of a Pod get, for a person who asks.
+mod explain;
 /// How a run starts.
 pub(crate) mod start;
 /// How a run is followed, and how it ends.

@@ -198,6 +198,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::Consent { .. }
         | Method::EditQueued { .. }
         | Method::Steer { .. }
+        | Method::ExplainCommand
         | Method::Seen => authorized(forward::Forward(method), cx).await,
     }
 }

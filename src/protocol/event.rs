@@ -1,6 +1,7 @@
 //! Facts: what happened in a Pod or in the host, and the replies to requests.
 
 use crate::protocol::approval::{ApprovalRequest, PolicyConsent, PolicyRule, Verdict};
+use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
 use crate::protocol::method::Segment;
@@ -314,6 +315,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         consents: Vec<PolicyConsent>,
     },
+    /// The reply to `explain_command`.
+    CommandSheet(Box<CommandSheet>),
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
     Lagged,
     /// From a newer program; kept as it came.
@@ -349,6 +352,7 @@ impl Event {
                 | Self::Output(_)
                 | Self::Plan { .. }
                 | Self::Holders { .. }
+                | Self::CommandSheet(_)
                 | Self::Reclaimed { .. }
                 | Self::Policy { .. }
                 | Self::Lagged

@@ -173,6 +173,8 @@ pub enum Method {
     },
     /// Every rule of policy that is in force.
     ListPolicy,
+    /// What the next command of the addressed Pod gets of this machine.
+    ExplainCommand,
     /// End a rule of policy that an answer made.
     Revoke {
         rule: u64,
@@ -233,6 +235,7 @@ impl Method {
             | Self::Who { .. }
             | Self::Decide { .. }
             | Self::ListPolicy
+            | Self::ExplainCommand
             | Self::Revoke { .. }
             | Self::UndoRewind { .. }
             | Self::Fork { .. } => false,
@@ -280,6 +283,7 @@ impl Method {
             Self::Who { .. } => "who",
             Self::Decide { .. } => "answer",
             Self::ListPolicy => "list_policy",
+            Self::ExplainCommand => "explain_command",
             Self::Revoke { .. } => "revoke",
             Self::UndoRewind { .. } => "undo_rewind",
             Self::Fork { .. } => "fork",

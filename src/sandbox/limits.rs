@@ -79,6 +79,24 @@ impl CommandLimits {
         None
     }
 
+    /// Every limit, each as a sentence.
+    pub fn sentences(&self, isolation: Isolation) -> Vec<String> {
+        let Self { memory_mib, cache_mib, tmp_mib, .. } = self;
+        let world = isolation == Isolation::Namespaces;
+        let most = self.most_processes();
+        let processes = format!("a command has at most {most} processes and threads");
+        let memory = format!("a process of a command has at most {memory_mib} MiB of memory");
+        let kept =
+            format!("the Pod keeps at most {tmp_mib} MiB in /tmp and {cache_mib} MiB in caches");
+        let all = [
+            world.then_some(processes),
+            (*memory_mib > 0).then_some(memory),
+            self.largest_file(),
+            world.then_some(kept),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
     /// The limit on one file, which the kernel tells a program by a signal or an error.
     pub fn largest_file(&self) -> Option<String> {
         let mib = self.file_mib;

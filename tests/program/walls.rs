@@ -79,3 +79,21 @@ fn the_doctor_says_how_well_commands_are_confined() {
     let words = ["sandbox on (", "sandbox partly on: ", "sandbox off: "];
     assert!(words.iter().any(|known| word.starts_with(known)), "{word}");
 }
+
+#[test]
+fn a_shell_explains_what_the_commands_of_a_pod_get() {
+    let bench = bench("timeout = 60");
+    let _host = bench.serve();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    for args in [["explain", "a"], ["-c", "explain a"]] {
+        let done = bench.yoi(&args);
+        let workspace = bench.ws().canonicalize().expect("a path").display().to_string();
+        let line = |label: &str| {
+            let mut lines = done.out.lines().filter(|line| line.starts_with(label));
+            lines.next().unwrap_or_else(|| panic!("{label}: {done:?}")).to_owned()
+        };
+        assert!(line("they write").contains(&workspace), "{done:?}");
+        assert!(line("commands").contains("sandbox "), "{done:?}");
+        assert!(line("variables").contains("PATH"), "{done:?}");
+    }
+}

@@ -3,6 +3,8 @@
 
 #[path = "escape/cell.rs"]
 mod cell;
+#[path = "escape/explained.rs"]
+mod explained;
 #[path = "escape/files.rs"]
 mod files;
 #[path = "escape/git.rs"]

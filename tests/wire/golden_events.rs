@@ -5,12 +5,12 @@ use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{
-    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, Completion, CompletionKind,
-    Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent, LineShape,
-    Losses, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
-    PodStatus, PolicyConsent, PolicyRule, Queued, Restoring, RewindSummary, RewindTarget,
-    RewindTargetId, RunResult, Segment, State, StoppedPod, SystemItem, TextSpan, Trigger,
-    TurnResult, Verdict,
+    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
+    CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
+    LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo,
+    PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule, Queued, Restoring, RewindSummary,
+    RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod, SystemItem,
+    TextSpan, Trigger, TurnResult, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -527,6 +527,17 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::CommandSheet(Box::new(CommandSheet {
+                sandbox: "sandbox on".into(),
+                write: vec!["/w".into()],
+                own: vec![OwnPlace { path: "/tmp".into(), kept: true, mib: 1 }],
+                shut: vec![ShutPlace { path: "/w/a".into(), read: true, why: "secret".into() }],
+                ..CommandSheet::default()
+            })),
+            r#"{"event":"command_sheet","data":{"sandbox":"sandbox on","read":[],"write":["/w"],"caches":[],"own":[{"path":"/tmp","kept":true,"mib":1}],"shut":[{"path":"/w/a","read":true,"why":"secret"}],"cost":[],"env":[],"withheld":[],"limits":[]}}"#
+                .into(),
+        ),
+        (
             Event::Reclaimed {
                 leases: vec![Lent { to: name("kid"), rule: rule() }],
                 left: Vec::new(),
@@ -588,7 +599,7 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Holders Reclaimed Policy Lagged Unknown
+        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy Lagged Unknown
     );
 }
 

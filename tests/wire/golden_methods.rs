@@ -179,6 +179,7 @@ fn every_method_has_its_line() {
             r#"{"method":"answer","params":{"ask":"01a1fff2-d277-7d93-b554-1afe8ed56657","verdict":{"verdict":"deny","reason":"not now"}}}"#,
         ),
         (Method::ListPolicy, r#"{"method":"list_policy"}"#),
+        (Method::ExplainCommand, r#"{"method":"explain_command"}"#),
         (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
         (
             Method::UndoRewind { entry: entry(), expected_head_entries: 7 },
@@ -199,7 +200,7 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
-        ListPolicy Revoke UndoRewind Fork
+        ListPolicy ExplainCommand Revoke UndoRewind Fork
     );
 }
 

@@ -249,7 +249,7 @@ fn asked(effects: Vec<Effect>) -> Vec<Asked> {
 }
 
 /// Answers the first call among `effects` with this event.
-fn answer(bench: &mut Bench, effects: Vec<Effect>, reply: Event) -> Vec<Effect> {
+pub fn answer(bench: &mut Bench, effects: Vec<Effect>, reply: Event) -> Vec<Effect> {
     let asked = asked(effects).into_iter().next();
     bench.msg(Msg::Answered(asked.expect("a call"), Ok(reply)))
 }

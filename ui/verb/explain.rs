@@ -1,15 +1,20 @@
-//! `:explain`: says why a Pod is in its state, what it waits for, and its scope.
+//! `:explain`: says why a Pod is in its state, what it waits for, its scope, and what its commands get.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Said, Verb, of, verb};
-use crate::wording::why;
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Said, Verb, of, verb};
+use crate::wording::{command, state, why};
 use clap::Args;
-use yoi::protocol::PodName;
+use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 
-pub static VERB: Verb = of::<Explain>(verb(
-    "explain",
-    "say why a Pod is in its state, what it waits for, and its scope",
-));
+pub static VERB: Verb = of::<Explain>(Verb {
+    more: &[
+        "Below the state of the Pod stands what its next command gets of this machine when it names no needs: paths \
+         that it writes and reads, places of its own, what is shut inside them, the names of the environment \
+         variables that it gets and of those that are withheld, and limits. It is computed as it is for the \
+         command itself.",
+    ],
+    ..verb("explain", "say why a Pod is in its state, its scope, and what its commands get")
+});
 
 #[derive(Args)]
 struct Explain {
@@ -18,16 +23,37 @@ struct Explain {
 }
 
 impl Dialogue for Explain {
-    fn next(&mut self, known: &Known<'_>, _last: Option<Reply>) -> Next {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         or_end(known.target(self.pod.as_ref()).and_then(|pod| {
             let info = known.find(&pod)?;
-            let words = why::Known { family: known.family, now: known.now, zone: known.zone };
-            let lines = words.explain(info).into_iter();
-            let lines =
-                lines.map(|(label, text)| (label, known.worded(&text, Some(&pod)))).collect();
-            let title = format!("{}: {}", info.name, crate::wording::state::of_pod(info));
-            let said = Said::Sheet { title, lines };
-            Ok(Next::End(End { said, ..End::default() }))
+            Ok(match last {
+                None if info.state != State::Stopped => {
+                    Next::call(Request::to(pod.clone(), Method::ExplainCommand))
+                }
+                last => Next::End(sheet(known, info, last)),
+            })
         }))
+    }
+}
+
+/// The state of the Pod is known here; what its commands get may not be.
+fn sheet(known: &Known<'_>, info: &PodInfo, last: Option<Reply>) -> End {
+    let words = why::Known { family: known.family, now: known.now, zone: known.zone };
+    let pod = Some(&info.name);
+    let lines = words.explain(info).into_iter();
+    let mut lines: Vec<_> = lines.map(|(label, text)| (label, known.worded(&text, pod))).collect();
+    lines.extend(match last {
+        Some(Reply::Results(results)) => results.into_iter().flat_map(commands).collect(),
+        _ => Vec::new(),
+    });
+    let title = format!("{}: {}", info.name, state::of_pod(info));
+    End { said: Said::Sheet { title, lines }, ..End::default() }
+}
+
+fn commands(reply: Result<Event, yoi::protocol::Refusal>) -> Vec<(&'static str, String)> {
+    match reply {
+        Ok(Event::CommandSheet(sheet)) => command::sheet(&sheet),
+        Ok(_) => vec![("commands", "the host did not say what they get".into())],
+        Err(refusal) => vec![("commands", refusal.message)],
     }
 }

@@ -206,7 +206,9 @@ fn screen_family_80x24_rule() {
 fn screen_family_80x24_explain() {
     let mut bench = relations(80, 24);
     bench.type_in(":explain tester");
-    bench.press("enter");
+    let asked = bench.press("enter");
+    let sheet = Event::CommandSheet(Box::default());
+    crate::app::tests::answer(&mut bench, asked, sheet);
     insta::assert_snapshot!(bench.screen());
 }
 

@@ -41,6 +41,7 @@ pub fn lent(lent: &Lent) -> String {
     format!("{} to {}", rule(&lent.rule), lent.to)
 }
 
-fn path(path: &Path) -> String {
-    path.display().to_string()
+/// A path, with every character that a terminal would hide spelled.
+pub fn path(path: &Path) -> String {
+    SafeText::spelled(path.display().to_string()).into_string()
 }

@@ -58,6 +58,7 @@ impl Pod {
                 self.set_seen(true).await;
                 reply(answer, Ok(done()));
             }
+            Method::ExplainCommand => self.explain_command(answer),
             Method::Watch
             | Method::Page { .. }
             | Method::Fetch { .. }

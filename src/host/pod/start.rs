@@ -149,7 +149,7 @@ impl Pod {
     }
 
     /// Looks up the paths that every other live Pod may write.
-    fn others(&self) -> run::OthersNow {
+    pub(super) fn others(&self) -> run::OthersNow {
         let (shared, own) = (self.shared.clone(), self.row.name.key());
         Arc::new(move || {
             let members = shared.members.borrow().clone();
@@ -163,7 +163,7 @@ impl Pod {
         })
     }
 
-    fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
+    pub(super) fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
         tools::Context {
             cwd: self.row.cwd.clone(),
             scope: self.granted.borrow().scope.clone(),

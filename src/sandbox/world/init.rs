@@ -1,7 +1,7 @@
 //! The first process of a world: builds it, starts the command in it, and ends everything that is
 //! left. When it ends, for whatever reason, the kernel kills all that lives in the world.
 
-use crate::sandbox::order::{Order, Report};
+use crate::sandbox::order::Report;
 use crate::sandbox::places::Person;
 use crate::sandbox::reaper::{self, Reaper};
 use crate::sandbox::view::{CommandView, Hole};
@@ -10,8 +10,10 @@ use crate::sandbox::world::{Part, World};
 use crate::sandbox::{confine, helper, plan, resolve, stage};
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
@@ -38,7 +40,7 @@ fn begin() -> Result<Reaper, String> {
     let view = resolve::resolved(asked.clone());
     let (holes, mut open) = plan::holes(&view);
     confine::enterable(&order.cwd, &holes)?;
-    let mut world = compute(&asked, &view, &holes, &mut order);
+    let mut world = compute(&asked, &view, &holes, &order.cwd, &mut order.env);
     let mut score = OutOfMemory::open();
     let Missing { open: missing, cost: lost } = build::build(&world, view.limits.most_processes())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
@@ -82,17 +84,23 @@ impl OutOfMemory {
     }
 }
 
-/// Computes the world of an order, and puts its directories into the environment of the command.
-fn compute(asked: &CommandView, view: &CommandView, holes: &[Hole], order: &mut Order) -> World {
-    reaper::place_tools(&mut order.env);
-    let mut world = World::of(asked, view, holes, Person { env: &order.env });
-    if let Ok(cwd) = order.cwd.canonicalize() {
-        world.follow_path(&order.cwd);
-        if !world.holds(&cwd) {
-            world.parts.insert(cwd, Part::Directory);
+/// Computes the world of a command, and puts its directories into the environment of the command.
+pub fn compute(
+    asked: &CommandView,
+    view: &CommandView,
+    holes: &[Hole],
+    cwd: &Path,
+    env: &mut BTreeMap<String, String>,
+) -> World {
+    reaper::place_tools(env);
+    let mut world = World::of(asked, view, holes, Person { env: &*env });
+    if let Ok(real) = cwd.canonicalize() {
+        world.follow_path(cwd);
+        if !world.holds(&real) {
+            world.parts.insert(real, Part::Directory);
         }
     }
-    helper::lead_to(&world.tmp, &mut order.env);
+    helper::lead_to(&world.tmp, env);
     world
 }
 

@@ -431,7 +431,15 @@ fn explain_gives_the_reason_the_time_the_relations_and_the_scope_of_a_pod() {
         ..child("alice", "tester", State::NeedsYou)
     });
     requested(&mut bench, "q", "tester", "cargo fetch");
-    bench_line(&mut bench, "explain tester");
+    let asked = bench_line(&mut bench, "explain tester");
+    assert_eq!(calls(&asked), [(Some("tester"), &Method::ExplainCommand)]);
+    let sheet = yoi::protocol::CommandSheet {
+        sandbox: "sandbox on".into(),
+        write: vec!["/repo".into()],
+        withheld: vec!["AWS_SECRET_ACCESS_KEY".into()],
+        ..Default::default()
+    };
+    answer(&mut bench, asked, Event::CommandSheet(Box::new(sheet)));
     let screen = bench.screen();
     for said in [
         "tester: needs you",
@@ -445,6 +453,21 @@ fn explain_gives_the_reason_the_time_the_relations_and_the_scope_of_a_pod() {
     ] {
         assert!(screen.contains(said), "{said}\n{screen}");
     }
+    bench.type_in("commands");
+    assert!(bench.screen().contains("commands       sandbox on"), "{}", bench.screen());
+}
+
+#[test]
+fn explain_says_the_state_also_when_it_is_not_known_what_commands_get() {
+    let mut bench = bench();
+    let asked = bench_line(&mut bench, "explain alice");
+    refuse(&mut bench, asked, "pod `alice` did not answer");
+    let screen = bench.screen();
+    for said in ["alice: running", "commands       pod `alice` did not answer"] {
+        assert!(screen.contains(said), "{said}\n{screen}");
+    }
+    let asked = bench_line(&mut bench, "explain bob");
+    assert!(calls(&asked).is_empty(), "a stopped Pod has no commands");
 }
 
 #[test]

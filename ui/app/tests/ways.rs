@@ -101,7 +101,7 @@ const CASES: &[Case] = &[
     after(Before::Asked, case("allow {request}", &[("answer", "")], "alice: allowed once · Bash true (network)")),
     confirms(after(Before::Asked, case("allow {request} tree", &[("answer", "")], "alice: always allowed, for its children too")), "always allow Bash+network: true for alice and its children?"),
     after(Before::Asked, case("deny {request} not now", &[("answer", "")], "alice: denied: not now · Bash true")),
-    case("explain", &[], "state idle since"),
+    case("explain", &[("explain_command", "alice")], "state idle since"),
     case("explain docs", &[], "because it was stopped"),
     case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
     after(Before::Lent, case("reclaim {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),

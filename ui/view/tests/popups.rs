@@ -60,7 +60,7 @@ const POPUPS: [(&str, Opens); 17] = [
     ("line", |bench| in_inbox(bench, "D")),
     ("list", |bench| drop(bench.press("ctrl-p"))),
     ("list", |bench| drop(bench.press("f1"))),
-    ("list", |bench| drop(run(bench, ":explain alice"))),
+    ("list", |bench| reply(bench, ":explain alice", Event::CommandSheet(Box::default()))),
     ("list", |bench| reply(bench, ":rewind", rewind())),
     ("leader", |bench| drop(bench.press("ctrl-x"))),
     ("files", |bench| {

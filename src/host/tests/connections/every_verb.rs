@@ -36,7 +36,7 @@ macro_rules! verbs {
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
-    Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy Revoke
+    Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
     UndoRewind Fork
 }
 
@@ -184,6 +184,7 @@ impl Asker<'_> {
                 Method::Decide { approval, verdict }
             }
             "ListPolicy" => Method::ListPolicy,
+            "ExplainCommand" => Method::ExplainCommand,
             "Revoke" => Method::Revoke { rule: n as u64 },
             "UndoRewind" => self.undo_rewind(&info.name).await,
             "Fork" => Method::Fork { name: None, at: None },

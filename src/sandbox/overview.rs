@@ -1,0 +1,78 @@
+//! What a command would get, computed as its helper computes it, and nothing started.
+
+use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
+use crate::sandbox::plan::{self, Right};
+use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Why};
+use crate::sandbox::world::{Part, World, init};
+use crate::sandbox::{helper, reaper, resolve};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The paths, the costs and the variables of the next command with this view. Looks at the disk. The sentences about
+/// the sandbox and its limits, and what is withheld, are the caller's to add.
+pub fn overview(asked: CommandView, cwd: &Path, env: &BTreeMap<String, String>) -> CommandSheet {
+    let mut env = env.clone();
+    let view = resolve::resolved(asked.clone());
+    let (holes, _) = plan::holes(&view);
+    let mut sheet = match asked.isolation {
+        Isolation::Namespaces => {
+            of_world(&init::compute(&asked, &view, &holes, cwd, &mut env), &view)
+        }
+        Isolation::LandlockOnly => {
+            reaper::place_tools(&mut env);
+            helper::lead_to(Path::new("a directory of its own"), &mut env);
+            of_grants(&view, &holes)
+        }
+    };
+    sheet.shut = holes.iter().filter(|hole| hole.level < Level::Write).map(shut).collect();
+    sheet.env = env.into_keys().collect();
+    sheet
+}
+
+fn of_world(world: &World, view: &CommandView) -> CommandSheet {
+    let mut sheet = CommandSheet { cost: world.cost.clone(), ..CommandSheet::default() };
+    let own = |path: &Path, kept, mib| OwnPlace { path: path.to_owned(), kept, mib };
+    for (path, part) in &world.parts {
+        match part {
+            Part::Bind(Level::Write) => sheet.write.push(path.clone()),
+            Part::Bind(Level::Read) => sheet.read.push(path.clone()),
+            Part::Layered => sheet.caches.push(path.clone()),
+            Part::Kept => sheet.own.push(own(path, true, view.limits.tmp_mib)),
+            Part::Memory(mib) => sheet.own.push(own(path, false, *mib)),
+            Part::Bind(Level::Hidden)
+            | Part::Pinned
+            | Part::Hidden
+            | Part::Directory
+            | Part::Device
+            | Part::Terminals
+            | Part::Processes => {}
+        }
+    }
+    // A hole that is only read is listed as shut.
+    let holes = |path: &PathBuf| !view.holes.iter().any(|hole| hole.path == *path);
+    sheet.read.retain(holes);
+    sheet
+}
+
+fn of_grants(view: &CommandView, holes: &[Hole]) -> CommandSheet {
+    let plan = plan::around_holes(view, holes);
+    let with = |right| {
+        let gives = plan.gives.iter().filter(move |give| give.right == right);
+        gives.map(|give| give.path.clone()).collect()
+    };
+    let (read, write) = (with(Right::Read), with(Right::Write));
+    CommandSheet { read, write, cost: plan.cost.clone(), ..CommandSheet::default() }
+}
+
+fn shut(hole: &Hole) -> ShutPlace {
+    let why = match hole.why {
+        Why::Scope => "lent to another Pod, or denied to this one",
+        Why::Own => "yoi's own",
+        Why::Secret => "secret",
+        Why::Programs => "a directory on PATH",
+        Why::Git => "git executes it or takes its settings from it",
+        Why::Rules => "the rules of the workspace",
+        Why::Others => "another Pod writes there",
+    };
+    ShutPlace { path: hole.path.clone(), read: hole.level > Level::Hidden, why: why.into() }
+}

@@ -1,0 +1,19 @@
+//! What the next command of a Pod gets, from the same view that Bash hands to its helper.
+
+use crate::protocol::CommandSheet;
+use crate::sandbox::overview;
+use crate::tools::Context;
+use crate::tools::bash;
+use crate::tools::outside::CommandNeeds;
+
+/// What a command without needs gets. Looks at the disk.
+pub fn command_sheet(ctx: &Context) -> CommandSheet {
+    let view = bash::view(ctx, &CommandNeeds::default());
+    let limits = view.limits.sentences(view.isolation);
+    let time = &ctx.command_time;
+    let (default, max) = (time.default.as_secs(), time.max.as_secs());
+    let time =
+        format!("a command takes at most {default} s, or up to {max} s when the call says so");
+    let limits = [time].into_iter().chain(limits).collect();
+    CommandSheet { limits, ..overview(view, &ctx.cwd, &ctx.env) }
+}
