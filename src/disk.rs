@@ -2,16 +2,20 @@
 //! error names its path.
 
 mod append;
+mod changes;
 mod committers;
 mod file_id;
 mod remove;
+mod rotated;
 
 #[cfg(test)]
 pub use append::small;
 pub use append::{AppendError, Appender};
+pub use changes::Changes;
 pub use committers::{NotCommitted, commit};
 pub use file_id::FileId;
 pub use remove::{open_up, remove_tree};
+pub use rotated::{RotatedFile, generations};
 
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File};

@@ -2,8 +2,6 @@
 //! bounded ring in memory and to a rotated file in the state directory. Messages, prompts, tool
 //! arguments and tool output are never logged, only their sizes and ids.
 
-/// The file: limited in size, shared by all processes of one state directory.
-mod file;
 /// How an event and the spans around it become one line.
 mod layer;
 /// Panics become events.
@@ -17,12 +15,11 @@ pub mod secrets;
 /// Failures that stop nothing are logged instead of dropped.
 mod or_log;
 
-pub use file::LOG_FILE;
 pub use or_log::OrLog;
 pub use redact::{MARK, redact};
 
+use crate::disk::{self, RotatedFile};
 use crate::text::SafeText;
-use file::RotatedFile;
 use ring::Ring;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,6 +28,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
+/// The name of the newest log file in the state directory, shared by all processes of it.
+pub const LOG_FILE: &str = "yoi.log";
+/// How large one log file may become, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
 /// How many bytes of lines are kept in memory.
 const RING_BYTES: usize = 512 * 1024;
 /// The variables that name a filter, the first one set counts: `yoi=debug,warn`.
@@ -50,7 +51,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     fn new(state: Option<&Path>) -> Self {
-        let file = state.map(|state| RotatedFile::at(&state.join(LOG_FILE), file::MAX_BYTES));
+        let file = state.map(|state| RotatedFile::at(&state.join(LOG_FILE), MAX_BYTES));
         Self { ring: Mutex::new(Ring::new(RING_BYTES)), file: Mutex::new(file) }
     }
 
@@ -128,7 +129,7 @@ pub fn recent(filter: &str) -> Vec<String> {
 /// Where the log file of a state directory and the older ones of it lie, newest first, whether
 /// they exist or not.
 pub fn files(state: &Path) -> Vec<PathBuf> {
-    file::generations(&state.join(LOG_FILE))
+    disk::generations(&state.join(LOG_FILE))
 }
 
 /// The filter the environment names, else `info` for yoi and `warn` for libraries; and a complaint

@@ -2,17 +2,12 @@
 //! If one of them was deleted, moved or replaced, another host could start on the same directory, so this
 //! host ends itself.
 
-use crate::disk::FileId;
+use crate::disk::{Changes, FileId};
 use crate::host::host_lock::HostLock;
 use crate::host::{Ending, Shared};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
 /// The files that must stay where this host opened them, by device and inode.
@@ -133,33 +128,4 @@ pub(crate) fn watch(shared: &Shared) -> JoinHandle<()> {
             tracing::warn!("the data directory is not watched any more: {error}");
         }
     })
-}
-
-/// The changes of a directory, as the kernel reports them.
-struct Changes(AsyncFd<OwnedFd>);
-
-impl Changes {
-    fn of(dir: &Path) -> io::Result<Self> {
-        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        let what = WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVE
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF;
-        inotify::add_watch(&watch, dir, what)?;
-        #[expect(deprecated, reason = "the other way is unsafe; an `OwnedFd` stays open with it")]
-        let watch = AsyncFd::with_interest(watch, Interest::READABLE)?;
-        Ok(Self(watch))
-    }
-
-    /// Resolves when something changed; which change does not matter, because every part is checked.
-    async fn next(&self) -> io::Result<()> {
-        self.0
-            .async_io(Interest::READABLE, |watch| {
-                let mut buffer = [MaybeUninit::uninit(); 4096];
-                let (read, _) = rustix::io::read(watch, &mut buffer)?;
-                if read.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
-            })
-            .await
-    }
 }

@@ -1,4 +1,4 @@
-//! The log file: lines are appended, and at its limit the file becomes `.1`, `.1` becomes `.2`, and
+//! A file of lines with a limit: lines are appended, and at its limit the file becomes `.1`, `.1` becomes `.2`, and
 //! `.2` is deleted. Several processes may write to it at once.
 
 use crate::disk::{self, DiskError};
@@ -7,15 +7,11 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The name of the newest file in the state directory.
-pub const LOG_FILE: &str = "yoi.log";
-/// How large one file may become, in bytes.
-pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 /// How many files there are at most, the newest one included.
 const GENERATIONS: usize = 3;
 
-/// The log file, opened at its first line.
-pub(super) struct RotatedFile {
+/// A rotated file, opened at its first line.
+pub struct RotatedFile {
     file: Option<File>,
     path: PathBuf,
     limit: u64,
@@ -24,24 +20,29 @@ pub(super) struct RotatedFile {
 }
 
 impl RotatedFile {
-    pub(super) fn at(path: &Path, limit: u64) -> Self {
+    /// The file at `path`, which becomes an older one before it is larger than `limit` bytes.
+    pub fn at(path: &Path, limit: u64) -> Self {
         Self { file: None, path: path.to_owned(), limit, owns_output: false }
     }
 
-    /// Appends one line in one write, so that lines of several processes do not mix. The write is
-    /// not synced: after a crash of the program the line is there, after a power cut perhaps not.
-    pub(super) fn write(&mut self, line: &str) -> Result<(), DiskError> {
-        let text = format!("{line}\n");
+    /// Appends one line, given without its newline.
+    pub fn write(&mut self, line: &str) -> Result<(), DiskError> {
+        self.append(format!("{line}\n").as_bytes())
+    }
+
+    /// Appends whole lines in one write, so that lines of several processes do not mix. The write is
+    /// not synced: after a crash of the program the lines are there, after a power cut perhaps not.
+    pub fn append(&mut self, lines: &[u8]) -> Result<(), DiskError> {
         let limit = self.limit;
-        if is_full(self.file()?, text.len() as u64, limit) {
+        if is_full(self.file()?, lines.len() as u64, limit) {
             self.rotate()?;
         }
         let mut file = self.file()?;
-        file.write_all(text.as_bytes()).map_err(DiskError::at("write", &self.path))
+        file.write_all(lines).map_err(DiskError::at("write", &self.path))
     }
 
     /// Sends standard output and standard error of this process to the file.
-    pub(super) fn take_output(&mut self) -> Result<(), DiskError> {
+    pub fn take_output(&mut self) -> Result<(), DiskError> {
         self.owns_output = true;
         let file = self.file()?;
         rustix::stdio::dup2_stdout(file)
@@ -99,7 +100,7 @@ fn same(file: &File, path: &Path) -> bool {
 }
 
 /// The path and those of its older files, newest first.
-pub(super) fn generations(path: &Path) -> Vec<PathBuf> {
+pub fn generations(path: &Path) -> Vec<PathBuf> {
     let older = (1..GENERATIONS).map(|number| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{number}"));
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn the_log_is_kept_in_three_files_of_limited_size_for_its_owner_only() {
         let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join(LOG_FILE);
+        let path = temp.path().join("yoi.log");
         let mut log = RotatedFile::at(&path, 1_000);
         for number in 0..1_000 {
             log.write(&format!("line {number:05}")).unwrap();
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn two_processes_that_share_the_log_lose_no_line_when_it_is_rotated() {
         let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join(LOG_FILE);
+        let path = temp.path().join("yoi.log");
         let mut logs = [0, 1].map(|_| RotatedFile::at(&path, 1_000));
         // 2,600 bytes fit into three files, so every line must still be there.
         for number in 0..200 {
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn a_link_in_place_of_the_log_is_not_followed() {
         let temp = tempfile::tempdir().unwrap();
-        let (path, other) = (temp.path().join(LOG_FILE), temp.path().join("other"));
+        let (path, other) = (temp.path().join("yoi.log"), temp.path().join("other"));
         fs::write(&other, "").unwrap();
         std::os::unix::fs::symlink(&other, &path).unwrap();
         assert!(RotatedFile::at(&path, 1_000).write("line").is_err());
