@@ -23,6 +23,8 @@ pub mod files;
 pub mod protocol;
 /// Models and providers, secrets, settings, where things lie on this machine.
 pub mod config;
+/// The agent mesh of this machine: members, their leader and its election, on the wire of remote-pi.
+pub mod mesh;
 /// What was said and done: append-only JSONL in segments; replay, rewind, pages from the tail.
 pub mod session;
 /// What a Pod is: one SQLite database.

@@ -17,6 +17,7 @@ mod commands;
 mod doctor;
 mod log;
 mod man;
+mod mesh;
 mod prompt;
 mod screen;
 
@@ -264,6 +265,7 @@ async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
         Command::Log { pod, json, raw } => log::log(opening, &pod, form(json, raw)?).await,
         Command::Host { command: None } => commands::host(opening).await,
         Command::Host { command: Some(HostCommand::Stop) } => commands::stop_host(opening).await,
+        Command::Mesh { command } => mesh::carry_out(opening, command).await,
         Command::Doctor(wanted) => doctor::doctor(wanted).await,
         Command::Auth { provider: None, .. } => auth::list(opening),
         Command::Auth { provider: Some(provider), remove: true } => {

@@ -33,6 +33,7 @@ pub struct Settings {
     pub compaction: Compaction,
     pub permissions: Permissions,
     pub ui: Ui,
+    pub mesh: Mesh,
     pub provider: BTreeMap<String, Provider>,
     pub models: BTreeMap<String, Known>,
     pub profile: BTreeMap<String, Profile>,
@@ -128,6 +129,14 @@ pub struct Ui {
     pub theme: Option<String>,
     /// A key map file; relative to the configuration directory.
     pub keymap: Option<PathBuf>,
+}
+
+/// The agent mesh of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mesh {
+    /// The socket of another mesh than yoi's own, such as that of remote-pi; `~/` is the home directory.
+    pub socket: Option<PathBuf>,
 }
 
 /// A part of a whole, above 0 and at most 1.
@@ -424,7 +433,7 @@ fn right_place(message: &str) -> Option<String> {
 }
 
 /// Keys that are often written elsewhere, and the table of each; the empty one is the top of the file.
-const PLACES: [(&str, &str); 12] = [
+const PLACES: [(&str, &str); 13] = [
     ("model", ""),
     ("max_turns", "limits"),
     ("depth", "limits"),
@@ -434,6 +443,7 @@ const PLACES: [(&str, &str); 12] = [
     ("timeout_s", "shell"),
     ("theme", "ui"),
     ("keymap", "ui"),
+    ("socket", "mesh"),
     ("wire", "provider.<name>"),
     ("base_url", "provider.<name>"),
     ("key_env", "provider.<name>"),

@@ -37,6 +37,14 @@ impl FileId {
         }
     }
 
+    pub fn device(self) -> u64 {
+        self.device
+    }
+
+    pub fn inode(self) -> u64 {
+        self.inode
+    }
+
     /// The identity of what this was read of.
     pub fn read(found: &Metadata) -> Self {
         Self { device: found.dev(), inode: found.ino() }

@@ -1,6 +1,7 @@
 //! The arguments of the command line.
 
 use crate::cli::doctor::Doctor;
+use crate::cli::mesh::MeshCommand;
 use crate::console;
 use crate::headless::Exit;
 use crate::keys::with_default_keys;
@@ -121,6 +122,11 @@ pub enum Command {
     Host {
         #[command(subcommand)]
         command: Option<HostCommand>,
+    },
+    /// Take part in the agent mesh of this machine: agents of several programs that send each other messages
+    Mesh {
+        #[command(subcommand)]
+        command: MeshCommand,
     },
     /// Say what this machine offers, what is broken, and what to do about it
     Doctor(Doctor),

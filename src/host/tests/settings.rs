@@ -58,6 +58,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("limits.reply_mib", "", "limits.reply_mib = 1", Effect::Run),
     ("limits.block_mib", "", "limits.block_mib = 1", Effect::Run),
     ("limits.argument_mib", "", "limits.argument_mib = 1", Effect::Run),
+    ("mesh.socket", "", "", Effect::Test("tests/program/mesh.rs", MESH)),
     ("timeouts.connect_s", "", "timeouts.connect_s = 1", Effect::Timeouts),
     ("timeouts.first_event_s", "", "timeouts.first_event_s = 1", Effect::Timeouts),
     ("timeouts.idle_s", "", "timeouts.idle_s = 1", Effect::Timeouts),
@@ -130,6 +131,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
 ];
 const MAILBOX: &str = "a_full_mailbox_refuses_with_the_limit_and_its_setting";
+const MESH: &str = "a_member_keeps_the_wire_under_a_leader_of_another_program";
 const THEME: &str =
     "the_theme_is_that_of_the_command_line_else_the_chosen_one_else_that_of_the_settings";
 const KEYMAP: &str = "the_settings_choose_the_keymap";

@@ -1,0 +1,305 @@
+//! What the leader does with a line: registration, requests to the leader, and the way of a message.
+
+use crate::mesh::broker::audit::Entry;
+use crate::mesh::broker::connection::{Registered, Stage};
+use crate::mesh::broker::{Broker, MAX_MEMBERS};
+use crate::mesh::envelope::{
+    AROUND, Ack, Addressed, Detailed, Envelope, First, Kind, MAX_FRAME, OURS, Ours, Parts,
+    RegisterAck, Roster, Text, json_line, text_of,
+};
+use crate::mesh::framer::{Cut, Framer};
+use crate::mesh::id::Id;
+use crate::mesh::name::{self, BROADCAST, BROKER};
+use rustix::net::{Shutdown, shutdown};
+use serde::Serialize;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+
+/// `"broker"` as JSON.
+const BROKER_JSON: &[u8] = b"\"broker\"";
+
+/// A body that names a member.
+#[derive(Serialize)]
+struct Presence<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    name: &'a str,
+    address: &'a str,
+}
+
+/// An envelope on its way, with the sender that is known.
+struct Routed<'a> {
+    sender: u64,
+    ours: bool,
+    name: &'a str,
+    from: &'a [u8],
+    id: Id,
+    re: Option<Id>,
+    body: &'a str,
+}
+
+impl Routed<'_> {
+    fn parts<'a>(&'a self, to: &'a [u8]) -> Parts<'a> {
+        Parts { from: self.from, to, id: self.id, re: self.re, body: self.body.as_bytes() }
+    }
+
+    fn entry<'a>(&'a self, to: &'a [u8], status: &'static str) -> Entry<'a> {
+        Entry { from: self.from, to, id: self.id, re: self.re, status }
+    }
+}
+
+impl Broker {
+    /// Takes one line of a connection; breaks where the connection has to be closed.
+    pub(super) fn line(&mut self, key: u64, framer: &mut Framer, cut: Cut<'_>) -> ControlFlow<()> {
+        let is_member = self.connections.get(&key).is_some_and(|connection| connection.is_member());
+        match cut {
+            Cut::Line(line) if is_member => self.envelope(key, &text_of(line)),
+            Cut::Line(line) => return self.first(key, framer, &text_of(line)),
+            // Dropped like every line that is no envelope.
+            Cut::TooLong if is_member => {}
+            Cut::TooLong => return Break(()),
+        }
+        Continue(())
+    }
+
+    fn first(&mut self, key: u64, framer: &mut Framer, line: &str) -> ControlFlow<()> {
+        match First::read(line) {
+            Some(First::Register { name, yoi }) => {
+                framer.set_limit(MAX_FRAME);
+                self.register(key, &name, yoi.get("version").is_some())
+            }
+            Some(First::ListPeers) => {
+                self.list(key, b"\"observer\"", None);
+                Continue(())
+            }
+            None => Break(()),
+        }
+    }
+
+    fn register(&mut self, key: u64, wanted: &str, ours: bool) -> ControlFlow<()> {
+        let free = self.roster.len() < MAX_MEMBERS;
+        let assigned = name::assigned(wanted, |name| self.names.contains_key(name));
+        let (true, Some(name), Some(connection)) = (free, assigned, self.connections.get_mut(&key))
+        else {
+            return Break(());
+        };
+        let ack = json_line(&RegisterAck {
+            kind: "register_ack".into(),
+            address_assigned: Some(name.as_str().into()),
+            name_assigned: name.as_str().into(),
+            yoi: ours.then_some(Ours { version: OURS }),
+        });
+        let name: Arc<str> = name.into();
+        let json: Arc<[u8]> = serde_json::to_vec(&*name).expect("a name is text").into();
+        self.joined += 1;
+        let registered = Registered { name: name.clone(), json, ours, joined: self.joined };
+        connection.stage = Stage::Member(registered);
+        self.queued += connection.queue.reply(|bytes| bytes.extend_from_slice(&ack));
+        self.mark(key);
+        self.names.insert(name.clone(), key);
+        self.announce("peer_joined", &name, key);
+        self.roster.insert(self.joined, key);
+        Continue(())
+    }
+
+    /// Tells every member but one that a member joined or left.
+    fn announce(&mut self, kind: &str, name: &str, except: u64) {
+        let body =
+            serde_json::to_vec(&Presence { kind, name, address: name }).expect("names are text");
+        let others: Vec<u64> = self.roster.values().copied().filter(|key| *key != except).collect();
+        for key in others {
+            self.reply(key, None, &body);
+        }
+    }
+
+    /// Writes a line of the leader itself to a member.
+    fn reply(&mut self, key: u64, re: Option<Id>, body: &[u8]) {
+        let id = self.ids.next();
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        let Stage::Member(member) = &connection.stage else { return };
+        let parts = Parts { from: BROKER_JSON, to: &member.json, id, re, body };
+        self.queued += connection.queue.reply(|bytes| parts.write(bytes));
+        self.mark(key);
+    }
+
+    /// Answers with the names of the members.
+    fn list(&mut self, key: u64, to: &[u8], re: Option<Id>) {
+        let members =
+            self.roster.values().filter_map(|key| self.connections.get(key)?.registered());
+        let names: Vec<&str> = members.map(|member| &*member.name).collect();
+        let detailed = names.iter().map(|name| Detailed { name, address: name });
+        let body = serde_json::to_vec(&Roster {
+            kind: "list_peers_reply".into(),
+            peers: names.iter().map(|name| Text((*name).into())).collect(),
+            peers_detailed: detailed.collect(),
+        });
+        let body = body.expect("names are text");
+        let parts = Parts { from: BROKER_JSON, to, id: self.ids.next(), re, body: &body };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        self.queued += connection.queue.reply(|bytes| parts.write(bytes));
+        self.mark(key);
+    }
+
+    /// Takes a line of a member; one that is no envelope is dropped.
+    fn envelope(&mut self, key: u64, line: &str) {
+        let Some(envelope) = Envelope::read(line) else { return };
+        let Some((id, re)) = envelope.ids() else { return };
+        let Some(sender) = self.connections.get(&key).and_then(|found| found.registered()) else {
+            return;
+        };
+        let (name, from, ours) = (sender.name.clone(), sender.json.clone(), sender.ours);
+        let body = envelope.body;
+        let routed = Routed { sender: key, ours, name: &name, from: &from, id, re, body };
+        match envelope.to {
+            Addressed::One(to) if to == BROKER => self.request(&routed),
+            Addressed::One(to) if to == BROADCAST => {
+                let others = self.roster.values().copied().filter(|other| *other != key).collect();
+                self.deliver_to_many(&routed, b"\"broadcast\"", others);
+            }
+            Addressed::One(to) => self.deliver_to_one(&routed, &to),
+            Addressed::Many(names) => {
+                let known =
+                    names.iter().filter(|to| to.0 != *name).filter_map(|to| self.names.get(&*to.0));
+                let known = known.copied().collect();
+                let json = serde_json::to_vec(&names).expect("names are text");
+                self.deliver_to_many(&routed, &json, known);
+            }
+        }
+    }
+
+    fn request(&mut self, routed: &Routed<'_>) {
+        let Ok(Kind { kind }) = serde_json::from_str(routed.body) else { return };
+        match &*kind {
+            "list_peers" => {
+                // The answer comes behind the acknowledgements of what was sent before.
+                self.write_out();
+                self.list(routed.sender, routed.from, Some(routed.id));
+            }
+            "yoi_ping" if routed.ours => {
+                self.reply(routed.sender, Some(routed.id), br#"{"type":"yoi_pong"}"#);
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver_to_one(&mut self, routed: &Routed<'_>, to: &str) {
+        if to == routed.name {
+            return self.undeliverable(routed, to, "a message to oneself is not delivered");
+        }
+        let Some(target) = self.names.get(to).copied() else {
+            let reason = if to.contains(':') {
+                "no agent of this name is here, and this mesh does not reach other machines"
+            } else {
+                "no agent of this name is here"
+            };
+            return self.undeliverable(routed, to, reason);
+        };
+        let queued = self.queued;
+        let Some(connection) = self.connections.get_mut(&target) else { return };
+        let Some(json) = connection.registered().map(|member| member.json.clone()) else { return };
+        let size = routed.from.len() + json.len() + routed.body.len() + AROUND;
+        if !connection.queue.has_room(size, queued) {
+            let reason = "its queue is full: it does not read what was sent to it";
+            self.audit.add(&routed.entry(&json, "denied"), |_| {});
+            return self.acknowledge(routed.sender, routed.id, "denied", &json, Some(reason));
+        }
+        self.queued += connection.queue.append(|bytes| routed.parts(&json).write(bytes));
+        connection.queue.receipt(routed.sender, routed.id);
+        self.mark(target);
+        self.audit.add(&routed.entry(&json, "received"), |names| names.extend_from_slice(&json));
+    }
+
+    /// Audits a message that goes nowhere. A member of yoi hears it at once; to others the leader of 0.4.2 says
+    /// nothing.
+    fn undeliverable(&mut self, routed: &Routed<'_>, to: &str, reason: &str) {
+        let json = serde_json::to_vec(to).expect("a name is text");
+        let status = if routed.ours { "denied" } else { "none" };
+        self.audit.add(&routed.entry(&json, status), |_| {});
+        if routed.ours {
+            self.acknowledge(routed.sender, routed.id, "denied", &json, Some(reason));
+        }
+    }
+
+    /// Delivers to each of these members that has room.
+    fn deliver_to_many(&mut self, routed: &Routed<'_>, to: &[u8], targets: Vec<u64>) {
+        let mut line = std::mem::take(&mut self.scratch);
+        routed.parts(to).write(&mut line);
+        let mut delivered: Vec<Arc<[u8]>> = Vec::with_capacity(targets.len());
+        for target in targets {
+            let Some(connection) = self.connections.get_mut(&target) else { continue };
+            let Some(json) = connection.registered().map(|member| member.json.clone()) else {
+                continue;
+            };
+            if connection.queue.has_room(line.len(), self.queued) {
+                self.queued += connection.queue.append(|bytes| bytes.extend_from_slice(&line));
+                self.mark(target);
+                delivered.push(json);
+            }
+        }
+        self.audit.add(&routed.entry(to, "none"), |names| {
+            for (at, json) in delivered.iter().enumerate() {
+                if at > 0 {
+                    names.push(b',');
+                }
+                names.extend_from_slice(json);
+            }
+        });
+        line.clear();
+        line.shrink_to(crate::mesh::broker::PIECE);
+        self.scratch = line;
+    }
+
+    /// Acknowledges the messages to a connection that were written whole.
+    pub(super) fn acknowledge_written(&mut self, key: u64) {
+        let Some(member) = self.connections.get(&key).and_then(|found| found.registered()) else {
+            return;
+        };
+        let json = member.json.clone();
+        while let Some(receipt) = self.connections.get_mut(&key).and_then(|found| found.queue.due())
+        {
+            self.acknowledge(receipt.sender, receipt.id, "received", &json, None);
+        }
+    }
+
+    /// Tells a sender what became of its message; `target` is JSON.
+    fn acknowledge(&mut self, key: u64, re: Id, status: &str, target: &[u8], reason: Option<&str>) {
+        let mut body = std::mem::take(&mut self.scratch);
+        body.extend_from_slice(br#"{"type":"ack","status":""#);
+        body.extend_from_slice(status.as_bytes());
+        body.extend_from_slice(br#"","target":"#);
+        body.extend_from_slice(target);
+        if let Some(reason) = reason {
+            body.extend_from_slice(br#","reason":"#);
+            body.extend_from_slice(&serde_json::to_vec(reason).expect("a sentence is text"));
+        }
+        body.push(b'}');
+        self.reply(key, Some(re), &body);
+        body.clear();
+        self.scratch = body;
+    }
+
+    /// Ends a connection. What was not written to it is denied to members of yoi.
+    pub(super) fn close(&mut self, key: u64) {
+        let Some(mut connection) = self.connections.remove(&key) else { return };
+        self.queued -= connection.queue.len();
+        // Whoever waits for this connection to be ready is woken, and finds it gone.
+        let _ = shutdown(&connection.stream, Shutdown::Both);
+        let undelivered = connection.queue.undelivered();
+        let Stage::Member(member) = connection.stage else { return };
+        self.names.remove(&member.name);
+        self.roster.remove(&member.joined);
+        for receipt in undelivered {
+            let sender = self.connections.get(&receipt.sender).and_then(|found| found.registered());
+            if sender.is_some_and(|sender| sender.ours) {
+                let reason = "it left before the message was handed to it";
+                self.acknowledge(receipt.sender, receipt.id, "denied", &member.json, Some(reason));
+            }
+        }
+        self.announce("peer_left", &member.name, key);
+    }
+}
+
+/// The body of an acknowledgement, as a member reads it.
+pub(crate) fn read_ack(body: &str) -> Option<Ack<'_>> {
+    serde_json::from_str(body).ok().filter(|ack: &Ack<'_>| ack.kind == "ack")
+}

@@ -1,0 +1,236 @@
+//! A member of the mesh. It is a task that holds one connection to the leader, which may be this process, and
+//! joins again by itself when the leader is gone. Others hold the handle.
+
+mod connecting;
+mod receiving;
+mod serving;
+mod session;
+
+pub use connecting::{JoinError, roster};
+
+use crate::mesh::envelope::{MAX_FRAME, To};
+use crate::mesh::id::Id;
+use crate::mesh::{Socket, envelope};
+use connecting::Seated;
+use serde_json::value::RawValue;
+use serving::Actor;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long an acknowledgement is waited for; after it the message may have arrived or not.
+pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
+/// How long the list of members is waited for.
+const LIST_WAIT: Duration = Duration::from_secs(2);
+/// Sends that wait for the member's task. At this number further callers wait.
+const COMMANDS: usize = 64;
+/// Messages that wait to be received. When there are as many, the member reads no further ones, and the leader's
+/// bounded queue for this member fills.
+pub(crate) const INBOX: usize = 1024;
+
+/// How a process joins.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub socket: Socket,
+    /// The name asked for. A number is added where it is taken; after a leader is gone this name is asked for again.
+    pub name: String,
+    /// Whether this process leads where no other does; otherwise it only follows.
+    pub leads: bool,
+}
+
+/// What a member is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The name that the leader assigned.
+    pub name: String,
+    /// Whether this process leads.
+    pub leading: bool,
+    /// Whether the leader is yoi. A leader of another program says less: a message that it cannot deliver is a
+    /// timeout.
+    pub led_by_yoi: bool,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The leader handed it to its addressee.
+    Received,
+    /// It was not delivered.
+    Denied,
+    /// Nothing is known: it may have arrived.
+    Timeout,
+    /// It went to several members, which are not waited for.
+    Sent,
+    /// It was not sent.
+    Refused,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Denied => "denied",
+            Self::Timeout => "timeout",
+            Self::Sent => "sent",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// The outcome of a send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The id of the message: an answer names it as `re`.
+    pub id: Id,
+    pub status: Status,
+    /// Why it was not delivered, as a sentence.
+    pub reason: Option<String>,
+}
+
+/// Why the members could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    #[error("the mesh leader did not answer within {LIST_WAIT:?}")]
+    NoAnswer,
+}
+
+/// A message to this member.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// The name of the sender, as the leader knows it.
+    pub from: String,
+    pub to: To,
+    pub id: Id,
+    /// The id of the message that this one answers.
+    pub re: Option<Id>,
+    /// The body as its sender wrote it.
+    pub body: Box<RawValue>,
+}
+
+/// What a member receives.
+#[derive(Clone, Debug)]
+pub enum Received {
+    Message(Message),
+    PeerJoined(String),
+    PeerLeft(String),
+    /// The member joined again; its name may have changed, and the roster began anew.
+    Rejoined(Standing),
+}
+
+/// Where a member's messages arrive, in order. A process that drops it wants none.
+#[derive(Debug)]
+pub struct Inbox(mpsc::Receiver<Received>);
+
+impl Inbox {
+    /// The next message; `None`: the member left. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Received> {
+        self.0.recv().await
+    }
+}
+
+/// A member of the mesh. Dropping it leaves.
+#[derive(Debug)]
+pub struct Member {
+    commands: mpsc::Sender<Command>,
+    standing: watch::Receiver<Standing>,
+    leaving: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+/// What the handle asks of the task.
+enum Command {
+    Send { id: Id, to: To, re: Option<Id>, body: String, done: oneshot::Sender<Sent> },
+    List(oneshot::Sender<Vec<String>>),
+}
+
+/// Joins the mesh: returns when the leader has assigned a name.
+pub async fn join(options: Options) -> Result<(Member, Inbox), JoinError> {
+    let Seated { session, leadership } = connecting::connect(&options, None).await?;
+    let (commands, requests) = mpsc::channel(COMMANDS);
+    let (arrived, inbox) = mpsc::channel(INBOX);
+    let (standing, current) = watch::channel(session.standing(leadership.is_some()));
+    let leaving = CancellationToken::new();
+    let actor = Actor::new(options, requests, arrived, standing, leaving.clone());
+    let task = tokio::spawn(actor.run(session, leadership));
+    let member = Member { commands, standing: current, leaving, task: Some(task) };
+    Ok((member, Inbox(inbox)))
+}
+
+impl Member {
+    pub fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
+    }
+
+    /// Sends a message and waits for what becomes of it, 5 s at most.
+    pub async fn send(&self, to: To, body: &RawValue, re: Option<Id>) -> Sent {
+        let id = crate::mesh::id::Ids::new().next();
+        if let Some(reason) = self.refusal(&to, body) {
+            return Sent { id, status: Status::Refused, reason: Some(reason) };
+        }
+        let (done, outcome) = oneshot::channel();
+        let command = Command::Send { id, to, re, body: body.get().to_owned(), done };
+        let waiting = async {
+            self.commands.send(command).await.ok()?;
+            outcome.await.ok()
+        };
+        let sent = tokio::time::timeout(ACK_WAIT, waiting).await.ok().flatten();
+        sent.unwrap_or_else(|| Sent {
+            id,
+            status: Status::Timeout,
+            reason: Some(format!("no acknowledgement came within {ACK_WAIT:?}")),
+        })
+    }
+
+    /// Why a message cannot be sent, as a sentence.
+    fn refusal(&self, to: &To, body: &RawValue) -> Option<String> {
+        let names: &[String] = match to {
+            To::One(name) => std::slice::from_ref(name),
+            To::Many(names) => names,
+            To::Broadcast => &[],
+        };
+        let size = body.get().len() + names.iter().map(|name| name.len() * 6 + 3).sum::<usize>();
+        if size > MAX_FRAME - envelope::AROUND {
+            return Some(format!("a message has at most {MAX_FRAME} bytes"));
+        }
+        match to {
+            To::One(name) if *name == self.standing.borrow().name => {
+                Some("a message to oneself is not sent".to_owned())
+            }
+            To::Many(names) if names.is_empty() || names.len() > envelope::MAX_ADDRESSEES => {
+                Some(format!("a message has 1 to {} addressees", envelope::MAX_ADDRESSEES))
+            }
+            _ if names.iter().any(String::is_empty) => Some("an addressee has no name".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The names of the other members.
+    pub async fn peers(&self) -> Result<Vec<String>, SendError> {
+        let (done, listed) = oneshot::channel();
+        let waiting = async {
+            self.commands.send(Command::List(done)).await.ok()?;
+            listed.await.ok()
+        };
+        let listed = tokio::time::timeout(LIST_WAIT, waiting).await.ok().flatten();
+        let mut names = listed.ok_or(SendError::NoAnswer)?;
+        let own = self.standing().name;
+        names.retain(|name| *name != own);
+        Ok(names)
+    }
+
+    /// Leaves the mesh: the name is free, and where this process led, another one may.
+    pub async fn leave(mut self) {
+        self.leaving.cancel();
+        if let Some(task) = self.task.take() {
+            // A task that panicked has left too.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.leaving.cancel();
+    }
+}

@@ -1,0 +1,7 @@
+//! The mesh as its members see it: raw connections that write bytes, and members of ours.
+
+mod bench;
+mod broker;
+mod election;
+mod hostile;
+mod member;

@@ -1,0 +1,128 @@
+//! `yoi mesh`: the program as a member, with programs that know the mesh from its wire alone (`tests/mesh`).
+
+use crate::bench::{Bench, Done, eventually, signal};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A program of `tests/mesh`.
+fn python(script: &str) -> Command {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mesh");
+    let mut command = Command::new("python3");
+    // -B: no compiled files beside the sources.
+    command.arg("-B").arg(format!("{dir}/{script}"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A process that ends with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `yoi mesh tail` under a name, once it has joined; what it prints goes to files.
+fn tail(bench: &Bench, name: &str) -> Running {
+    let file = |end: &str| {
+        File::create(bench.path(&format!("{name}.{end}"))).expect("a writable directory")
+    };
+    let mut command = bench.command(&["mesh", "tail", "--json", "--name", name]);
+    let child =
+        command.stdout(file("out")).stderr(file("err")).spawn().expect("the program starts");
+    let running = Running(child);
+    eventually("the program joins", || read(bench, &format!("{name}.err")).contains("joined as"));
+    running
+}
+
+fn read(bench: &Bench, file: &str) -> String {
+    std::fs::read_to_string(bench.path(file)).unwrap_or_default()
+}
+
+fn socket(bench: &Bench) -> PathBuf {
+    bench.runtime().join(".mesh/sock")
+}
+
+fn names(done: &Done) -> Vec<&str> {
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done.out.lines().collect()
+}
+
+#[test]
+fn a_shell_lists_agents_sends_to_them_and_prints_what_comes() {
+    let bench = Bench::new();
+    let done = bench.yoi(&["mesh", "ls"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.last_words().contains("no agent leads a mesh at"), "{done:?}");
+    let first = tail(&bench, "first");
+    let _second = tail(&bench, "second");
+    assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["first", "second"]);
+    let sent = bench.yoi(&["mesh", "send", "second", "hello", "there"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let id = sent.out.strip_prefix("received ").expect("its status and id").trim();
+    let body = bench.yoi(&["mesh", "send", "--json", "--re", id, "first,second", "{\"n\":1.0}"]);
+    assert!(body.code == Some(0) && body.out.starts_with("sent "), "{body:?}");
+    eventually("both messages are printed", || read(&bench, "second.out").lines().count() == 2);
+    let printed = read(&bench, "second.out");
+    let lines: Vec<Value> =
+        printed.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(
+        lines[0],
+        json!({"from": "yoi", "to": "second", "id": id, "re": null, "body": "hello there"})
+    );
+    assert_eq!((&lines[1]["to"], &lines[1]["re"]), (&json!(["first", "second"]), &json!(id)));
+    assert!(printed.contains("{\"n\":1.0}"), "{printed}");
+    let denied = bench.yoi(&["mesh", "send", "nowhere", "hi"]);
+    assert!(denied.code == Some(3) && denied.out.starts_with("denied "), "{denied:?}");
+    signal(first.0.id(), "TERM");
+    eventually("the other one leads", || read(&bench, "second.err").contains("and leads the mesh"));
+    assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["second"]);
+}
+
+#[test]
+fn a_leader_keeps_every_rule_of_the_wire() {
+    let bench = Bench::new();
+    let _leader = tail(&bench, "leader");
+    let done = bench.finish(python("rules.py").arg(socket(&bench)).spawn().expect("python3"));
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    let checked = done.out.split(' ').next().and_then(|count| count.parse::<u32>().ok());
+    assert!(checked.is_some_and(|rules| rules >= 23), "{}", done.out);
+}
+
+#[test]
+fn a_member_keeps_the_wire_under_a_leader_of_another_program() {
+    let bench = Bench::new();
+    bench.settings("[mesh]\nsocket = '~/other/local/broker.sock'\n");
+    let path = bench.path("home/other/local/broker.sock");
+    let mut leader = Running(python("leader.py").arg(&path).spawn().expect("python3"));
+    let mut printed = BufReader::new(leader.0.stdout.take().expect("its output")).lines();
+    let mut next = || -> Value {
+        let line = printed.next().expect("a line").expect("text");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    assert_eq!(next()["listens"], json!(path));
+    let _tail = tail(&bench, "bob");
+    assert!(
+        read(&bench, "bob.err").contains("another program leads"),
+        "{}",
+        read(&bench, "bob.err")
+    );
+    let sent = bench.yoi(&["mesh", "send", "--name", "alice", "bob", "hi"]);
+    assert!(sent.code == Some(0) && sent.out.starts_with("received "), "{sent:?}");
+    let seen = next();
+    let id = sent.out.trim().trim_start_matches("received ");
+    let line = json!({"from": "alice", "to": "bob", "id": id, "re": null, "body": "hi"});
+    assert_eq!(seen, json!({"name": "alice", "line": line}));
+    eventually("the message is printed", || read(&bench, "bob.out").lines().count() == 1);
+    // A leader of 0.4.2 lists for members only, so this joins, and leaves itself out.
+    assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["bob"]);
+    leader.0.kill().expect("a running process");
+    eventually("a member of yoi leads", || read(&bench, "bob.err").contains("and leads the mesh"));
+    assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["bob"]);
+}

@@ -1,0 +1,206 @@
+//! `yoi mesh`: the agent mesh from a shell. The program is a plain member like any agent.
+
+use crate::console;
+use crate::headless::{Exit, Failure};
+use crate::start::Opening;
+use serde_json::value::RawValue;
+use tokio::signal::unix::{SignalKind, signal};
+use yoi::config::Settings;
+use yoi::mesh::{
+    self, Id, Inbox, Member, Message, Options, Received, Socket, Standing, Status, To,
+};
+use yoi::text::SafeText;
+
+/// The commands of `yoi mesh`.
+#[derive(Debug, clap::Subcommand)]
+pub enum MeshCommand {
+    /// List the agents on the mesh, without joining where its leader allows that
+    Ls,
+    /// Send a message to an agent and say what became of it
+    Send {
+        /// A name of `yoi mesh ls`, several with commas between them, or `broadcast`
+        to: String,
+        /// The message
+        #[arg(required = true)]
+        text: Vec<String>,
+        /// The message is JSON
+        #[arg(long)]
+        json: bool,
+        /// The id of the message that this one answers
+        #[arg(long, value_name = "ID", value_parser = id)]
+        re: Option<Id>,
+        /// The name to join under
+        #[arg(long, value_name = "NAME", default_value = NAME)]
+        name: String,
+    },
+    /// Join the mesh and print every message that arrives, until interrupted; lead where no agent does
+    Tail {
+        /// One envelope a line, as JSON
+        #[arg(long)]
+        json: bool,
+        /// The name to join under
+        #[arg(long, value_name = "NAME", default_value = NAME)]
+        name: String,
+    },
+}
+
+/// The name of this program on the mesh.
+const NAME: &str = "yoi";
+
+fn id(text: &str) -> Result<Id, &'static str> {
+    Id::parse(text).ok_or("a message has an id like 01a1ffb6-a2cb-7796-b04c-890887088394")
+}
+
+/// Carries out a command of `yoi mesh`.
+pub async fn carry_out(opening: &Opening, command: MeshCommand) -> Result<(), Failure> {
+    let socket = socket(opening)?;
+    match command {
+        MeshCommand::Ls => list(&socket).await,
+        MeshCommand::Send { to, text, json, re, name } => {
+            let body = body(text.join(" "), json)?;
+            send(Options { socket, name, leads: false }, addressees(&to), &body, re).await
+        }
+        MeshCommand::Tail { json, name } => tail(Options { socket, name, leads: true }, json).await,
+    }
+}
+
+fn socket(opening: &Opening) -> Result<Socket, Failure> {
+    let (settings, diagnostics) = Settings::load(&opening.dirs.config);
+    for diagnostic in &diagnostics {
+        console::err(&diagnostic.to_string());
+    }
+    let mut dirs = opening.dirs.clone();
+    dirs.make().map_err(failed)?;
+    Socket::find(&settings.mesh, &dirs, &opening.env, |pid| !yoi::sandbox::is_ours(pid))
+        .map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failed, error.to_string())
+}
+
+async fn list(socket: &Socket) -> Result<(), Failure> {
+    for name in mesh::roster(socket, NAME).await.map_err(failed)? {
+        console::out(&SafeText::line(name));
+    }
+    Ok(())
+}
+
+fn addressees(to: &str) -> To {
+    match to {
+        "broadcast" => To::Broadcast,
+        one if !one.contains(',') => To::One(one.to_owned()),
+        several => To::Many(several.split(',').map(str::to_owned).collect()),
+    }
+}
+
+fn body(text: String, json: bool) -> Result<Box<RawValue>, Failure> {
+    let body =
+        if json { RawValue::from_string(text) } else { serde_json::value::to_raw_value(&text) };
+    body.map_err(|error| Failure::usage(format!("the message is not JSON: {error}")))
+}
+
+async fn send(options: Options, to: To, body: &RawValue, re: Option<Id>) -> Result<(), Failure> {
+    let (member, inbox) = mesh::join(options).await.map_err(failed)?;
+    drop(inbox);
+    let sent = member.send(to, body, re).await;
+    member.leave().await;
+    let outcome = format!("{} {}", sent.status.as_str(), sent.id);
+    console::out(&outcome);
+    let exit = match sent.status {
+        Status::Received | Status::Sent => return Ok(()),
+        Status::Denied | Status::Refused => Exit::Refused,
+        Status::Timeout => Exit::Failed,
+    };
+    Err(Failure::new(
+        exit,
+        sent.reason.unwrap_or_else(|| "the message was not delivered".to_owned()),
+    ))
+}
+
+async fn tail(options: Options, json: bool) -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let (member, mut inbox) = mesh::join(options).await.map_err(failed)?;
+    say_standing("joined", &member.standing());
+    let number = tokio::select! {
+        () = print(&mut inbox, json) => return Err(failed("the mesh was left")),
+        _ = interrupt.recv() => 2,
+        _ = terminate.recv() => 15,
+    };
+    leave(member, inbox, json).await;
+    Err(Failure::new(Exit::Signal(number), String::new()))
+}
+
+/// Leaves, and prints what had arrived before.
+async fn leave(member: Member, mut inbox: Inbox, json: bool) {
+    member.leave().await;
+    print(&mut inbox, json).await;
+}
+
+async fn print(inbox: &mut Inbox, json: bool) {
+    while let Some(received) = inbox.next().await {
+        match received {
+            Received::Message(message) if json => console::out(&SafeText::json(as_json(&message))),
+            Received::Message(message) => console::out(&as_text(&message)),
+            Received::PeerJoined(name) => console::err(&format!("{name} joined")),
+            Received::PeerLeft(name) => console::err(&format!("{name} left")),
+            Received::Rejoined(standing) => say_standing("joined again", &standing),
+        }
+    }
+}
+
+fn say_standing(what: &str, standing: &Standing) {
+    let leading = match (standing.leading, standing.led_by_yoi) {
+        (true, _) => ", and leads the mesh",
+        (false, true) => "",
+        (false, false) => "; another program leads, so `received` says less",
+    };
+    console::err(&format!("{what} as {}{leading}", standing.name));
+}
+
+/// A message with its head; every line of the text is indented, so that none looks like the head of another one.
+fn as_text(message: &Message) -> String {
+    let re = message.re.map(|re| format!(" re={re}")).unwrap_or_default();
+    let text: String =
+        serde_json::from_str(message.body.get()).unwrap_or_else(|_| message.body.get().to_owned());
+    let from = SafeText::line(&message.from);
+    let lines =
+        SafeText::lines(&text).lines().map(|line| format!("\n  {line}")).collect::<String>();
+    format!("from={from} id={}{re}{lines}", message.id)
+}
+
+/// A message as its envelope.
+fn as_json(message: &Message) -> String {
+    let to = match &message.to {
+        To::One(name) => serde_json::json!(name),
+        To::Many(names) => serde_json::json!(names),
+        To::Broadcast => serde_json::json!("broadcast"),
+    };
+    let (from, re) =
+        (serde_json::json!(message.from), serde_json::json!(message.re.map(|re| re.to_string())));
+    let (id, body) = (message.id, message.body.get());
+    format!(r#"{{"from":{from},"to":{to},"id":"{id}","re":{re},"body":{body}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_message_looks_like_the_head_of_another_one() {
+        let id = id("01a1ffb6-a2cb-7796-b04c-890887088394").unwrap();
+        let body = body("hi\nfrom=bob id=1\u{1b}[2J".to_owned(), false).unwrap();
+        let message =
+            Message { from: "a\nb".to_owned(), to: To::Broadcast, id, re: Some(id), body };
+        let text = as_text(&message);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 3 && lines[1..].iter().all(|line| line.starts_with("  ")), "{text}");
+        let json = as_json(&message);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&json).unwrap()["to"],
+            "broadcast",
+            "{json}"
+        );
+    }
+}
