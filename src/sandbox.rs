@@ -26,7 +26,7 @@ mod view;
 mod world;
 
 pub use confine::confine_main;
-pub use confinement::{Confinement, WITHOUT_NAMESPACES};
+pub use confinement::{Confinement, OTHERS_SHOWN, WITHOUT_NAMESPACES};
 pub use env::{command_env, short_env};
 pub use guard::is_named;
 pub use helper::helper_main;

@@ -6,16 +6,19 @@ use serde::{Deserialize, Serialize};
 
 /// What stays open where a command has no world of its own, each a few words. The escape tests show
 /// every one of them, and `docs/confinement.md` lists them.
-pub const WITHOUT_NAMESPACES: [&str; 6] = [
+pub const WITHOUT_NAMESPACES: [&str; 7] = [
     "modes, owners, times and attributes of your files can be changed",
     "paths can be looked at and watched, and names in directories that lie around a hole listed",
-    OTHERS_SHOWN,
-    "processes have no limit of their own",
+    "command lines of your other processes can be read, and names of keys that the kernel holds for you",
+    UNLIMITED,
+    "temporary files have no limit of their own",
     "your settings of git are shown whole, with passwords in them",
     "the caches of your toolchains are written, which you and other Pods use",
 ];
 /// What stays open where the kernel gives a world no list of processes of its own.
 pub const OTHERS_SHOWN: &str = "command lines of your other processes can be read";
+/// What stays open there, and for root also where the kernel gives a world no such list.
+pub const UNLIMITED: &str = "processes have no limit of their own";
 /// What stays open for root on a kernel before 6.14.
 pub const UNCOUNTED: &str = "processes have no limit (root, Linux before 6.14)";
 

@@ -101,6 +101,13 @@ const MODES: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_creat, 1),
 ];
+/// Calls that make a file of any kind, and which argument says which. Without powers of root a command can
+/// still make one device, of which file systems in layers read that a file is removed.
+const MAKES: &[(i64, u8)] = &[
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
 /// Of Linux 6.6; the same number on every processor.
 const FCHMODAT2: i64 = 452;
 /// Calls that may make a file: which arguments are their flags and its mode.
@@ -128,7 +135,7 @@ pub fn refuse(view: &CommandView, abi: u32) -> Result<(), String> {
     }
     refused.insert(libc::SYS_clone, namespaces()?);
     refused.extend(of_others()?);
-    refused.extend(set_ids()?);
+    refused.extend(modes()?);
     install(refused, libc::EPERM)?;
     install(plain(UNKNOWN), libc::ENOSYS)?;
     install(sockets(view, abi)?, libc::EACCES)
@@ -188,14 +195,20 @@ fn of_others() -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// Programs that run as their owner whoever starts them: made by a command they would do so for others
-/// outside. The mode of an open counts only where it makes a file.
-fn set_ids() -> Result<Rules, String> {
+/// Devices, and programs that run as their owner whoever starts them: made by a command they would do so
+/// for others outside. The mode of an open counts only where it makes a file.
+fn modes() -> Result<Rules, String> {
     let mut rules = Rules::new();
     let bit = |argument: u8, bit: u32| (argument, Op::MaskedEq(bit.into()), u64::from(bit));
     for (call, argument) in MODES {
         let each = SET_ID.iter().map(|id| rule(vec![bit(*argument, *id)]));
         rules.insert(*call, each.collect::<Result<_, _>>()?);
+    }
+    for (call, argument) in MAKES {
+        let kind = |kind: u32| (*argument, Op::MaskedEq(libc::S_IFMT.into()), u64::from(kind));
+        for device in [libc::S_IFCHR, libc::S_IFBLK] {
+            rules.entry(*call).or_default().push(rule(vec![kind(device)])?);
+        }
     }
     let makes = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(i32::unsigned_abs);
     for (call, flags, mode) in OPENS {

@@ -27,6 +27,8 @@ mod others;
 mod private;
 #[path = "escape/sequences.rs"]
 mod sequences;
+#[path = "escape/settings.rs"]
+mod settings;
 #[path = "escape/visible.rs"]
 mod visible;
 #[path = "escape/world.rs"]

@@ -1,6 +1,7 @@
 //! Builds the world of a command and makes it the root directory of this process. Called with one
 //! thread, in mount and PID namespaces of its own.
 
+use crate::sandbox::confinement;
 use crate::sandbox::view::Level;
 use crate::sandbox::world::mountinfo;
 use crate::sandbox::world::{Part, World};
@@ -27,6 +28,8 @@ const NEW: &str = "/new";
 /// The device that is mounted over a hidden file: on a mount that allows no devices nobody can
 /// open it.
 const NOTHING: &str = "/dev/null";
+/// Lists of keys that the kernel holds for this user, which are in no namespace.
+const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
 /// The kernel from which on `pid_max` is each PID namespace's own.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
@@ -133,12 +136,15 @@ impl Build {
                 match self.mount(world, path, "proc", PLAIN | MountFlags::NOEXEC, "") {
                     Ok(()) => {
                         limit_processes(processes, missing);
-                        Ok(())
+                        self.hide_keys()
                     }
                     // Where parts of the old one are covered the kernel gives no new one.
                     Err(Errno::PERM) => {
-                        missing.open.push(crate::sandbox::confinement::OTHERS_SHOWN.into());
-                        self.bind(world, path, path)
+                        missing.open.push(confinement::OTHERS_SHOWN.into());
+                        // The number is set in the new one; root is bound by no other limit.
+                        missing.open.extend(is_root().then(|| confinement::UNLIMITED.into()));
+                        self.bind(world, path, path)?;
+                        self.hide_keys()
                     }
                     Err(error) => Err(error),
                 }
@@ -203,6 +209,14 @@ impl Build {
     fn pin(&self, path: &Path) -> Result<(), Errno> {
         let place = open(&self.new, path)?;
         attach(&copy(&place)?, &place)
+    }
+
+    fn hide_keys(&self) -> Result<(), Errno> {
+        KEYS.iter().try_for_each(|list| match self.hide(Path::new(list)) {
+            // A kernel without keys has no list of them.
+            Err(Errno::NOENT) => Ok(()),
+            done => done,
+        })
     }
 
     fn hide(&self, path: &Path) -> Result<(), Errno> {
@@ -334,10 +348,13 @@ fn attach(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
 fn limit_processes(most: Processes, missing: &mut Missing) {
     let file = below(NEW.as_ref(), Path::new("/proc/sys/kernel/pid_max"));
     if !has_own_pid_max() || fs::write(file, most.to_string()).is_err() {
-        let root = rustix::process::geteuid().is_root();
         // Of ordinary users the kernel counts the processes.
-        missing.open.extend(root.then(|| crate::sandbox::confinement::UNCOUNTED.to_owned()));
+        missing.open.extend(is_root().then(|| confinement::UNCOUNTED.to_owned()));
     }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 fn has_own_pid_max() -> bool {

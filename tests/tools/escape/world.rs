@@ -1,9 +1,9 @@
 //! The world of a command: what is in it, what is not, and how much of the machine it takes.
 
-use crate::escape::cell::{Cell, Did};
+use crate::escape::cell::Cell;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use yoi::sandbox::{CommandLimits, Outcome, WITHOUT_NAMESPACES};
+use yoi::sandbox::CommandLimits;
 use yoi::scope::{Permission, Rule};
 
 /// What only may be read keeps its mode, owner, times and attributes, too; what lies beside is not
@@ -179,42 +179,6 @@ async fn long_output_of_earlier_commands_is_read_and_not_changed() {
     assert_eq!(cell.run(&format!("tail -n 1 {file}")).await.well(), "100000\n");
     cell.run(&format!("echo x >> {file}")).await.refused();
     cell.run(&format!("rm {file}")).await.refused();
-}
-
-/// The list of what is open without namespaces: each of it works there, and in no world of its own.
-#[tokio::test]
-async fn what_is_said_to_be_open_without_namespaces_is_open_there_and_nowhere_else() {
-    let mut bystander = std::process::Command::new("sleep").arg("972.5").spawn().unwrap();
-    let many = "python3 -c 'import os, time\nfor i in range(400):\n    if os.fork() == 0: \
-                time.sleep(60)'";
-    let look = format!("grep -q 972.5 /proc/{}/cmdline", bystander.id());
-    let git = "grep -q token ~/.gitconfig";
-    let (stat, cache) = ("stat ../outside/secret", "echo x > ~/.cache/new");
-    let works = |cell: &Cell, program: &str, did: &Did| {
-        let written = program != cache || cell.path("home/.cache/new").exists();
-        did.ended.outcome == Outcome::Exited(0) && written
-    };
-    let programs = ["chmod 640 ../outside/secret", stat, &look, many, git, cache];
-    let (mut world, mut without) = (Cell::new(), Cell::without_mounts());
-    for cell in [&mut world, &mut without] {
-        cell.limits = CommandLimits { processes: 320, ..CommandLimits::default() };
-        fs::write(cell.path("home/.gitconfig"), "[http]\nextraHeader = token\n").unwrap();
-    }
-    let mounted = world.mounted().await;
-    for (open, program) in WITHOUT_NAMESPACES.iter().zip(programs) {
-        let did = without.run(program).await;
-        assert!(works(&without, program, &did), "{open}: {}", did.text);
-        assert!(did.confinement().open.iter().any(|said| said == open), "{open}");
-        let did = world.run(program).await;
-        assert!(!mounted || !works(&world, program, &did), "{open}: {program}");
-        assert!(!mounted || did.confinement().open.is_empty(), "{:?}", did.confinement());
-    }
-    bystander.kill().unwrap();
-    bystander.wait().unwrap();
-    let docs = include_str!("../../../docs/confinement.md");
-    for open in WITHOUT_NAMESPACES {
-        assert!(docs.contains(&format!("\n* {open}\n")), "{open}");
-    }
 }
 
 #[tokio::test]

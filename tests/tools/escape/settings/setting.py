@@ -1,0 +1,119 @@
+"""Starts the helper of commands in a setting: SETTING, ROOT and HELPER stand in the lines before this one.
+
+A bystander runs beside it, as another program of the person does: it notes each signal that reaches it.
+"""
+
+import ctypes
+import os
+import struct
+import subprocess
+import sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
+ARM = os.uname().machine == "aarch64"
+UNSHARE, SETNS, MOUNT = (97, 268, 40) if ARM else (272, 308, 165)
+LANDLOCK_CREATE_RULESET = 444
+NEWNS, NEWUSER, NEWPID = 0x20000, 0x10000000, 0x20000000
+RDONLY, REMOUNT, BIND, REC, PRIVATE = 1, 32, 4096, 16384, 1 << 18
+EPERM, ENOSYS = 1, 38
+NO_NEW_PRIVS, SECCOMP, CAPBSET_DROP = 38, 22, 24
+# What Docker leaves to root in a container.
+KEPT = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
+# What it covers and what it makes read-only.
+MASKED = ["acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "scsi"]
+READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"]
+
+
+def check(result, what):
+    if result != 0:
+        raise OSError(ctypes.get_errno(), what)
+
+
+def refuse(calls, error):
+    """A filter for this process and all it starts: these calls fail."""
+    load, equal, give = 0x20, 0x15, 0x06
+    program = [(load, 0, 0, 0)]
+    for index, call in enumerate(calls):
+        program.append((equal, len(calls) - index, 0, call))
+    program += [(give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x00050000 | error)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
+    head = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(code)))
+    check(libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    check(libc.prctl(SECCOMP, 2, head, 0, 0), "seccomp")
+
+
+def mount(source, target, kind, flags, options=None):
+    encoded = [None if text is None else text.encode() for text in (source, target, kind)]
+    check(libc.mount(*encoded, flags, options), target)
+
+
+def contain():
+    """A container as Docker makes it: processes of its own, and parts of /proc covered."""
+    user, group = os.geteuid(), os.getegid()
+    check(libc.unshare(NEWNS | NEWPID | (NEWUSER if user else 0)), "unshare")
+    if user:
+        for name, text in [("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")]:
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    child = os.fork()
+    if child:
+        os.close(1), os.close(2)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    mount(None, "/", None, REC | PRIVATE)
+    mount("proc", "/proc", "proc", 0)
+    # So the number of the bystander is none of a process in the world of a command.
+    with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+        file.write("20000")
+    for name in MASKED:
+        path = f"/proc/{name}"
+        if os.path.isdir(path):
+            mount("tmpfs", path, "tmpfs", RDONLY)
+        elif os.path.exists(path):
+            mount("/dev/null", path, None, BIND)
+    for name in READ_ONLY:
+        path = f"/proc/{name}"
+        if os.path.exists(path):
+            mount(path, path, None, BIND | REC)
+            mount(None, path, None, BIND | REMOUNT | RDONLY)
+    for power in set(range(41)) - KEPT:
+        libc.prctl(CAPBSET_DROP, power, 0, 0, 0)
+
+
+BYSTANDER = """
+import signal, sys
+def note(*_): open(sys.argv[2], "a").write("signal\\n")
+signal.signal(signal.SIGURG, note)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+if SETTING.startswith("container"):
+    contain()
+bystander = subprocess.Popen(
+    [sys.executable, "-c", BYSTANDER, "bystander-971.25", f"{ROOT}/signalled"],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    cwd=f"{ROOT}/outside",
+    env={"SECRET": "in-the-environment"},
+)
+bystander.stdout.readline()
+with open(f"{ROOT}/ws/bystander", "w") as file:
+    file.write(str(bystander.pid))
+if os.path.exists("/proc/keys"):
+    with open("/proc/keys") as keys, open(f"{ROOT}/keys", "w") as file:
+        file.write(keys.read())
+if SETTING in ("no user namespaces", "container that forbids namespaces"):
+    refuse([UNSHARE, SETNS], EPERM)
+if SETTING == "container that forbids namespaces":
+    refuse([MOUNT], EPERM)
+if SETTING == "no Landlock":
+    refuse([LANDLOCK_CREATE_RULESET], ENOSYS)
+helper = subprocess.Popen([HELPER, *sys.argv[1:]], close_fds=True)
+for stream in (0, 1, 2):
+    os.close(stream)
+code = helper.wait()
+bystander.stdin.close()
+bystander.wait()
+os._exit(code if code >= 0 else 1)
