@@ -3,6 +3,7 @@
 //! opened below a root through no link that was put there meanwhile; only regular files are read,
 //! and only up to a limit. All of it is blocking work.
 
+mod canonical;
 mod kernel;
 mod open;
 mod resolve;
@@ -10,9 +11,10 @@ mod resolve;
 mod tests;
 mod workspace;
 
+pub use canonical::{canonical, links_on};
 pub use kernel::{closes, is_processes};
 pub use open::{Found, Limit, Miss, list_directory, make_directory, open_file, read_below, retry};
-pub use resolve::{Resolved, lexical, links_on, refuse_not_text, resolve};
+pub use resolve::{Resolved, lexical, refuse_not_text, resolve};
 pub use workspace::WorkspaceFiles;
 
 use std::path::{Path, PathBuf};
@@ -48,7 +50,7 @@ impl FileError {
 pub fn secret_of<'a>(path: &Path, secrets: &'a [PathBuf]) -> Option<&'a PathBuf> {
     secrets.iter().find(|secret| {
         path.starts_with(secret)
-            || secret.canonicalize().is_ok_and(|secret| path.starts_with(secret))
+            || canonical(secret).is_ok_and(|secret| path.starts_with(secret))
     })
 }
 

@@ -1,6 +1,6 @@
 //! From a path as it is written to the canonical one.
 
-use crate::files::FileError;
+use crate::files::{FileError, canonical};
 use std::ffi::OsString;
 use std::io::{Error, ErrorKind};
 use std::path::{Component, Path, PathBuf};
@@ -21,7 +21,7 @@ pub fn resolve(given: &Path) -> Result<Resolved, FileError> {
     let mut missing: Vec<OsString> = Vec::new();
     let mut present = given.to_owned();
     loop {
-        match present.canonicalize() {
+        match canonical(&present) {
             Ok(real) => {
                 let exists = missing.is_empty();
                 let path = missing.iter().rev().fold(real, |path, name| path.join(name));
@@ -63,25 +63,6 @@ pub fn lexical(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-/// The most symbolic links that are followed on one path.
-const LINKS: usize = 40;
-
-/// The symbolic links through which a path leads, in the order in which they are followed, at most
-/// 40. The last part of the path counts, too.
-pub fn links_on(path: &Path) -> Vec<PathBuf> {
-    let (mut found, mut rest) = (Vec::new(), path.to_owned());
-    while found.len() < LINKS {
-        let parts: Vec<&Path> = rest.ancestors().collect();
-        let Some(link) = parts.into_iter().rev().find(|part| part.is_symlink()) else { break };
-        let (Ok(target), Some(base)) = (std::fs::read_link(link), link.parent()) else { break };
-        let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
-        let next = lexical(&base.join(target).join(beyond));
-        found.push(link.to_owned());
-        rest = next;
-    }
-    found
 }
 
 fn unresolvable(given: &Path, error: &Error) -> FileError {

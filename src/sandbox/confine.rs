@@ -1,6 +1,7 @@
 //! The last stage before a command: raises Landlock and seccomp around itself and becomes the
 //! command. It has one thread from its beginning to its end.
 
+use crate::files::canonical;
 use crate::protocol::family::Confined;
 use crate::sandbox::confinement::{Confinement, WITHOUT_NAMESPACES};
 use crate::sandbox::order::{Inner, JsonLine as _, Ready};
@@ -112,7 +113,7 @@ fn raise(order: Inner) -> Result<Confinement, String> {
 
 /// Refuses a working directory that is missing or hidden from the command.
 pub fn enterable(cwd: &Path, holes: &[Hole]) -> Result<(), String> {
-    let entered = cwd.canonicalize();
+    let entered = canonical(cwd);
     let real = entered
         .map_err(|error| format!("the directory {} cannot be entered: {error}", cwd.display()))?;
     let hidden = |hole: &&Hole| hole.level == Level::Hidden && real.starts_with(&hole.path);

@@ -5,7 +5,7 @@ mod named;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{Limit, WorkspaceFiles, lexical};
+use crate::files::{Limit, WorkspaceFiles, canonical, lexical};
 use crate::sandbox::gitfile;
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +114,7 @@ impl Search<'_> {
     /// A `.git`: a directory, a file that names one, or a link to either.
     fn place(&mut self, git: &Path) {
         let (Ok(meta), Some(top)) = (git.symlink_metadata(), git.parent()) else { return };
-        let Ok(real) = git.canonicalize() else { return };
+        let Ok(real) = canonical(git) else { return };
         self.found.places.insert(git.to_owned());
         if real.is_dir() {
             // A link that leads out of the scope leads to nothing that a command may change.
@@ -124,7 +124,7 @@ impl Search<'_> {
         } else if real.is_file() {
             let target = line_of(&real)
                 .and_then(|line| Some(line.strip_prefix("gitdir:")?.trim().to_owned()));
-            let target = target.and_then(|dir| real.parent()?.join(dir).canonicalize().ok());
+            let target = target.and_then(|dir| canonical(&real.parent()?.join(dir)).ok());
             self.found.pointers.insert(real);
             if let Some(dir) = target.filter(|dir| dir.is_dir() && (self.writes)(dir)) {
                 self.repository(&dir, Some(top));
@@ -142,7 +142,7 @@ impl Search<'_> {
         }
         // A worktree's directory says where the repository is that it belongs to.
         let common =
-            line_of(&dir.join("commondir")).and_then(|line| dir.join(line).canonicalize().ok());
+            line_of(&dir.join("commondir")).and_then(|line| canonical(&dir.join(line)).ok());
         if let Some(common) = common.filter(|common| common != dir && (self.writes)(common)) {
             self.repository(&common, top);
         }

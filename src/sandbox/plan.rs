@@ -1,6 +1,7 @@
 //! From a view to what is really done on this disk: which holes exist, what is mounted for them,
 //! and what is granted.
 
+use crate::files::canonical;
 use crate::sandbox::guard;
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Why};
 use rustix::fs::{Access, access};
@@ -61,7 +62,7 @@ pub fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
     for hole in view.holes.iter().cloned().chain(guard::holes(view)) {
-        let Ok(real) = hole.path.canonicalize() else {
+        let Ok(real) = canonical(&hole.path) else {
             open.extend(not_there(view, &hole));
             continue;
         };

@@ -1,6 +1,7 @@
 //! Grants as they are on this disk: canonical, and through no link that a command may have put
 //! there.
 
+use crate::files::canonical;
 use crate::sandbox::places::{MADE, of_the_system};
 use crate::sandbox::view::{CommandView, Depth, Grant, Links};
 use std::fs::{DirBuilder, read_dir};
@@ -13,7 +14,7 @@ const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// The same view with canonical grants that exist; caches that are not there yet are made.
 pub fn resolved(view: CommandView) -> CommandView {
     let home = view.home.clone().map(|home| {
-        let real = home.canonicalize().unwrap_or_else(|_| home.clone());
+        let real = canonical(&home).unwrap_or_else(|_| home.clone());
         (home, real)
     });
     let grants = view.grants.iter().flat_map(|grant| one(grant, home.as_ref(), &view));
@@ -33,7 +34,7 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
     if grant.depth == Depth::Cache {
         make(&grant.path, home);
     }
-    let real = grant.path.canonicalize().ok()?;
+    let real = canonical(&grant.path).ok()?;
     let plain = match home {
         Some((home, real)) => match grant.path.strip_prefix(home) {
             Ok(rest) => real.join(rest),
@@ -69,7 +70,7 @@ fn without_devices(grant: Grant) -> Vec<Grant> {
     }
     let entries = read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| !NO_FILES.iter().any(|no| path == Path::new(no)));
-    let real = files.filter_map(|path| path.canonicalize().ok());
+    let real = files.filter_map(|path| canonical(&path).ok());
     real.map(|path| Grant { path, ..grant.clone() }).collect()
 }
 

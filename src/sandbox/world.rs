@@ -9,7 +9,7 @@ mod mountinfo;
 
 pub(crate) use mountinfo::unescaped;
 
-use crate::files::{Limit, WorkspaceFiles, links_on};
+use crate::files::{Limit, WorkspaceFiles, canonical, links_on};
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::private::Private;
@@ -270,7 +270,7 @@ impl World {
         self.parts.insert(self.tmp.clone(), tmp);
         // Results of file tools name the place outside.
         self.links.extend(kept.map(|kept| (kept, self.tmp.clone())));
-        let home = view.home.clone().map(|home| home.canonicalize().unwrap_or(home));
+        let home = view.home.clone().map(|home| canonical(&home).unwrap_or(home));
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
             self.parts.insert(home.clone(), Part::Memory(limits.home_mib));
             self.git_settings(&home);
@@ -299,7 +299,7 @@ impl World {
     fn git_settings(&mut self, home: &Path) {
         let mut open: Vec<PathBuf> = GIT.iter().map(|file| home.join(file)).collect();
         while let Some(file) = open.pop().filter(|_| self.files.len() < INCLUDED) {
-            let Ok(real) = file.canonicalize() else { continue };
+            let Ok(real) = canonical(&file) else { continue };
             let kept = match self.parts.get(&real) {
                 None => !file.starts_with(home),
                 Some(part) => *part != Part::Bind(Level::Read),
@@ -329,9 +329,10 @@ impl World {
         named.sort();
         named.dedup();
         for path in named {
-            let real = path.canonicalize();
-            if real.is_ok_and(|real| real != path && self.around(&real).is_some()) {
-                self.follow_path(&path);
+            let links = links_on(&path);
+            let shown = || canonical(&path).is_ok_and(|real| self.around(&real).is_some());
+            if !links.is_empty() && shown() {
+                links.iter().for_each(|link| self.link(link));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The places that configurations of git name: hooks, and further files of settings.
 
-use crate::files::{Limit, WorkspaceFiles, lexical};
+use crate::files::{Limit, WorkspaceFiles, canonical, lexical};
 use crate::sandbox::gitfile::{self, Setting};
 use crate::sandbox::guard::{Found, Search};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ pub fn is_named(path: &Path, home: Option<&Path>) -> bool {
     let mut search = Search { writes: &|_| true, found: Found::default() };
     path.ancestors().skip(1).for_each(|dir| search.place(&dir.join(".git")));
     let holds = |named: &PathBuf| {
-        path.starts_with(named) || named.canonicalize().is_ok_and(|real| path.starts_with(real))
+        path.starts_with(named) || canonical(named).is_ok_and(|real| path.starts_with(real))
     };
     by_all(&search.found.dirs, home).iter().any(holds)
 }
@@ -76,7 +76,7 @@ fn follow(
 
 /// The settings of a file, which may be reached through a link.
 pub fn settings(file: &Path) -> Vec<Setting> {
-    let Ok(file) = file.canonicalize() else { return Vec::new() };
+    let Ok(file) = canonical(file) else { return Vec::new() };
     let dir = file.parent().unwrap_or(&file);
     let found = WorkspaceFiles::of(dir).read(&file, Limit::head(CONFIG));
     let bytes = found.map(|found| found.bytes).unwrap_or_default();
