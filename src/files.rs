@@ -49,8 +49,7 @@ impl FileError {
 /// The secret of this list that a canonical path is or lies in.
 pub fn secret_of<'a>(path: &Path, secrets: &'a [PathBuf]) -> Option<&'a PathBuf> {
     secrets.iter().find(|secret| {
-        path.starts_with(secret)
-            || canonical(secret).is_ok_and(|secret| path.starts_with(secret))
+        path.starts_with(secret) || canonical(secret).is_ok_and(|secret| path.starts_with(secret))
     })
 }
 

@@ -2,6 +2,7 @@
 //! descendant, and nothing it started outlives it.
 
 mod after;
+mod any_path;
 mod bash;
 mod confine;
 mod confinement;
@@ -15,6 +16,8 @@ mod order;
 mod overview;
 mod places;
 mod plan;
+mod powers;
+mod prepare;
 mod private;
 mod process;
 mod reaper;

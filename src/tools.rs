@@ -398,7 +398,8 @@ impl Context {
             }
         }
         let secrets = Person { env: &ctx.env }.secrets().into_iter();
-        let real = secrets.flat_map(|path| crate::files::canonical(&path).into_iter().chain([path]));
+        let real =
+            secrets.flat_map(|path| crate::files::canonical(&path).into_iter().chain([path]));
         let inside: Vec<PathBuf> = real.filter(|path| ctx.scope.reaches(path)).collect();
         ctx.scope = ctx.scope.with_deny(inside);
         ctx

@@ -3,8 +3,8 @@
 //! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
 
 use crate::files::links_on;
-use crate::sandbox::guard::{self, HELD};
-use crate::sandbox::view::{CommandView, GUARDED, Level, Links, Why};
+use crate::sandbox::guard::{Found, HELD};
+use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Links, Why};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
     renameat, statat, symlinkat,
@@ -51,11 +51,10 @@ enum Known {
 }
 
 /// Looks at every guarded place of the view, save where the command may not write at all.
-pub fn look(view: &CommandView) -> Before {
-    let found = guard::find(view);
+pub fn look(view: &CommandView, found: &Found) -> Before {
     let mut before = Before::default();
-    let mut guarded: Vec<PathBuf> = found.places.into_iter().chain(found.pointers).collect();
-    guarded.extend(found.named);
+    let mut guarded: Vec<PathBuf> = found.places.iter().chain(&found.pointers).cloned().collect();
+    guarded.extend(found.named.iter().cloned());
     for dir in found.dirs.keys() {
         before.modes.extend(
             [dir.clone()].into_iter().chain(HELD.map(|name| dir.join(name))).filter_map(mode_of),
@@ -107,9 +106,8 @@ fn written(view: &CommandView, path: &Path) -> bool {
 /// Whether a command may write a path, if the hole at this very path is left out of account.
 fn opens(view: &CommandView, path: &Path) -> bool {
     let own = |why| matches!(why, Why::Secret | Why::Rules | Why::Programs);
-    let shut =
-        view.holes.iter().any(|hole| hole.is_around(path) || hole.path == path && !own(hole.why));
-    !shut && written(view, path)
+    let shuts = |hole: &Hole| hole.is_around(path) || hole.path == path && !own(hole.why);
+    written(view, path) && !view.holes.iter().any(shuts)
 }
 
 impl Before {

@@ -1,43 +1,20 @@
 //! The last stage before a command: raises Landlock and seccomp around itself and becomes the
 //! command. It has one thread from its beginning to its end.
 
-use crate::files::canonical;
 use crate::protocol::family::Confined;
-use crate::sandbox::confinement::{Confinement, WITHOUT_NAMESPACES};
+use crate::sandbox::confinement::Confinement;
 use crate::sandbox::order::{Inner, JsonLine as _, Ready};
-use crate::sandbox::plan::{self, Plan};
-use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Sockets};
-use crate::sandbox::{bash, landlock, resolve, seccomp};
+use crate::sandbox::view::{CommandView, Isolation, Sockets};
+use crate::sandbox::{bash, landlock, powers, reaper, seccomp};
 use rustix::fs::{Mode, OFlags};
-use rustix::thread::CapabilitySet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::ExitCode;
 
-/// The capabilities with which root could undo the confinement.
-const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
-    .union(CapabilitySet::SYS_MODULE)
-    .union(CapabilitySet::SYS_RAWIO)
-    .union(CapabilitySet::SYS_PTRACE)
-    .union(CapabilitySet::SYS_BOOT)
-    .union(CapabilitySet::SYS_TIME)
-    .union(CapabilitySet::SYS_PACCT)
-    .union(CapabilitySet::SYS_TTY_CONFIG)
-    .union(CapabilitySet::SYSLOG)
-    .union(CapabilitySet::MKNOD)
-    .union(CapabilitySet::NET_ADMIN)
-    .union(CapabilitySet::NET_RAW)
-    .union(CapabilitySet::BPF)
-    .union(CapabilitySet::PERFMON)
-    .union(CapabilitySet::CHECKPOINT_RESTORE)
-    .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::LINUX_IMMUTABLE)
-    .union(CapabilitySet::MAC_ADMIN)
-    .union(CapabilitySet::MAC_OVERRIDE)
-    .union(CapabilitySet::AUDIT_CONTROL);
+/// What this stage says as soon as it runs.
+const STARTED: &[u8] = b"\n";
 
 /// The whole life of this stage; called first thing in `main`. The order on standard input,
 /// what came of it on standard output, the command's output on standard error.
@@ -46,6 +23,8 @@ pub fn confine_main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let mut answer = File::from(answer);
+    // Its libraries are loaded: from here on the root directory may be another one.
+    let _ = answer.write_all(STARTED);
     let reason = match become_command(&mut answer) {
         Ok(never) => match never {},
         Err(reason) => reason,
@@ -82,20 +61,14 @@ fn empty_input() -> Result<(), String> {
 /// Raises every wall that this kernel has and returns what it lacks. Limits come first and seccomp last:
 /// each step needs calls that the next one forbids.
 fn raise(order: Inner) -> Result<Confinement, String> {
-    let Inner { view, mut open, mut cost, .. } = order;
-    let (view, gives) = match order.gives {
-        Some(gives) => (view, gives),
-        None => {
-            let view = resolve::resolved(view);
-            let (holes, more) = plan::holes(&view);
-            enterable(&order.cwd, &holes)?;
-            let Plan { gives, cost: more_cost } = plan::around_holes(&view, &holes);
-            open.extend(WITHOUT_NAMESPACES.iter().map(|what| (*what).to_owned()).chain(more));
-            cost.extend(more_cost);
-            give_up_powers();
-            (view, gives)
+    let Inner { view, gives, mut open, mut cost, .. } = order;
+    match view.isolation {
+        Isolation::Namespaces => {
+            powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
         }
-    };
+        Isolation::LandlockOnly => powers::give_up_undoing(),
+    }
+    reaper::give_back_limit(order.nofile);
     view.limits.apply(view.isolation);
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     let (abi, missed) = landlock::raise(&view, &gives).map_err(|error| error.to_string())?;
@@ -109,25 +82,6 @@ fn raise(order: Inner) -> Result<Confinement, String> {
         (true, false) => Confined::Partly,
     };
     Ok(Confinement { word, open, cost, abi, no_world: None })
-}
-
-/// Refuses a working directory that is missing or hidden from the command.
-pub fn enterable(cwd: &Path, holes: &[Hole]) -> Result<(), String> {
-    let entered = canonical(cwd);
-    let real = entered
-        .map_err(|error| format!("the directory {} cannot be entered: {error}", cwd.display()))?;
-    let hidden = |hole: &&Hole| hole.level == Level::Hidden && real.starts_with(&hole.path);
-    let Some(hole) = holes.iter().find(hidden) else { return Ok(()) };
-    let (real, hole) = (real.display(), hole.path.display());
-    Err(format!("commands may not run in {real}: {hole} is secret or belongs to another pod"))
-}
-
-/// Removes [`POWERS`] from the bounding set, which takes effect when the command is started.
-fn give_up_powers() {
-    for power in POWERS.iter() {
-        // A process of an ordinary user may not remove any, and has none.
-        let _ = rustix::thread::remove_capability_from_bounding_set(power);
-    }
 }
 
 /// What a command could do although it should not. In a world Landlock is one more wall around what is

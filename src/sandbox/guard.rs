@@ -52,9 +52,10 @@ struct Search<'a> {
     found: Found,
 }
 
-/// Looks for the repositories of a view on this disk.
-pub fn find(view: &CommandView) -> Found {
-    let writes = |path: &Path| view.granted(path) == Level::Write;
+/// Looks for the repositories of a view on this disk. `resolved` is the view with canonical grants.
+pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
+    let writes =
+        |path: &Path| [view, resolved].iter().any(|view| view.granted(path) == Level::Write);
     let mut search = Search { writes: &writes, found: Found::default() };
     for git in &view.repositories {
         search.around(git);
@@ -66,12 +67,13 @@ pub fn find(view: &CommandView) -> Found {
 
 /// The paths of the repositories that a command may not change. A hole of [`Level::Write`] leaves its
 /// content writable, but the path cannot be moved.
-pub fn holes(view: &CommandView) -> Vec<Hole> {
-    let Found { dirs, pointers, closed, named, .. } = find(view);
+pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
+    let Found { dirs, pointers, closed, named, .. } = found;
     let written = dirs.keys().filter(|dir| view.granted(dir) == Level::Write);
     written.for_each(|dir| make_hooks(dir));
     let parts = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
-    let shut = parts.chain(named).filter(|path| path.exists()).chain(pointers).chain(closed);
+    let named = parts.chain(named.iter().cloned()).filter(|path| path.exists());
+    let shut = named.chain(pointers.iter().chain(closed).cloned());
     let held = dirs.keys().flat_map(|dir| HELD.map(|name| dir.join(name)));
     let held = held.filter(|path| path.is_dir());
     let hole = |path, level| Hole { path, level, why: Why::Git };

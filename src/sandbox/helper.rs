@@ -1,12 +1,14 @@
 //! The helper process: starts one command, in a world of its own or behind Landlock alone, and ends
 //! it all when the command is over, when it is told to, or when the host died.
 
-use crate::sandbox::after;
+use crate::sandbox::after::Before;
 use crate::sandbox::limits::CommandLimits;
-use crate::sandbox::order::{JsonLine as _, Order, Report};
-use crate::sandbox::private::Private;
-use crate::sandbox::reaper::{self, Confine, Reaper};
-use crate::sandbox::view::{CommandView, Grant, Isolation};
+use crate::sandbox::order::{JsonLine as _, Order, Report, WorldOrder};
+use crate::sandbox::prepare::Prepared;
+use crate::sandbox::private::{Hold, Private};
+use crate::sandbox::reaper::{self, Reaper};
+use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
+use crate::sandbox::world::enter::NETWORK;
 use crate::sandbox::{ENTER_ARG, stage};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ const LOOK_SELDOM: u32 = 20;
 pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
     // Fails only for a group leader, which a fresh child is not; a terminal is lost either way.
     let _ = rustix::process::setsid();
-    let done = match reaper::read_order() {
+    let done = match reaper::read_order::<Order>() {
         None => Err("the order is not readable".into()),
         Some(mut order) => match order.view.take() {
             Some(view) if view.isolation == Isolation::Namespaces => in_a_world(order, view),
@@ -47,14 +49,19 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
-fn in_a_world(order: Order, mut view: CommandView) -> Result<ExitCode, String> {
-    let hold = view.private.as_mut().map(Private::hold).transpose();
-    let _hold = hold.map_err(|error| format!("the directories that its Pod keeps: {error}"))?;
-    let before = after::look(&view);
-    let (private, limits) = (view.private.clone(), view.limits);
-    let order = Order { view: Some(view), ..order };
-    let mut child = enter(&order).map_err(|error| error.to_string())?;
+/// The stages start while the world is computed.
+fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
+    let mut child = enter(&order.mark(), view.network).map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());
+    let (private, limits) = (view.private.clone(), view.limits);
+    let (order, before, _hold) = match prepare(order, view) {
+        Ok(prepared) => prepared,
+        Err(reason) => {
+            drop(input);
+            let _ = child.wait();
+            return Err(reason);
+        }
+    };
     let input = Arc::new(Mutex::new(input));
     give(&input, &order);
     let end = input.clone();
@@ -91,6 +98,17 @@ fn in_a_world(order: Order, mut view: CommandView) -> Result<ExitCode, String> {
     Ok(stage::report(&report))
 }
 
+/// Takes the right to what the Pod keeps, and computes the world.
+fn prepare(
+    order: Order,
+    mut view: CommandView,
+) -> Result<(WorldOrder, Before, Option<Hold>), String> {
+    let hold = view.private.as_mut().map(Private::hold).transpose();
+    let hold = hold.map_err(|error| format!("the directories that its Pod keeps: {error}"))?;
+    let (order, before) = Prepared::of(view).world(order)?;
+    Ok((order, before, hold))
+}
+
 /// Ends the command when what its Pod keeps grows beyond its limits, and says so.
 fn watch_size(
     private: Private,
@@ -116,15 +134,16 @@ fn watch_size(
     said
 }
 
-fn enter(order: &Order) -> std::io::Result<Child> {
-    stage::next(ENTER_ARG, order)
-        .stdout(Stdio::piped())
-        .stderr(std::io::stderr().as_fd().try_clone_to_owned()?)
-        .spawn()
+fn enter(mark: &str, network: Network) -> std::io::Result<Child> {
+    let mut stage = stage::first(ENTER_ARG, mark);
+    if network == Network::On {
+        stage.arg(NETWORK);
+    }
+    stage.stdout(Stdio::piped()).stderr(std::io::stderr().as_fd().try_clone_to_owned()?).spawn()
 }
 
 /// The pipe stays open, because closing it means: end everything.
-fn give(input: &Mutex<Option<ChildStdin>>, order: &Order) {
+fn give(input: &Mutex<Option<ChildStdin>>, order: &WorldOrder) {
     let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(input) = input.as_mut() {
         // A stage that cannot be written to is dead, and its missing report says so.
@@ -143,19 +162,17 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     reaper::give_back_limit(order.nofile);
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
-    let before = view.as_ref().map(after::look).unwrap_or_default();
-    let (leader, confinement) = match view {
-        None => (reaper::spawn(&order)?, None),
+    let (leader, confinement, before) = match view {
+        None => (reaper::spawn(&order)?, None, Before::default()),
         Some(mut view) => {
-            reaper::place_tools(&mut order.env);
             if let Some(temp) = &temp {
                 lead_to(temp.path(), &mut order.env);
                 view.grants.push(Grant::private(temp.path().to_owned()));
             }
-            let (open, cost) = (Vec::new(), Vec::new());
-            let command = Confine { order, view, open, cost, gives: None };
-            let (leader, confinement) = reaper::spawn_confined(command)?;
-            (leader, Some(confinement))
+            let mark = order.mark();
+            let (inner, before) = Prepared::of(view).alone(order)?;
+            let (leader, confinement) = reaper::spawn_confined(&mark, &inner)?;
+            (leader, Some(confinement), before)
         }
     };
     let mut reaper = Reaper::watch(leader, confinement);

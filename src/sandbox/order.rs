@@ -4,6 +4,7 @@ use crate::sandbox::Command;
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::plan::Give;
 use crate::sandbox::view::CommandView;
+use crate::sandbox::world::World;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,18 +26,27 @@ pub struct Order {
     pub view: Option<CommandView>,
 }
 
+/// What the first process of a world builds, and what it starts there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorldOrder {
+    pub world: World,
+    pub inner: Inner,
+}
+
 /// What the stage that confines itself is to become.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Inner {
     pub program: String,
     pub cwd: PathBuf,
     pub env: BTreeMap<String, String>,
+    /// The soft limit of open files to give back.
+    pub nofile: Option<u64>,
+    /// The view without its paths: what they come to on this disk is `gives`.
     pub view: CommandView,
+    pub gives: Vec<Give>,
     /// What is known to be open already, and what it costs.
     pub open: Vec<String>,
     pub cost: Vec<String>,
-    /// What is granted in a world of its own; `None` where there is none.
-    pub gives: Option<Vec<Give>>,
 }
 
 /// What that stage says before it becomes the command, and once more if it could not.
@@ -79,7 +89,21 @@ pub struct Report {
     pub failed: Option<String>,
 }
 
+impl Inner {
+    /// The last stage of an order, once it is known what the paths of its view come to.
+    pub fn of(order: Order, view: CommandView, gives: Vec<Give>) -> Self {
+        let Order { program, cwd, env, nofile, .. } = order;
+        let view = CommandView { grants: Vec::new(), holes: Vec::new(), ..view };
+        Self { program, cwd, env, nofile, view, gives, open: Vec::new(), cost: Vec::new() }
+    }
+}
+
 impl Order {
+    /// The mark of the command, which every stage carries.
+    pub fn mark(&self) -> String {
+        self.env.get(MARK).cloned().unwrap_or_default()
+    }
+
     pub fn of(command: &Command, nofile: Option<u64>, mark: &str) -> Self {
         let mut env = command.env.clone();
         env.insert(MARK.into(), mark.into());
@@ -102,5 +126,6 @@ pub trait JsonLine: Serialize + DeserializeOwned {
 
 impl JsonLine for Order {}
 impl JsonLine for Report {}
+impl JsonLine for WorldOrder {}
 impl JsonLine for Inner {}
 impl JsonLine for Ready {}

@@ -3,8 +3,8 @@
 use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
 use crate::sandbox::plan::{self, Right};
 use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Why};
-use crate::sandbox::world::{Part, World, init};
-use crate::sandbox::{helper, reaper, resolve};
+use crate::sandbox::world::{Part, World};
+use crate::sandbox::{guard, helper, prepare, resolve};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 pub fn overview(asked: CommandView, cwd: &Path, env: &BTreeMap<String, String>) -> CommandSheet {
     let mut env = env.clone();
     let view = resolve::resolved(asked.clone());
-    let (holes, _) = plan::holes(&view);
+    let (holes, _) = plan::holes(&view, &guard::find(&asked, &view));
     let mut sheet = match asked.isolation {
         Isolation::Namespaces => {
-            of_world(&init::compute(&asked, &view, &holes, cwd, &mut env), &view)
+            of_world(&prepare::compute(&asked, &view, &holes, cwd, &mut env), &view)
         }
         Isolation::LandlockOnly => {
-            reaper::place_tools(&mut env);
+            prepare::place_tools(&mut env);
             helper::lead_to(Path::new("a directory of its own"), &mut env);
             of_grants(&view, &holes)
         }

@@ -2,7 +2,8 @@
 //! and what is granted.
 
 use crate::files::canonical;
-use crate::sandbox::guard;
+use crate::sandbox::any_path;
+use crate::sandbox::guard::{self, Found};
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Why};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ const SIBLINGS: usize = 2000;
 /// What is granted at a canonical path, as Landlock will be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Give {
+    #[serde(with = "any_path")]
     pub path: PathBuf,
     pub right: Right,
 }
@@ -58,21 +60,21 @@ pub struct Plan {
 
 /// The holes that are there on this disk and take something away, outer ones first; and what cannot
 /// be protected, in words.
-pub fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
+pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
-    let mut found: BTreeMap<PathBuf, Hole> = BTreeMap::new();
-    for hole in view.holes.iter().cloned().chain(guard::holes(view)) {
+    let mut all: BTreeMap<PathBuf, Hole> = BTreeMap::new();
+    for hole in view.holes.iter().cloned().chain(guard::holes(view, found)) {
         let Ok(real) = canonical(&hole.path) else {
             open.extend(not_there(view, &hole));
             continue;
         };
         let hole = Hole { path: real, ..hole };
         if takes(view, &hole) && within_reach(&hole.path) {
-            let known = found.entry(hole.path.clone()).or_insert_with(|| hole.clone());
+            let known = all.entry(hole.path.clone()).or_insert_with(|| hole.clone());
             known.level = known.level.min(hole.level);
         }
     }
-    let all: Vec<Hole> = found.into_values().collect();
+    let all: Vec<Hole> = all.into_values().collect();
     (without_nested(all), open)
 }
 
@@ -316,6 +318,10 @@ mod tests {
             limits: CommandLimits::default(),
         };
         (top, root, view)
+    }
+
+    fn holes(view: &CommandView) -> (Vec<Hole>, Vec<String>) {
+        super::holes(view, &guard::find(view, view))
     }
 
     #[test]

@@ -3,11 +3,8 @@
 
 use crate::sandbox::bash;
 use crate::sandbox::confinement::Confinement;
-use crate::sandbox::order::{Inner, JsonLine as _, Order, Ready, Report};
-use crate::sandbox::places::Person;
-use crate::sandbox::plan::Give;
+use crate::sandbox::order::{Inner, JsonLine, Order, Ready, Report};
 use crate::sandbox::process::{self, Process};
-use crate::sandbox::view::CommandView;
 use crate::sandbox::{CONFINE_ARG, stage};
 use nix::sys::signal::{Signal as KillSignal, kill};
 use rustix::io::Errno;
@@ -16,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -56,22 +53,11 @@ pub struct Reaper {
     in_world: bool,
 }
 
-/// A command and its last walls.
-pub struct Confine {
-    pub order: Order,
-    pub view: CommandView,
-    /// What a command could do although it should not, and the other way round, as far as it is known.
-    pub open: Vec<String>,
-    pub cost: Vec<String>,
-    /// What is granted in a world; `None` where there is none.
-    pub gives: Option<Vec<Give>>,
-}
-
 /// The order, the first line of standard input. What follows it is left for [`Reaper::watch`].
-pub fn read_order() -> Option<Order> {
+pub fn read_order<T: JsonLine>() -> Option<T> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).ok()?;
-    Order::parse(&line)
+    T::parse(&line)
 }
 
 pub fn give_back_limit(soft: Option<u64>) {
@@ -80,12 +66,6 @@ pub fn give_back_limit(soft: Option<u64>) {
     limit.current = Some(soft);
     // A limit that cannot be lowered leaves the command with more than it needs.
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
-}
-
-/// Leads tools that have no place of their own to one. Looks at the disk.
-pub fn place_tools(env: &mut BTreeMap<String, String>) {
-    let elsewhere = Person { env: &*env }.elsewhere();
-    env.extend(elsewhere.into_iter().map(|(name, path)| (name.into(), path.display().to_string())));
 }
 
 /// Starts a command without walls.
@@ -104,20 +84,32 @@ pub fn spawn(order: &Order) -> Result<i32, String> {
     }
 }
 
-/// Starts the stage that confines itself, and waits until it has become the command.
-pub fn spawn_confined(command: Confine) -> Result<(i32, Confinement), String> {
-    let Confine { order, view, open, cost, gives } = command;
+/// Starts the stage that confines itself, which waits for its order.
+pub fn start_last_stage() -> Result<Child, String> {
+    confining(stage::next(CONFINE_ARG))
+}
+
+/// Waits until that stage runs: it loads its libraries from the root directory it was started in.
+pub fn wait_until_started(stage: &mut Child) -> Result<(), String> {
+    let answer = stage.stdout.as_mut().ok_or("the last stage has no output")?;
+    answer.read_exact(&mut [0]).map_err(|error| format!("the last stage did not start: {error}"))
+}
+
+/// Starts that stage from the helper, and waits until it has become the command.
+pub fn spawn_confined(mark: &str, order: &Inner) -> Result<(i32, Confinement), String> {
+    become_command(confining(stage::first(CONFINE_ARG, mark))?, order)
+}
+
+fn confining(mut stage: Command) -> Result<Child, String> {
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(sentence)?;
-    let mut child = stage::next(CONFINE_ARG, &order)
-        .stdout(Stdio::piped())
-        .stderr(output)
-        .spawn()
-        .map_err(sentence)?;
-    let (program, cwd, env) = (order.program, order.cwd, order.env);
-    let inner = Inner { program, cwd, env, view, open, cost, gives };
+    stage.stdout(Stdio::piped()).stderr(output).spawn().map_err(sentence)
+}
+
+/// Gives that stage its order, and waits until it has become the command.
+pub fn become_command(mut child: Child, order: &Inner) -> Result<(i32, Confinement), String> {
     let (mut input, mut answer) = (child.stdin.take(), child.stdout.take());
     if let Some(input) = &mut input {
-        input.write_all(inner.line().as_bytes()).map_err(sentence)?;
+        input.write_all(order.line().as_bytes()).map_err(sentence)?;
     }
     drop(input);
     let mut text = String::new();

@@ -2,14 +2,23 @@
 //! of its own.
 
 use crate::sandbox::OWN_PROGRAM;
-use crate::sandbox::order::{JsonLine as _, MARK, Order, Report};
+use crate::sandbox::order::{JsonLine as _, MARK, Report};
+use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The next stage for an order. It gets nothing of the environment but the mark of the command, and
-/// its own order on standard input.
-pub fn next(argument: &str, order: &Order) -> Command {
-    let mark = order.env.get(MARK).cloned().unwrap_or_default();
+/// The first stage after the helper. It gets nothing of the environment but the mark of the command,
+/// and its own order on standard input.
+pub fn first(argument: &str, mark: &str) -> Command {
+    stage(argument, OsStr::new(mark))
+}
+
+/// The stage after this one, in the same way.
+pub fn next(argument: &str) -> Command {
+    stage(argument, &std::env::var_os(MARK).unwrap_or_default())
+}
+
+fn stage(argument: &str, mark: &OsStr) -> Command {
     let mut stage = Command::new(OWN_PROGRAM);
     stage.arg(argument).env_clear().env(MARK, mark).current_dir("/").stdin(Stdio::piped());
     stage

@@ -10,10 +10,12 @@ mod mountinfo;
 pub(crate) use mountinfo::unescaped;
 
 use crate::files::{Limit, WorkspaceFiles, canonical, links_on};
+use crate::sandbox::any_path::AnyPath;
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::private::Private;
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,8 @@ const SETTINGS: u64 = 256 * 1024;
 const FLAT: usize = 2000;
 
 /// What lies at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// What lies there outside, with everything that is mounted in it.
     Bind(Level),
@@ -54,7 +57,8 @@ pub enum Part {
 }
 
 /// The whole of it, by canonical path, and the symbolic links that lead there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenWorld", into = "WrittenWorld")]
 pub struct World {
     pub parts: BTreeMap<PathBuf, Part>,
     pub links: BTreeMap<PathBuf, PathBuf>,
@@ -66,6 +70,45 @@ pub struct World {
     pub private: Option<Private>,
     /// What a command cannot do although it should.
     pub cost: Vec<String>,
+}
+
+/// A world as JSON, whose keys would have to be text.
+#[derive(Serialize, Deserialize)]
+struct WrittenWorld {
+    parts: Vec<(AnyPath, Part)>,
+    links: Vec<(AnyPath, AnyPath)>,
+    files: Vec<(AnyPath, String)>,
+    tmp: AnyPath,
+    private: Option<Private>,
+    cost: Vec<String>,
+}
+
+impl From<World> for WrittenWorld {
+    fn from(world: World) -> Self {
+        let World { parts, links, files, tmp, private, cost } = world;
+        Self {
+            parts: parts.into_iter().map(|(path, part)| (AnyPath(path), part)).collect(),
+            links: links.into_iter().map(|(path, to)| (AnyPath(path), AnyPath(to))).collect(),
+            files: files.into_iter().map(|(path, text)| (AnyPath(path), text)).collect(),
+            tmp: AnyPath(tmp),
+            private,
+            cost,
+        }
+    }
+}
+
+impl From<WrittenWorld> for World {
+    fn from(world: WrittenWorld) -> Self {
+        let WrittenWorld { parts, links, files, tmp, private, cost } = world;
+        Self {
+            parts: parts.into_iter().map(|(path, part)| (path.0, part)).collect(),
+            links: links.into_iter().map(|(path, to)| (path.0, to.0)).collect(),
+            files: files.into_iter().map(|(path, text)| (path.0, text)).collect(),
+            tmp: tmp.0,
+            private,
+            cost,
+        }
+    }
 }
 
 impl World {

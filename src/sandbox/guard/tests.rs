@@ -18,6 +18,11 @@ fn view(target: &Path) -> CommandView {
     CommandView::new(&Around::new(&scope, Person { env: &env }))
 }
 
+fn search(target: &Path) -> Found {
+    let view = view(target);
+    find(&view, &view)
+}
+
 #[test]
 fn no_number_of_repositories_leaves_one_unguarded() {
     let (_top, top) = top();
@@ -28,13 +33,13 @@ fn no_number_of_repositories_leaves_one_unguarded() {
         fs::create_dir(top.join(format!("plain-{plain}"))).unwrap();
     }
     (0..300).for_each(|index| make(format!("repo-{index}")));
-    let found = find(&view(&top));
+    let found = search(&top);
     assert_eq!((found.dirs.len(), found.closed.len()), (300, 0));
     (300..700).for_each(|index| make(format!("repo-{index}")));
-    assert_eq!(find(&view(&top)).closed, std::slice::from_ref(&top));
+    assert_eq!(search(&top).closed, std::slice::from_ref(&top));
     let modules = top.join(".git/modules");
     fs::create_dir_all(modules.join("a/b/c/d/e/f/g/h")).unwrap();
-    assert!(find(&view(&top)).closed.contains(&modules), "deeper than is looked");
+    assert!(search(&top).closed.contains(&modules), "deeper than is looked");
 }
 
 #[test]
@@ -54,7 +59,7 @@ fn the_places_that_a_configuration_names_are_found() {
         .to_vec();
     expected.push("/else.conf".into());
     expected.sort();
-    assert_eq!(find(&view(&top)).named, expected);
+    assert_eq!(search(&top).named, expected);
     assert!(is_named(&top.join(".husky/_/pre-commit"), None));
     assert!(!is_named(&top.join(".husky/other"), None));
 }

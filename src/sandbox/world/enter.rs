@@ -1,14 +1,14 @@
 //! The first stage of a world: namespaces of its own, then the process that is the first in them. It
 //! has one thread from its beginning to its end.
 
-use crate::sandbox::order::{JsonLine as _, Order};
-use crate::sandbox::view::{CommandView, Network};
+use crate::sandbox::view::Network;
 use crate::sandbox::{INIT_ARG, stage};
 use nix::sched::{CloneFlags, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
@@ -20,22 +20,28 @@ use std::process::{Child, ExitCode};
 const KEPT: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE];
 
+/// The argument with which the command gets the network of the machine.
+pub const NETWORK: &str = "network";
+
 /// How long the first process of a world has to end everything in it before it is killed.
 const GRACE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The whole life of this stage; called first thing in `main`. The order comes on standard input,
 /// and its end means: end everything. The first process inherits the other streams.
-pub fn enter_main() -> ExitCode {
-    let mut input = std::io::stdin().lock();
-    let mut line = String::new();
-    // An order that cannot be read cannot be parsed either.
-    let _ = input.read_line(&mut line);
-    let mut child = match enter(&line) {
+pub fn enter_main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let network =
+        if words.next().is_some_and(|word| word == NETWORK) { Network::On } else { Network::Off };
+    let mut child = match enter(network) {
         Ok(child) => child,
         Err(reason) => {
             return stage::failed(reason);
         }
     };
+    let mut input = std::io::stdin().lock();
+    let mut line = String::new();
+    // An order that cannot be read cannot be parsed either, and a first process that is gone needs none.
+    let _ = input.read_line(&mut line);
+    let _ = child.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
     let mut rest = [0; 64];
     while matches!(input.read(&mut rest), Ok(n) if n > 0) {}
     drop(child.stdin.take());
@@ -60,28 +66,23 @@ fn ends_within(child: &Child, limit: Timespec) -> bool {
     poll(&mut ended, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
-fn enter(line: &str) -> Result<Child, String> {
-    let order = Order::parse(line).ok_or("the order is not readable")?;
-    let view = order.view.as_ref().ok_or("the order has no view")?;
+fn enter(network: Network) -> Result<Child, String> {
     // The first process moves the root directory of this one, too: nothing is opened afterwards.
     let null = fs::File::options().write(true).open("/dev/null");
     let null = null.map_err(|error| format!("/dev/null: {error}"))?;
-    namespaces(view)?;
+    namespaces(network)?;
     // This process dies with the helper. A change of capabilities clears the signal, so it is set after
     // that. If the helper is gone already, the closed pipe of the order ends this process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let mut child = first_process(&order).map_err(|error| format!("its first process: {error}"))?;
-    if let Some(input) = &mut child.stdin {
-        input.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
-    }
+    let child = first_process().map_err(|error| format!("its first process: {error}"))?;
     // Whoever reads these sees their end when the first process ends.
     rustix::stdio::dup2_stdout(&null).map_err(|error| error.to_string())?;
     rustix::stdio::dup2_stderr(&null).map_err(|error| error.to_string())?;
     Ok(child)
 }
 
-fn first_process(order: &Order) -> std::io::Result<Child> {
-    stage::next(INIT_ARG, order)
+fn first_process() -> std::io::Result<Child> {
+    stage::next(INIT_ARG)
         .stdout(std::io::stdout().as_fd().try_clone_to_owned()?)
         .stderr(std::io::stderr().as_fd().try_clone_to_owned()?)
         .spawn()
@@ -89,18 +90,18 @@ fn first_process(order: &Order) -> std::io::Result<Child> {
 
 /// Namespaces of its own for this process and those it starts. Root needs no user namespace, unless
 /// it is root in name only.
-fn namespaces(view: &CommandView) -> Result<(), String> {
+fn namespaces(network: Network) -> Result<(), String> {
     let mut flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS;
-    if view.network == Network::Off {
+    if network == Network::Off {
         flags |= CloneFlags::CLONE_NEWNET;
     }
     if !(rustix::process::geteuid().is_root() && unshare(flags).is_ok()) {
         as_ordinary_user(flags)?;
     }
-    match view.network {
+    match network {
         Network::Off => loopback().map_err(|error| format!("its own network: {error}")),
         Network::On => Ok(()),
     }

@@ -1,19 +1,13 @@
 //! The first process of a world: builds it, starts the command in it, and ends everything that is
 //! left. When it ends, for whatever reason, the kernel kills all that lives in the world.
 
-use crate::sandbox::order::Report;
-use crate::sandbox::places::Person;
+use crate::sandbox::order::{Report, WorldOrder};
 use crate::sandbox::reaper::{self, Reaper};
-use crate::sandbox::view::{CommandView, Hole};
 use crate::sandbox::world::build::{self, Missing};
-use crate::sandbox::world::{Part, World};
-use crate::sandbox::{confine, helper, plan, resolve, stage};
+use crate::sandbox::{powers, stage};
 use rustix::process::{DumpableBehavior, Signal};
-use rustix::thread::{CapabilitySet, CapabilitySets};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
@@ -34,25 +28,21 @@ pub fn init_main() -> ExitCode {
 }
 
 fn begin() -> Result<Reaper, String> {
-    let mut order = reaper::read_order().ok_or("the order is not readable")?;
-    reaper::give_back_limit(order.nofile);
-    let asked = order.view.take().ok_or("the order has no view")?;
-    let view = resolve::resolved(asked.clone());
-    let (holes, mut open) = plan::holes(&view);
-    confine::enterable(&order.cwd, &holes)?;
-    let mut world = compute(&asked, &view, &holes, &order.cwd, &mut order.env);
+    // The last stage starts meanwhile and waits for its order. It gives up its powers by itself.
     let mut score = OutOfMemory::open();
-    let Missing { open: missing, cost: lost } = build::build(&world, view.limits.most_processes())
-        .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
-    open.extend(missing);
-    world.cost.extend(lost);
-    give_up_powers().map_err(|error| format!("giving up powers: {error}"))?;
-    let command =
-        reaper::Confine { order, view, open, gives: Some(world.gives()), cost: world.cost };
     score.set(FIRST_TO_DIE);
-    let spawned = reaper::spawn_confined(command);
+    let last = reaper::start_last_stage();
     score.restore();
-    let (leader, confinement) = spawned?;
+    let mut last = last?;
+    let WorldOrder { world, mut inner } =
+        reaper::read_order().ok_or("the order is not readable")?;
+    reaper::wait_until_started(&mut last)?;
+    let Missing { open, cost } = build::build(&world, inner.view.limits.most_processes())
+        .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
+    inner.open.extend(open);
+    inner.cost.extend(cost);
+    powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
+    let (leader, confinement) = reaper::become_command(last, &inner)?;
     // Commands cannot read or trace this process. Until here Landlock alone keeps them from it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
@@ -82,46 +72,4 @@ impl OutOfMemory {
         let before = self.0.as_ref().map(|(_, before)| before.clone());
         self.set(before.as_deref().unwrap_or_default());
     }
-}
-
-/// Computes the world of a command, and puts its directories into the environment of the command.
-pub fn compute(
-    asked: &CommandView,
-    view: &CommandView,
-    holes: &[Hole],
-    cwd: &Path,
-    env: &mut BTreeMap<String, String>,
-) -> World {
-    reaper::place_tools(env);
-    let mut world = World::of(asked, view, holes, Person { env: &*env });
-    if let Ok(real) = cwd.canonicalize() {
-        world.follow_path(cwd);
-        if !world.holds(&real) {
-            world.parts.insert(real, Part::Directory);
-        }
-    }
-    helper::lead_to(&world.tmp, env);
-    world
-}
-
-/// Drops every capability of this process and of all it starts. Root keeps `CAP_DAC_OVERRIDE`, because the
-/// files of its workspace may belong to other users.
-fn give_up_powers() -> rustix::io::Result<()> {
-    let kept = match rustix::process::geteuid().is_root() {
-        true => CapabilitySet::DAC_OVERRIDE,
-        false => CapabilitySet::empty(),
-    };
-    rustix::thread::clear_ambient_capability_set()?;
-    for power in CapabilitySet::all().difference(kept).iter() {
-        match rustix::thread::remove_capability_from_bounding_set(power) {
-            // This kernel does not know it.
-            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let held = rustix::thread::capabilities(None)?.permitted.intersection(kept);
-    let inheritable = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: held, permitted: held, inheritable };
-    rustix::thread::set_capabilities(None, sets)?;
-    rustix::thread::set_no_new_privs(true)
 }

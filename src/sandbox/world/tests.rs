@@ -1,8 +1,8 @@
 //! What a world holds for a scope, as a list.
 
 use super::*;
-use crate::sandbox::resolve;
 use crate::sandbox::view::{Around, Need};
+use crate::sandbox::{guard, resolve};
 use crate::scope::{Permission, Rule, Scope};
 use std::os::unix::fs::symlink;
 
@@ -42,7 +42,7 @@ impl Disk {
             ..Around::new(scope, person)
         });
         let view = resolve::resolved(asked.clone());
-        let (holes, _) = plan::holes(&view);
+        let (holes, _) = plan::holes(&view, &guard::find(&asked, &view));
         World::of(&asked, &view, &holes, person)
     }
 

@@ -1,0 +1,95 @@
+//! What the helper finds on this disk before a command begins: what its view comes to, and what is
+//! compared after the command.
+
+use crate::files::canonical;
+use crate::sandbox::after::{self, Before};
+use crate::sandbox::confinement::WITHOUT_NAMESPACES;
+use crate::sandbox::order::{Inner, Order, WorldOrder};
+use crate::sandbox::places::Person;
+use crate::sandbox::plan::{self, Plan};
+use crate::sandbox::view::{CommandView, Hole, Level};
+use crate::sandbox::world::{Part, World};
+use crate::sandbox::{guard, helper, resolve};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A view on this disk.
+pub struct Prepared {
+    /// As the host sent it.
+    asked: CommandView,
+    /// The same with canonical grants.
+    view: CommandView,
+    holes: Vec<Hole>,
+    open: Vec<String>,
+    before: Before,
+}
+
+impl Prepared {
+    /// Looks for what is there and for what is guarded. `outside` and a tool without a place of its own
+    /// get the directories that they need.
+    pub fn of(asked: CommandView) -> Self {
+        let view = resolve::resolved(asked.clone());
+        let found = guard::find(&asked, &view);
+        let before = after::look(&asked, &found);
+        let (holes, open) = plan::holes(&view, &found);
+        Self { asked, view, holes, open, before }
+    }
+
+    /// The world for a command.
+    pub fn world(self, mut order: Order) -> Result<(WorldOrder, Before), String> {
+        enterable(&order.cwd, &self.holes)?;
+        let mut world = compute(&self.asked, &self.view, &self.holes, &order.cwd, &mut order.env);
+        let mut inner = Inner::of(order, self.view, world.gives());
+        inner.open = self.open;
+        inner.cost = std::mem::take(&mut world.cost);
+        Ok((WorldOrder { world, inner }, self.before))
+    }
+
+    /// What a command is granted among the other processes of this machine.
+    pub fn alone(self, mut order: Order) -> Result<(Inner, Before), String> {
+        enterable(&order.cwd, &self.holes)?;
+        place_tools(&mut order.env);
+        let Plan { gives, cost } = plan::around_holes(&self.view, &self.holes);
+        let mut inner = Inner::of(order, self.view, gives);
+        inner.open = WITHOUT_NAMESPACES.iter().map(|what| (*what).to_owned()).collect();
+        inner.open.extend(self.open);
+        inner.cost = cost;
+        Ok((inner, self.before))
+    }
+}
+
+/// Computes the world of a command, and puts its directories into the environment of the command.
+pub fn compute(
+    asked: &CommandView,
+    view: &CommandView,
+    holes: &[Hole],
+    cwd: &Path,
+    env: &mut BTreeMap<String, String>,
+) -> World {
+    place_tools(env);
+    let mut world = World::of(asked, view, holes, Person { env: &*env });
+    if let Ok(real) = canonical(cwd) {
+        world.follow_path(cwd);
+        if !world.holds(&real) {
+            world.parts.insert(real, Part::Directory);
+        }
+    }
+    helper::lead_to(&world.tmp, env);
+    world
+}
+
+/// Leads tools that have no place of their own to one.
+pub fn place_tools(env: &mut BTreeMap<String, String>) {
+    let elsewhere = Person { env: &*env }.elsewhere();
+    env.extend(elsewhere.into_iter().map(|(name, path)| (name.into(), path.display().to_string())));
+}
+
+/// Refuses a working directory that is missing or hidden from the command.
+fn enterable(cwd: &Path, holes: &[Hole]) -> Result<(), String> {
+    let real = canonical(cwd)
+        .map_err(|error| format!("the directory {} cannot be entered: {error}", cwd.display()))?;
+    let hidden = |hole: &&Hole| hole.level == Level::Hidden && real.starts_with(&hole.path);
+    let Some(hole) = holes.iter().find(hidden) else { return Ok(()) };
+    let (real, hole) = (real.display(), hole.path.display());
+    Err(format!("commands may not run in {real}: {hole} is secret or belongs to another pod"))
+}
