@@ -25,8 +25,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Looks for what is there and for what is guarded. `outside` and a tool without a place of its own
-    /// get the directories that they need.
+    /// Looks for what is there and for what is guarded. Directories are made that have to be there: of
+    /// caches, of hooks and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
         let view = resolve::resolved(asked.clone());
         let found = guard::find(&asked, &view);

@@ -30,6 +30,8 @@ const NEW: &str = "/new";
 const NOTHING: &str = "/dev/null";
 /// Lists of keys that the kernel holds for this user, which are in no namespace.
 const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
+/// What the kernel leaves in the work directory of a layer that is mounted as `volatile`.
+const VOLATILE_MARK: &str = "work/incompat";
 /// The kernel from which on `pid_max` is each PID namespace's own.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
@@ -183,14 +185,19 @@ impl Build {
             made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             open(&self.old, dir)
         };
+        // The mark of an earlier mount forbids another one. If this fails, the mount fails and says so.
+        let mark = layer.work.join(VOLATILE_MARK);
+        let _ = crate::disk::remove_tree(&below(OLD.as_ref(), &mark));
         let (changes, work) = (own(&layer.changes)?, own(&layer.work)?);
         // The list of mounts tells a command no paths of this machine then.
         let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
         let before = layer.before.and_then(|before| open(&self.old, &before).ok());
         let real = open(&self.old, path)?;
         let lower: Vec<String> = before.iter().chain([&real]).map(named).collect();
+        // Without `volatile` the end of each command waits until all that any program wrote to that file
+        // system is on the disk.
         let options = format!(
-            "userxattr,index=off,lowerdir={},upperdir={},workdir={}",
+            "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
             lower.join(":"),
             named(&changes),
             named(&work)

@@ -104,6 +104,20 @@ async fn a_large_cache_is_used_without_a_copy() {
     assert!(kept.iter().all(|(path, ..)| !path.ends_with("large")), "{kept:?}");
 }
 
+/// The kernel else writes to the disk, when such a layer is unmounted, all that any program has changed on
+/// the file system.
+#[tokio::test]
+async fn the_end_of_a_command_does_not_wait_for_the_disk() {
+    let Some(cell) = person().await else { return };
+    let layers = "grep ' - overlay ' /proc/self/mountinfo";
+    for _ in ["first mount", "mount of a layer that was left"] {
+        let did = cell.run(layers).await;
+        let text = did.well();
+        assert!(text.lines().count() > 3, "{text}");
+        assert!(text.lines().all(|line| line.contains("volatile")), "{text}");
+    }
+}
+
 /// The kernel does not say what happens where one layer is written through two mounts.
 #[tokio::test]
 async fn commands_that_run_at_once_write_to_different_layers() {
