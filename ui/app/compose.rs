@@ -26,7 +26,12 @@ impl App {
             }
             Action::EditOutside => vec![Effect::Edit(self.composer.draft().message().text)],
             Action::Leave if !self.composer.is_empty() => {
+                let before = self.composer.draft().message().text;
                 self.composer.edit(Action::DeleteNext);
+                if self.composer.draft().message().text == before {
+                    let text = "this key leaves the screen when the line is empty; :quit leaves it, too, and keeps what is typed";
+                    return self.say(Kind::Info, text);
+                }
                 self.follow_files()
             }
             other if self.composer.edit(other) => {

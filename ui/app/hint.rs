@@ -124,7 +124,11 @@ impl App {
     fn transcript_hints(&self) -> Vec<Hint> {
         let mut hints = match self.transcript().map(Transcript::search) {
             Some(Search::Looking) => vec![Hint::new("", "looking …")],
-            Some(Search::Nothing) => vec![Hint::new("", "no further match")],
+            Some(Search::NoneAbove) => {
+                let next = self.keymap.label(Context::Transcript, Action::FindNext);
+                vec![Hint::new("", "no match further up"), Hint::new(next, "looks from the end")]
+            }
+            Some(Search::NoneBelow) => vec![Hint::new("", "no match further down")],
             Some(Search::Found) => {
                 let next = self.keymap.label(Context::Transcript, Action::FindNext);
                 vec![Hint::new(next, "next match")]

@@ -92,6 +92,8 @@ impl App {
                 self.say(Kind::Refused, format!("no Pod named {name}"))
             }
             Some(name) => self.make_current(&name),
+            // The model of the command line is one for a new Pod, which the first message makes.
+            None if self.model.is_some() => self.look_for_model().into_iter().collect(),
             None if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {
                 returning.map(|returning| self.return_to(returning)).unwrap_or_default()
             }

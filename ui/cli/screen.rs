@@ -36,7 +36,7 @@ pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
 }
 
 fn options(opening: &Opening, args: &Args) -> Options {
-    let (settings, _) = Settings::load(&opening.dirs.config);
+    let (settings, mistakes) = Settings::load(&opening.dirs.config);
     let workspace = Workspace::root_of(&opening.cwd, &opening.env);
     let screen = ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace);
     Options {
@@ -52,6 +52,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
         models: Catalogue::with(&settings).specs(),
+        mistakes: mistakes.iter().map(|mistake| format!("not in force: {mistake}")).collect(),
     }
 }
 

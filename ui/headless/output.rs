@@ -25,7 +25,7 @@ pub enum Piece {
     Safe(SafeText<'static>),
     /// Committed text, unchanged: for a pipe or a file, never for a terminal.
     Committed(String),
-    /// A note between pieces of text, where both go to one terminal.
+    /// A note between pieces of text, where both go to one terminal or file.
     Note(SafeText<'static>),
 }
 
@@ -65,7 +65,7 @@ impl Waiting {
 /// The stream that notes go to.
 #[derive(Clone)]
 enum Notes {
-    /// The stream of the text: both streams are one terminal.
+    /// The stream of the text: both streams are one terminal or file.
     Among,
     Apart(mpsc::Sender<WriteRequest>),
 }
@@ -81,11 +81,19 @@ pub struct Closed;
 impl Output {
     /// The streams of this process.
     pub fn standard() -> Self {
-        let shared = io::stdout().is_terminal() && io::stderr().is_terminal();
+        let terminal = io::stdout().is_terminal() && io::stderr().is_terminal();
+        // With `2>&1` a note stands where it was said, not wherever its own thread gets to write it.
+        let one_file = || {
+            let [out, err] = [rustix::fs::fstat(io::stdout()), rustix::fs::fstat(io::stderr())];
+            out.is_ok_and(|out| {
+                err.is_ok_and(|err| (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
+            })
+        };
+        let shared = terminal || one_file();
         Self::over(Box::new(io::stdout()), Box::new(io::stderr()), shared)
     }
 
-    /// `shared`: both go to one terminal, so that a note must not land inside a line of the text.
+    /// `shared`: both go to one terminal or file, so that a note must not land inside a line of the text.
     pub fn over(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, shared: bool) -> Self {
         let (exclusive, failed) = (Arc::new(Mutex::new(())), Arc::new(OnceLock::new()));
         let (notes, among) = if shared {
@@ -178,7 +186,7 @@ impl Output {
         }
     }
 
-    /// Whether text and notes go to one terminal.
+    /// Whether text and notes go to one terminal or file.
     pub fn is_shared(&self) -> bool {
         matches!(self.notes, Notes::Among)
     }

@@ -180,21 +180,21 @@ impl Known<'_> {
         match (named, self.selected) {
             (Some(name), _) => self.find(name).map(|info| info.name.clone()),
             (None, Some(selected)) => Ok(selected.clone()),
-            (None, None) => Err(self.no_pod("name one, as `yoi ls` lists them")),
+            (None, None) => {
+                Err(self.no_pod("name one, or :open it first", "name one, as `yoi ls` lists them"))
+            }
         }
     }
 
     /// The selected Pod, for a verb that names none.
     pub fn current(&self) -> Result<PodName, End> {
-        self.selected.cloned().ok_or_else(|| self.no_pod("give --pod <name>"))
+        self.selected.cloned().ok_or_else(|| self.no_pod(":open one first", "give --pod <name>"))
     }
 
-    fn no_pod(&self, in_shell: &str) -> End {
+    fn no_pod(&self, on_screen: &str, in_shell: &str) -> End {
         let way_out = match self.way {
             Way::Shell => in_shell,
-            Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => {
-                "name one, or :open it first"
-            }
+            Way::Line | Way::Palette | Way::Key | Way::Command | Way::Input => on_screen,
         };
         End::refused(Why::Usage, format!("no Pod is selected: {way_out}"))
     }

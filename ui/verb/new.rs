@@ -11,7 +11,8 @@ pub static VERB: Verb = of::<New>(Verb {
     runs: Runs::InTheBackground,
     more: &[
         "Without a name the Pod is called after its workspace. --cwd is its working directory, and the \
-         workspace there becomes its scope; a name with blanks stands in quotes.",
+         workspace there becomes its scope. A name has letters, digits, `.`, `_` and `-`; a directory with blanks stands \
+         in quotes.",
     ],
     ..verb("new", "create a Pod and go to it")
 });

@@ -1,7 +1,7 @@
 //! `:reclaim`: takes back what was lent at a path.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, Why, of, verb};
 use crate::wording::scope;
 use clap::Args;
 use std::fmt::Write as _;
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use yoi::protocol::{Event, Method, PodInfo, PodName};
 
 pub static VERB: Verb = of::<Reclaim>(verb("reclaim", "take back what was lent there"));
+
+const NOTHING_LENT: &str = "nothing was lent there";
 
 #[derive(Args)]
 struct Reclaim {
@@ -37,7 +39,11 @@ fn lender(known: &Known<'_>, path: &Path) -> Result<PodName, End> {
     };
     let selected = known.selected.and_then(|name| known.family.get(name));
     let lender = selected.filter(lent_there).or_else(|| known.family.all().iter().find(lent_there));
-    lender.map_or_else(|| known.current(), |info| Ok(info.name.clone()))
+    match (lender, known.selected) {
+        (Some(info), _) => Ok(info.name.clone()),
+        (None, Some(selected)) => Ok(selected.clone()),
+        (None, None) => Err(End::refused(Why::Failed, NOTHING_LENT)),
+    }
 }
 
 fn sentence(reply: &Event) -> String {
@@ -50,6 +56,6 @@ fn sentence(reply: &Event) -> String {
             }
             text
         }
-        _ => "nothing was lent there".into(),
+        _ => NOTHING_LENT.into(),
     }
 }

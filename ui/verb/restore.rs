@@ -109,13 +109,18 @@ impl Restore {
     fn take_plans(&mut self, results: Vec<Result<Event, Refusal>>) -> Vec<PlanStep> {
         let pods = std::mem::take(&mut self.targets);
         let alone = pods.len() == 1;
+        let named = pods.clone();
         let mut steps: Vec<PlanStep> = Vec::new();
         for (pod, result) in pods.into_iter().zip(results) {
             match result {
                 Ok(event) => {
                     let new = plan_of(event).into_iter();
                     for step in new {
-                        if !steps.iter().any(|known| known.name == step.name) {
+                        // The plan of a Pod does not know that one below it is named, too.
+                        let has_own_plan = step.what == Restoring::StaysStopped
+                            && step.name != pod
+                            && named.contains(&step.name);
+                        if !has_own_plan && !steps.iter().any(|known| known.name == step.name) {
                             steps.push(step);
                         }
                     }

@@ -34,7 +34,11 @@ pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) ->
             Some((verb, behind)) => {
                 let (flags, behind) = flags_at(behind);
                 let (pods, behind) = pods_at(behind, family);
-                said.push_str(&typed(verb, flags, &pods, about, way));
+                let (path, behind) = path_at(behind);
+                let mut line = typed(verb, flags, &pods, about, way);
+                let end = line.trim_end_matches('`').len();
+                line.insert_str(end, path);
+                said.push_str(&line);
                 rest = behind;
             }
             None => {
@@ -78,6 +82,15 @@ fn pods_at<'a>(text: &'a str, family: &Family) -> (Vec<PodName>, &'a str) {
         let end = rest.len() - rest.trim_start().len() + word.len();
         rest = &rest[end..];
     }
+}
+
+/// The absolute path that a text begins with, with the blank before it.
+fn path_at(text: &str) -> (&str, &str) {
+    let (word, _) = first(text);
+    let path = word.trim_end_matches([',', ';', '.', ')']);
+    let end =
+        if path.starts_with('/') { text.len() - text.trim_start().len() + path.len() } else { 0 };
+    text.split_at(end)
 }
 
 /// A verb for these Pods, or for the one that the sentence is about.
@@ -131,6 +144,10 @@ mod tests {
             (
                 "no message 9; :rewind lists them",
                 "no message 9; `yoi rewind --pod shop-4` lists them",
+            ),
+            (
+                "read-only: :lend kid shop-4 /w/a hands it over; :who /w/b.",
+                "read-only: `yoi lend kid shop-4 /w/a` hands it over; `yoi who /w/b`.",
             ),
             (":rewind --undo brings it back", "`yoi rewind --undo --pod shop-4` brings it back"),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),

@@ -62,6 +62,11 @@ impl Stop {
         if self.targets.is_empty() {
             return Next::End(End::shown("every pod is stopped already"));
         }
+        // They are stopped in this order. A parent that is stopped first is not woken when its children stop.
+        let depth = |pod: &PodName| {
+            known.family.get(pod).map_or(0, |info| known.family.lineage(info).len())
+        };
+        self.targets.sort_by_key(depth);
         match self.confirmation(known) {
             Some(question) => confirm(&self.targets, question, self.enter()),
             None => self.call(),

@@ -39,7 +39,7 @@ impl Pod {
         if !self.phase.is_running() {
             return self.refuse_if_undecided();
         }
-        let text = format!("pod `{}` is running: :pause or :cancel it first", self.row.name);
+        let text = format!("pod `{}` is running; before that, :pause or :cancel", self.row.name);
         Err(Refusal::new(ErrorCode::AlreadyRunning, text))
     }
 

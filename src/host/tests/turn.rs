@@ -84,7 +84,7 @@ async fn a_request_that_is_impossible_now_is_refused_with_its_code() {
         assert_eq!(bench.code(&pod, order).await, ErrorCode::AlreadyRunning);
     }
     let refusal = bench.call(&pod, Method::ListRewindTargets).await.unwrap_err().message;
-    assert_eq!(refusal, format!("pod `{pod}` is running: :pause or :cancel it first"));
+    assert_eq!(refusal, format!("pod `{pod}` is running; before that, :pause or :cancel"));
     let child_event = Method::Notify { message: "some news".into() };
     assert!(bench.call(&pod, child_event).await.is_ok());
     bench.call(&pod, Method::Cancel).await.unwrap();

@@ -76,15 +76,15 @@ fn stopping_marked_pods_names_them_in_one_confirmation_and_stops_each() {
     bench.press("s");
     assert_eq!(line(&bench), "stop scout bob");
     assert!(bench.press("enter").is_empty());
-    assert!(bench.screen().contains("stop scout, bob?"));
+    assert!(bench.screen().contains("stop bob, scout?"), "a parent comes first");
     let effects = bench.confirm("enter");
-    assert_eq!(calls(&effects), [(Some("scout"), &STOP), (Some("bob"), &STOP)]);
+    assert_eq!(calls(&effects), [(Some("bob"), &STOP), (Some("scout"), &STOP)]);
     assert!(marks(&bench).is_empty(), "they were used");
     let asked = asked(effects);
-    bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
+    bench.msg(Msg::Answered(asked[0].clone(), Ok(stopped("bob"))));
     assert_eq!(bench.notice(), "", "scout is still being stopped");
-    bench.msg(Msg::Answered(asked[0].clone(), Ok(stopped("scout"))));
-    assert_eq!(bench.notice(), "stopped scout, bob · :restore scout bob brings them back");
+    bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("scout"))));
+    assert_eq!(bench.notice(), "stopped bob, scout · :restore bob scout brings them back");
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn each_request_that_fails_is_named_in_the_sentence() {
     bench.press("s");
     bench.press("enter");
     let asked = asked(bench.confirm("enter"));
-    bench.msg(Msg::Answered(asked[0].clone(), Err(Refusal::invalid("it is being restored"))));
-    bench.msg(Msg::Answered(asked[1].clone(), Ok(stopped("bob"))));
+    bench.msg(Msg::Answered(asked[0].clone(), Ok(stopped("bob"))));
+    bench.msg(Msg::Answered(asked[1].clone(), Err(Refusal::invalid("it is being restored"))));
     assert_eq!(
         bench.notice(),
         "scout: it is being restored · stopped bob · :restore bob brings it back"
@@ -140,8 +140,12 @@ fn a_verb_that_names_a_pod_or_is_typed_elsewhere_does_not_mean_the_marks() {
 #[test]
 fn keys_that_show_or_open_a_pod_mean_the_row() {
     let mut bench = marked();
-    bench.press("e");
-    assert!(bench.screen().contains("bob: idle"));
+    let effects = bench.press("e");
+    assert_eq!(calls(&effects), [(Some("bob"), &Method::ExplainCommand)]);
+    let asked = asked(effects);
+    bench.msg(Msg::Answered(asked[0].clone(), Err(Refusal::invalid("no world today"))));
+    let screen = bench.screen();
+    assert!(screen.contains("bob: idle") && screen.contains("no world today"), "{screen}");
     bench.press("esc");
     bench.press("k");
     bench.press("enter");

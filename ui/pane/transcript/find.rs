@@ -15,8 +15,10 @@ pub enum Search {
     Found,
     /// Pages are being read.
     Looking,
-    /// There is no further match.
-    Nothing,
+    /// There is no match further up.
+    NoneAbove,
+    /// There is no match further down.
+    NoneBelow,
 }
 
 #[derive(Default)]
@@ -79,19 +81,21 @@ impl Transcript {
         }
     }
 
-    /// Goes to the next match: further up, or with a negative number back down.
+    /// Goes to the next match: further up, or with a negative number back down. After the topmost one it
+    /// starts again at the end.
     pub fn find_next(&mut self, by: i32) {
         if self.find.needle.is_empty() || by == 0 {
             return;
         }
         // At the tail that is the end of everything, also while the last block is not loaded whole.
         let behind = |last: Pos| (Pos { block: last.block + 1, ..last }, 0);
-        let bottom = match self.is_at_tail() {
+        let again = by > 0 && self.find.state == Search::NoneAbove;
+        let bottom = match again || self.is_at_tail() {
             true => self.pages.last().map(behind),
             false => self.seen.last().map(|seen| (seen.pos, seen.row + 1)),
         };
-        let Some(from) = self.find.at.filter(|(pos, _)| self.pages.get(*pos).is_some()).or(bottom)
-        else {
+        let last = self.find.at.filter(|(pos, _)| !again && self.pages.get(*pos).is_some());
+        let Some(from) = last.or(bottom) else {
             return;
         };
         self.load.failed = None;
@@ -176,7 +180,7 @@ impl Transcript {
             return;
         }
         self.find.seek = None;
-        self.find.state = Search::Nothing;
+        self.find.state = if back { Search::NoneAbove } else { Search::NoneBelow };
     }
 
     /// The row of the next match in a block before or after this row.

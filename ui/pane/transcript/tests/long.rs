@@ -85,7 +85,7 @@ fn a_text_is_found_anywhere_in_a_long_answer_up_and_down() {
     bench.transcript.find("nowhere");
     assert_eq!(bench.transcript.search(), Search::Looking);
     bench.find_visible_rows();
-    assert_eq!(bench.transcript.search(), Search::Nothing);
+    assert_eq!(bench.transcript.search(), Search::NoneAbove);
 }
 
 #[test]

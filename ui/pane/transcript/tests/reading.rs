@@ -106,10 +106,10 @@ fn a_text_is_found_in_pages_that_are_not_loaded_yet() {
     let mut bench = Bench::new(conversation(300)).sized(60, 12).paged(4096).open();
     bench.transcript.find("Question 7");
     bench.find_visible_rows();
-    assert_eq!(bench.transcript.search(), Search::Nothing, "capitals count");
+    assert_eq!(bench.transcript.search(), Search::NoneAbove, "capitals count");
     bench.transcript.find("question 7\u{20}");
     bench.find_visible_rows();
-    assert_eq!(bench.transcript.search(), Search::Nothing);
+    assert_eq!(bench.transcript.search(), Search::NoneAbove);
     bench.transcript.find("run 12");
     bench.find_visible_rows();
     assert!(bench.screen().contains("▸ Bash  run 129"), "{}", bench.screen());
