@@ -118,6 +118,8 @@ pub struct Setup {
     pub glyphs: Glyphs,
     /// Whether the dashboard can start the host again after it ended.
     pub reconnects: bool,
+    /// Why a Pod made here may not write; `None` when it may.
+    pub read_only: Option<String>,
 }
 
 /// The state of the dashboard.

@@ -212,10 +212,13 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
         true => "No Pod is open. :open <pod> shows one.",
         false => "No Pod works here yet.",
     };
+    let does = match &app.setup.read_only {
+        None => format!("reads and writes below\n{place}"),
+        Some(why) => format!("reads here.\n{why}."),
+    };
     let text = if app.family.is_known() {
         format!(
-            "{head}\n\nSay what you want and press {send}: that makes a Pod that reads \
-             and writes below\n{place}\n\n:tour  plays a small real story, in a temporary directory\n\
+            "{head}\n\nSay what you want and press {send}: that makes a Pod that {does}\n\n:tour  plays a small real story, in a temporary directory\n\
              :help  lists the verbs\n:quit  leaves; Pods go on"
         )
     } else {

@@ -127,9 +127,13 @@ impl Dirs {
     /// the person named it, that is an error.
     pub fn make(&mut self) -> Result<(), ConfigError> {
         self.check()?;
-        for dir in [&self.config, &self.data] {
-            private_tree(dir).map_err(|cause| unusable(dir, cause))?;
+        match private_tree(&self.config) {
+            // Settings are only read where the system keeps them read-only.
+            Err(cause)
+                if cause.kind() == io::ErrorKind::ReadOnlyFilesystem && self.config.is_dir() => {}
+            made => made.map_err(|cause| unusable(&self.config, cause))?,
         }
+        private_tree(&self.data).map_err(|cause| unusable(&self.data, cause))?;
         match claim(&self.runtime, &self.data) {
             Err(
                 ConfigError::Shared { .. }

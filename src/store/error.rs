@@ -4,6 +4,7 @@ use crate::disk::DiskError;
 use crate::protocol::Refusal;
 use crate::protocol::name::PodName;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use std::path::{Path, PathBuf};
 
 /// Every error of the store, by what is to be done about it. Nothing was written then.
@@ -49,8 +50,13 @@ impl From<StoreError> for Refusal {
 impl StoreError {
     /// For `map_err`: the error of doing `action` to the database at `path`.
     pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> Self {
-        move |source| match source.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Self::Full(path.to_owned()),
+        move |source| match source.sqlite_error() {
+            Some(error)
+                if error.code == ErrorCode::DiskFull
+                    || error.extended_code == SQLITE_IOERR_SHMSIZE =>
+            {
+                Self::Full(path.to_owned())
+            }
             _ => Self::Database { action, path: path.to_owned(), source },
         }
     }

@@ -106,6 +106,7 @@ impl Bench {
             themes: vec!["night".into(), "day".into(), "mono".into()],
             models: vec!["anthropic/claude-sonnet-4".into()],
             reconnects: true,
+            read_only: None,
             ..Setup::default()
         };
         let theme = crate::theme::Theme::default();

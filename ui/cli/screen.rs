@@ -8,7 +8,7 @@ use crate::start::{self, Opening};
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
 use yoi::config::settings::Ui;
-use yoi::config::{Catalogue, Settings, Workspace};
+use yoi::config::{Access, Catalogue, Settings, Workspace};
 use yoi::host::Host;
 
 /// Shows the dashboard until it is left.
@@ -37,11 +37,17 @@ pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
 
 fn options(opening: &Opening, args: &Args) -> Options {
     let (settings, mistakes) = Settings::load(&opening.dirs.config);
-    let workspace = Workspace::root_of(&opening.cwd, &opening.env);
+    let found = Workspace::of(&opening.cwd, &opening.env).ok();
+    let read_only = found.as_ref().and_then(|found| match &found.access {
+        Access::Write => None,
+        Access::ReadOnly(why) => Some(why.clone()),
+    });
+    let workspace = found.map_or_else(|| opening.cwd.clone(), |found| found.root);
     let screen = ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace);
     Options {
         cwd: opening.cwd.clone(),
         workspace,
+        read_only,
         model: args.model.clone(),
         env: opening.env.clone(),
         theme: args.theme.clone(),

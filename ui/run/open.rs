@@ -37,6 +37,8 @@ pub struct Options {
     pub cwd: PathBuf,
     /// The root of its workspace.
     pub workspace: PathBuf,
+    /// Why a Pod may not write in it; `None` when it may.
+    pub read_only: Option<String>,
     /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
     /// The environment offered to Pods; it also tells what the terminal can show.
@@ -117,6 +119,7 @@ fn open(options: &Options) -> (App, ScreenState) {
         zone: Some(jiff::tz::TimeZone::system()),
         glyphs: Glyphs::detect(env),
         reconnects: false,
+        read_only: options.read_only.clone(),
     };
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);

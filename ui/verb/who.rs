@@ -30,13 +30,19 @@ impl Dialogue for Who {
 }
 
 fn sentence(path: &Path, holders: &[PathHolder]) -> String {
-    let path = path.display();
     if holders.is_empty() {
+        let own = if path.starts_with("/tmp") {
+            ". What a Pod itself calls /tmp is a directory of its own"
+        } else {
+            ""
+        };
+        let path = path.display();
         return format!(
-            "{path} is in no live Pod's scope: file tools need an approval or refuse, and commands can still \
-             read what the sandbox leaves readable"
+            "{path} is in no live Pod's scope: file tools need an approval or refuse, and commands see it only if \
+             it belongs to the system{own}"
         );
     }
+    let path = path.display();
     let one = |holder: &PathHolder| {
         let access = match holder.permission {
             Permission::Read => "may read",

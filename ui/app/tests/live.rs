@@ -62,6 +62,7 @@ impl Live {
             env,
             themes: vec!["night".into()],
             reconnects: true,
+            read_only: None,
             ..Setup::default()
         };
         let theme = crate::theme::Theme::default();

@@ -22,11 +22,18 @@ pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -
     let root = Workspace::root_of(cwd, env);
     let workspace = WorkspaceSettings::load(&root);
     let context = ModelContext { settings, workspace: &workspace, env, keys, cwd };
-    let mut found = vec![model(&choose(None, &context), keys, env)];
+    let (local, serves) = local(&context).await;
+    let mut found = vec![match (choose(None, &context), serves) {
+        (Ok(None), true) => {
+            let text = "none is chosen; a server on this machine, below, is used after you agreed";
+            Finding::ok(ABOUT, "model", text)
+        }
+        (choice, _) => model(&choice, keys, env),
+    }];
     found.push(stored(keys));
     found.extend(in_environment(settings, env));
     found.extend(proxy(env));
-    found.push(local(&context).await);
+    found.push(local);
     found.extend(workspace.notices.iter().map(|notice| {
         let way_out = "put it into your own config.toml if you want it";
         Finding::warning(ABOUT, "workspace", notice.to_string(), way_out)
@@ -86,18 +93,19 @@ fn proxy(env: &Env) -> Option<Finding> {
     Some(Finding::ok(ABOUT, "proxy", format!("{name} leads to {host}")))
 }
 
-async fn local(context: &ModelContext<'_>) -> Finding {
+/// The model servers that answer on this machine, and whether there is one.
+async fn local(context: &ModelContext<'_>) -> (Finding, bool) {
     let name = "local servers";
     yoi::llm::install_crypto();
     let Ok(http) = reqwest::Client::builder().no_proxy().build() else {
         let way_out = "install ca-certificates";
-        return Finding::warning(ABOUT, name, "no connection can be made", way_out);
+        return (Finding::warning(ABOUT, name, "no connection can be made", way_out), false);
     };
     let probe = tokio::time::timeout(LOCAL, probe_local(&http, context)).await;
     let specs: Vec<String> =
         probe.unwrap_or_default().iter().map(|choice| choice.model.spec()).collect();
     let text = if specs.is_empty() { "none".into() } else { specs.join(", ") };
-    Finding::ok(ABOUT, name, text)
+    (Finding::ok(ABOUT, name, text), !specs.is_empty())
 }
 
 #[cfg(test)]
