@@ -30,8 +30,13 @@ const NEW: &str = "/new";
 const NOTHING: &str = "/dev/null";
 /// Lists of keys that the kernel holds for this user, which are in no namespace.
 const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
-/// What the kernel leaves in the work directory of a layer that is mounted as `volatile`.
-const VOLATILE_MARK: &str = "work/incompat";
+/// What the kernel leaves in the work directory of a layer that is mounted as `volatile`, inner ones
+/// first: a file in directories.
+const VOLATILE_MARK: [(&str, AtFlags); 3] = [
+    ("work/incompat/volatile/dirty", AtFlags::empty()),
+    ("work/incompat/volatile", AtFlags::REMOVEDIR),
+    ("work/incompat", AtFlags::REMOVEDIR),
+];
 /// The kernel from which on `pid_max` is each PID namespace's own.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
@@ -179,15 +184,16 @@ impl Build {
     fn layer(&self, world: &World, path: &Path, missing: &mut Missing) -> Result<(), Errno> {
         let layer = world.private.as_ref().ok_or(Errno::INVAL)?.layer(path);
         let place = self.point(world, path, FileType::Directory)?;
-        let own = |dir: &Path| {
-            let made =
-                DirBuilder::new().recursive(true).mode(0o700).create(below(OLD.as_ref(), dir));
-            made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            open(&self.old, dir)
+        let own = |dir: &Path| match open(&self.old, dir) {
+            Err(Errno::NOENT) => {
+                let made =
+                    DirBuilder::new().recursive(true).mode(0o700).create(below(OLD.as_ref(), dir));
+                made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+                open(&self.old, dir)
+            }
+            found => found,
         };
-        // The mark of an earlier mount forbids another one. If this fails, the mount fails and says so.
-        let mark = layer.work.join(VOLATILE_MARK);
-        let _ = crate::disk::remove_tree(&below(OLD.as_ref(), &mark));
+        remove_mark(&layer.work);
         let (changes, work) = (own(&layer.changes)?, own(&layer.work)?);
         // The list of mounts tells a command no paths of this machine then.
         let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
@@ -243,15 +249,18 @@ impl Build {
     /// left in its way is removed. Nothing is ever made in what is shown of outside.
     fn point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
         let own = path.parent().is_some_and(|dir| world.owns(dir));
-        match open(&self.new, path) {
+        let is_there = match open(&self.new, path) {
             Ok(place) if !own || fits(&place, kind)? => return Ok(place),
             Err(error) if !own => return Err(error),
-            Ok(_) | Err(_) => {}
-        }
+            Err(Errno::NOENT) => false,
+            Ok(_) | Err(_) => true,
+        };
         let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name());
         let parent = self.point(world, parent, FileType::Directory)?;
         let name = name.ok_or(Errno::INVAL)?;
-        match unlinkat(&parent, name, AtFlags::empty()) {
+        // What was in the way of the path can be gone with what was in the way of the parent.
+        let removed = || unlinkat(&parent, name, AtFlags::empty());
+        match if is_there { removed() } else { Ok(()) } {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error),
         }
@@ -324,6 +333,14 @@ fn skip_own(world: &World, path: &Path, done: Result<(), Errno>) -> Result<(), E
             Ok(())
         }
         done => done,
+    }
+}
+
+/// Removes the mark of an earlier mount, which forbids another one. If that fails, the mount fails and
+/// says so.
+fn remove_mark(work: &Path) {
+    for (name, flags) in VOLATILE_MARK {
+        let _ = unlinkat(CWD, below(OLD.as_ref(), &work.join(name)), flags);
     }
 }
 
