@@ -1,5 +1,5 @@
-"""A leader as remote-pi 0.4.2 has it, on one socket. It prints a line when it listens, and one for each line of a
-member: what the member sent, as JSON, with the name it has."""
+"""A leader as remote-pi 0.4.2 has it, on one socket. As a program it prints a line when it listens, and one for each
+line of a member: what the member sent, as JSON, with the name it has."""
 import json
 import os
 import selectors
@@ -7,8 +7,6 @@ import socket
 import sys
 
 from wire import is_id, new_id
-
-PATH = sys.argv[1]
 
 
 def is_envelope(value):
@@ -21,12 +19,12 @@ def is_envelope(value):
 
 
 class Leader:
-    def __init__(self):
+    """`seen` is called with the name and the value of each line of a member."""
+
+    def __init__(self, listener, seen=lambda name, value: None):
         self.selector = selectors.DefaultSelector()
-        self.listener = socket.socket(socket.AF_UNIX)
-        os.makedirs(os.path.dirname(PATH), mode=0o700, exist_ok=True)
-        self.listener.bind(PATH)
-        self.listener.listen()
+        self.listener = listener
+        self.seen = seen
         self.selector.register(self.listener, selectors.EVENT_READ)
         self.buffers = {}
         self.members = {}
@@ -35,6 +33,13 @@ class Leader:
         return next((name for name, other in self.members.items() if other is connection), None)
 
     def write(self, connection, value):
+        try:
+            self.put(connection, value)
+        except OSError:
+            # The end of the stream is read later.
+            pass
+
+    def put(self, connection, value):
         connection.sendall(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
 
     def tell(self, name, body, re=None):
@@ -63,7 +68,7 @@ class Leader:
             value = None
         if name is None:
             return self.register(connection, value)
-        print(json.dumps({"name": name, "line": value}), flush=True)
+        self.seen(name, value)
         if is_envelope(value):
             self.route(name, value)
 
@@ -94,7 +99,6 @@ class Leader:
             self.tell(name, {"type": "ack", "status": "received", "target": to}, re=value["id"])
 
     def run(self):
-        print(json.dumps({"listens": PATH}), flush=True)
         while True:
             for key, _ in self.selector.select():
                 if key.fileobj is self.listener:
@@ -117,5 +121,19 @@ class Leader:
                 self.line(connection, line)
 
 
+def listen(path):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(128)
+    return listener
+
+
+def main(path):
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    leader = Leader(listen(path), lambda name, value: print(json.dumps({"name": name, "line": value}), flush=True))
+    print(json.dumps({"listens": path}), flush=True)
+    leader.run()
+
+
 if __name__ == "__main__":
-    Leader().run()
+    main(sys.argv[1])

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A program of `tests/mesh`.
 fn python(script: &str) -> Command {
@@ -125,4 +126,54 @@ fn a_member_keeps_the_wire_under_a_leader_of_another_program() {
     leader.0.kill().expect("a running process");
     eventually("a member of yoi leads", || read(&bench, "bob.err").contains("and leads the mesh"));
     assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["bob"]);
+}
+
+#[test]
+fn killed_leaders_split_no_mesh_and_lose_no_acknowledged_message() {
+    let bench = Bench::new();
+    // 200 kills take a minute; a few of them show that the election works.
+    let count = std::env::var("YOI_ELECTIONS").unwrap_or_else(|_| "5".to_owned());
+    let mut command = python("elections.py");
+    command.arg(env!("CARGO_BIN_EXE_yoi")).arg(socket(&bench)).arg(&count);
+    command.env("YOI_HOME", bench.path("home")).env("HOME", bench.path("home"));
+    let output = command.output().expect("python3");
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let figures: Value = serde_json::from_str(&out).expect("the figures");
+    assert_eq!(figures["kills"].to_string(), count);
+    assert!(figures["median_ms"].as_u64().is_some_and(|median| median < 250), "{figures}");
+}
+
+#[test]
+fn a_leader_of_yoi_that_stops_is_replaced_and_joins_when_it_goes_on() {
+    let bench = Bench::new();
+    let first = tail(&bench, "first");
+    let _second = tail(&bench, "second");
+    signal(first.0.id(), "STOP");
+    let begun = Instant::now();
+    eventually("the other one leads", || read(&bench, "second.err").contains("and leads the mesh"));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["second"]);
+    signal(first.0.id(), "CONT");
+    eventually("the former leader joins", || {
+        read(&bench, "first.err").contains("joined again as first\n")
+    });
+    let sent = bench.yoi(&["mesh", "send", "first", "hi"]);
+    assert!(sent.out.starts_with("received "), "{sent:?}");
+}
+
+#[test]
+fn a_leader_of_another_program_that_stops_is_named() {
+    let bench = Bench::new();
+    bench.settings("[mesh]\nsocket = '~/other/broker.sock'\n");
+    let path = bench.path("home/other/broker.sock");
+    let mut leader = Running(python("leader.py").arg(&path).spawn().expect("python3"));
+    let mut line = String::new();
+    let output = leader.0.stdout.as_mut().expect("its output");
+    BufReader::new(output).read_line(&mut line).expect("a line when it listens");
+    signal(leader.0.id(), "STOP");
+    let done = bench.yoi(&["mesh", "tail"]);
+    let named = format!("(process {}) does not answer", leader.0.id());
+    assert!(done.code == Some(1) && done.last_words().contains(&named), "{done:?}");
 }

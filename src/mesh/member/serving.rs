@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// How often a leader of ours is asked for a sign of life.
-const HEARTBEAT: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_millis(400);
 /// Heartbeats in a row without a sign after which the leader counts as stopped.
 const SILENT: u32 = 2;
 /// Bytes that wait to be written above which no further send is taken.
