@@ -22,9 +22,27 @@ fn main() {
     for load in [
         Load { name: "one pair, one in flight", pairs: 1, window: 1, body: 200, messages: 40_000 },
         Load { name: "one pair, 64 in flight", pairs: 1, window: 64, body: 200, messages: 400_000 },
-        Load { name: "ten pairs, one in flight", pairs: 10, window: 1, body: 200, messages: 20_000 },
-        Load { name: "ten pairs, 16 in flight", pairs: 10, window: 16, body: 200, messages: 50_000 },
-        Load { name: "one pair, 64 KiB, 16 in flight", pairs: 1, window: 16, body: 65_536, messages: 5_000 },
+        Load {
+            name: "ten pairs, one in flight",
+            pairs: 10,
+            window: 1,
+            body: 200,
+            messages: 20_000,
+        },
+        Load {
+            name: "ten pairs, 16 in flight",
+            pairs: 10,
+            window: 16,
+            body: 200,
+            messages: 50_000,
+        },
+        Load {
+            name: "one pair, 64 KiB, 16 in flight",
+            pairs: 1,
+            window: 16,
+            body: 65_536,
+            messages: 5_000,
+        },
     ] {
         println!("{}", load.measure(&leader));
     }
@@ -63,7 +81,8 @@ impl Leader {
     fn cpu(&self) -> Duration {
         let text = self.proc("stat");
         let behind_name = text.rsplit(')').next().unwrap_or_default();
-        let ticks = behind_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok());
+        let ticks =
+            behind_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok());
         Duration::from_millis(ticks.sum::<u64>() * 10)
     }
 
@@ -123,10 +142,16 @@ impl Load {
         let pairs: Vec<(UnixStream, UnixStream, String)> = (0..self.pairs)
             .map(|pair| {
                 let name = format!("receiver{pair}");
-                (joined(&leader.socket, &format!("sender{pair}")), joined(&leader.socket, &name), name)
+                (
+                    joined(&leader.socket, &format!("sender{pair}")),
+                    joined(&leader.socket, &name),
+                    name,
+                )
             })
             .collect();
-        pairs.iter().for_each(|(sender, receiver, _)| [sender, receiver].into_iter().for_each(skip));
+        pairs
+            .iter()
+            .for_each(|(sender, receiver, _)| [sender, receiver].into_iter().for_each(skip));
         let (cpu, begun) = (leader.cpu(), Instant::now());
         let mut times: Vec<Duration> = std::thread::scope(|scope| {
             let mut senders = Vec::new();
@@ -153,7 +178,8 @@ impl Load {
     fn send(&self, mut stream: &UnixStream, to: &str) -> Vec<Duration> {
         let body = "x".repeat(self.body);
         let (mut sent, mut acknowledged) = (0, Vec::with_capacity(self.messages));
-        let (mut begun, mut lines, mut buffer) = (VecDeque::new(), String::new(), vec![0; 64 * 1024]);
+        let (mut begun, mut lines, mut buffer) =
+            (VecDeque::new(), String::new(), vec![0; 64 * 1024]);
         while acknowledged.len() < self.messages {
             lines.clear();
             while sent - acknowledged.len() < self.window && sent < self.messages {
@@ -211,7 +237,9 @@ fn never_reads(leader: &Leader) -> String {
         let mut denied = 0;
         let mut text = String::new();
         let mut lines = BufReader::new(&mut reading);
-        while lines.read_line(&mut text).is_ok_and(|count| count > 0) && !text.contains("list_peers_reply") {
+        while lines.read_line(&mut text).is_ok_and(|count| count > 0)
+            && !text.contains("list_peers_reply")
+        {
             denied += usize::from(text.contains("\"denied\""));
             text.clear();
         }
@@ -222,5 +250,8 @@ fn never_reads(leader: &Leader) -> String {
     }
     sender.write_all(LIST.as_bytes()).expect("an open connection");
     let denied = reader.join().expect("the reader");
-    format!("\na member that never reads: {denied} of 3200 messages of 64 KiB denied; memory {before} -> {} MB", leader.memory())
+    format!(
+        "\na member that never reads: {denied} of 3200 messages of 64 KiB denied; memory {before} -> {} MB",
+        leader.memory()
+    )
 }

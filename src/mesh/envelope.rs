@@ -277,6 +277,22 @@ pub(crate) const OURS: u32 = 1;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Ours {
     pub(crate) version: u32,
+    /// Whether the member confirms each message that goes to it alone, and is sent its acknowledgement then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) confirms: bool,
+}
+
+/// The body with which a member confirms a message: it is kept.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Confirmed<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) id: Cow<'a, str>,
+}
+
+impl Confirmed<'_> {
+    pub(crate) const KIND: &'static str = "yoi_confirmed";
 }
 
 #[derive(Serialize)]
@@ -288,8 +304,15 @@ struct Register<'a> {
 }
 
 /// The line with which a member registers.
-pub(crate) fn register(name: &str) -> Vec<u8> {
-    json_line(&Register { kind: "register", name, yoi: Ours { version: OURS } })
+pub(crate) fn register(name: &str, confirms: bool) -> Vec<u8> {
+    json_line(&Register { kind: "register", name, yoi: Ours { version: OURS, confirms } })
+}
+
+/// The line with which a member confirms a message.
+pub(crate) fn confirmed(from: &str, id: Id, message: Id) -> Vec<u8> {
+    let body = Confirmed { kind: Confirmed::KIND.into(), id: message.as_str().into() };
+    let body = serde_json::to_string(&body).expect("an id is text");
+    line(from, &To::One(BROKER.to_owned()), id, None, &body)
 }
 
 /// The first line of a leader. To members of yoi it says that the leader is yoi too.

@@ -37,6 +37,9 @@ pub struct Options {
     pub name: String,
     /// Whether this process leads where no other does; otherwise it only follows.
     pub leads: bool,
+    /// Whether this process confirms the messages that it keeps, see [`Inbox::confirm`]. Without it a message counts as
+    /// received when the kernel has it for this process.
+    pub confirms: bool,
 }
 
 /// What a member is now.
@@ -120,12 +123,24 @@ pub enum Received {
 
 /// Where a member's messages arrive, in order. A process that drops it wants none.
 #[derive(Debug)]
-pub struct Inbox(mpsc::Receiver<Received>);
+pub struct Inbox {
+    received: mpsc::Receiver<Received>,
+    commands: mpsc::Sender<Command>,
+}
 
 impl Inbox {
     /// The next message; `None`: the member left. Cancel-safe.
     pub async fn next(&mut self) -> Option<Received> {
-        self.0.recv().await
+        self.received.recv().await
+    }
+
+    /// Says that a message is kept. Of a member that [confirms](Options::confirms), a leader of yoi acknowledges a
+    /// message to it alone at this moment.
+    pub async fn confirm(&self, message: &Message) {
+        if matches!(message.to, To::One(_)) {
+            // A member that has left has no leader to tell.
+            let _ = self.commands.send(Command::Confirm(message.id)).await;
+        }
     }
 }
 
@@ -142,6 +157,7 @@ pub struct Member {
 enum Command {
     Send { id: Id, to: To, re: Option<Id>, body: String, done: oneshot::Sender<Sent> },
     List(oneshot::Sender<Vec<String>>),
+    Confirm(Id),
 }
 
 /// Joins the mesh: returns when the leader has assigned a name.
@@ -153,8 +169,9 @@ pub async fn join(options: Options) -> Result<(Member, Inbox), JoinError> {
     let leaving = CancellationToken::new();
     let actor = Actor::new(options, requests, arrived, standing, leaving.clone());
     let task = tokio::spawn(actor.run(session, leadership));
+    let inbox = Inbox { received: inbox, commands: commands.clone() };
     let member = Member { commands, standing: current, leaving, task: Some(task) };
-    Ok((member, Inbox(inbox)))
+    Ok((member, inbox))
 }
 
 impl Member {

@@ -58,9 +58,17 @@ pub async fn carry_out(opening: &Opening, command: MeshCommand) -> Result<(), Fa
         MeshCommand::Ls => list(&socket).await,
         MeshCommand::Send { to, text, json, re, name } => {
             let body = body(text.join(" "), json)?;
-            send(Options { socket, name, leads: false }, addressees(&to), &body, re).await
+            send(
+                Options { socket, name, leads: false, confirms: false },
+                addressees(&to),
+                &body,
+                re,
+            )
+            .await
         }
-        MeshCommand::Tail { json, name } => tail(Options { socket, name, leads: true }, json).await,
+        MeshCommand::Tail { json, name } => {
+            tail(Options { socket, name, leads: true, confirms: true }, json).await
+        }
     }
 }
 
@@ -141,8 +149,14 @@ async fn leave(member: Member, mut inbox: Inbox, json: bool) {
 async fn print(inbox: &mut Inbox, json: bool) {
     while let Some(received) = inbox.next().await {
         match received {
-            Received::Message(message) if json => console::out(&SafeText::json(as_json(&message))),
-            Received::Message(message) => console::out(&as_text(&message)),
+            Received::Message(message) => {
+                if json {
+                    console::out(&SafeText::json(as_json(&message)));
+                } else {
+                    console::out(&as_text(&message));
+                }
+                inbox.confirm(&message).await;
+            }
             Received::PeerJoined(name) => console::err(&format!("{name} joined")),
             Received::PeerLeft(name) => console::err(&format!("{name} left")),
             Received::Rejoined(standing) => say_standing("joined again", &standing),

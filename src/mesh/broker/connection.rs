@@ -3,6 +3,8 @@
 use crate::mesh::broker::now;
 use crate::mesh::broker::queue::Queue;
 use crate::mesh::framer::Framer;
+use crate::mesh::id::Id;
+use std::collections::HashMap;
 use std::io::{ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) framer: Framer,
     pub(crate) queue: Queue,
     pub(crate) stage: Stage,
+    /// Messages that were given to a member that confirms, by their ids, and the connections of their senders.
+    pub(crate) unconfirmed: HashMap<Id, u64>,
     /// Whether it stands in the list of those that have something to be written.
     pub(crate) dirty: bool,
     /// Since when it takes nothing.
@@ -40,6 +44,8 @@ pub(crate) struct Registered {
     pub(crate) json: Arc<[u8]>,
     /// Whether it is a member of yoi.
     pub(crate) ours: bool,
+    /// Whether it confirms each message that goes to it alone.
+    pub(crate) confirms: bool,
     /// The place in the roster.
     pub(crate) joined: u64,
 }
@@ -60,6 +66,7 @@ impl Connection {
             framer: Framer::default(),
             queue: Queue::default(),
             stage: Stage::Unregistered(now()),
+            unconfirmed: HashMap::new(),
             dirty: false,
             blocked: None,
         }

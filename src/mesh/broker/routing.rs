@@ -4,8 +4,8 @@ use crate::mesh::broker::audit::Entry;
 use crate::mesh::broker::connection::{Registered, Stage};
 use crate::mesh::broker::{Broker, MAX_MEMBERS};
 use crate::mesh::envelope::{
-    AROUND, Ack, Addressed, Detailed, Envelope, First, Kind, MAX_FRAME, OURS, Ours, Parts,
-    RegisterAck, Roster, Text, json_line, text_of,
+    AROUND, Ack, Addressed, Confirmed, Detailed, Envelope, First, Kind, MAX_FRAME, OURS, Ours,
+    Parts, RegisterAck, Roster, Text, json_line, text_of,
 };
 use crate::mesh::framer::{Cut, Framer};
 use crate::mesh::id::Id;
@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// `"broker"` as JSON.
 const BROKER_JSON: &[u8] = b"\"broker\"";
+
+/// Messages that a member may leave unconfirmed.
+const MAX_UNCONFIRMED: usize = 4096;
 
 /// A body that names a member.
 #[derive(Serialize)]
@@ -66,7 +69,7 @@ impl Broker {
         match First::read(line) {
             Some(First::Register { name, yoi }) => {
                 framer.set_limit(MAX_FRAME);
-                self.register(key, &name, yoi.get("version").is_some())
+                self.register(key, &name, serde_json::from_value(yoi).ok())
             }
             Some(First::ListPeers) => {
                 self.list(key, b"\"observer\"", None);
@@ -76,7 +79,7 @@ impl Broker {
         }
     }
 
-    fn register(&mut self, key: u64, wanted: &str, ours: bool) -> ControlFlow<()> {
+    fn register(&mut self, key: u64, wanted: &str, ours: Option<Ours>) -> ControlFlow<()> {
         let free = self.roster.len() < MAX_MEMBERS;
         let assigned = name::assigned(wanted, |name| self.names.contains_key(name));
         let (true, Some(name), Some(connection)) = (free, assigned, self.connections.get_mut(&key))
@@ -87,12 +90,14 @@ impl Broker {
             kind: "register_ack".into(),
             address_assigned: Some(name.as_str().into()),
             name_assigned: name.as_str().into(),
-            yoi: ours.then_some(Ours { version: OURS }),
+            yoi: ours.is_some().then_some(Ours { version: OURS, confirms: false }),
         });
         let name: Arc<str> = name.into();
         let json: Arc<[u8]> = serde_json::to_vec(&*name).expect("a name is text").into();
         self.joined += 1;
-        let registered = Registered { name: name.clone(), json, ours, joined: self.joined };
+        let confirms = ours.as_ref().is_some_and(|ours| ours.confirms);
+        let (ours, joined) = (ours.is_some(), self.joined);
+        let registered = Registered { name: name.clone(), json, ours, confirms, joined };
         connection.stage = Stage::Member(registered);
         self.queued += connection.queue.reply(|bytes| bytes.extend_from_slice(&ack));
         self.mark(key);
@@ -178,7 +183,18 @@ impl Broker {
             "yoi_ping" if routed.ours => {
                 self.reply(routed.sender, Some(routed.id), br#"{"type":"yoi_pong"}"#);
             }
+            Confirmed::KIND => self.confirmed(routed),
             _ => {}
+        }
+    }
+
+    /// Acknowledges a message that its addressee has confirmed.
+    fn confirmed(&mut self, routed: &Routed<'_>) {
+        let Ok(Confirmed { id, .. }) = serde_json::from_str(routed.body) else { return };
+        let Some(id) = Id::parse(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
+        if let Some(sender) = connection.unconfirmed.remove(&id) {
+            self.acknowledge(sender, id, "received", routed.from, None);
         }
     }
 
@@ -196,15 +212,28 @@ impl Broker {
         };
         let queued = self.queued;
         let Some(connection) = self.connections.get_mut(&target) else { return };
-        let Some(json) = connection.registered().map(|member| member.json.clone()) else { return };
+        let Some(member) = connection.registered() else { return };
+        let (json, confirms) = (member.json.clone(), member.confirms);
         let size = routed.from.len() + json.len() + routed.body.len() + AROUND;
-        if !connection.queue.has_room(size, queued) {
-            let reason = "its queue is full: it does not read what was sent to it";
+        let refused = if !connection.queue.has_room(size, queued) {
+            Some("its queue is full: it does not read what was sent to it")
+        } else if confirms && connection.unconfirmed.len() >= MAX_UNCONFIRMED {
+            Some("its queue is full: it does not confirm what was sent to it")
+        } else if confirms && connection.unconfirmed.contains_key(&routed.id) {
+            Some("a message of the same id is on its way to it")
+        } else {
+            None
+        };
+        if let Some(reason) = refused {
             self.audit.add(&routed.entry(&json, "denied"), |_| {});
             return self.acknowledge(routed.sender, routed.id, "denied", &json, Some(reason));
         }
         self.queued += connection.queue.append(|bytes| routed.parts(&json).write(bytes));
-        connection.queue.receipt(routed.sender, routed.id);
+        if confirms {
+            connection.unconfirmed.insert(routed.id, routed.sender);
+        } else {
+            connection.queue.receipt(routed.sender, routed.id);
+        }
         self.mark(target);
         self.audit.add(&routed.entry(&json, "received"), |names| names.extend_from_slice(&json));
     }
@@ -289,13 +318,24 @@ impl Broker {
         self.names.remove(&member.name);
         self.roster.remove(&member.joined);
         for receipt in undelivered {
-            let sender = self.connections.get(&receipt.sender).and_then(|found| found.registered());
-            if sender.is_some_and(|sender| sender.ours) {
-                let reason = "it left before the message was handed to it";
-                self.acknowledge(receipt.sender, receipt.id, "denied", &member.json, Some(reason));
-            }
+            let reason = "it left before the message was handed to it";
+            self.acknowledge_to_ours(receipt.sender, receipt.id, "denied", &member.json, reason);
+        }
+        for (id, sender) in connection.unconfirmed {
+            let reason = "it left before it confirmed the message";
+            self.acknowledge_to_ours(sender, id, "timeout", &member.json, reason);
         }
         self.announce("peer_left", &member.name, key);
+    }
+}
+
+impl Broker {
+    /// As `acknowledge`, to members of yoi only.
+    fn acknowledge_to_ours(&mut self, key: u64, re: Id, status: &str, target: &[u8], reason: &str) {
+        let sender = self.connections.get(&key).and_then(|found| found.registered());
+        if sender.is_some_and(|sender| sender.ours) {
+            self.acknowledge(key, re, status, target, Some(reason));
+        }
     }
 }
 

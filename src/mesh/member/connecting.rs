@@ -70,7 +70,7 @@ pub(super) async fn connect(
         let seat = take_seat(options, frozen.take()).await?;
         let (mut stream, socket, leadership) = sit(options, seat).await?;
         let process = led_by(&stream);
-        match registered(&mut stream, &options.name).await {
+        match registered(&mut stream, options).await {
             Answer::Registered { name, ours, framer, rest } => {
                 let watch = Watch::beside(path);
                 let mut session = Session {
@@ -150,9 +150,10 @@ fn led_by(stream: &UnixStream) -> String {
     pid.map_or("an unknown process".to_owned(), |pid| format!("process {pid}"))
 }
 
-async fn registered(stream: &mut UnixStream, name: &str) -> Answer {
+async fn registered(stream: &mut UnixStream, options: &Options) -> Answer {
     let until = Instant::now() + FROZEN;
-    let Ok(written) = timeout_at(until, stream.write_all(&register(name))).await else {
+    let line = register(&options.name, options.confirms);
+    let Ok(written) = timeout_at(until, stream.write_all(&line)).await else {
         return Answer::Silent;
     };
     if written.is_err() {
@@ -215,7 +216,8 @@ pub async fn roster(socket: &Socket, name: &str) -> Result<Vec<String>, JoinErro
         return Ok(names);
     }
     drop(stream);
-    let options = Options { socket: socket.clone(), name: name.to_owned(), leads: false };
+    let options =
+        Options { socket: socket.clone(), name: name.to_owned(), leads: false, confirms: false };
     let (member, _) = join(options).await?;
     let process = "it took the registration".to_owned();
     let frozen = |_| JoinError::Frozen { path: socket.path.clone(), process };

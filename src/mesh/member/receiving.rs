@@ -124,6 +124,8 @@ fn status(word: &str) -> Option<Status> {
         "received" => Some(Status::Received),
         // Leaders before 0.4.2 dropped a message to a busy agent.
         "denied" | "busy" => Some(Status::Denied),
+        // Of leaders of yoi only: the addressee left and had not confirmed.
+        "timeout" => Some(Status::Timeout),
         _ => None,
     }
 }

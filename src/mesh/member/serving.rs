@@ -1,7 +1,7 @@
 //! The task of a member: serves one connection until it ends, and gets the next one.
 
 use crate::disk::FileId;
-use crate::mesh::envelope::{To, line, request};
+use crate::mesh::envelope::{To, confirmed, line, request};
 use crate::mesh::id::Ids;
 use crate::mesh::member::connecting::{self, Led, Seated};
 use crate::mesh::member::session::{Pending, Session};
@@ -137,7 +137,15 @@ impl Actor {
                     }
                     session.write().is_ok()
                 }
-                () = self.leaving.cancelled() => return End::Left,
+                () = self.leaving.cancelled() => {
+                    // What was confirmed before is acknowledged.
+                    while let Ok(command) = self.commands.try_recv() {
+                        self.command(session, command);
+                    }
+                    // A leader that takes no more hears of this member no more.
+                    let _ = session.write();
+                    return End::Left;
+                }
             };
             if !done {
                 return End::Lost;
@@ -183,6 +191,11 @@ impl Actor {
                 let id = self.ids.next();
                 session.out.extend(request(&session.name, id, "list_peers"));
                 session.lists.insert(id, done);
+            }
+            Command::Confirm(message) => {
+                if session.ours && self.options.confirms {
+                    session.out.extend(confirmed(&session.name, self.ids.next(), message));
+                }
             }
         }
     }

@@ -40,7 +40,7 @@ impl Bench {
     }
 
     pub(super) fn options(&self, name: &str) -> Options {
-        Options { socket: self.socket(), name: name.to_owned(), leads: true }
+        Options { socket: self.socket(), name: name.to_owned(), leads: true, confirms: false }
     }
 
     /// A member of ours; the first one leads.

@@ -229,3 +229,57 @@ async fn messages_of_a_foreign_leader_that_are_no_envelopes_are_dropped() {
     let found = message(&mut inbox).await;
     assert_eq!((found.id, found.body.get()), (id_of(&id), "7"));
 }
+
+/// A member that confirms what it keeps.
+async fn confirming(bench: &Bench, name: &str) -> (Member, crate::mesh::Inbox) {
+    let options = crate::mesh::Options { confirms: true, ..bench.options(name) };
+    soon("joining", join(options)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_message_to_a_member_that_confirms_is_received_when_that_has_kept_it() {
+    let bench = Bench::new();
+    let (alice, _inbox) = bench.member("alice").await;
+    let (_bob, mut bobs) = confirming(&bench, "bob").await;
+    let mut foreign = bench.raw("foreign").await;
+    let id = foreign.send("bob", json!(1)).await;
+    let first = message(&mut bobs).await;
+    assert_eq!(foreign.so_far().await, Vec::<Value>::new());
+    bobs.confirm(&first).await;
+    let ack = foreign.message().await;
+    assert_eq!((&ack["re"], &ack["body"]["status"]), (&json!(id), &json!("received")));
+    let (sent, ()) = tokio::join!(say(&alice, "bob", "hi"), async {
+        let second = message(&mut bobs).await;
+        bobs.confirm(&second).await;
+    });
+    assert_eq!(sent.status, Status::Received);
+}
+
+#[tokio::test]
+async fn of_a_message_that_was_not_confirmed_nothing_is_known_when_its_addressee_leaves() {
+    let bench = Bench::new();
+    let (alice, _inbox) = bench.member("alice").await;
+    let (bob, mut bobs) = confirming(&bench, "bob").await;
+    let (sent, ()) = tokio::join!(say(&alice, "bob", "hi"), async {
+        message(&mut bobs).await;
+        bob.leave().await;
+    });
+    assert_eq!(sent.status, Status::Timeout);
+    assert!(sent.reason.unwrap().contains("before it confirmed"));
+}
+
+#[tokio::test]
+async fn no_member_can_confirm_what_went_to_another_one() {
+    let bench = Bench::new();
+    let (_leader, _inbox) = bench.member("leader").await;
+    let (_bob, mut bobs) = confirming(&bench, "bob").await;
+    let (mut alice, mut mallory) = (bench.raw("alice").await, bench.raw("mallory").await);
+    let id = alice.send("bob", json!(1)).await;
+    message(&mut bobs).await;
+    mallory.send("broker", json!({"type": "yoi_confirmed", "id": id})).await;
+    // The same id of another sender takes no acknowledgement away.
+    let line = json!({"from": "m", "to": "bob", "id": id, "re": null, "body": 2});
+    mallory.write(&format!("{line}\n")).await;
+    assert_eq!(mallory.so_far().await[0]["body"]["status"], "denied");
+    assert_eq!(alice.so_far().await, Vec::<Value>::new());
+}
