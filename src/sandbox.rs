@@ -74,6 +74,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long a probe may take, and where it finds its shell.
 const PROBE: Duration = Duration::from_secs(5);
 const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const NONE_LEFT: &str = "this machine has no process or thread left for it: end what takes them, then \
+                         try again";
 const NO_WALLS: &str = "the helper raises no walls";
 const WORLD_KILLED: &str = "the process that watches this command was killed, by the kernel when \
 memory runs out or by another program, and everything the command had started ended with it";
@@ -217,6 +219,9 @@ impl Sandbox {
     }
 
     fn not_started(&self, error: &std::io::Error) -> SandboxError {
+        if error.kind() == std::io::ErrorKind::WouldBlock {
+            return SandboxError::NotStarted(NONE_LEFT.into());
+        }
         SandboxError::NotStarted(format!("{}: {error}", self.helper.display()))
     }
 }

@@ -42,6 +42,8 @@ mod plays;
 mod pty;
 #[path = "program/returning.rs"]
 mod returning;
+#[path = "program/scarce.rs"]
+mod scarce;
 #[path = "program/secrets.rs"]
 mod secrets;
 #[path = "program/signals.rs"]

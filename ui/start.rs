@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
@@ -25,7 +26,10 @@ const WORKERS: usize = 2;
 /// them (mallopt(3)). Otherwise the first long answer raises the threshold of glibc, and later ones
 /// stay in the heaps of the threads.
 const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
-/// How long an idle thread for file work waits before it exits.
+/// Threads for file work that a host has from its beginning, and how long each of those stays that it has.
+const RESERVED: usize = 2;
+const ALWAYS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// How long an idle thread for file work of the dashboard waits before it exits.
 const KEEP: Duration = Duration::from_secs(2);
 
 /// The context of the command line: directories, environment and the working directory.
@@ -143,13 +147,23 @@ fn raise_nofile() -> Option<u64> {
     setrlimit(Resource::Nofile, raised).ok().and(current)
 }
 
-/// The runtime of a program that may be the host itself.
+/// The runtime of a program that may be the host itself. It has [`RESERVED`] threads for file work from the
+/// beginning and keeps them: where the machine has none left, because a command took them all, work waits for
+/// one of these, and tokio does not panic.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
-        .thread_keep_alive(KEEP)
+        .thread_keep_alive(ALWAYS)
         .enable_all()
-        .build()
+        .build()?;
+    let together = Arc::new(Barrier::new(RESERVED + 1));
+    for _ in 0..RESERVED {
+        let together = Arc::clone(&together);
+        // Each waits for the others, so that each has a thread of its own.
+        runtime.spawn_blocking(move || together.wait());
+    }
+    together.wait();
+    Ok(runtime)
 }
 
 /// The runtime of the dashboard: one thread. The host is another process, and an event that has to

@@ -1,5 +1,6 @@
 //! Threads that make appended lines durable, and do nothing else: readers that fill the pool for
-//! blocking work keep no commit waiting. An idle thread exits after [`IDLE`].
+//! blocking work keep no commit waiting. An idle thread exits after [`IDLE`], but the last one stays: a
+//! commit is made also where the machine has no thread left.
 
 use std::collections::VecDeque;
 use std::io;
@@ -101,10 +102,13 @@ impl Pool {
     fn next(&self) -> Option<Work> {
         let mut state = self.state();
         state.resting += 1;
-        let (mut state, _) = self
+        let (state, _) = self
             .arrived
             .wait_timeout_while(state, self.idle, |state| state.waiting.is_empty())
             .unwrap_or_else(PoisonError::into_inner);
+        let last = |state: &mut State| state.waiting.is_empty() && state.threads == 1;
+        let mut state =
+            self.arrived.wait_while(state, last).unwrap_or_else(PoisonError::into_inner);
         state.resting -= 1;
         let work = state.waiting.pop_front();
         if work.is_none() {
@@ -152,12 +156,18 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_work_ends() {
-        let pool = pool(1, Duration::ZERO);
-        pool.run(|| ()).unwrap().blocking_recv().unwrap();
-        while pool.state().threads > 0 {
+    fn threads_without_work_end_and_the_last_one_stays() {
+        let pool = pool(2, Duration::ZERO);
+        let both = std::sync::Arc::new(std::sync::Barrier::new(2));
+        let work = [both.clone(), both].map(|both| pool.run(move || both.wait()).unwrap());
+        for outcome in work {
+            outcome.blocking_recv().unwrap();
+        }
+        while pool.state().threads > 1 || pool.state().resting < 1 {
             std::thread::yield_now();
         }
-        pool.run(|| ()).unwrap().blocking_recv().unwrap();
+        let first = pool.run(std::thread::current).unwrap().blocking_recv().unwrap();
+        let second = pool.run(std::thread::current).unwrap().blocking_recv().unwrap();
+        assert_eq!(first.id(), second.id());
     }
 }

@@ -57,6 +57,23 @@ impl Default for Files {
     }
 }
 
+/// Starts work on a thread of its own. Where the machine has none left, it is done on one of those that
+/// the host keeps for such times.
+fn start<F: FnOnce() + Send + 'static>(work: F) {
+    fn run<F: FnOnce()>(waiting: &Mutex<Option<F>>) {
+        let work = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(work) = work {
+            work();
+        }
+    }
+    let waiting = Arc::new(Mutex::new(Some(work)));
+    let own = Arc::clone(&waiting);
+    let started = std::thread::Builder::new().name("path".into()).spawn(move || run(&own));
+    if started.is_err() {
+        tokio::task::spawn_blocking(move || run(&waiting));
+    }
+}
+
 impl Files {
     /// Does something with a path on a thread of this pool and gives what it returns; a refusal
     /// that names the path when that takes too long. The thread may outlive the wait, but not the
@@ -70,7 +87,7 @@ impl Files {
         let (done, result) = oneshot::channel();
         #[cfg(test)]
         let (replacement, named) = (self.replacement.clone(), path.to_owned());
-        let started = std::thread::Builder::new().name("path".into()).spawn(move || {
+        let work = move || {
             let working = thread;
             #[cfg(test)]
             replacement.wait(&named);
@@ -79,8 +96,8 @@ impl Files {
             drop(working);
             // The caller may have stopped waiting.
             let _ = done.send(result);
-        });
-        started.map_err(|e| Refusal::internal(format!("cannot start a thread: {e}")))?;
+        };
+        start(work);
         let result = timeout(self.deadline, result).await;
         drop(wait);
         match result {

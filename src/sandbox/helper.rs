@@ -6,7 +6,7 @@ use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{JsonLine as _, Order, Report, WorldOrder};
 use crate::sandbox::prepare::Prepared;
 use crate::sandbox::private::{Hold, Private};
-use crate::sandbox::reaper::{self, Reaper};
+use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
 use crate::sandbox::world::enter::NETWORK;
 use crate::sandbox::{ENTER_ARG, stage};
@@ -63,13 +63,15 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
         }
     };
     let input = Arc::new(Mutex::new(input));
-    give(&input, &order);
+    // Without its threads the order is not given, and the closed pipe ends the stage.
     let end = input.clone();
-    std::thread::spawn(move || {
+    reaper::thread(move || {
         reaper::wait_for_end();
         close(&end);
-    });
-    let too_much = private.clone().map(|private| watch_size(private, limits, input.clone()));
+    })?;
+    let watch = |private| watch_size(private, limits, input.clone());
+    let too_much = private.clone().map(watch).transpose()?;
+    give(&input, &order);
     let mut line = String::new();
     if let Some(reports) = reports {
         // Without a line it ended before it could say how.
@@ -114,9 +116,9 @@ fn watch_size(
     private: Private,
     limits: CommandLimits,
     input: Arc<Mutex<Option<ChildStdin>>>,
-) -> Receiver<String> {
+) -> Result<Receiver<String>, String> {
     let (tell, said) = channel();
-    std::thread::spawn(move || {
+    reaper::thread(move || {
         let first = private.size();
         let (mut now, mut took) = (first, Duration::ZERO);
         loop {
@@ -130,8 +132,8 @@ fn watch_size(
             now = private.size();
             took = begun.elapsed();
         }
-    });
-    said
+    })?;
+    Ok(said)
 }
 
 fn enter(mark: &str, network: Network) -> std::io::Result<Child> {
@@ -162,6 +164,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     reaper::give_back_limit(order.nofile);
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
+    let watchers = Watchers::start()?;
     let (leader, confinement, before) = match view {
         None => (reaper::spawn(&order)?, None, Before::default()),
         Some(mut view) => {
@@ -175,7 +178,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
             (leader, Some(confinement), before)
         }
     };
-    let mut reaper = Reaper::watch(leader, confinement);
+    let mut reaper = Reaper::watch(watchers, leader, confinement);
     let mut report = reaper.reap();
     if let Some(temp) = temp {
         // What cannot be removed lies in the system's temporary directory, which is swept.

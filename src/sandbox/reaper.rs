@@ -39,6 +39,14 @@ enum ReaperEvent {
     Ordered,
 }
 
+/// The threads that tell a [`Reaper`] what happens. They are started before the command, so that it
+/// does not begin where there are none, and cannot take their place.
+pub struct Watchers {
+    events: Receiver<ReaperEvent>,
+    /// The command is started: its end is waited for from now on.
+    started: Sender<()>,
+}
+
 /// A running command and what is known of it.
 pub struct Reaper {
     leader: i32,
@@ -178,26 +186,47 @@ pub fn wait_for_end() {
     while matches!(io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
 }
 
-impl Reaper {
-    /// Watches a command that was started, and all that comes of it. Orphans have to become children
-    /// of this process.
-    pub fn watch(leader: i32, confinement: Option<Confinement>) -> Self {
-        let (tell, events) = channel();
+/// Starts a thread of this stage. An error is a sentence.
+pub fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let started = std::thread::Builder::new().spawn(work);
+    started.map(drop).map_err(|error| format!("a thread that watches it: {error}"))
+}
+
+impl Watchers {
+    /// Starts them. Called before the command is started, and with the powers that it is to have.
+    pub fn start() -> Result<Self, String> {
+        let ((tell, events), (started, begin)) = (channel(), channel());
         let ends = tell.clone();
-        std::thread::spawn(move || wait_for_children(&tell));
-        std::thread::spawn(move || {
+        thread(move || {
+            // Without a command this process ends, and this thread with it.
+            if begin.recv().is_ok() {
+                wait_for_children(&tell);
+            }
+        })?;
+        thread(move || {
             wait_for_end();
             // The receiver is gone only when this process ends.
             let _ = ends.send(ReaperEvent::Ordered);
-        });
+        })?;
+        Ok(Self { events, started })
+    }
+}
+
+impl Reaper {
+    /// Watches a command that was started, and all that comes of it. Orphans have to become children
+    /// of this process.
+    pub fn watch(watchers: Watchers, leader: i32, confinement: Option<Confinement>) -> Self {
+        let Watchers { events, started } = watchers;
+        // The thread that waits for it lives until there is no child any more.
+        let _ = started.send(());
         let (status, names) = (None, BTreeMap::new());
         let (ordered, alone, in_world) = (false, false, false);
         Self { leader, confinement, status, ordered, alone, names, events, in_world }
     }
 
     /// The same from the first process of a world.
-    pub fn watch_world(leader: i32, confinement: Confinement) -> Self {
-        Self { in_world: true, ..Self::watch(leader, Some(confinement)) }
+    pub fn watch_world(watchers: Watchers, leader: i32, confinement: Confinement) -> Self {
+        Self { in_world: true, ..Self::watch(watchers, leader, Some(confinement)) }
     }
 
     /// Waits for the command, then ends what it left.

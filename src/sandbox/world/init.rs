@@ -2,7 +2,7 @@
 //! left. When it ends, for whatever reason, the kernel kills all that lives in the world.
 
 use crate::sandbox::order::{Report, WorldOrder};
-use crate::sandbox::reaper::{self, Reaper};
+use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::world::build::{self, Missing};
 use crate::sandbox::{powers, stage};
 use rustix::process::{DumpableBehavior, Signal};
@@ -42,11 +42,12 @@ fn begin() -> Result<Reaper, String> {
     inner.open.extend(open);
     inner.cost.extend(cost);
     powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
+    let watchers = Watchers::start()?;
     let (leader, confinement) = reaper::become_command(last, &inner)?;
     // Commands cannot read or trace this process. Until here Landlock alone keeps them from it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
-    Ok(Reaper::watch_world(leader, confinement))
+    Ok(Reaper::watch_world(watchers, leader, confinement))
 }
 
 /// The `oom_score_adj` of this process and of those it starts. The file is opened before the world is
