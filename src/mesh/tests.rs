@@ -3,5 +3,6 @@
 mod bench;
 mod broker;
 mod election;
+mod fuzz;
 mod hostile;
 mod member;
