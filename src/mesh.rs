@@ -2,7 +2,7 @@
 //! messages with an acknowledgement. One member leads: it holds the socket and routes. The wire is that of
 //! remote-pi 0.4.2. This room knows nothing of Pods.
 //!
-//! A process joins with [`join`]. The member then follows the leader, or leads itself ([`election`]), and comes
+//! A process joins with [`crate::mesh::join`]. The member then follows the leader, or leads itself, and comes
 //! back by itself after a leader is gone.
 
 /// Lines of JSON: envelopes, and the few lines around the registration.
