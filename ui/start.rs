@@ -29,6 +29,8 @@ const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
 /// Threads for file work that a host has from its beginning, and how long each of those stays that it has.
 const RESERVED: usize = 2;
 const ALWAYS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// The name of each of them, and of those that run tasks.
+const THREAD: &str = "host";
 /// How long an idle thread for file work of the dashboard waits before it exits.
 const KEEP: Duration = Duration::from_secs(2);
 
@@ -154,6 +156,7 @@ pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .thread_keep_alive(ALWAYS)
+        .thread_name(THREAD)
         .enable_all()
         .build()?;
     let together = Arc::new(Barrier::new(RESERVED + 1));
@@ -243,4 +246,26 @@ fn answer(started: &Started) {
     // Words and a safe sentence always encode.
     let line = serde_json::to_string(started).unwrap_or_default();
     crate::console::out(&SafeText::line(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_threads_for_file_work_from_its_beginning() {
+        let runtime = runtime().unwrap();
+        let named = |task: &std::fs::DirEntry| {
+            let name = std::fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.trim() == THREAD)
+        };
+        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let (all, begun) = (WORKERS + RESERVED, std::time::Instant::now());
+        // Each thread gives itself its name.
+        while tasks().filter(named).count() < all && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert_eq!(tasks().filter(named).count(), all);
+        drop(runtime);
+    }
 }
