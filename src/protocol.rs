@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod outside;
 pub mod piece;
 pub mod reply;
+pub mod script;
 pub mod tool_words;
 
 pub use approval::{Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, Verdict};
@@ -37,6 +38,7 @@ pub use reply::{
     Comeback, Completion, CompletionKind, FoundModel, Losses, PathHolder, PeerRegistered, PlanStep,
     PodOutput, Restoring, RewindSummary, RewindTarget, RewindTargetId, StoppedPod,
 };
+pub use script::ScriptHash;
 
 /// The number both sides name in their first line on the host socket.
 pub const PROTOCOL: u32 = 1;

@@ -22,6 +22,7 @@ mod private;
 mod process;
 mod reaper;
 mod resolve;
+mod scripts;
 mod seccomp;
 mod stage;
 mod tree_size;
@@ -38,6 +39,7 @@ pub use overview::overview;
 pub use places::Person;
 pub use private::Private;
 pub use process::is_ours;
+pub use scripts::script_hash;
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
     RULES, Sockets, Why, writes_git,

@@ -19,6 +19,7 @@ pub mod pods;
 mod read;
 mod replace;
 mod saved_output;
+mod scripts;
 pub mod tasks;
 mod tool_set;
 mod touch;
@@ -28,7 +29,7 @@ mod write;
 use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
-use crate::protocol::{EntryId, FileMark, OutsidePath, PodName};
+use crate::protocol::{EntryId, FileMark, OutsidePath, PodName, ScriptHash};
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, Private};
 use crate::scope::Scope;
 use fault::Fault;
@@ -154,6 +155,8 @@ pub struct Context {
     pub needs: Vec<Need>,
     /// The paths outside the scope that this call was granted.
     pub outside: Vec<OutsidePath>,
+    /// The scripts that were approved with this call.
+    pub scripts: Vec<ScriptHash>,
     /// How the host is reached; `None` where there is none.
     pub pod_api: Option<PodApi>,
     /// Bytes of content in one result ([`MAX_OUTPUT`]).

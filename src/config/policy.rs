@@ -2,7 +2,8 @@
 //! a tool and the text that says what it is about. Pure.
 
 use crate::config::policy::call::{Call, Part};
-use crate::protocol::{Action, OutsidePath, Pattern};
+use crate::config::policy::tool::Tool;
+use crate::protocol::{Action, OutsidePath, Pattern, ScriptHash};
 use serde::Deserialize;
 
 mod call;
@@ -43,6 +44,8 @@ pub struct Subject {
     pub needs: Vec<&'static str>,
     /// The paths outside its scope that a command names.
     pub outside: Vec<OutsidePath>,
+    /// The scripts that a command runs.
+    pub scripts: Vec<ScriptHash>,
     /// What it is about: as the model wrote it and then, for a path, as it really is. Empty when
     /// it says nothing.
     pub texts: Vec<String>,
@@ -145,6 +148,33 @@ pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
         Action::Allow => call.parts().all(speaks),
         Action::Ask | Action::Deny => call.parts().any(speaks),
     }
+}
+
+/// Whether an answer lets a call pass because of the content of its scripts.
+pub fn allows_by_content(answers: &[(Pattern, Action)], subject: &Subject) -> bool {
+    answers.iter().any(|(pattern, action)| {
+        *action == Action::Allow
+            && Tool::of(&pattern.tool).is_for_contents()
+            && matches(pattern, *action, subject)
+    })
+}
+
+/// The scripts without which an answer would let this call pass: their content is another one now.
+pub fn changed_scripts<'a>(
+    answers: &[(Pattern, Action)],
+    subject: &'a Subject,
+) -> Vec<&'a ScriptHash> {
+    let allowed = answers.iter().filter(|(_, action)| *action == Action::Allow);
+    let once = allowed.map(|(pattern, _)| (Tool::of(&pattern.tool), pattern));
+    let mut once = once.filter(|(tool, _)| tool.is_for_contents());
+    let found = once.find_map(|(tool, pattern)| {
+        let changed: Vec<&ScriptHash> =
+            subject.scripts.iter().filter(|script| !tool.knows(script)).collect();
+        let any = tool.for_any_content().speaks(Action::Allow, subject);
+        let bare = Pattern { tool: subject.tool.clone(), pattern: pattern.pattern.clone() };
+        (any && !changed.is_empty() && matches(&bare, Action::Allow, subject)).then_some(changed)
+    });
+    found.unwrap_or_default()
 }
 
 fn is_command(subject: &Subject) -> bool {

@@ -44,6 +44,22 @@ pub struct SimpleCommand {
 }
 
 impl SimpleCommand {
+    /// The words of each of its texts, the program first; `None` is a word that is known only when the
+    /// command runs, or a pattern of file names.
+    pub fn words(&self) -> impl Iterator<Item = Vec<Option<String>>> {
+        let word = |pieces: &[Piece]| {
+            let chars = pieces.iter().map(|piece| match piece {
+                Piece::Char(c) => Some(*c),
+                Piece::Blank | Piece::Expands(_) | Piece::Unknown => None,
+            });
+            chars.collect::<Option<String>>()
+        };
+        let split = move |text: &Vec<Piece>| {
+            text.split(|piece| *piece == Piece::Blank).map(word).collect::<Vec<_>>()
+        };
+        self.texts.iter().map(split)
+    }
+
     /// A command of which nothing is known before it runs.
     fn unknown() -> Self {
         Self { texts: vec![vec![Piece::Unknown]], ..Self::default() }

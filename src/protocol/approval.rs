@@ -2,6 +2,7 @@
 
 use crate::protocol::name::PodName;
 use crate::protocol::outside::OutsidePath;
+use crate::protocol::script::ScriptHash;
 use crate::protocol::tool_words;
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct ApprovalRequest {
     /// The paths outside its scope that a command gets, and nothing beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsidePath>,
+    /// The scripts that a command runs, by their content: what is approved is this content.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptHash>,
     /// The rule that an answer for the Pod or the subtree writes.
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
@@ -196,6 +200,7 @@ mod tests {
             scope: vec![],
             lease: None,
             outside: vec![],
+            scripts: vec![],
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         };

@@ -2,7 +2,7 @@
 //! are published, and the call starts only after the decision.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Item, OutsidePath, Verdict, now_ms};
+use crate::protocol::{ApprovalRequest, Entry, Item, OutsidePath, ScriptHash, Verdict, now_ms};
 use crate::run::batch::{Call, Planned, Say};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
@@ -21,19 +21,28 @@ pub struct ApprovalDecided {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Approved {
     pub(crate) outside: Vec<OutsidePath>,
+    pub(crate) scripts: Vec<ScriptHash>,
 }
 
 impl Approved {
     pub(crate) fn by(approval: &ApprovalRequest) -> Self {
-        Self { outside: approval.outside.clone() }
+        Self { outside: approval.outside.clone(), scripts: approval.scripts.clone() }
     }
 
     /// Why a grant as it would be now is not what was approved.
     fn differs_from(&self, grant: &Grant) -> Option<String> {
-        (self.outside != grant.outside).then(|| {
-            "not started: the paths that it names lead elsewhere now than when they were approved; call again"
-                .into()
-        })
+        if self.outside != grant.outside {
+            return Some(
+                "not started: the paths that it names lead elsewhere now than when they were approved; call again"
+                    .into(),
+            );
+        }
+        let mut changed = grant.scripts.iter().filter(|now| !self.scripts.contains(now));
+        let changed = changed
+            .next()
+            .or_else(|| self.scripts.iter().find(|approved| !grant.scripts.contains(approved)))?;
+        let path = changed.path.display();
+        Some(format!("not started: the script {path} changed since it was approved; call again"))
     }
 }
 
@@ -97,6 +106,7 @@ impl Run {
             scope: (self.setup.scope)().allow,
             lease: draft.grant.lease.clone(),
             outside: draft.grant.outside.clone(),
+            scripts: draft.grant.scripts.clone(),
             rule: draft.rule.clone(),
             since: now_ms(),
         };
@@ -221,6 +231,10 @@ impl Run {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         let grant = match decision {
             Some(Decision::NeedsApproval(draft)) => draft.grant,
+            // By a rule, which may be about the command alone.
+            Some(Decision::Allow(grant)) if grant.scripts.is_empty() => {
+                Grant { scripts: approved.scripts.clone(), ..grant }
+            }
             Some(Decision::Allow(grant)) => grant,
             Some(Decision::Deny(why)) => return Decision::Deny(why),
             None => {

@@ -169,6 +169,7 @@ impl Run {
         let mut ctx = tools::Context {
             needs: grant.needs.clone(),
             outside: grant.outside.clone(),
+            scripts: grant.scripts.clone(),
             ..self.context()
         };
         ctx.scope.allow.extend(grant.lease.clone());
@@ -298,10 +299,10 @@ async fn one<'a>(
 
 /// How many of the next calls may run together: looks with looks, commands with commands; what
 /// changes something goes alone, in the order asked for, and so does what policy does not simply
-/// let pass.
+/// let pass. A command with approved scripts goes alone, for another command could exchange them.
 fn together(tools: &ToolSet, calls: &[Planned]) -> usize {
     let lane = |planned: &Planned| match &planned.say {
-        Say::Policy(Decision::Allow(Grant { lease: None, .. })) => {
+        Say::Policy(Decision::Allow(Grant { lease: None, scripts, .. })) if scripts.is_empty() => {
             Some(tools.lane(&planned.call.name).unwrap_or(Lane::Look))
         }
         Say::Policy(_) | Say::Person(..) => None,
@@ -350,6 +351,12 @@ mod tests {
         let set = ToolSet::default();
         assert_eq!(together(&set, &[allow(), allow(), deny(), allow()]), 2);
         assert_eq!(together(&set, &[deny(), deny(), allow()]), 1);
+        let script = crate::protocol::ScriptHash { path: "/w/a.sh".into(), sha256: "a".into() };
+        let grant = Grant { scripts: vec![script], ..Grant::default() };
+        let scripted = || planned("Bash", Decision::Allow(grant.clone()));
+        let plain = || planned("Bash", Decision::Allow(Grant::default()));
+        assert_eq!(together(&set, &[scripted(), plain()]), 1, "no other command exchanges it");
+        assert_eq!(together(&set, &[plain(), plain(), scripted()]), 2);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The decision of policy on a call before it starts: it passes, it waits for an approval, or it is
 //! denied.
 
-use crate::config::policy::{Rules, Said, Subject, exactly};
+use crate::config::policy::{Rules, Said, Subject, allows_by_content, changed_scripts, exactly};
 use crate::protocol::{
     Action, ApprovalRequest, ErrorCode, OutsideAccess, OutsidePath, Pattern, PodName, Refusal,
+    ScriptHash,
 };
 use crate::run::Run;
 use crate::run::batch::Call;
@@ -69,6 +70,15 @@ pub(crate) struct Grant {
     pub(crate) needs: Vec<Need>,
     pub(crate) lease: Option<Rule>,
     pub(crate) outside: Vec<OutsidePath>,
+    /// The scripts that were approved with their content; the call runs alone.
+    pub(crate) scripts: Vec<ScriptHash>,
+}
+
+impl Grant {
+    /// The same for a call that was not approved with the content of its scripts.
+    fn of_any_content(self) -> Self {
+        Self { scripts: Vec::new(), ..self }
+    }
 }
 
 /// What an approval request says of a call.
@@ -238,7 +248,8 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
     let needs = Need::ALL.into_iter().filter_map(word).collect();
     let (tool, outside) = (approval.tool.clone(), approval.outside.clone());
-    Subject { tool, needs, outside, texts: vec![approval.action.clone()] }
+    let scripts = approval.scripts.clone();
+    Subject { tool, needs, outside, scripts, texts: vec![approval.action.clone()] }
 }
 
 fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
@@ -251,8 +262,8 @@ fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
             texts.push(path.display().to_string());
             Grant { needs, lease: lacks, ..Grant::default() }
         }
-        Seen::Command(CommandNeeds { needs, outside, .. }) => {
-            Grant { needs, outside, ..Grant::default() }
+        Seen::Command(CommandNeeds { needs, outside, scripts, .. }) => {
+            Grant { needs, outside, scripts, lease: None }
         }
     };
     let peer =
@@ -261,8 +272,8 @@ fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
         .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()));
     let needs = grant.needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
-    let outside = grant.outside.clone();
-    let subject = Subject { tool: call.name.clone(), needs, outside, texts };
+    let (outside, scripts) = (grant.outside.clone(), grant.scripts.clone());
+    let subject = Subject { tool: call.name.clone(), needs, outside, scripts, texts };
     let details = details(&call.name, &arguments);
     Claim { subject, grant, because, reason, details }
 }
@@ -310,8 +321,10 @@ fn file_wants(need: Need) -> &'static str {
 /// The decision, from the rules and what the call wants. Pure.
 fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
     let tool = &claim.subject.tool;
+    let approval = |because, claim| approval(because, answers, claim);
     match rules.said(&claim.subject, answers) {
-        Said::Allow => Decision::Allow(claim.grant),
+        Said::Allow if allows_by_content(answers, &claim.subject) => Decision::Allow(claim.grant),
+        Said::Allow => Decision::Allow(claim.grant.of_any_content()),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
         Said::Nothing(default) => {
@@ -324,7 +337,9 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
                 (Some(Action::Ask), None) => {
                     approval(format!("your approval: {} asks", stands()), claim)
                 }
-                (Some(Action::Allow), _) | (None, None) => Decision::Allow(claim.grant),
+                (Some(Action::Allow), _) | (None, None) => {
+                    Decision::Allow(claim.grant.of_any_content())
+                }
             }
         }
     }
@@ -334,12 +349,18 @@ fn denied(why: &str) -> Decision {
     Decision::Deny(format!("denied by policy: {why}"))
 }
 
-fn approval(because: String, claim: Claim) -> Decision {
+fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
     let Claim { subject, grant, because: own, reason, details } = claim;
-    let because = match own {
+    let mut because = match own {
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
     };
+    let changed = changed_scripts(answers, &subject);
+    let changed = changed.iter().map(|script| script.path.display().to_string());
+    let changed = changed.collect::<Vec<_>>().join(", ");
+    if !changed.is_empty() {
+        because.push_str(&format!("; you allowed this before, and since then {changed} changed"));
+    }
     let rule = exactly(&subject);
     let action = subject.texts.into_iter().next_back().unwrap_or_default();
     let too_much = |bytes: usize, instead: &str| {

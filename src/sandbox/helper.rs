@@ -9,7 +9,7 @@ use crate::sandbox::private::{Hold, Private};
 use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
 use crate::sandbox::world::enter::NETWORK;
-use crate::sandbox::{ENTER_ARG, stage};
+use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -165,6 +165,9 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     reaper::give_back_limit(order.nofile);
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
     let watchers = Watchers::start()?;
+    for script in view.iter().flat_map(|view| &view.scripts) {
+        scripts::approved(script)?;
+    }
     let (leader, confinement, before) = match view {
         None => (reaper::spawn(&order)?, None, Before::default()),
         Some(mut view) => {

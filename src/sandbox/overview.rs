@@ -40,6 +40,7 @@ fn of_world(world: &World, view: &CommandView) -> CommandSheet {
             Part::Kept => sheet.own.push(own(path, true, view.limits.tmp_mib)),
             Part::Memory(mib) => sheet.own.push(own(path, false, *mib)),
             Part::Bind(Level::Hidden)
+            | Part::Script
             | Part::Pinned
             | Part::Hidden
             | Part::Directory

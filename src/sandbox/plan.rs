@@ -309,6 +309,7 @@ mod tests {
             repositories: vec![root.join(".git")],
             outside: vec![],
             names: vec![],
+            scripts: vec![],
             home: None,
             network: Network::Off,
             sockets: Sockets::Refused,

@@ -1,6 +1,6 @@
 //! What one command may reach, as plain data made from a scope: no disk is looked at here.
 
-use crate::protocol::{OutsideAccess, OutsidePath};
+use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::places::{DEVICES, ETC, KERNEL, NAMES, Person, SYSTEM};
 use crate::sandbox::private::Private;
@@ -149,6 +149,9 @@ pub struct CommandView {
     /// Names through which links lead to these paths.
     #[serde(default)]
     pub names: Vec<PathBuf>,
+    /// Scripts that must have this content when the command starts, and keep it while it runs.
+    #[serde(default)]
+    pub scripts: Vec<ScriptHash>,
     /// The person's home directory, which may itself be reached through a link.
     pub home: Option<PathBuf>,
     pub network: Network,
@@ -275,6 +278,7 @@ impl CommandView {
             repositories: Vec::new(),
             outside: outside.to_owned(),
             names: around.names.to_owned(),
+            scripts: Vec::new(),
             home: around.person.home().map(Path::to_owned),
             network: if granted(Need::Network) { Network::On } else { Network::Off },
             sockets: if socket { Sockets::Named } else { Sockets::Refused },

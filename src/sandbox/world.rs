@@ -10,10 +10,12 @@ mod mountinfo;
 pub(crate) use mountinfo::unescaped;
 
 use crate::files::{Limit, WorkspaceFiles, canonical, links_on};
+use crate::protocol::ScriptHash;
 use crate::sandbox::any_path::AnyPath;
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::private::Private;
+use crate::sandbox::scripts::{self, Copy};
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +51,8 @@ pub enum Part {
     Layered,
     /// The directory that the Pod keeps for temporary files.
     Kept,
+    /// A copy of an approved script, which nothing changes.
+    Script,
     Device,
     /// Terminals of the command's own.
     Terminals,
@@ -64,6 +68,8 @@ pub struct World {
     pub links: BTreeMap<PathBuf, PathBuf>,
     /// Files of this world's own, and what they hold.
     pub files: BTreeMap<PathBuf, String>,
+    /// The approved scripts, as they were when they were compared.
+    pub scripts: BTreeMap<PathBuf, Copy>,
     /// Where temporary files go.
     pub tmp: PathBuf,
     /// What the Pod keeps for its commands.
@@ -85,7 +91,8 @@ struct WrittenWorld {
 
 impl From<World> for WrittenWorld {
     fn from(world: World) -> Self {
-        let World { parts, links, files, tmp, private, cost } = world;
+        // Scripts are read where the world is built, right before the command.
+        let World { parts, links, files, tmp, private, cost, scripts: _ } = world;
         Self {
             parts: parts.into_iter().map(|(path, part)| (AnyPath(path), part)).collect(),
             links: links.into_iter().map(|(path, to)| (AnyPath(path), AnyPath(to))).collect(),
@@ -104,6 +111,7 @@ impl From<WrittenWorld> for World {
             parts: parts.into_iter().map(|(path, part)| (path.0, part)).collect(),
             links: links.into_iter().map(|(path, to)| (path.0, to.0)).collect(),
             files: files.into_iter().map(|(path, text)| (path.0, text)).collect(),
+            scripts: BTreeMap::new(),
             tmp: tmp.0,
             private,
             cost,
@@ -126,6 +134,15 @@ impl World {
         world.follow(asked, person);
         world.cost.extend(plan::sealed_cost(view, holes));
         world
+    }
+
+    /// Puts copies in the place of approved scripts, or says which script is another one now.
+    pub fn hold_scripts(&mut self, scripts: &[ScriptHash]) -> Result<(), String> {
+        for script in scripts {
+            self.scripts.insert(script.path.clone(), scripts::approved(script)?);
+            self.parts.insert(script.path.clone(), Part::Script);
+        }
+        Ok(())
     }
 
     /// What Landlock is told: everything here was granted for reading.

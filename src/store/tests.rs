@@ -582,6 +582,7 @@ fn question(id: &str) -> ApprovalRequest {
         scope: Vec::new(),
         lease: None,
         outside: vec![],
+        scripts: vec![],
         rule: Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
         since: 4,
     }

@@ -52,7 +52,7 @@ impl CommandTime {
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
     /// The command line.
-    command: String,
+    pub(crate) command: String,
     /// Seconds after which the command is ended; 120 by default and at most 600, unless the user's
     /// settings say otherwise.
     timeout: Option<u64>,
@@ -90,7 +90,7 @@ pub async fn bash(
     let needs = granted_needs(&input, ctx).await?;
     let limit = ctx.command_time.of(input.timeout);
     let command = Command {
-        view: Some(view(ctx, &needs)),
+        view: Some(CommandView { scripts: ctx.scripts.clone(), ..view(ctx, &needs) }),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),

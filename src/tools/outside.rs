@@ -1,11 +1,11 @@
 //! The paths outside its scope that a command names: canonical, and refused where no approval opens them.
 
 use crate::files;
-use crate::protocol::{OutsideAccess, OutsidePath};
+use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::Need;
 use crate::scope::Permission;
 use crate::tools::bash::{self, Input};
-use crate::tools::{Context, guard};
+use crate::tools::{Context, guard, scripts};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::Metadata;
@@ -37,6 +37,8 @@ pub struct CommandNeeds {
     pub outside: Vec<OutsidePath>,
     /// The names through which links lead to them.
     pub names: Vec<PathBuf>,
+    /// The scripts of its scope that it runs.
+    pub scripts: Vec<ScriptHash>,
     /// Why no approval can give it, as the model reads it.
     pub closed: Option<String>,
 }
@@ -49,7 +51,10 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
     };
     let needs = input.needs();
     match find(ctx, &input.outside, &needs) {
-        Ok(found) => found,
+        Ok(found) => {
+            let scripts = scripts::of_line(&ctx.canonical(), &input.command);
+            CommandNeeds { scripts, ..found }
+        }
         Err(why) => CommandNeeds { needs, closed: Some(why), ..CommandNeeds::default() },
     }
 }

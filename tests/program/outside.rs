@@ -12,6 +12,13 @@ says = "look at *"
 call = [{ name = "Bash", args = { command = "cd {1} && cat a; cat ../beside/a", outside = [{ path = "{1}" }], reason = "to look" } }]
 [[when.step]]
 text = "It said: {result}"
+
+[[when]]
+says = "build"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "sh build.sh", needs = ["network"], reason = "to build" } }]
+[[when.step]]
+text = "It said: {result}"
 "#;
 
 /// A bench, and a directory outside its workspace with another one beside it.
@@ -68,4 +75,34 @@ fn a_decision_for_the_pod_is_about_the_paths_that_the_request_showed() {
     std::thread::spawn(move || lines.for_each(drop));
     let done = bench.finish(child);
     assert!(done.out.contains("uno") && !done.out.contains("due"), "{done:?}");
+}
+
+#[test]
+fn a_decision_about_a_script_ends_when_the_script_changes() {
+    let (bench, _) = bench();
+    let script = bench.ws().join("build.sh");
+    fs::write(&script, "echo first").expect("a script");
+    let mut child = bench.command(&["--no-ui", "--ask", "wait", "--model", &bench.model()]);
+    let mut child = child.stdin(Stdio::piped()).spawn().expect("the program starts");
+    let mut input = child.stdin.take().expect("its input");
+    let errors = BufReader::new(child.stderr.take().expect("its errors"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    writeln!(input, "build").expect("an open input");
+    lines.find(|line| line.starts_with("[1] ws asks: Bash sh build.sh")).expect("the request");
+    let runs = lines.next().expect("what it runs");
+    // The first digits that sha256sum prints for `echo first`.
+    assert!(runs.trim().ends_with("/build.sh, SHA-256 48c38d96b990"), "{runs}");
+    writeln!(input, ":allow 1 pod").expect("an open input");
+    drop(input);
+    std::thread::spawn(move || lines.for_each(drop));
+    let done = bench.finish(child);
+    assert!(done.out.contains("first"), "{done:?}");
+    let build = ["--pod", "ws", "-p", "build"];
+    let done = bench.yoi(&build);
+    assert!(done.code == Some(0) && done.out.contains("first"), "{done:?}");
+    fs::write(&script, "echo second").expect("a script");
+    let done = bench.yoi(&build);
+    assert!(done.code == Some(3) && !done.out.contains("second"), "{done:?}");
+    let rule = done.out.split("Bash+network+sha256=").nth(1).expect("the rule that would allow it");
+    assert!(rule.starts_with("55732a781f1dd7e01786f60759acb3d4:sh build.sh"), "{done:?}");
 }

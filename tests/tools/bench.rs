@@ -53,6 +53,7 @@ impl Bench {
             others: Vec::new(),
             needs: Vec::new(),
             outside: Vec::new(),
+            scripts: Vec::new(),
             pod_api: None,
             max_output: tools::MAX_OUTPUT,
         };

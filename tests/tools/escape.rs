@@ -31,5 +31,7 @@ mod sequences;
 mod settings;
 #[path = "escape/visible.rs"]
 mod visible;
+#[path = "escape/scripts.rs"]
+mod scripts;
 #[path = "escape/world.rs"]
 mod world;

@@ -325,6 +325,7 @@ fn approval() -> ApprovalRequest {
         scope: vec![rule()],
         lease: None,
         outside: vec![],
+        scripts: vec![],
         rule: pattern(),
         since: 7,
     }

@@ -77,6 +77,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
         lease: None,
         outside: vec![],
+        scripts: vec![],
         rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
         since: NOON,
     }

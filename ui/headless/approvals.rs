@@ -239,7 +239,12 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         .map(|line| format!("\n    | {}", spelled(line)))
         .collect();
     let opens = |path| format!("\n    opens {}, for this command only", scope::outside(path));
-    let details: String = [details].into_iter().chain(request.outside.iter().map(opens)).collect();
+    let runs = |script| format!("\n    runs {}", scope::script(script));
+    let details: String = [details]
+        .into_iter()
+        .chain(request.outside.iter().map(opens))
+        .chain(request.scripts.iter().map(runs))
+        .collect();
     let typed = |line: &str| spell(line, way);
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
@@ -295,6 +300,7 @@ mod tests {
             scope: vec![],
             lease: None,
             outside: vec![],
+            scripts: vec![],
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         }

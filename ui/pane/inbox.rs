@@ -135,6 +135,7 @@ fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
         && one.because == other.because
         && one.lease == other.lease
         && one.outside == other.outside
+        && one.scripts == other.scripts
 }
 
 impl Inbox {

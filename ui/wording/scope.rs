@@ -1,7 +1,7 @@
 //! Scopes as people read them.
 
 use std::path::Path;
-use yoi::protocol::{Lent, OutsidePath};
+use yoi::protocol::{Lent, OutsidePath, ScriptHash};
 use yoi::scope::{Permission, Rule};
 use yoi::text::SafeText;
 
@@ -18,6 +18,11 @@ pub fn rule(rule: &Rule) -> String {
 /// A path that a command is given outside its scope: `write /srv/data`.
 pub fn outside(path: &OutsidePath) -> String {
     SafeText::spelled(path.to_string()).into_string()
+}
+
+/// A script that a command runs: `/repo/build.sh, SHA-256 ba7816bf8f01`.
+pub fn script(script: &ScriptHash) -> String {
+    format!("{}, SHA-256 {}", path(&script.path), script.short())
 }
 
 /// Several rules, or `nothing`.

@@ -2,30 +2,38 @@
 
 use crate::config::policy::pattern::{Matcher, Reach};
 use crate::config::policy::{Subject, is_command};
-use crate::protocol::{Action, OutsideAccess, OutsidePath, tool_words};
+use crate::protocol::{Action, OutsideAccess, OutsidePath, ScriptHash, tool_words};
 use std::path::Path;
 
 /// The need that paths outside the scope stand for.
 const OUTSIDE: &str = "outside";
 /// What stands between the access and the path of a word.
 const OF: char = '=';
+/// The word for the content of a script, and the digits that a rule is written with.
+const HASH: &str = "sha256";
+const DIGITS: usize = 32;
+/// Fewer digits stand for no content.
+const FEWEST_DIGITS: usize = 12;
 
 /// `Bash+network+read=/srv/data`, read.
 pub struct Tool {
     name: String,
     needs: Vec<String>,
     paths: Vec<(OutsideAccess, Matcher)>,
+    /// Beginnings of the SHA-256 of scripts.
+    hashes: Vec<String>,
 }
 
 impl Tool {
     pub fn of(text: &str) -> Self {
         let mut words = tool_words::split(text).into_iter();
         let name = words.next().unwrap_or_default().trim().to_owned();
-        let mut tool = Self { name, needs: Vec::new(), paths: Vec::new() };
+        let mut tool = Self { name, needs: Vec::new(), paths: Vec::new(), hashes: Vec::new() };
         for word in words {
-            match path_word(&word) {
-                Some(path) => tool.paths.push(path),
-                None => tool.needs.push(word.trim().to_owned()),
+            match (path_word(&word), hash_word(&word)) {
+                (Some(path), _) => tool.paths.push(path),
+                (None, Some(hash)) => tool.hashes.push(hash),
+                (None, None) => tool.needs.push(word.trim().to_owned()),
             }
         }
         tool
@@ -39,18 +47,42 @@ impl Tool {
         if self.name != "*" && !self.name.eq_ignore_ascii_case(&subject.tool) {
             return false;
         }
-        let bare = self.needs.is_empty() && self.paths.is_empty();
+        let bare = self.needs.is_empty() && self.paths.is_empty() && self.hashes.is_empty();
         match action {
             Action::Allow if bare => {
                 subject.needs.is_empty() || self.name == "*" || is_command(subject)
             }
             _ if bare => true,
-            Action::Allow => subject.needs.iter().all(|need| self.gives(need, subject)),
+            Action::Allow => {
+                subject.needs.iter().all(|need| self.gives(need, subject))
+                    && (self.hashes.is_empty() || self.knows_all(&subject.scripts))
+            }
             Action::Ask | Action::Deny => {
                 subject.needs.iter().any(|need| self.names(need))
                     || subject.outside.iter().any(|path| self.is_about(path))
+                    || subject.scripts.iter().any(|script| self.knows(script))
             }
         }
+    }
+
+    /// The same rule for scripts of any content.
+    pub fn for_any_content(self) -> Self {
+        Self { hashes: Vec::new(), ..self }
+    }
+
+    /// Whether it holds for scripts of certain contents only.
+    pub fn is_for_contents(&self) -> bool {
+        !self.hashes.is_empty()
+    }
+
+    /// Whether a script has a content that this rule names.
+    pub fn knows(&self, script: &ScriptHash) -> bool {
+        let known = |hash: &String| hash.len() >= FEWEST_DIGITS && script.sha256.starts_with(hash);
+        self.hashes.iter().any(known)
+    }
+
+    fn knows_all(&self, scripts: &[ScriptHash]) -> bool {
+        !scripts.is_empty() && scripts.iter().all(|script| self.knows(script))
     }
 
     fn names(&self, need: &str) -> bool {
@@ -90,6 +122,12 @@ fn path_word(word: &str) -> Option<(OutsideAccess, Matcher)> {
     Some((access, Matcher::of(pattern)))
 }
 
+fn hash_word(word: &str) -> Option<String> {
+    let (name, digits) = word.split_once(OF)?;
+    let digits = digits.trim().to_ascii_lowercase();
+    (name.trim() == HASH).then_some(digits)
+}
+
 /// The words for exactly what a call needs.
 pub fn exactly(subject: &Subject) -> String {
     let by_path = !subject.outside.is_empty();
@@ -99,7 +137,12 @@ pub fn exactly(subject: &Subject) -> String {
         let text = path.path.display().to_string();
         format!("{}{OF}{}", path.access.word(), tool_words::literal(&text))
     });
-    let words: Vec<String> = [subject.tool.clone()].into_iter().chain(needs).chain(paths).collect();
+    let hashes = subject.scripts.iter().map(|script| {
+        let digits = script.sha256.get(..DIGITS).unwrap_or(&script.sha256);
+        format!("{HASH}{OF}{digits}")
+    });
+    let words = [subject.tool.clone()].into_iter().chain(needs).chain(paths).chain(hashes);
+    let words: Vec<String> = words.collect();
     words.join("+")
 }
 
@@ -136,6 +179,34 @@ mod tests {
         }
         assert!(!allowed(&call(&["outside"], &[])), "a call that names no path is not given any");
         assert!(!allowed(&call(&["git"], &[])));
+    }
+
+    #[test]
+    fn a_rule_with_hashes_holds_only_while_each_script_has_one_of_them() {
+        let script =
+            |path: &str, digit: &str| ScriptHash { path: path.into(), sha256: digit.repeat(64) };
+        let with = |scripts: &[ScriptHash]| Subject {
+            scripts: scripts.to_vec(),
+            ..call(&["network"], &[])
+        };
+        let both = with(&[script("/w/a.sh", "a"), script("/w/b.sh", "b")]);
+        let rule = exactly(&both);
+        let expected = format!("Bash+network+sha256={}+sha256={}", "a".repeat(32), "b".repeat(32));
+        assert_eq!(rule, expected);
+        let allowed = |subject: &Subject| Tool::of(&rule).speaks(Action::Allow, subject);
+        assert!(allowed(&both) && allowed(&with(&[script("/w/a.sh", "b")])));
+        for scripts in [
+            vec![script("/w/a.sh", "a"), script("/w/b.sh", "c")],
+            vec![script("/w/a.sh", "c")],
+            vec![],
+        ] {
+            assert!(!allowed(&with(&scripts)), "{scripts:?}");
+            let any = Tool::of(&rule).for_any_content();
+            assert!(any.speaks(Action::Allow, &with(&scripts)), "{scripts:?}");
+        }
+        assert!(Tool::of("Bash+network").speaks(Action::Allow, &both), "a rule without a hash");
+        let short = format!("Bash+network+sha256={}", "a".repeat(11));
+        assert!(!Tool::of(&short).speaks(Action::Allow, &with(&[script("/w/a.sh", "a")])));
     }
 
     #[test]

@@ -182,6 +182,7 @@ impl Pod {
             others: Vec::new(),
             needs: Vec::new(),
             outside: Vec::new(),
+            scripts: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
             max_output: tools::MAX_OUTPUT,
         }

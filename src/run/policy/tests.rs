@@ -259,3 +259,41 @@ fn a_pods_own_answers_come_before_those_for_the_subtrees_it_is_in() {
     let binding = in_force(&name("kid"), &[name("root"), name("mid")], stored);
     assert_eq!(binding.iter().map(|rule| rule.id).collect::<Vec<_>>(), [3, 5, 6]);
 }
+
+#[test]
+fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_about_again() {
+    let script = |digit: &str| ScriptHash { path: "/w/build.sh".into(), sha256: digit.repeat(64) };
+    let claim = |digit: &str, needs: &[Need]| {
+        let needs = CommandNeeds {
+            needs: needs.to_vec(),
+            scripts: vec![script(digit)],
+            ..CommandNeeds::default()
+        };
+        let arguments = r#"{"command":"./build.sh"}"#.into();
+        let call = Call { id: "c".into(), name: "Bash".into(), arguments };
+        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold))
+    };
+    let rules = Rules::default();
+    let network = [Need::Network];
+    let Decision::NeedsApproval(first) = judge(&rules, &[], claim("a", &network)) else {
+        panic!("it is asked about")
+    };
+    assert_eq!(first.because, "network access");
+    assert_eq!(first.grant.scripts, [script("a")]);
+    let answers = [(first.rule.clone(), Action::Allow)];
+    let Decision::Allow(grant) = judge(&rules, &answers, claim("a", &network)) else {
+        panic!("the decision holds")
+    };
+    assert_eq!(grant.scripts, [script("a")], "and only for this content");
+    let Decision::NeedsApproval(again) = judge(&rules, &answers, claim("b", &network)) else {
+        panic!("it is asked about again")
+    };
+    let changed = "network access; you allowed this before, and since then /w/build.sh changed";
+    assert_eq!(again.because, changed);
+    let plain = judge(&rules, &answers, claim("b", &[]));
+    assert_eq!(plain, Decision::Allow(Grant::default()), "what needs no approval is not compared");
+    let by_command = Pattern { tool: "Bash+network".into(), pattern: "./build.sh".into() };
+    let decided = judge(&rules, &[(by_command, Action::Allow)], claim("b", &network));
+    let grant = Grant { needs: vec![Need::Network], ..Grant::default() };
+    assert_eq!(decided, Decision::Allow(grant), "a rule without a hash is about the command line");
+}

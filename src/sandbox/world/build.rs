@@ -16,8 +16,9 @@ use rustix::mount::{
 use rustix::process::pivot_root;
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
+use std::io::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Directories over which the first root of the build is mounted; any that exists will do.
@@ -25,6 +26,8 @@ const BASES: [&str; 3] = ["/tmp", "/usr", "/var"];
 /// Where the old and the new root lie during the build.
 const OLD: &str = "/old";
 const NEW: &str = "/new";
+/// The name of a copy of a script, in the new root, until it lies in its place.
+const SCRIPT: &str = ".script";
 /// The device that is mounted over a hidden file: on a mount that allows no devices nobody can
 /// open it.
 const NOTHING: &str = "/dev/null";
@@ -127,6 +130,7 @@ impl Build {
                 let private = world.private.as_ref().ok_or(Errno::INVAL)?;
                 self.bind(world, &private.tmp(), path)
             }
+            Part::Script => self.script(world, path),
             Part::Directory => self.point(world, path, FileType::Directory).map(drop),
             Part::Memory(mib) => {
                 let inodes = u64::from(mib) * INODES;
@@ -217,6 +221,23 @@ impl Build {
                 attach(&copy(&changes)?, &place)
             }
         }
+    }
+
+    /// Shows a copy of a script in its place. The copy has no name of its own in the world.
+    fn script(&self, world: &World, path: &Path) -> Result<(), Errno> {
+        let copy_of = world.scripts.get(path).ok_or(Errno::INVAL)?;
+        let place = self.point(world, path, FileType::RegularFile)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(&self.new, SCRIPT, flags, copy_of.mode.into())?;
+        let mut file = fs::File::from(file);
+        let written = file
+            .write_all(&copy_of.bytes)
+            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(copy_of.mode)));
+        written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        drop(file);
+        let tree = copy(&open(&self.new, Path::new(SCRIPT))?)?;
+        attach(&tree, &place)?;
+        unlinkat(&self.new, SCRIPT, AtFlags::empty())
     }
 
     fn pin(&self, path: &Path) -> Result<(), Errno> {

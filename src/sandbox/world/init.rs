@@ -34,9 +34,10 @@ fn begin() -> Result<Reaper, String> {
     let last = reaper::start_last_stage();
     score.restore();
     let mut last = last?;
-    let WorldOrder { world, mut inner } =
+    let WorldOrder { mut world, mut inner } =
         reaper::read_order().ok_or("the order is not readable")?;
     reaper::wait_until_started(&mut last)?;
+    world.hold_scripts(&inner.view.scripts)?;
     let Missing { open, cost } = build::build(&world, inner.view.limits.most_processes())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
     inner.open.extend(open);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use yoi::protocol::family::Confined;
-use yoi::protocol::{OutsideAccess, OutsidePath};
+use yoi::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use yoi::sandbox::{
     Around, Command, CommandLimits, CommandView, Confinement, Ended, Isolation, Need, Outcome,
     Person, Sandbox, SandboxError,
@@ -17,6 +17,8 @@ pub struct Cell {
     pub needs: Vec<Need>,
     /// The paths that [`Need::Outside`] means.
     pub outside: Vec<OutsidePath>,
+    /// The scripts that were approved.
+    pub scripts: Vec<ScriptHash>,
     pub isolation: Isolation,
     pub limits: CommandLimits,
 }
@@ -61,8 +63,8 @@ impl Cell {
         bench.ctx.own = vec![bench.path("own")];
         toolchains(&mut bench.ctx.env);
         let (needs, limits) = (Vec::new(), CommandLimits::default());
-        let outside = Vec::new();
-        Self { bench, needs, outside, isolation: Isolation::Namespaces, limits }
+        let (outside, scripts) = (Vec::new(), Vec::new());
+        Self { bench, needs, outside, scripts, isolation: Isolation::Namespaces, limits }
     }
 
     pub fn with(needs: &[Need]) -> Self {
@@ -125,7 +127,8 @@ impl Cell {
             isolation,
             limits,
         };
-        let view = Some(CommandView::new(&around));
+        let view = CommandView::new(&around);
+        let view = Some(CommandView { scripts: self.scripts.clone(), ..view });
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view };

@@ -1,0 +1,68 @@
+//! The scripts that an approved command runs: their content is compared right before the start, and the
+//! command gets a copy of it that nothing changes.
+
+use crate::files::{self, FileError, Limit, WorkspaceFiles};
+use crate::protocol::ScriptHash;
+use std::path::Path;
+
+/// Bytes of one script.
+const MOST: u64 = 1024 * 1024;
+
+/// A script as a command gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    pub bytes: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// The hash of a script at a canonical path. `None` for what cannot be read as one: no regular file, a larger one,
+/// or none at all.
+pub fn script_hash(path: &Path) -> Option<ScriptHash> {
+    let found = read(path).ok()?;
+    Some(ScriptHash { path: path.to_owned(), sha256: sha256(&found.bytes) })
+}
+
+/// The content of a script if it is the approved one.
+pub fn approved(script: &ScriptHash) -> Result<Copy, String> {
+    let shown = script.path.display();
+    let found = read(&script.path).map_err(|error| {
+        format!("the script {shown} was approved and cannot be read now: {error}")
+    })?;
+    if sha256(&found.bytes) != script.sha256 {
+        return Err(format!(
+            "the script {shown} changed since it was approved; call again to ask for it as it is now"
+        ));
+    }
+    Ok(Copy { bytes: found.bytes, mode: found.mode })
+}
+
+fn read(path: &Path) -> Result<files::Found, FileError> {
+    WorkspaceFiles::of(path.parent().unwrap_or(path)).read(path, Limit::whole(MOST))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_approved_with_its_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("x.sh");
+        std::fs::write(&path, "abc").unwrap();
+        let script = script_hash(&path).unwrap();
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((script.sha256.as_str(), script.short()), (known, &known[..12]));
+        assert_eq!(approved(&script).unwrap().bytes, b"abc");
+        std::fs::write(&path, "abd").unwrap();
+        assert!(approved(&script).unwrap_err().contains("changed since it was approved"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(approved(&script).unwrap_err().contains("cannot be read now"));
+        assert_eq!(script_hash(&path), None);
+    }
+}

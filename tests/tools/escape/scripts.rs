@@ -1,0 +1,111 @@
+//! Scripts that were approved: what runs is what was approved, byte for byte.
+
+use crate::bench::content;
+use crate::escape::cell::Cell;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use yoi::protocol::ScriptHash;
+use yoi::sandbox::Isolation;
+use yoi::tools::command_needs;
+
+/// A workspace with scripts in it.
+fn cell() -> Cell {
+    let cell = Cell::new();
+    for name in ["build.sh", "sub/tool.py", "sub/run", "data.csv", "hook.js", "-x"] {
+        let path = cell.bench.file(name, "#!/bin/sh\necho approved\n");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    symlink("build.sh", cell.path("ws/link.sh")).unwrap();
+    symlink(cell.path("outside/secret"), cell.path("ws/out.sh")).unwrap();
+    cell
+}
+
+fn scripts(cell: &Cell, line: &str) -> Vec<ScriptHash> {
+    let arguments = json!({ "command": line }).to_string();
+    command_needs(&arguments, &cell.bench.ctx).scripts
+}
+
+#[test]
+fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
+    let cell = cell();
+    let table: [(&str, &[&str]); 22] = [
+        ("./build.sh", &["build.sh"]),
+        ("bash build.sh data.csv", &["build.sh"]),
+        ("bash -x build.sh", &["build.sh"]),
+        ("sh -e ./sub/run now", &["sub/run"]),
+        ("python3.12 sub/tool.py", &["sub/tool.py"]),
+        ("node -r ./hook.js sub/tool.py data.csv", &["hook.js", "sub/tool.py"]),
+        ("source build.sh && . sub/run", &["build.sh", "sub/run"]),
+        ("cd sub && ./run", &["sub/run"]),
+        ("(cd sub; python3 tool.py); ./build.sh", &["build.sh", "sub/tool.py"]),
+        ("env A=1 ./build.sh", &["build.sh"]),
+        ("A=1 timeout 5 bash build.sh", &["build.sh"]),
+        ("bash -c './build.sh; sub/run'", &["build.sh", "sub/run"]),
+        ("echo $(./build.sh)", &["build.sh"]),
+        ("'./build.sh'", &["build.sh"]),
+        ("bash ./link.sh", &["build.sh"]),
+        ("find . -name x -exec ./build.sh ';'", &["build.sh"]),
+        ("./out.sh", &[]),
+        ("./missing.sh; bash missing.sh", &[]),
+        ("cat build.sh", &[]),
+        ("ls ./build.sh", &[]),
+        ("bash ./sub", &[]),
+        ("cargo test", &[]),
+    ];
+    for (line, expected) in table {
+        let found: Vec<_> = scripts(&cell, line).into_iter().map(|script| script.path).collect();
+        let mut expected: Vec<_> = expected.iter().map(|name| cell.path("ws").join(name)).collect();
+        expected.sort();
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_changed_since_it_was_approved_is_not_run() {
+    let mut cell = cell();
+    cell.scripts = scripts(&cell, "./build.sh");
+    assert_eq!(cell.run("./build.sh").await.well(), "approved\n");
+    fs::write(cell.path("ws/build.sh"), "echo other").unwrap();
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
+        let refused = cell.try_run("./build.sh").await.unwrap_err().to_string();
+        assert!(refused.contains("build.sh changed since it was approved"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_does_not_exchange_the_script_that_was_approved_with_it() {
+    let mut cell = cell();
+    if !cell.mounted().await {
+        return;
+    }
+    cell.scripts = scripts(&cell, "./build.sh");
+    cell.bench.file("evil", "#!/bin/sh\necho evil\n");
+    for exchange in
+        ["cp evil build.sh", "mv -f evil build.sh", "rm -f build.sh", "echo x >> build.sh"]
+    {
+        let did = cell.run(&format!("{{ {exchange}; }} 2>&-; ./build.sh; bash build.sh")).await;
+        assert_eq!(did.well(), "approved\napproved\n", "{exchange}");
+    }
+    let kept = fs::read_to_string(cell.path("ws/build.sh")).unwrap();
+    assert_eq!(kept, "#!/bin/sh\necho approved\n");
+    // Beside the script everything is as ever.
+    assert_eq!(
+        cell.run("echo x > new && cat new && ls -a / | grep -c script").await.text,
+        "x\n0\n"
+    );
+}
+
+#[tokio::test]
+async fn bash_runs_the_script_that_its_grant_names() {
+    let mut cell = cell();
+    cell.bench.ctx.scripts = scripts(&cell, "./build.sh");
+    assert_eq!(content(&cell.bench.bash("./build.sh").await), "approved\n");
+    fs::write(cell.path("ws/build.sh"), "echo other").unwrap();
+    let output = cell.bench.bash("./build.sh").await;
+    assert!(
+        output.is_error && output.summary.contains("changed since it was approved"),
+        "{output:?}"
+    );
+}
