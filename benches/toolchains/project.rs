@@ -1,4 +1,6 @@
-//! The projects: small, as their tools make them, and without anything from a network.
+//! The projects: of the size at which a build takes seconds, and without anything from a network. A
+//! command starts some milliseconds later in a Pod, whatever it does; with projects of a few lines
+//! that start would be all that is measured.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +34,7 @@ pub const PROJECTS: &[Project] = &[
             ("src/main.rs", "fn main() {\n    println!(\"{}\", greet::greet(\"you\"));\n}\n"),
             (".gitignore", "target\n"),
         ],
-        made: &["cargo generate-lockfile --offline"],
+        made: &[RUST_MODULES, "cargo generate-lockfile --offline"],
         steps: &[
             ("build", "cargo build --offline --quiet"),
             ("test", "cargo test --offline --quiet"),
@@ -53,7 +55,7 @@ pub const PROJECTS: &[Project] = &[
             ("pad/index.js", "module.exports = (text) => text.padEnd(20);\n"),
             (".gitignore", "node_modules\n"),
         ],
-        made: &[],
+        made: &[NODE_PACKAGES],
         steps: &[
             ("build", "npm install --offline --no-audit --no-fund --silent"),
             ("test", "npm test --silent"),
@@ -93,10 +95,10 @@ pub const PROJECTS: &[Project] = &[
             ("cmd/greet/main.go", GO_MAIN),
         ],
         made: &[],
-        // Without the results that the build before left in the cache, of this module only.
+        // Without the results that the build before left in the cache.
         steps: &[
-            ("build", "echo \"// $RANDOM\" >> greet.go && go build ./..."),
-            ("test", "go test -count=1 ./..."),
+            ("build", "go build -a ./..."),
+            ("test", "go test -count=1 ./... && go vet ./..."),
             COMMIT,
         ],
     },
@@ -105,7 +107,7 @@ pub const PROJECTS: &[Project] = &[
         programs: &["git"],
         files: &[("README", "a repository\n")],
         made: &[
-            "for d in $(seq 40); do mkdir d$d; for f in $(seq 50); do seq $d $((d + f)) > d$d/$f; done; done",
+            "for d in $(seq 200); do mkdir d$d; for f in $(seq 100); do seq $d $((d + f)) > d$d/$f; done; done",
         ],
         steps: &[
             ("status", "for f in d*/7; do echo more >> $f; done; git status --short > /dev/null"),
@@ -117,7 +119,7 @@ pub const PROJECTS: &[Project] = &[
             ),
             (
                 "clone",
-                "git clone -q . .copy && git -C .copy log --stat > /dev/null && rm -rf .copy",
+                "git clone -q file://$PWD .copy && git -C .copy log --stat > /dev/null && rm -rf .copy",
             ),
         ],
     },
@@ -136,6 +138,56 @@ mod tests {
     }
 }
 ";
+/// Adds modules with types, traits and tests.
+const RUST_MODULES: &str = "for n in $(seq 120); do
+  echo \"pub mod part$n;\" >> src/lib.rs
+  cat > src/part$n.rs <<END
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+/// Words and how often they were seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Count$n<K: Ord> { seen: BTreeMap<K, usize>, all: usize }
+impl<K: Ord + Clone + Display> Count$n<K> {
+    pub fn see(&mut self, key: K) -> usize { self.all += 1; *self.seen.entry(key).and_modify(|n| *n += 1).or_insert(1) }
+    pub fn most(&self) -> Vec<(K, usize)> {
+        let mut all: Vec<_> = self.seen.iter().map(|(key, n)| (key.clone(), *n)).collect();
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        all
+    }
+}
+impl<K: Ord + Display> Display for Count$n<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.seen.iter().try_for_each(|(key, n)| writeln!(f, \"{key}: {n} of {}\", self.all))
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn it_counts() {
+        let mut count = Count$n::default();
+        \"a b a c a\".split(' ').for_each(|word| drop(count.see(word.to_owned())));
+        assert_eq!(count.most()[0], (\"a\".to_owned(), 3));
+        assert!(count.to_string().starts_with(\"a: 3 of 5\"));
+    }
+}
+END
+done";
+/// Adds packages that the package depends on, and tests.
+const NODE_PACKAGES: &str = "for n in $(seq 150); do
+  mkdir -p parts/p$n
+  echo \"{ \\\"name\\\": \\\"p$n\\\", \\\"version\\\": \\\"1.0.0\\\" }\" > parts/p$n/package.json
+  echo \"module.exports = (text) => text + $n;\" > parts/p$n/index.js
+  echo \"p$n file:parts/p$n\"
+done | node -e '
+  const fs = require(\"fs\");
+  const about = JSON.parse(fs.readFileSync(\"package.json\"));
+  for (const line of fs.readFileSync(0, \"utf8\").trim().split(\"\\n\")) {
+    const [name, place] = line.split(\" \");
+    about.dependencies[name] = place;
+  }
+  fs.writeFileSync(\"package.json\", JSON.stringify(about, null, 2));
+'; for n in $(seq 12); do sed \"s/it greets/it greets $n times/\" greet.test.js > greet$n.test.js; done";
 const NODE_PACKAGE: &str = "{
   \"name\": \"greet\",
   \"version\": \"1.0.0\",
@@ -186,11 +238,14 @@ const GO_MAIN: &str = "package main
 
 import (
 \t\"fmt\"
+\t\"net/http\"
 
 \t\"example.com/greet\"
 )
 
-func main() { fmt.Println(greet.Greet(\"you\")) }
+func main() {
+\thttp.HandleFunc(\"/\", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, greet.Greet(r.URL.Path)) })
+}
 ";
 
 impl Project {

@@ -41,6 +41,10 @@ struct Allowed<'a> {
 /// What the result of a call says that used a path outside the scope.
 const ONCE: &str = " · outside the scope, allowed for this call only";
 
+/// Calls of one reply that run at the same time, at most. A reply may have a thousand, and each command has
+/// processes of its own.
+const MAX_TOGETHER: usize = 16;
+
 /// Live output that waits to be published; when it is full output is only seen in the result.
 const LIVE: usize = 64;
 
@@ -309,7 +313,9 @@ fn together(tools: &ToolSet, calls: &[Planned]) -> usize {
     };
     let first = calls.first().and_then(lane);
     match first {
-        Some(Lane::Look | Lane::Shell) => calls.iter().take_while(|c| lane(c) == first).count(),
+        Some(Lane::Look | Lane::Shell) => {
+            calls.iter().take(MAX_TOGETHER).take_while(|c| lane(c) == first).count()
+        }
         Some(Lane::Change | Lane::Note | Lane::Pods) | None => 1,
     }
 }
@@ -342,6 +348,8 @@ mod tests {
         assert_eq!(of(&["Write", "Write"]), 1);
         assert_eq!(of(&["Bash", "Bash", "Edit"]), 2);
         assert_eq!(of(&["Bash", "Read"]), 1);
+        assert_eq!(of(&["Read"; 100]), MAX_TOGETHER);
+        assert_eq!(of(&["Bash"; 100]), MAX_TOGETHER);
     }
 
     #[test]

@@ -4,8 +4,10 @@ use crate::sandbox::view::Isolation;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// The smallest `pid_max` that the kernel accepts for a PID namespace.
-const FEWEST: u32 = 301;
+/// The least number of processes that a command may have.
+const FEWEST: u32 = 16;
+/// The process ids of a PID namespace that the kernel gives only once.
+const GIVEN_ONCE: u32 = 300;
 
 /// The limits of one command; sizes are in MiB, and 0 is no limit where it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +37,14 @@ impl Default for CommandLimits {
 }
 
 impl CommandLimits {
-    /// The limit on processes and threads, raised to the smallest that the kernel accepts.
+    /// The limit on processes and threads, raised to the least with which a shell can work.
     pub fn most_processes(&self) -> u32 {
         self.processes.max(FEWEST)
+    }
+
+    /// The `pid_max` of a PID namespace that leaves so many ids when those that are given once are used up.
+    pub fn pid_max(&self) -> u32 {
+        self.most_processes().saturating_add(GIVEN_ONCE)
     }
 
     /// Sets the resource limits of this process. A limit that is lower already stays.

@@ -55,15 +55,12 @@ pub struct Missing {
     pub cost: Vec<String>,
 }
 
-/// How many processes and threads may live in the world.
-pub type Processes = u32;
-
 /// Builds it, enters it, and lets go of everything else.
-pub fn build(world: &World, processes: Processes) -> Result<Missing, String> {
+pub fn build(world: &World, pid_max: u32) -> Result<Missing, String> {
     let build = Build::begin()?;
     let mut missing = Missing::default();
     for (path, part) in &world.parts {
-        let done = build.place(world, path, *part, processes, &mut missing);
+        let done = build.place(world, path, *part, pid_max, &mut missing);
         done.map_err(|error| format!("mounting {}: {}", path.display(), words(error)))?;
     }
     for (path, text) in world.files.iter().filter(|(path, _)| world.owns(path)) {
@@ -118,7 +115,7 @@ impl Build {
         world: &World,
         path: &Path,
         part: Part,
-        processes: Processes,
+        pid_max: u32,
         missing: &mut Missing,
     ) -> Result<(), Errno> {
         match part {
@@ -146,7 +143,7 @@ impl Build {
             Part::Processes => {
                 match self.mount(world, path, "proc", PLAIN | MountFlags::NOEXEC, "") {
                     Ok(()) => {
-                        limit_processes(processes, missing);
+                        limit_processes(pid_max, missing);
                         self.hide_keys()
                     }
                     // Where parts of the old one are covered the kernel gives no new one.
@@ -390,9 +387,9 @@ fn attach(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
 
 /// Limits the processes and threads of this PID namespace. Before [`OWN_PID_MAX`] the number is the
 /// machine's and stays as it is.
-fn limit_processes(most: Processes, missing: &mut Missing) {
+fn limit_processes(pid_max: u32, missing: &mut Missing) {
     let file = below(NEW.as_ref(), Path::new("/proc/sys/kernel/pid_max"));
-    if !has_own_pid_max() || fs::write(file, most.to_string()).is_err() {
+    if !has_own_pid_max() || fs::write(file, pid_max.to_string()).is_err() {
         // Of ordinary users the kernel counts the processes.
         missing.open.extend(is_root().then(|| confinement::UNCOUNTED.to_owned()));
     }

@@ -38,7 +38,7 @@ fn begin() -> Result<Reaper, String> {
         reaper::read_order().ok_or("the order is not readable")?;
     reaper::wait_until_started(&mut last)?;
     world.hold_scripts(&inner.view.scripts)?;
-    let Missing { open, cost } = build::build(&world, inner.view.limits.most_processes())
+    let Missing { open, cost } = build::build(&world, inner.view.limits.pid_max())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;
     inner.open.extend(open);
     inner.cost.extend(cost);

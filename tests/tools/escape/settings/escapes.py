@@ -169,7 +169,7 @@ def kernel_memory(): os.close(os.open("/proc/kcore", os.O_RDONLY))
 
 # How much of the machine.
 def processes():
-    for _ in range(400):
+    for _ in range(800):
         if os.fork() == 0:
             signal.pause()
 def shared_memory():
