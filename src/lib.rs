@@ -4,12 +4,12 @@
 //! the rooms listed before it. `tests/layers.rs` reads this list and checks every `crate::` path.
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
-// They panic when the reader has gone.
+// `print!` panics when its reader is gone.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-/// Points at which tests let the program die; nothing in the program that is shipped.
+/// Points at which tests make the program end; compiled out of releases.
 pub mod crash;
-/// Text that a terminal can show and that hides nothing: the one way in for text of others.
+/// Untrusted text, made safe to show.
 pub mod text;
 /// The few ways files are written: replace and append, every error with its path.
 pub mod disk;

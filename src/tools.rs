@@ -96,7 +96,7 @@ pub struct Tool {
 /// Which calls of one reply may run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Changes nothing: any number together, beside anything.
+    /// Changes nothing: runs together with others of its kind.
     Look,
     /// Changes files: one after the other in call order, not beside `Shell`.
     Change,

@@ -80,7 +80,7 @@ fn reasoning(body: &mut Value, request: &Request, model: &Model) {
     }
 }
 
-/// Anthropic's models keep no prompt without being told where, also behind a router.
+/// Anthropic's models cache a prompt only up to explicit markers, also through OpenRouter.
 fn wants_markers(model: &Model) -> bool {
     model.provider == "openrouter" && model.model.starts_with("anthropic/")
 }

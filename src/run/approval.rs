@@ -3,7 +3,7 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::{ApprovalRequest, Entry, Item, OutsidePath, ScriptHash, Verdict, now_ms};
-use crate::run::batch::{Call, Planned, Say};
+use crate::run::batch::{Call, DecidedBy, Planned};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
 use crate::trace::OrLog as _;
@@ -47,7 +47,7 @@ impl Approved {
 }
 
 impl Run {
-    /// Makes the request and waits for the decision, or until the run is halted: then the request is
+    /// Makes the request and waits for the decision, or until the run is interrupted: then the request is
     /// withdrawn, unless the host ends; the next host shows it again.
     pub(crate) async fn request_approval(
         &mut self,
@@ -121,7 +121,7 @@ impl Run {
         Ok(approval)
     }
 
-    /// The decision on this request; `None` when the run is halted first.
+    /// The decision on this request; `None` when the run is interrupted first.
     async fn answer_to(&mut self, id: &str) -> Option<Verdict> {
         let mut interrupt = self.ports.interrupt.clone();
         loop {
@@ -206,8 +206,8 @@ impl Run {
         for call in &calls {
             self.close_call(call).await?;
         }
-        let say = Say::Person(verdict, Approved::by(&approval));
-        let mut plan = vec![Planned { call: asked, say }];
+        let decided_by = DecidedBy::Person(verdict, Approved::by(&approval));
+        let mut plan = vec![Planned { call: asked, decided_by }];
         plan.extend(self.plan(later).await);
         self.acted = true;
         self.carry_out(plan).await

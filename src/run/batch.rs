@@ -1,6 +1,6 @@
 //! The tool calls of one reply: in groups that may run together, each result committed when its
-//! call ends. What policy says of each is known before the first starts; one that a person is
-//! asked about goes alone, and so does one that is refused.
+//! call ends. Policy decides every call before the first one starts. A call that needs an approval, or is
+//! denied, runs in a group of its own; an approval is decided again when its turn comes.
 
 use crate::protocol::{Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::{Approved, denial};
@@ -20,14 +20,14 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
 }
 
-/// A call and what is known of it before it starts.
+/// A call and its decision.
 pub(crate) struct Planned {
     pub(crate) call: Call,
-    pub(crate) say: Say,
+    pub(crate) decided_by: DecidedBy,
 }
 
-/// Whose decision a call has.
-pub(crate) enum Say {
+/// The decision on a call, by the one who made it.
+pub(crate) enum DecidedBy {
     Policy(Decision),
     Person(Verdict, Approved),
 }
@@ -38,18 +38,18 @@ struct Allowed<'a> {
     grant: Grant,
 }
 
-/// What the result of a call says that used a path outside the scope.
-const ONCE: &str = " · outside the scope, allowed for this call only";
+/// The end of the summary of a call that used a path outside the scope.
+const OUTSIDE_SCOPE_NOTE: &str = " · outside the scope, allowed for this call only";
 
 /// Calls of one reply that run at the same time, at most. A reply may have a thousand, and each command has
 /// processes of its own.
 const MAX_TOGETHER: usize = 16;
 
-/// Live output that waits to be published; when it is full output is only seen in the result.
-const LIVE: usize = 64;
+/// Pieces of live output that wait to be published; further ones are only in the result.
+const LIVE_OUTPUT_QUEUE: usize = 64;
 
 impl Run {
-    /// Runs all calls of a reply. When the run is halted, each call without a result is closed as
+    /// Runs all calls of a reply. When the run is interrupted, each call without a result is closed as
     /// interrupted, so no call stays open. Only the end of the host leaves a call that waits for an
     /// approval, and those behind it, open.
     pub(crate) async fn call_tools(&mut self, calls: Vec<Call>) -> Result<(), Stopped> {
@@ -60,14 +60,14 @@ impl Run {
 
     pub(crate) async fn plan(&self, calls: Vec<Call>) -> Vec<Planned> {
         let decisions = self.decide(&calls).await;
-        let planned = |(call, decision)| Planned { call, say: Say::Policy(decision) };
+        let planned = |(call, decision)| Planned { call, decided_by: DecidedBy::Policy(decision) };
         calls.into_iter().zip(decisions).map(planned).collect()
     }
 
     pub(crate) async fn carry_out(&mut self, plan: Vec<Planned>) -> Result<(), Stopped> {
         let mut rest = plan.as_slice();
         while !rest.is_empty() {
-            let (group, later) = rest.split_at(together(&self.offered, rest));
+            let (group, later) = rest.split_at(group_len(&self.offered, rest));
             self.group(group).await?;
             if *self.ports.interrupt.borrow() != Interrupt::Go {
                 let approvals = self.session_state.state.open_approval().is_some();
@@ -88,29 +88,29 @@ impl Run {
 
     async fn group(&mut self, group: &[Planned]) -> Result<(), Stopped> {
         match group {
-            [Planned { call, say: Say::Person(verdict, approved) }] => {
+            [Planned { call, decided_by: DecidedBy::Person(verdict, approved) }] => {
                 self.answered(call, verdict, approved).await
             }
-            [Planned { call, say: Say::Policy(Decision::Deny(why)) }] => {
+            [Planned { call, decided_by: DecidedBy::Policy(Decision::Deny(why)) }] => {
                 self.refuse(call, why.clone()).await
             }
-            [Planned { call, say: Say::Policy(Decision::NeedsApproval(_)) }] => {
-                self.request_approval_again(call).await
+            [Planned { call, decided_by: DecidedBy::Policy(Decision::NeedsApproval(_)) }] => {
+                self.decide_again(call).await
             }
             group => {
-                let allowed = group.iter().filter_map(|planned| match &planned.say {
-                    Say::Policy(Decision::Allow(grant)) => {
+                let allowed = group.iter().filter_map(|planned| match &planned.decided_by {
+                    DecidedBy::Policy(Decision::Allow(grant)) => {
                         Some(Allowed { call: &planned.call, grant: grant.clone() })
                     }
-                    Say::Policy(_) | Say::Person(..) => None,
+                    DecidedBy::Policy(_) | DecidedBy::Person(..) => None,
                 });
                 self.allowed(allowed.collect()).await
             }
         }
     }
 
-    /// A person decides only if no rule was made since the reply came.
-    async fn request_approval_again(&mut self, call: &Call) -> Result<(), Stopped> {
+    /// Decides again: a rule that was made since the reply came may allow or deny the call without a person.
+    async fn decide_again(&mut self, call: &Call) -> Result<(), Stopped> {
         match self.decide(std::slice::from_ref(call)).await.pop() {
             Some(Decision::NeedsApproval(draft)) => self.call_after_approval(call, &draft).await,
             Some(Decision::Allow(grant)) => self.allowed(vec![Allowed { call, grant }]).await,
@@ -201,18 +201,19 @@ impl Run {
             .collect();
         let contexts: Vec<tools::Context> =
             group.iter().map(|allowed| self.context_of(&allowed.grant)).collect();
-        let (live, mut shown) = mpsc::channel::<(String, String)>(LIVE);
+        let (live, mut live_output) = mpsc::channel::<(String, String)>(LIVE_OUTPUT_QUEUE);
         self.doing(label(&first.name, &first.arguments)).await;
         crate::crash_point!("tool-starting");
         let calls = group.iter().zip(&contexts);
         let tools = self.offered.clone();
-        let mut running: FuturesUnordered<_> =
-            calls.map(|(allowed, ctx)| one(&tools, allowed, ctx, &cancel, live.clone())).collect();
+        let mut running: FuturesUnordered<_> = calls
+            .map(|(allowed, ctx)| run_call(&tools, allowed, ctx, &cancel, live.clone()))
+            .collect();
         let mut interrupt = self.ports.interrupt.clone();
         loop {
             tokio::select! {
                 biased;
-                Some((id, text)) = shown.recv() => {
+                Some((id, text)) = live_output.recv() => {
                     self.publish(Event::ToolOutput { id, text }).await;
                 }
                 done = running.next() => match done {
@@ -235,7 +236,7 @@ impl Run {
         let mut output = done.output;
         let held = (self.setup.scope)();
         if !output.is_error && grant.lease.as_ref().is_some_and(|rule| !held.covers(rule)) {
-            output.summary.push_str(ONCE);
+            output.summary.push_str(OUTSIDE_SCOPE_NOTE);
         }
         let bytes = output.content.as_ref().map_or(0, String::len);
         tracing::debug!(
@@ -253,13 +254,13 @@ impl Run {
             images: output.images,
         };
         self.conclude(item, output.files).await?;
-        self.keep_place(output.read).await;
+        self.store_read_cursor(output.read).await;
         Ok(())
     }
 
-    /// What was read of another Pod counts as read once the log holds it; a crash in between shows
-    /// it once more and loses nothing.
-    async fn keep_place(&self, read: Option<tools::Reading>) {
+    /// Output of another Pod counts as read once the log holds it; after a crash in between it is read once
+    /// more, and nothing is lost.
+    async fn store_read_cursor(&self, read: Option<tools::Reading>) {
         let Some(tools::Reading { pod, upto }) = read else { return };
         // Where this fails the same text is read again.
         self.setup
@@ -286,7 +287,8 @@ impl Run {
     }
 }
 
-async fn one<'a>(
+/// Runs one call; its live output goes to `live`.
+async fn run_call<'a>(
     tools: &ToolSet,
     allowed: &'a Allowed<'a>,
     ctx: &tools::Context,
@@ -301,15 +303,16 @@ async fn one<'a>(
     (allowed, tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
 }
 
-/// How many of the next calls may run together: looks with looks, commands with commands; what
-/// changes something goes alone, in the order asked for, and so does what policy does not simply
-/// let pass. A command with approved scripts goes alone, for another command could exchange them.
-fn together(tools: &ToolSet, calls: &[Planned]) -> usize {
-    let lane = |planned: &Planned| match &planned.say {
-        Say::Policy(Decision::Allow(Grant { lease: None, scripts, .. })) if scripts.is_empty() => {
+/// How many of the next calls run together. Reads run together and commands run together; every other
+/// call, and every call that policy does not allow at once, runs alone, in call order. A command with approved scripts goes alone, for another command could exchange them.
+fn group_len(tools: &ToolSet, calls: &[Planned]) -> usize {
+    let lane = |planned: &Planned| match &planned.decided_by {
+        DecidedBy::Policy(Decision::Allow(Grant { lease: None, scripts, .. }))
+            if scripts.is_empty() =>
+        {
             Some(tools.lane(&planned.call.name).unwrap_or(Lane::Look))
         }
-        Say::Policy(_) | Say::Person(..) => None,
+        DecidedBy::Policy(_) | DecidedBy::Person(..) => None,
     };
     let first = calls.first().and_then(lane);
     match first {
@@ -336,14 +339,14 @@ mod tests {
 
     fn planned(name: &str, decision: Decision) -> Planned {
         let call = Call { id: "1".into(), name: name.into(), arguments: "{}".into() };
-        Planned { call, say: Say::Policy(decision) }
+        Planned { call, decided_by: DecidedBy::Policy(decision) }
     }
 
     #[test]
     fn looks_run_together_and_changes_one_by_one() {
         let allowed = |name: &&str| planned(name, Decision::Allow(Grant::default()));
         let set = ToolSet::default();
-        let of = |names: &[&str]| together(&set, &names.iter().map(allowed).collect::<Vec<_>>());
+        let of = |names: &[&str]| group_len(&set, &names.iter().map(allowed).collect::<Vec<_>>());
         assert_eq!(of(&["Read", "Grep", "Write", "Read"]), 2);
         assert_eq!(of(&["Write", "Write"]), 1);
         assert_eq!(of(&["Bash", "Bash", "Edit"]), 2);
@@ -357,14 +360,14 @@ mod tests {
         let allow = || planned("Read", Decision::Allow(Grant::default()));
         let deny = || planned("Read", Decision::Deny("no".into()));
         let set = ToolSet::default();
-        assert_eq!(together(&set, &[allow(), allow(), deny(), allow()]), 2);
-        assert_eq!(together(&set, &[deny(), deny(), allow()]), 1);
+        assert_eq!(group_len(&set, &[allow(), allow(), deny(), allow()]), 2);
+        assert_eq!(group_len(&set, &[deny(), deny(), allow()]), 1);
         let script = crate::protocol::ScriptHash { path: "/w/a.sh".into(), sha256: "a".into() };
         let grant = Grant { scripts: vec![script], ..Grant::default() };
         let scripted = || planned("Bash", Decision::Allow(grant.clone()));
         let plain = || planned("Bash", Decision::Allow(Grant::default()));
-        assert_eq!(together(&set, &[scripted(), plain()]), 1, "no other command exchanges it");
-        assert_eq!(together(&set, &[plain(), plain(), scripted()]), 2);
+        assert_eq!(group_len(&set, &[scripted(), plain()]), 1, "no other command exchanges it");
+        assert_eq!(group_len(&set, &[plain(), plain(), scripted()]), 2);
     }
 
     #[test]

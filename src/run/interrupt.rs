@@ -19,7 +19,7 @@ pub enum Interrupt {
 }
 
 impl Interrupt {
-    /// Whether a person halted just this run, so that its input can be rolled back.
+    /// Whether a person interrupted just this run, so that its input can be rolled back.
     fn is_a_persons(self) -> bool {
         match self {
             Self::Pause | Self::Cancel => true,

@@ -1,5 +1,5 @@
 //! What each model request used and cost. It is committed to the log for every request: a whole
-//! answer, one that broke or was halted, and the summary of a compaction.
+//! answer, one that broke or was interrupted, and the summary of a compaction.
 
 use crate::config::models::Price;
 use crate::llm::Usage;

@@ -242,7 +242,7 @@ fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<Option<Os
     Ok(aside)
 }
 
-fn beside(name: &OsStr, what: &str) -> OsString {
+pub fn beside(name: &OsStr, what: &str) -> OsString {
     let mut name = name.to_owned();
     name.push(format!(".{what}-{}", uuid::Uuid::now_v7().simple()));
     name

@@ -175,8 +175,8 @@ impl Checkpoint {
 }
 
 impl Fold {
-    /// Writes the checkpoint, if this fold made one, and gives the fold back at once. Who opens the
-    /// segment next waits for the writing.
+    /// Writes the checkpoint, if this fold made one, and gives the fold back at once. The next
+    /// open of the segment waits until it is written.
     pub fn keep(self) -> Replay {
         if let Some(checkpoint) = self.checkpoint {
             let writer = checkpoint.files.writer();

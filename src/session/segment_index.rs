@@ -127,7 +127,7 @@ impl SegmentIndexes {
         Ok(Some(index))
     }
 
-    /// What is known of a file; an empty index where nothing is.
+    /// The index of this file as far as it is known; an empty one if it was not searched or has changed.
     fn so_far(&self, file: &File, segment: SegmentId) -> io::Result<Arc<SegmentIndex>> {
         let of = Some(FileId::of(file)?);
         let known = self.lock().get(&segment).filter(|index| index.file == of).cloned();
@@ -178,7 +178,7 @@ fn line_behind(file: &File, range: Range<u64>) -> io::Result<Option<u64>> {
     Ok(begins.filter(|begins| *begins < range.end))
 }
 
-/// A gigabyte is searched in a fraction of a second.
+/// Finds the jumps and the long lines of a range.
 fn search_piece(file: &File, range: Range<u64>) -> io::Result<Found> {
     let domain = memchr::memmem::Finder::new(DOMAIN);
     let mut found = Found::default();

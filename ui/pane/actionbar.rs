@@ -60,8 +60,6 @@ pub struct Prompt {
     pub completion: Completion,
     /// The completion that Tab put in.
     pub chosen: Option<usize>,
-    /// The text typed before Tab, so that Tab goes through the same list again.
-    typed: String,
     /// The position in the history while Up and Down go through it: 0 = the newest.
     walk: Option<usize>,
     /// Why the line was refused.
@@ -76,7 +74,6 @@ impl Prompt {
             input: Input::new(text),
             completion: Completion::default(),
             chosen: None,
-            typed: String::new(),
             walk: None,
             wrong: None,
         };
@@ -94,9 +91,8 @@ impl Prompt {
         self.chosen = None;
         self.walk = None;
         self.wrong = None;
-        self.typed = self.input.before().to_owned();
         if self.purpose == Purpose::Verb {
-            self.completion = complete(&self.typed, sources);
+            self.completion = complete(self.input.before(), sources);
         }
     }
 

@@ -89,7 +89,7 @@ pub struct Transcript {
     cursor: Option<Pos>,
     find: find::Find,
     tables: long::Tables,
-    /// The folds of blocks that are not loaded yet.
+    /// The folds that a person chose, by the entry of the block: a page that is loaded again gets them back.
     folds: BTreeMap<EntryId, Fold>,
     way_back: bookmark::Return,
     /// The number of blocks that came since the view left the tail.

@@ -510,5 +510,5 @@ fn a_path_in_no_scope_is_not_called_unreadable() {
     else {
         panic!("no answer")
     };
-    assert!(said.contains("commands can still read what the sandbox leaves readable"), "{said}");
+    assert!(said.contains("commands see it only if it belongs to the system"), "{said}");
 }

@@ -1,12 +1,14 @@
 //! Builds the world of a command and makes it the root directory of this process. Called with one
 //! thread, in mount and PID namespaces of its own.
 
+use crate::sandbox::after::beside;
 use crate::sandbox::confinement;
 use crate::sandbox::view::Level;
 use crate::sandbox::world::mountinfo;
 use crate::sandbox::world::{Part, World};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, renameat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -131,7 +133,8 @@ impl Build {
             Part::Directory => self.point(world, path, FileType::Directory).map(drop),
             Part::Memory(mib) => {
                 let inodes = u64::from(mib) * INODES;
-                let mode = if path == world.tmp || path.ends_with("shm") { 1777 } else { 700 };
+                let mode =
+                    if path == world.tmp || path == Path::new("/dev/shm") { 1777 } else { 700 };
                 let options = format!("mode={mode},size={mib}m,nr_inodes={inodes}");
                 self.mount(world, path, "tmpfs", PLAIN, &options)
             }
@@ -254,7 +257,7 @@ impl Build {
         let place = open(&self.new, path)?;
         match FileType::from_raw_mode(fstat(&place)?.st_mode) {
             FileType::Directory => {
-                // What a command is shown of yoi's own directories gets its place in them.
+                // Files of yoi's own that a command may see get their mount points in it.
                 let options = c"size=64k,nr_inodes=64,mode=0755";
                 let flags = PLAIN | MountFlags::NOEXEC;
                 mount("yoi", below(NEW.as_ref(), path), "tmpfs", flags, options)
@@ -263,8 +266,9 @@ impl Build {
         }
     }
 
-    /// The place of a part; where it is this world's or its Pod's own it is made, and what a command
-    /// left in its way is removed. Nothing is ever made in what is shown of outside.
+    /// Opens the mount point at a path. In a directory of this world or its Pod it is made, and what a
+    /// command left in its way is removed, or put aside if it is a directory. Nothing is made in a directory
+    /// that is bound from outside.
     fn point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
         let own = path.parent().is_some_and(|dir| world.owns(dir));
         let is_there = match open(&self.new, path) {
@@ -277,7 +281,10 @@ impl Build {
         let parent = self.point(world, parent, FileType::Directory)?;
         let name = name.ok_or(Errno::INVAL)?;
         // What was in the way of the path can be gone with what was in the way of the parent.
-        let removed = || unlinkat(&parent, name, AtFlags::empty());
+        let removed = || match unlinkat(&parent, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => renameat(&parent, name, &parent, beside(name, "put-aside")),
+            removed => removed,
+        };
         match if is_there { removed() } else { Ok(()) } {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error),
@@ -292,7 +299,7 @@ impl Build {
         open(&self.new, path)
     }
 
-    /// A link that cannot be made is one less way to something that can be reached anyway.
+    /// Makes a link. One that cannot be made is left out: its target can be reached under its own path.
     fn link(&self, world: &World, path: &Path, target: &Path) {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return };
         if let Ok(parent) = self.point(world, parent, FileType::Directory) {
