@@ -20,6 +20,7 @@ mod powers;
 mod prepare;
 mod private;
 mod process;
+mod project;
 mod reaper;
 mod resolve;
 mod scripts;
@@ -39,6 +40,7 @@ pub use overview::overview;
 pub use places::Person;
 pub use private::Private;
 pub use process::is_ours;
+pub use project::is_project_file;
 pub use scripts::script_hash;
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,

@@ -42,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 pub use attachment::attachment;
 pub use bash::{CommandTime, needless};
 pub use command_sheet::command_sheet;
+pub use guard::purpose;
 pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};

@@ -15,6 +15,7 @@ use crate::store::StoredRule;
 use crate::tools::{self, CommandNeeds, PathThreads, Touch};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The arguments that name the subject of a call of an external tool.
@@ -256,6 +257,10 @@ fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
     let mut texts: Vec<String> = telling(&call.name).iter().filter_map(|key| text(key)).collect();
+    let path = match &seen {
+        Seen::Path(touch) => touch.path.clone(),
+        Seen::Plain | Seen::Command(_) => PathBuf::new(),
+    };
     let grant = match seen {
         Seen::Plain => Grant::default(),
         Seen::Path(Touch { path, lacks, needs, .. }) => {
@@ -268,7 +273,7 @@ fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
     };
     let peer =
         call.name == "RestorePod" && text("name").is_some_and(|n| policy.relations.is_peer(&n));
-    let because = because(call, &grant, policy)
+    let because = because(call, &path, &grant, policy)
         .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()));
     let needs = grant.needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
@@ -285,11 +290,11 @@ pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
 }
 
 /// What a call needs that the program itself does not give without an approval.
-fn because(call: &Call, grant: &Grant, policy: &Policy) -> Option<String> {
+fn because(call: &Call, path: &Path, grant: &Grant, policy: &Policy) -> Option<String> {
     if !grant.needs.is_empty() {
         let wants = |need: &Need| match call.name.as_str() {
             "Bash" => wants(*need, &grant.outside),
-            _ => file_wants(*need),
+            _ => tools::purpose(path, *need),
         };
         return Some(grant.needs.iter().map(wants).collect::<Vec<_>>().join("; "));
     }
@@ -308,13 +313,6 @@ fn wants(need: Need, outside: &[OutsidePath]) -> &'static str {
         Need::Git => GIT,
         Need::Outside if socket() => "to ask another program through its socket, for anything",
         Need::Outside => "paths outside its scope",
-    }
-}
-
-fn file_wants(need: Need) -> &'static str {
-    match need {
-        Need::Outside => "to change a directory of programs on PATH",
-        Need::Git | Need::Network => GIT,
     }
 }
 

@@ -2,8 +2,9 @@
 //! shell of the person obeys. Mounts alone do not hold there. A mount over a file is gone when somebody
 //! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
 
-use crate::files::links_on;
+use crate::files::{canonical, links_on};
 use crate::sandbox::guard::{Found, HELD};
+use crate::sandbox::project;
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Links, Why};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
@@ -37,6 +38,8 @@ const OWNER: Mode = Mode::RWXU;
 pub struct Before {
     /// Paths at which nothing was.
     absent: BTreeSet<PathBuf>,
+    /// Directories of project files. A link in the place of one would lead an editor to other files.
+    unlinked: BTreeSet<PathBuf>,
     kept: Vec<(PathBuf, Known)>,
     /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
     heads: Vec<(PathBuf, Known)>,
@@ -70,6 +73,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     for path in &guarded {
         before.keep(view, path);
     }
+    before.keep_projects(view, found);
     // Mounts hold the directories; links that lead to one are compared.
     for dir in
         found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
@@ -84,7 +88,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
 /// Places that are guarded for another reason than git: secrets, rules and directories of programs.
 fn places(view: &CommandView) -> Vec<PathBuf> {
     let holes = view.holes.iter().filter(|hole| match hole.why {
-        Why::Secret | Why::Rules => written(view, &hole.path),
+        Why::Secret | Why::Rules | Why::Project => written(view, &hole.path),
         Why::Programs => true,
         _ => false,
     });
@@ -105,7 +109,7 @@ fn written(view: &CommandView, path: &Path) -> bool {
 
 /// Whether a command may write a path, if the hole at this very path is left out of account.
 fn opens(view: &CommandView, path: &Path) -> bool {
-    let own = |why| matches!(why, Why::Secret | Why::Rules | Why::Programs);
+    let own = |why| matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project);
     let shuts = |hole: &Hole| hole.is_around(path) || hole.path == path && !own(hole.why);
     written(view, path) && !view.holes.iter().any(shuts)
 }
@@ -126,6 +130,40 @@ impl Before {
         }
     }
 
+    /// Remembers which files of projects are missing, and those beside other repositories.
+    fn keep_projects(&mut self, view: &CommandView, found: &Found) {
+        let own = view.holes.iter().filter(|hole| hole.why == Why::Project);
+        let mut files: Vec<PathBuf> = own.map(|hole| hole.path.clone()).collect();
+        for path in found.projects.iter().flat_map(|dir| project::below(dir)) {
+            let hole = Hole { path: path.clone(), level: Level::Read, why: Why::Project };
+            let named = view.names_for_writing(&hole);
+            if !named && opens(view, &path) {
+                match path.symlink_metadata() {
+                    Ok(_) => self.keep_links(view, &path),
+                    Err(_) => drop(self.absent.insert(path.clone())),
+                }
+                files.push(path);
+            }
+        }
+        for path in files {
+            self.keep_ways(view, &path);
+        }
+    }
+
+    /// Remembers the ways on which a missing project file could be reached: through a link that is
+    /// there already, or through one in the place of its directory.
+    fn keep_ways(&mut self, view: &CommandView, path: &Path) {
+        let Some((dir, name)) = path.parent().zip(path.file_name()) else { return };
+        let linked = dir.ends_with(project::VSCODE) && dir.is_symlink();
+        let through = canonical(dir).ok().filter(|_| linked).map(|dir| dir.join(name));
+        let through = through.filter(|path| path.symlink_metadata().is_err());
+        let ways = through.into_iter().chain(project::dangling(path));
+        self.absent.extend(ways.filter(|path| opens(view, path)));
+        if dir.ends_with(project::VSCODE) && !linked && opens(view, dir) {
+            self.unlinked.insert(dir.to_owned());
+        }
+    }
+
     fn keep_links(&mut self, view: &CommandView, path: &Path) {
         for link in links_on(path) {
             let fresh = !self.kept.iter().any(|(kept, _)| *kept == link);
@@ -138,7 +176,8 @@ impl Before {
     /// Moves new files aside and puts changed ones back. Returns a sentence for each.
     pub fn mend(&self) -> Vec<String> {
         self.modes.iter().for_each(|(path, mode)| allow(path, *mode));
-        let moved = self.absent.iter().filter_map(|path| remove(path));
+        let linked = self.unlinked.iter().filter(|dir| dir.is_symlink());
+        let moved = linked.chain(&self.absent).filter_map(|path| remove(path));
         let kept =
             self.kept.iter().filter_map(|(path, known)| restore(path, known, |now| now == known));
         let heads =

@@ -6,8 +6,8 @@ mod named;
 mod tests;
 
 use crate::files::{Limit, WorkspaceFiles, canonical, lexical};
-use crate::sandbox::gitfile;
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
+use crate::sandbox::{gitfile, project};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -43,6 +43,8 @@ pub struct Found {
     pub closed: Vec<PathBuf>,
     /// Hooks and settings that a configuration names; they may not exist.
     pub named: Vec<PathBuf>,
+    /// Working trees beside the scope's own directories, canonical: each can be a project of its own.
+    pub projects: BTreeSet<PathBuf>,
 }
 
 /// A search for repositories.
@@ -62,13 +64,26 @@ pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
     }
     let mut found = search.found;
     found.named = named::by_all(&found.dirs, view.home.as_deref());
+    found.projects = projects(view, &found);
     found
+}
+
+/// The working trees whose project files the view does not name itself.
+fn projects(view: &CommandView, found: &Found) -> BTreeSet<PathBuf> {
+    let beside = found.places.iter().filter_map(|git| git.parent().map(Path::to_owned));
+    let trees = beside.chain(found.dirs.values().flatten().cloned()).collect::<BTreeSet<_>>();
+    let named = |tree: &Path| {
+        let own = |hole: &&Hole| hole.why == Why::Project && hole.path.parent() == Some(tree);
+        view.holes.iter().any(|hole| own(&hole))
+    };
+    let real = trees.iter().filter(|tree| !named(tree)).filter_map(|tree| canonical(tree).ok());
+    real.filter(|tree| view.granted(tree) == Level::Write).collect()
 }
 
 /// The paths of the repositories that a command may not change. A hole of [`Level::Write`] leaves its
 /// content writable, but the path cannot be moved.
 pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
-    let Found { dirs, pointers, closed, named, .. } = found;
+    let Found { dirs, pointers, closed, named, projects, .. } = found;
     let written = dirs.keys().filter(|dir| view.granted(dir) == Level::Write);
     written.for_each(|dir| make_hooks(dir));
     let parts = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
@@ -77,8 +92,11 @@ pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
     let held = dirs.keys().flat_map(|dir| HELD.map(|name| dir.join(name)));
     let held = held.filter(|path| path.is_dir());
     let hole = |path, level| Hole { path, level, why: Why::Git };
+    let project = |path| Hole { path, level: Level::Read, why: Why::Project };
+    let project = projects.iter().flat_map(|dir| project::below(dir)).map(project);
     shut.map(|path| hole(path, Level::Read))
         .chain(held.map(|path| hole(path, Level::Write)))
+        .chain(project.filter(|hole| hole.path.symlink_metadata().is_ok()))
         .collect()
 }
 

@@ -73,6 +73,7 @@ fn shut(hole: &Hole) -> ShutPlace {
         Why::Programs => "a directory on PATH",
         Why::Git => "git executes it or takes its settings from it",
         Why::Rules => "the rules of the workspace",
+        Why::Project => "direnv, an editor or a development container obeys it",
         Why::Others => "another Pod writes there",
     };
     ShutPlace { path: hole.path.clone(), read: hole.level > Level::Hidden, why: why.into() }

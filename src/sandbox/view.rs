@@ -4,6 +4,7 @@ use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::places::{DEVICES, ETC, KERNEL, NAMES, Person, SYSTEM};
 use crate::sandbox::private::Private;
+use crate::sandbox::project;
 use crate::scope::{Permission, Rule, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,8 @@ pub enum Why {
     Git,
     /// The workspace's own settings of yoi, with rules that bind its Pods.
     Rules,
+    /// What direnv or an editor executes or obeys when a person opens the directory of a project.
+    Project,
     /// Another Pod writes there. What this one was granted by itself in it stays.
     Others,
 }
@@ -293,9 +296,9 @@ impl CommandView {
         view
     }
 
-    /// Whether a directory of programs or of rules was itself granted for writing, by its name.
+    /// Whether a directory of programs, rules or a project file was itself granted for writing, by its name.
     pub fn names_for_writing(&self, hole: &Hole) -> bool {
-        matches!(hole.why, Why::Programs | Why::Rules) && is_named(&self.outside, &hole.path)
+        names(&self.outside, hole)
     }
 
     /// What the grants alone give at a path.
@@ -333,8 +336,13 @@ const GIT: &str = ".git";
 /// The directory of a workspace in which its own settings of yoi lie.
 pub const RULES: &str = ".yoi";
 
-fn is_named(outside: &[OutsidePath], path: &Path) -> bool {
-    outside.iter().any(|named| named.access == OutsideAccess::Write && named.path == path)
+fn names(outside: &[OutsidePath], hole: &Hole) -> bool {
+    let opens = |named: &Path| match hole.why {
+        Why::Programs | Why::Rules => named == hole.path,
+        Why::Project => project::opens(named, &hole.path),
+        Why::Scope | Why::Own | Why::Secret | Why::Git | Why::Others => false,
+    };
+    outside.iter().any(|named| named.access == OutsideAccess::Write && opens(&named.path))
 }
 
 /// The paths below which a command may write.
@@ -388,7 +396,10 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let programs = programs.map(|dir| hole(dir, Level::Read, Why::Programs));
     let rules = written(around.scope, outside).flat_map(|dir| around_and_in(dir, RULES, false));
     let rules = rules.map(|dir| hole(dir, Level::Read, Why::Rules));
-    holes.extend(programs.chain(rules).filter(|hole| !is_named(outside, &hole.path)));
+    let projects = written(around.scope, outside).flat_map(project::in_and_around);
+    let projects = projects.map(|path| hole(path, Level::Read, Why::Project));
+    let guarded = programs.chain(rules).chain(projects);
+    holes.extend(guarded.filter(|hole| !names(outside, hole)));
     // What this one writes by its own scope is no other's: the list may be older than the scope.
     let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);
     let others = around.others.iter().filter(|path| !mine(path)).cloned();
@@ -573,7 +584,8 @@ mod tests {
     }
 
     fn path() -> impl Strategy<Value = PathBuf> {
-        let names = vec!["ws", "h", ".git", "hooks", "bin", "a", ".ssh"];
+        let names =
+            vec!["ws", "h", ".git", "hooks", "bin", "a", ".ssh", ".idea", ".vscode", "tasks.json"];
         prop::collection::vec(prop::sample::select(names), 0..4)
             .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
     }

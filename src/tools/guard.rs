@@ -2,7 +2,7 @@
 //! files that git or a shell of the person executes.
 
 use crate::files;
-use crate::sandbox::{GUARDED, Need, Person, RULES, is_named};
+use crate::sandbox::{GUARDED, Need, Person, RULES, is_named, is_project_file};
 use crate::scope::Permission;
 use crate::tools::Context;
 use std::path::Path;
@@ -22,7 +22,8 @@ pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
     }
     let home = (Person { env: &ctx.env }).home();
     let git = (is_gits_orders(path) || is_named(path, home)).then_some(Need::Git);
-    let outside = (is_rule(path) || is_program(ctx, path)).then_some(Need::Outside);
+    let outside =
+        (is_rule(path) || is_project_file(path) || is_program(ctx, path)).then_some(Need::Outside);
     git.into_iter().chain(outside).collect()
 }
 
@@ -45,8 +46,23 @@ fn of_a_file(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Git => "git executes it or takes its settings from it",
         Need::Outside if is_rule(path) => "it holds the rules of this workspace",
+        Need::Outside if is_project_file(path) => {
+            "direnv, an editor or a development container obeys it"
+        }
         Need::Outside => "it lies in a directory on PATH",
         Need::Network => "it is the network's",
+    }
+}
+
+/// What an approval of a change of this file is wanted for, as a person reads it.
+pub fn purpose(path: &Path, need: Need) -> &'static str {
+    match need {
+        Need::Outside if is_rule(path) => "to change the rules of this workspace",
+        Need::Outside if is_project_file(path) => {
+            "to change what direnv, an editor or a development container executes or obeys"
+        }
+        Need::Outside => "to change a directory of programs on PATH",
+        Need::Git | Need::Network => "to change hooks or the configuration of a git repository",
     }
 }
 

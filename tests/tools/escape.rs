@@ -25,6 +25,8 @@ mod outside;
 mod others;
 #[path = "escape/private.rs"]
 mod private;
+#[path = "escape/project.rs"]
+mod project;
 #[path = "escape/sequences.rs"]
 mod sequences;
 #[path = "escape/settings.rs"]

@@ -16,7 +16,11 @@ const DEFAULTS: [(&str, &str, Action); 9] = [
     ("Read, Glob, Grep", "(outside the scope)", Action::Ask),
     ("Write, Edit", "(outside the scope)", Action::Ask),
     ("Write+git, Edit+git", "(hooks and configuration of git)", Action::Ask),
-    ("Write+outside, Edit+outside", "(directories on PATH)", Action::Ask),
+    (
+        "Write+outside, Edit+outside",
+        "(directories on PATH, .yoi, files of direnv and editors)",
+        Action::Ask,
+    ),
     ("RestorePod", "(a peer)", Action::Ask),
     ("*", "*", Action::Allow),
 ];

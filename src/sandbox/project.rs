@@ -1,0 +1,53 @@
+//! Files of a project that direnv, editors and development containers execute or obey when a person
+//! enters or opens its directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The directory of Visual Studio Code, of which only some files are guarded.
+pub const VSCODE: &str = ".vscode";
+
+/// Their names below the directory of the project. A directory stands for all that is in it.
+pub const PROJECT_FILES: [&str; 12] = [
+    ".envrc",
+    ".vscode/tasks.json",
+    ".vscode/settings.json",
+    ".vscode/launch.json",
+    ".idea",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".vimrc",
+    ".vim",
+];
+
+/// Whether a path is such a file of any project, or lies in such a directory.
+pub fn is_project_file(path: &Path) -> bool {
+    path.ancestors().any(|dir| PROJECT_FILES.iter().any(|name| dir.ends_with(name)))
+}
+
+/// Those of a directory that a command may write, and those that the directory itself lies in.
+pub fn in_and_around(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = root.ancestors().flat_map(below);
+    all.filter(move |path| path.starts_with(root) || root.starts_with(path))
+}
+
+/// Where the files of the project in a directory lie, or would lie.
+pub fn below(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    PROJECT_FILES.into_iter().map(move |name| dir.join(name))
+}
+
+/// Whether naming a path opens one of these files: it is the file, or the directory of Visual Studio Code.
+pub fn opens(named: &Path, file: &Path) -> bool {
+    named == file || named.ends_with(VSCODE) && file.parent() == Some(named)
+}
+
+/// Where the link of a file leads that does not exist.
+pub fn dangling(path: &Path) -> Option<PathBuf> {
+    let target = fs::read_link(path).ok().filter(|_| !path.exists())?;
+    let target = crate::files::lexical(&path.parent()?.join(target));
+    let dir = crate::files::canonical(target.parent()?).ok()?;
+    Some(dir.join(target.file_name()?))
+}

@@ -1,0 +1,201 @@
+//! Files that direnv, editors and development containers execute or obey when a person opens a project.
+
+use crate::escape::cell::Cell;
+use crate::escape::git::family;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use yoi::protocol::OutsideAccess;
+use yoi::sandbox::Isolation;
+use yoi::scope::{Permission, Rule};
+
+/// A file of each kind, and what stands for it when it is guarded as a whole.
+const FILES: [(&str, &str); 12] = [
+    (".envrc", ".envrc"),
+    (".vscode/tasks.json", ".vscode/tasks.json"),
+    (".vscode/settings.json", ".vscode/settings.json"),
+    (".vscode/launch.json", ".vscode/launch.json"),
+    (".idea/runConfigurations/a.xml", ".idea"),
+    (".devcontainer/devcontainer.json", ".devcontainer"),
+    (".devcontainer.json", ".devcontainer.json"),
+    (".exrc", ".exrc"),
+    (".nvimrc", ".nvimrc"),
+    (".nvim.lua", ".nvim.lua"),
+    (".vimrc", ".vimrc"),
+    (".vim/coc-settings.json", ".vim"),
+];
+/// The scope's root, a repository beside it, a submodule and a worktree.
+const PROJECTS: [&str; 4] = [".", "beside", "deep/down/mod", "tree"];
+
+/// What was put aside anywhere in a directory.
+fn put_aside(dir: &Path) -> Vec<String> {
+    let list = std::process::Command::new("find").arg(dir).args(["-name", "*.put-*"]).output();
+    let list = String::from_utf8(list.unwrap().stdout).unwrap();
+    list.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn no_command_makes_what_an_editor_or_direnv_would_obey() {
+    let cell = family();
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = &cell.bench.ctx.cwd;
+    for project in PROJECTS {
+        let make = FILES.map(|(file, _)| format!("mkdir -p $(dirname {file}); echo x > {file}"));
+        let did = cell.run(&format!("cd {project}; touch plain; {}", make.join("; "))).await;
+        did.well();
+        for (file, whole) in FILES {
+            let path = ws.join(project).join(file);
+            assert!(!path.exists(), "{}", path.display());
+            let shown = format!(
+                "{} is guarded",
+                ws.join(project).canonicalize().unwrap().join(whole).display()
+            );
+            assert!(did.ended.undone.iter().any(|said| said.starts_with(&shown)), "{shown}");
+        }
+        assert_eq!(did.ended.undone.len(), FILES.len(), "{:?}", did.ended.undone);
+        assert!(ws.join(project).join("plain").exists());
+    }
+}
+
+#[tokio::test]
+async fn files_of_a_project_that_are_there_are_read_and_neither_changed_nor_put_aside() {
+    let mut cell = family();
+    if !cell.mounted().await {
+        return;
+    }
+    for project in PROJECTS {
+        for (file, _) in FILES {
+            cell.bench.file(&format!("{project}/{file}"), "first");
+        }
+    }
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
+        for project in PROJECTS {
+            for (file, whole) in FILES {
+                let did = cell.run(&format!("cd {project}; cat {file}; echo x > {file}")).await;
+                did.refused();
+                assert!(did.text.contains("first"), "{}", did.text);
+                assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
+                cell.run(&format!("cd {project}; rm -rf {whole}")).await.refused();
+            }
+        }
+    }
+    let ws = &cell.bench.ctx.cwd;
+    cell.run("mv .vscode other").await.refused();
+    for (project, (file, _)) in PROJECTS.iter().flat_map(|p| FILES.map(|file| (p, file))) {
+        assert_eq!(fs::read_to_string(ws.join(project).join(file)).unwrap(), "first");
+    }
+    assert!(put_aside(ws).is_empty());
+}
+
+#[tokio::test]
+async fn what_a_person_changes_in_their_files_while_a_command_runs_stays() {
+    let cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = cell.bench.ctx.cwd.clone();
+    for (file, _) in FILES {
+        cell.bench.file(file, "first");
+    }
+    let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+    rustix::fs::mknodat(rustix::fs::CWD, ws.join("go"), fifo, mode, 0).unwrap();
+    let person = tokio::task::spawn_blocking({
+        let ws = ws.clone();
+        move || {
+            // It opens when the command has begun to read, and the command ends when it is closed.
+            let go = fs::OpenOptions::new().write(true).open(ws.join("go")).unwrap();
+            for (file, _) in FILES {
+                fs::write(ws.join("fresh"), "by a person").unwrap();
+                fs::rename(ws.join("fresh"), ws.join(file)).unwrap();
+            }
+            fs::remove_file(ws.join(".exrc")).unwrap();
+            drop(go);
+        }
+    });
+    let did = cell.run("cat go").await;
+    did.well();
+    person.await.unwrap();
+    assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
+    assert!(!ws.join(".exrc").exists() && put_aside(&ws).is_empty());
+    for (file, _) in FILES.iter().filter(|(file, _)| *file != ".exrc") {
+        assert_eq!(fs::read_to_string(ws.join(file)).unwrap(), "by a person", "{file}");
+    }
+}
+
+#[tokio::test]
+async fn no_link_leads_an_editor_to_files_that_a_command_made() {
+    let cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = &cell.bench.ctx.cwd;
+    let made = "mkdir -p made; echo x > made/tasks.json";
+    let did = cell.run(&format!("{made}; ln -s made .vscode; ln -s made/tasks.json .envrc")).await;
+    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended.undone);
+    assert!(!ws.join(".vscode").is_symlink() && !ws.join(".envrc").is_symlink());
+    fs::create_dir(ws.join(".vscode")).unwrap();
+    fs::write(ws.join(".vscode/extensions.json"), "").unwrap();
+    let did = cell.run("echo x > .vscode/extensions.json; mv .vscode v; ln -s made .vscode").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended.undone);
+    assert!(!ws.join(".vscode").exists());
+    // Links that the person has.
+    fs::create_dir(ws.join("settings")).unwrap();
+    symlink("settings", ws.join(".vscode")).unwrap();
+    symlink("settings/envrc", ws.join(".envrc")).unwrap();
+    let did = cell.run("echo x > settings/tasks.json; echo x > settings/envrc").await;
+    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended.undone);
+    assert!(!ws.join(".vscode/tasks.json").exists() && !ws.join(".envrc").exists());
+    fs::write(ws.join("settings/tasks.json"), "first").unwrap();
+    cell.run("echo x > settings/tasks.json").await.refused();
+    let did = cell.run("rm .vscode; ln -s made .vscode").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended.undone);
+    assert_eq!(fs::read_link(ws.join(".vscode")).unwrap(), Path::new("settings"));
+}
+
+#[tokio::test]
+async fn a_child_that_has_only_the_directory_of_an_editor_changes_nothing_guarded_in_it() {
+    let mut cell = Cell::new();
+    for file in [".vscode/settings.json", ".vscode/words.txt", ".idea/a", ".envrc"] {
+        cell.bench.file(file, "first");
+    }
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = cell.bench.ctx.cwd.clone();
+    let give = |cell: &mut Cell, path: &str| {
+        cell.bench.ctx.scope.allow = vec![Rule::new(ws.join(path), Permission::Write)];
+    };
+    give(&mut cell, ".vscode");
+    cell.bench.ctx.cwd = ws.join(".vscode");
+    cell.run("echo x > settings.json").await.refused();
+    let did = cell.run("echo x > words.txt; echo x > tasks.json").await;
+    did.well();
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended.undone);
+    cell.bench.ctx.cwd = ws.clone();
+    give(&mut cell, ".idea");
+    cell.run(&format!("echo x > {}", ws.join(".idea/a").display())).await.refused();
+    give(&mut cell, ".envrc");
+    cell.run(&format!("echo x > {}", ws.join(".envrc").display())).await.refused();
+}
+
+#[tokio::test]
+async fn a_command_that_names_a_file_of_a_project_changes_it_and_no_other() {
+    let mut cell = Cell::new();
+    for file in [".vscode/settings.json", ".vscode/tasks.json", ".envrc", ".idea/a"] {
+        cell.bench.file(file, "first");
+    }
+    if !cell.mounted().await {
+        return;
+    }
+    cell.name(&[(OutsideAccess::Write, "ws/.envrc"), (OutsideAccess::Write, "ws/.idea")]);
+    cell.run("rm .envrc; echo x > .envrc; echo x > .idea/a").await.well();
+    cell.run("echo x > .vscode/tasks.json").await.refused();
+    cell.name(&[(OutsideAccess::Write, "ws/.vscode")]);
+    let did = cell.run("echo x > .vscode/tasks.json; echo x > .vscode/launch.json").await;
+    did.well();
+    assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
+    cell.run("echo x > .envrc").await.refused();
+}
