@@ -2,6 +2,8 @@
 //! shell of the person obeys. Mounts alone do not hold there. A mount over a file is gone when somebody
 //! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
 
+mod steps;
+
 use crate::files::{canonical, links_on};
 use crate::sandbox::guard::{Found, HELD};
 use crate::sandbox::project;
@@ -38,13 +40,14 @@ const OWNER: Mode = Mode::RWXU;
 pub struct Before {
     /// Paths at which nothing was.
     absent: BTreeSet<PathBuf>,
-    /// Directories of project files. A link in the place of one would lead an editor to other files.
+    /// Directories in the place of which no link may lie: it would lead an editor or git to other files.
     unlinked: BTreeSet<PathBuf>,
     kept: Vec<(PathBuf, Known)>,
     /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
     heads: Vec<(PathBuf, Known)>,
     /// Directories that git needs to recognise a repository, with their modes.
     modes: Vec<(PathBuf, Mode)>,
+    steps: Vec<steps::Step>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -74,6 +77,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
         before.keep(view, path);
     }
     before.keep_projects(view, found);
+    before.keep_steps(view, found);
     // Mounts hold the directories; links that lead to one are compared.
     for dir in
         found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
@@ -182,7 +186,8 @@ impl Before {
             self.kept.iter().filter_map(|(path, known)| restore(path, known, |now| now == known));
         let heads =
             self.heads.iter().filter_map(|(path, known)| restore(path, known, Known::is_head));
-        moved.chain(kept).chain(heads).collect()
+        let steps = self.steps.iter().filter_map(steps::Step::mend);
+        moved.chain(kept).chain(heads).chain(steps).collect()
     }
 }
 

@@ -11,6 +11,9 @@ use std::path::Path;
 const GIT: &str = ".git";
 /// Without it git takes a repository for none, and looks for one elsewhere.
 const HEAD: &str = "HEAD";
+/// Where the steps of a rebase lie, and how the files of a bisect begin: git goes on with them.
+const STEPS: [&str; 2] = ["rebase-merge", "rebase-apply"];
+const BISECT: &str = "BISECT_";
 /// Where a repository keeps others: of its submodules, and what is each worktree's own.
 const INNER: [&str; 2] = ["modules", "worktrees"];
 
@@ -79,7 +82,9 @@ fn is_repository(dir: &Path) -> bool {
 /// Whether a path inside a repository configures it, or a repository below it.
 fn is_order_inside(path: &Path) -> bool {
     let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
-    let order = |name: &&str| GUARDED.contains(name) || *name == HEAD;
+    let order = |name: &&str| {
+        GUARDED.contains(name) || STEPS.contains(name) || *name == HEAD || name.starts_with(BISECT)
+    };
     match names.split_first() {
         Some((first, inner)) if INNER.contains(first) => inner.iter().any(order),
         Some((first, _)) => order(first),

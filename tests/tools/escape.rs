@@ -31,6 +31,8 @@ mod project;
 mod sequences;
 #[path = "escape/settings.rs"]
 mod settings;
+#[path = "escape/steps.rs"]
+mod steps;
 #[path = "escape/visible.rs"]
 mod visible;
 #[path = "escape/scripts.rs"]
