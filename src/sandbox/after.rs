@@ -2,6 +2,7 @@
 //! shell of the person obeys. Mounts alone do not hold there. A mount over a file is gone when somebody
 //! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
 
+mod packages;
 mod steps;
 
 use crate::files::{canonical, links_on};
@@ -48,6 +49,7 @@ pub struct Before {
     /// Directories that git needs to recognise a repository, with their modes.
     modes: Vec<(PathBuf, Mode)>,
     steps: Vec<steps::Step>,
+    packages: Vec<packages::Package>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     }
     before.keep_projects(view, found);
     before.keep_steps(view, found);
+    before.keep_packages(view, found);
     // Mounts hold the directories; links that lead to one are compared.
     for dir in
         found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
@@ -187,7 +190,8 @@ impl Before {
         let heads =
             self.heads.iter().filter_map(|(path, known)| restore(path, known, Known::is_head));
         let steps = self.steps.iter().filter_map(steps::Step::mend);
-        moved.chain(kept).chain(heads).chain(steps).collect()
+        let packages = self.packages.iter().filter_map(packages::Package::said);
+        moved.chain(kept).chain(heads).chain(steps).chain(packages).collect()
     }
 }
 

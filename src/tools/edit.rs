@@ -1,5 +1,6 @@
 //! Replaces one text in a file by another.
 
+use crate::sandbox::changed_package_scripts;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
 use crate::tools::read::numbered_line;
@@ -53,7 +54,12 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
     let (changed, starts) = apply(text, &matches, old.len(), &new);
     let mark = replace(ctx, &target, Some(&found), changed.as_bytes())?;
     let summary = format!("Edited {path} ({} replacement(s))", matches.len());
-    let content = surroundings(&changed, &starts, new.len());
+    let mut content = surroundings(&changed, &starts, new.len());
+    if let Some(said) =
+        changed_package_scripts(&target.path, Some(text.as_bytes()), changed.as_bytes())
+    {
+        content.push_str(&format!("[{said}]\n"));
+    }
     Ok(Output { files: vec![mark], ..Output::with(summary, content) })
 }
 

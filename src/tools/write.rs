@@ -1,5 +1,6 @@
 //! Write: a whole file at once.
 
+use crate::sandbox::changed_package_scripts;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
 use crate::tools::replace::{check_read, replace};
@@ -36,8 +37,11 @@ pub fn write(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Ou
     } else {
         (target, None)
     };
-    let mark = replace(ctx, &target, former.as_ref(), input.content.as_bytes())?;
+    let bytes = input.content.as_bytes();
+    let mark = replace(ctx, &target, former.as_ref(), bytes)?;
     let did = if former.is_some() { "Overwrote" } else { "Created" };
     let summary = format!("{did} {} ({size} bytes)", target.path.display());
-    Ok(Output { files: vec![mark], ..Output::line(summary) })
+    let before = former.as_ref().map(|found| found.bytes.as_slice());
+    let content = changed_package_scripts(&target.path, before, bytes);
+    Ok(Output { files: vec![mark], content, ..Output::line(summary) })
 }

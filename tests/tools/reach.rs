@@ -348,6 +348,68 @@ async fn a_file_tool_changes_the_rules_of_its_workspace_only_when_granted() {
 }
 
 #[tokio::test]
+async fn a_file_tool_changes_what_direnv_and_editors_obey_only_when_granted() {
+    let mut bench = Bench::new();
+    let path = bench.path("ws/deep/.vscode/tasks.json");
+    bench.file("deep/.vscode/tasks.json", "old");
+    bench.read(&path).await;
+    for name in [
+        ".envrc",
+        "deep/.envrc",
+        ".vscode/tasks.json",
+        ".vscode/settings.json",
+        ".vscode/launch.json",
+        ".idea/new/a.xml",
+        ".devcontainer/x/devcontainer.json",
+        ".devcontainer.json",
+        ".exrc",
+        ".nvimrc",
+        ".nvim.lua",
+        ".vimrc",
+        ".vim/coc-settings.json",
+    ] {
+        let name = format!("ws/{name}");
+        assert_eq!(needs(&bench, &name), [Need::Outside], "{name}");
+        let output = bench.write(&bench.path(&name), "x").await;
+        let said = argument_error(&output);
+        assert!(said.contains("direnv, an editor or a development container obeys it"), "{said}");
+        assert!(!bench.path(&name).exists() || name.contains("deep"), "{name}");
+    }
+    for free in ["ws/.vscode/words.txt", "ws/envrc", "ws/tasks.json", "ws/idea/x"] {
+        assert!(needs(&bench, free).is_empty(), "{free}");
+    }
+    for step in ["rebase-merge/git-rebase-todo", "rebase-apply/patch", "BISECT_NAMES"] {
+        assert_eq!(needs(&bench, &format!("ws/.git/{step}")), [Need::Git], "{step}");
+    }
+    assert!(argument_error(&bench.edit(&path, "old", "new").await).contains("is guarded"));
+    bench.ctx.needs = vec![Need::Outside];
+    assert!(!bench.edit(&path, "old", "new").await.is_error);
+    assert!(!bench.write(&bench.path("ws/.envrc"), "x").await.is_error);
+}
+
+#[tokio::test]
+async fn a_change_of_the_scripts_of_a_package_is_said_in_the_result() {
+    let mut bench = Bench::new();
+    let path = bench.path("ws/app/package.json");
+    let said = |names: &str| {
+        let path = path.display();
+        format!("the scripts {names} in {path} changed: package managers run them as programs")
+    };
+    let output = bench.write(&path, "{\"scripts\": {\"test\": \"a\"}}").await;
+    assert_eq!(output.content, Some(said("\"test\"")));
+    bench.read(&path).await;
+    let output = bench.edit(&path, "\"a\"", "\"b\"").await;
+    assert!(
+        output.content.is_some_and(|text| text.ends_with(&format!("[{}]\n", said("\"test\""))))
+    );
+    bench.read(&path).await;
+    let output = bench.edit(&path, "{\"scripts\"", "{\"name\": \"n\", \"scripts\"").await;
+    assert!(output.content.is_some_and(|text| !text.contains("changed")));
+    let other = bench.path("ws/app/other.json");
+    assert_eq!(bench.write(&other, "{\"scripts\": {\"test\": \"a\"}}").await.content, None);
+}
+
+#[tokio::test]
 async fn a_guarded_file_becomes_no_part_of_a_scope() {
     let bench = Bench::new();
     fs::create_dir_all(bench.path("outside/.git/hooks")).unwrap();

@@ -107,6 +107,18 @@ fn without_rules_only_actions_outside_the_scope_need_an_approval() {
             guarded("/w/bin/x", Need::Outside),
             "to change a directory of programs on PATH [Edit+outside:/w/bin/x]",
         ),
+        (
+            "Write",
+            r#"{"file_path":"/w/.envrc"}"#,
+            guarded("/w/.envrc", Need::Outside),
+            "to change what direnv, an editor or a development container executes or obeys [Write+outside:/w/.envrc]",
+        ),
+        (
+            "Write",
+            r#"{"file_path":"/w/.yoi/config.toml"}"#,
+            guarded("/w/.yoi/config.toml", Need::Outside),
+            "to change the rules of this workspace [Write+outside:/w/.yoi/config.toml]",
+        ),
         ("Bash", r#"{"command":"cargo test"}"#, None, "allow"),
         ("Bash", network, None, "network access [Bash+network:cargo fetch]"),
         (

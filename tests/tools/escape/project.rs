@@ -156,6 +156,26 @@ async fn no_link_leads_an_editor_to_files_that_a_command_made() {
 }
 
 #[tokio::test]
+async fn a_command_that_changes_the_scripts_of_a_package_says_so() {
+    let cell = family();
+    let ws = &cell.bench.ctx.cwd;
+    let write =
+        |test: &str| format!("echo '{{\"scripts\": {{\"test\": \"{test}\"}}}}' > package.json");
+    for project in [".", "beside"] {
+        let did = cell.run(&format!("cd {project}; {}", write("a"))).await;
+        let path = ws.join(project).canonicalize().unwrap().join("package.json");
+        let said = format!(
+            "the scripts \"test\" in {} changed: package managers run them as programs",
+            path.display()
+        );
+        assert_eq!(did.ended.undone, [said], "{project}");
+        assert!(path.exists());
+        let did = cell.run(&format!("cd {project}; echo >> package.json")).await;
+        assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
+    }
+}
+
+#[tokio::test]
 async fn a_child_that_has_only_the_directory_of_an_editor_changes_nothing_guarded_in_it() {
     let mut cell = Cell::new();
     for file in [".vscode/settings.json", ".vscode/words.txt", ".idea/a", ".envrc"] {

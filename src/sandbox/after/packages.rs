@@ -1,0 +1,44 @@
+//! Changes of `package.json` by a command, which are said and not undone.
+
+use crate::sandbox::after::{Before, Known, known_at, opens};
+use crate::sandbox::guard::Found;
+use crate::sandbox::package::{PACKAGE, changed_package_scripts};
+use crate::sandbox::view::{CommandView, Level, Links};
+use std::path::PathBuf;
+
+/// A `package.json` that may be changed; a change of its scripts is said.
+#[derive(Debug)]
+pub struct Package {
+    path: PathBuf,
+    before: Option<Known>,
+}
+
+impl Before {
+    /// Remembers the `package.json` of the scope's directories and of the projects beside them.
+    pub fn keep_packages(&mut self, view: &CommandView, found: &Found) {
+        let own = view
+            .grants
+            .iter()
+            .filter(|grant| grant.level == Level::Write && grant.links == Links::Refused);
+        let dirs = own.map(|grant| &grant.path).chain(&found.projects);
+        let files = dirs.map(|dir| dir.join(PACKAGE)).filter(|path| opens(view, path));
+        self.packages.extend(files.map(|path| Package { before: known_at(&path), path }));
+    }
+}
+
+impl Package {
+    pub fn said(&self) -> Option<String> {
+        let now = known_at(&self.path).filter(|now| self.before.as_ref() != Some(now))?;
+        let before = self.before.as_ref().and_then(Known::content);
+        changed_package_scripts(&self.path, before, now.content()?)
+    }
+}
+
+impl Known {
+    fn content(&self) -> Option<&[u8]> {
+        match self {
+            Self::File { bytes, .. } => Some(bytes),
+            Self::Link(_) => None,
+        }
+    }
+}

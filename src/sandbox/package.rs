@@ -1,0 +1,68 @@
+//! The programs that `package.json` names: they are not guarded, and a change of them is shown.
+
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// The file of a Node package.
+pub const PACKAGE: &str = "package.json";
+/// Names that are shown of one change.
+const SHOWN: usize = 10;
+
+/// Says which `scripts` differ between two contents of a `package.json`; `None` for every other file and where
+/// none differs. A content that is no JSON names no programs.
+pub fn changed_package_scripts(path: &Path, before: Option<&[u8]>, now: &[u8]) -> Option<String> {
+    if path.file_name()? != PACKAGE {
+        return None;
+    }
+    let (before, now) = (scripts(before.unwrap_or_default()), scripts(now));
+    let other = |name: &&String| before.get(*name) != now.get(*name);
+    let gone = before.keys().filter(|name| !now.contains_key(*name));
+    let names: Vec<String> =
+        now.keys().filter(other).chain(gone).map(|name| format!("{name:?}")).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let path = path.display();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the scripts {shown}{more} in {path} changed: package managers run them as programs"
+        )
+    })
+}
+
+fn scripts(package: &[u8]) -> Map<String, Value> {
+    let package: Value = serde_json::from_slice(package).unwrap_or_default();
+    package.get("scripts").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(before: &str, now: &str) -> Option<String> {
+        changed_package_scripts(
+            Path::new("/w/package.json"),
+            Some(before.as_bytes()),
+            now.as_bytes(),
+        )
+    }
+
+    #[test]
+    fn a_change_of_scripts_is_said_and_no_other() {
+        let first = r#"{"name": "a", "scripts": {"test": "x", "build": "y"}}"#;
+        assert_eq!(
+            said(first, r#"{"scripts": {"build": "y", "test": "x"}, "version": "2"}"#),
+            None
+        );
+        let now = r#"{"scripts": {"test": "x; y", "prepare\n": "z"}}"#;
+        let expected = "the scripts \"prepare\\n\", \"test\", \"build\" in /w/package.json changed: package \
+                        managers run them as programs";
+        assert_eq!(said(first, now).as_deref(), Some(expected));
+        assert_eq!(said("{", first).map(|said| said.contains("\"build\", \"test\"")), Some(true));
+        let many: Vec<String> = (0..12).map(|n| format!("\"s{n}\": \"\"")).collect();
+        let many = format!("{{\"scripts\": {{{}}}}}", many.join(","));
+        assert!(said("", &many).is_some_and(|said| said.contains(" and 2 more in ")));
+        let other = changed_package_scripts(Path::new("/w/other.json"), None, first.as_bytes());
+        assert_eq!(other, None);
+    }
+}
