@@ -20,7 +20,7 @@ pub use rotated::{RotatedFile, generations};
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What could not be done with which file or directory, and what the system said.
@@ -120,6 +120,16 @@ pub fn must_be_regular(file: &File) -> io::Result<()> {
     match file.metadata()?.is_file() {
         true => Ok(()),
         false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// Refuses what is not a regular file, and a file that has a second name: it would be changed under that
+/// name, too.
+pub fn must_have_one_name(file: &File) -> io::Result<()> {
+    must_be_regular(file)?;
+    match file.metadata()?.nlink() {
+        0 | 1 => Ok(()),
+        _ => Err(io::Error::other("it is a hard link, so another file would be changed, too")),
     }
 }
 

@@ -8,13 +8,10 @@ mod hidden;
 mod tests;
 
 use cleaner::{Cleaner, Return};
-use hidden::Sight;
+use hidden::{LINE_BREAK, Sight};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
-
-/// Stands at the end of each row of a spelled text that a real line break follows.
-const LINE_BREAK: char = '⏎';
 
 /// Text without escape sequences, control characters (newline and tab stay in some forms) and
 /// characters that hide or reorder others. Its constructors are the only way to make one.
@@ -63,7 +60,7 @@ impl<'a> SafeText<'a> {
         Self(Cow::Owned(out))
     }
 
-    /// One line for a person to judge, which loses nothing: newlines, tabs and every character that
+    /// One line for a person to judge, which loses nothing: a newline is `⏎`, and tabs and every character that
     /// leaves no mark of its own on the screen are spelled.
     pub fn spelled(text: impl Into<Cow<'a, str>>) -> Self {
         let text = text.into();

@@ -64,10 +64,14 @@ impl RotatedFile {
             disk::private_dir(state)?;
         }
         // A link planted in place of the log must not lead to another file.
-        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let flags = disk::without_following() | disk::without_waiting();
         let mut options = OpenOptions::new();
         let options = options.create(true).append(true).mode(0o600).custom_flags(flags);
-        options.open(&self.path).map_err(DiskError::at("open", &self.path))
+        let file = options.open(&self.path).and_then(|file| {
+            disk::must_have_one_name(&file)?;
+            Ok(file)
+        });
+        file.map_err(DiskError::at("open", &self.path))
     }
 
     /// Starts a new file. The lock on the old one makes one of several processes rename it; the
@@ -133,6 +137,21 @@ mod tests {
         for file in generations(&path) {
             assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn a_fifo_or_another_name_of_a_file_in_its_place_is_refused_at_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let (fifo, victim) = (temp.path().join("fifo"), temp.path().join("victim"));
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(RotatedFile::at(&fifo, 1_000).write("x").is_err());
+        fs::write(&victim, "mine").unwrap();
+        let link = temp.path().join("link");
+        fs::hard_link(&victim, &link).unwrap();
+        let refused = RotatedFile::at(&link, 1_000).write("x").unwrap_err().to_string();
+        assert!(refused.contains("hard link"), "{refused}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     }
 
     #[test]

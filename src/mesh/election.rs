@@ -4,7 +4,7 @@
 //! is the one that refused. Agents of other programs know no such lock, so a leader and its followers also watch
 //! the path.
 
-use crate::disk::FileId;
+use crate::disk::{self, FileId};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -220,9 +220,10 @@ async fn listens(path: &Path) -> bool {
 async fn lock(path: &Path) -> Result<File, ElectionError> {
     let beside = suffixed(path, ".lock");
     let mut options = OpenOptions::new();
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let flags = disk::without_following() | disk::without_waiting();
     let options = options.create(true).truncate(false).read(true).write(true).mode(0o600);
     let file = options.custom_flags(flags).open(&beside).map_err(unusable(&beside))?;
+    disk::must_have_one_name(&file).map_err(unusable(&beside))?;
     for _ in 0..LOCK_TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,

@@ -76,7 +76,11 @@ fn is_other_blank(c: char) -> bool {
     c == '\u{2800}' || (c != ' ' && c.is_whitespace())
 }
 
-/// Whether the spelled form writes a character as an escape.
+/// The spelled form of a line break. It is no escape such as `\n`, which can also be two characters of the text. One
+/// that stands in the text is taken for a line break; a command with it runs no more than it seems to.
+pub const LINE_BREAK: char = '⏎';
+
+/// Whether the spelled form writes a character in another way.
 pub fn is_spelled(c: char) -> bool {
     !matches!(c, ' '..='~')
         && (c.is_control() || is_separator(c) || is_invisible(c) || is_other_blank(c))
@@ -85,7 +89,7 @@ pub fn is_spelled(c: char) -> bool {
 /// Appends a character as the spelled form shows it.
 pub fn spell(c: char, out: &mut String) {
     match c {
-        '\n' => out.push_str("\\n"),
+        '\n' => out.push(LINE_BREAK),
         '\t' => out.push_str("\\t"),
         '\r' => out.push_str("\\r"),
         // Writing into a string cannot fail.

@@ -105,7 +105,7 @@ fn marks_that_shape_a_visible_character_stay_and_marks_that_hide_text_go() {
 #[test]
 fn the_spelled_form_is_one_line_that_shows_every_character() {
     let text = "rm\u{1b}[2K\r a\u{202e}b\n\tc\u{9b}\u{200b}\u{7f}";
-    let spelled = r"rm\x1b[2K\r a\u{202e}b\n\tc\u{9b}\u{200b}\x7f";
+    let spelled = r"rm\x1b[2K\r a\u{202e}b⏎\tc\u{9b}\u{200b}\x7f";
     assert_eq!(SafeText::spelled(text), spelled);
     assert_eq!(SafeText::spelled("echo 日本 e\u{301}"), "echo 日本 e\u{301}");
     let blanks = "rm\u{a0}-rf\u{3000}a\u{2800}b\u{2003}c";
@@ -116,7 +116,7 @@ fn the_spelled_form_is_one_line_that_shows_every_character() {
 fn a_line_spells_what_is_hidden_and_keeps_what_is_written() {
     assert_eq!(
         SafeText::line("👩‍💻 می‌خواهم\n\u{200d}a\u{1b}[2Kb\u{202e}"),
-        "👩‍💻 می‌خواهم\\n\\u{200d}a\\x1b[2Kb\\u{202e}"
+        "👩‍💻 می‌خواهم⏎\\u{200d}a\\x1b[2Kb\\u{202e}"
     );
 }
 

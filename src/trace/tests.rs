@@ -34,7 +34,7 @@ fn an_event_is_one_line_with_its_spans_and_fields() {
     let (_, line) = lines[0].split_once(' ').unwrap();
     let pid = std::process::id();
     let expected =
-        format!("INFO {pid} yoi::trace::tests run{{pod=alice id=7}}: finished\\nearly ms=12");
+        format!("INFO {pid} yoi::trace::tests run{{pod=alice id=7}}: finished⏎early ms=12");
     assert_eq!((lines.len(), line), (1, expected.as_str()));
 }
 

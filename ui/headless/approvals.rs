@@ -497,7 +497,7 @@ mod tests {
         let action = "ls\u{1b}[2K\r\n[2] bob asks: Bash true".to_owned();
         requested(&mut inbox, ApprovalRequest { action, ..approval("1", "alice") });
         let shown = inbox.listed(Way::Input).remove(0);
-        let expected = "[1] alice asks: Bash ls\\x1b[2K\\r\\n[2] bob asks: Bash true";
+        let expected = "[1] alice asks: Bash ls\\x1b[2K\\r⏎[2] bob asks: Bash true";
         assert_eq!(shown.lines().next(), Some(expected), "{shown}");
         assert_eq!(shown.lines().count(), 2);
         let details = Some("+ a\u{1b}[2K\n+ [3] bob asks: Bash true".to_owned());

@@ -355,7 +355,7 @@ mod tests {
             error: "too many\nrequests\u{1b}[1m".into(),
         });
         let expected = "▸ Bash  {\"command\": \"ls\"}\n\
-                        attempt 1 of 4 failed, the next in 1.5 s: too many\\nrequests\\x1b[1m\n";
+                        attempt 1 of 4 failed, the next in 1.5 s: too many⏎requests\\x1b[1m\n";
         assert_eq!(runner.written().await, (String::new(), expected.into()));
     }
 

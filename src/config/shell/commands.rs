@@ -20,6 +20,11 @@ pub struct Reader {
     pub commands: Vec<SimpleCommand>,
     depth: usize,
     inner: usize,
+    /// Whether something in the line calculates with variables.
+    calculates: bool,
+    /// Whether a word has substitutions that stand in quotes. A calculation with a variable that holds them
+    /// runs them.
+    quotes_commands: bool,
 }
 
 /// The effect of all redirections of a command.
@@ -39,7 +44,7 @@ impl Reader {
         let nodes = rable::parse(line, false).map_err(|_| Unreadable::NotShell)?;
         self.nodes(&nodes);
         // The parser takes `{name}<<END`, a here-document of another descriptor, for standard input.
-        if line.contains("}<<") {
+        if line.contains("}<<") || self.calculates && self.quotes_commands {
             self.unknown();
         }
         Ok(())
@@ -59,6 +64,11 @@ impl Reader {
             self.unknown();
         }
         self.depth -= 1;
+    }
+
+    /// Notes that the line calculates with variables.
+    pub fn calculates(&mut self) {
+        self.calculates = true;
     }
 
     pub fn unknown(&mut self) {
@@ -129,6 +139,7 @@ impl Reader {
 
     /// A test or a calculation of the shell itself.
     fn calculation(&mut self, starts_commands: bool) {
+        self.calculates();
         self.commands.push(SimpleCommand::calculation());
         if starts_commands {
             self.unknown();
@@ -150,7 +161,9 @@ impl Reader {
 
     fn word(&mut self, node: &Node) -> Word {
         let word = Word::of(node);
-        if word.hides_commands {
+        self.calculates |= word.calculates;
+        self.quotes_commands |= word.quotes_commands();
+        if word.hides_commands || is_executed(&word) {
             self.unknown();
         }
         if let NodeKind::Word { parts, .. } = &node.kind {
@@ -227,6 +240,20 @@ impl Reader {
         self.commands.push(command);
         inner::lines(&words, &redirections, self);
     }
+}
+
+/// Variables whose values bash runs, or takes for other names of commands.
+const EXECUTED: &[&str] =
+    &["BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "PROMPT_COMMAND", "PS0", "PS4"];
+
+/// Whether a word assigns one of [`EXECUTED`].
+fn is_executed(word: &Word) -> bool {
+    let chars = word.pieces.iter().map_while(|piece| match piece {
+        Piece::Char(c) | Piece::Expands(c) if !"=[+".contains(*c) => Some(*c),
+        _ => None,
+    });
+    let name: String = chars.collect();
+    word.pieces.len() > name.chars().count() && EXECUTED.contains(&name.as_str())
 }
 
 /// Whether a redirection may be one of standard input. Where the target is closed or moved (`0<&3-`) the

@@ -10,23 +10,41 @@ use crate::config::shell::{Piece, SimpleCommand};
 const STARTERS: &[&str] = &[
     "builtin",
     "busybox",
+    "bwrap",
+    "capsh",
+    "choom",
+    "chpst",
     "chroot",
     "chrt",
     "command",
+    "daemonize",
+    "dbus-run-session",
     "doas",
+    "dumb-init",
     "env",
     "exec",
+    "fakeroot",
+    "faketime",
     "fd",
     "find",
+    "firejail",
     "flock",
     "gdb",
+    "gosu",
+    "i386",
     "ionice",
+    "linux32",
+    "linux64",
     "ltrace",
     "nice",
     "nohup",
     "nsenter",
+    "numactl",
     "parallel",
     "perf",
+    "prlimit",
+    "proot",
+    "rlwrap",
     "runuser",
     "script",
     "setarch",
@@ -36,24 +54,44 @@ const STARTERS: &[&str] = &[
     "stdbuf",
     "strace",
     "su",
+    "su-exec",
     "sudo",
     "systemd-run",
     "taskset",
     "time",
     "timeout",
+    "tini",
     "toybox",
+    "uname26",
     "unbuffer",
     "unshare",
     "valgrind",
     "watch",
+    "x86_64",
     "xargs",
+    "xvfb-run",
 ];
 /// Those that add words of their own.
 const ADDING: &[&str] = &["fd", "find", "parallel", "xargs"];
 /// Programs that read lines of shell.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"];
 /// Programs that take a line of shell as an argument.
-const TAKE_LINES: &[&str] = &["parallel", "runuser", "script", "ssh", "su", "trap", "watch"];
+const TAKE_LINES: &[&str] = &[
+    "capsh",
+    "compgen",
+    "complete",
+    "mapfile",
+    "parallel",
+    "readarray",
+    "runuser",
+    "script",
+    "ssh",
+    "su",
+    "trap",
+    "watch",
+];
+/// Builtins that declare variables; with the option `i` they calculate with each value.
+const DECLARE: &[&str] = &["declare", "local", "typeset"];
 /// Builtins that calculate with their arguments, and so run substitutions that stood in quotes.
 const CALCULATE: &[&str] = &[
     "[",
@@ -96,9 +134,34 @@ fn is_one(word: &Word, of: &[&str]) -> bool {
     program(word).is_some_and(|name| of.contains(&name.as_str()))
 }
 
+/// Whether a program runs the command in its arguments.
+fn starts_another(first: &Word) -> bool {
+    // The dynamic linker runs the program that it is given: `/lib64/ld-linux-x86-64.so.2 /bin/x`.
+    let links = |name: &str| name.starts_with("ld-") && name.contains(".so");
+    is_one(first, STARTERS) || program(first).is_some_and(|name| links(&name))
+}
+
+/// The words of a starter that adds words of its own, with its placeholders as unknown parts: `{}`, and the word
+/// behind `-I` of `xargs`.
+fn with_placeholders(words: &[&Word]) -> Vec<Word> {
+    let texts: Vec<Option<String>> = words.iter().map(|word| word.text()).collect();
+    let mut markers = vec!["{".to_owned()];
+    for (at, text) in texts.iter().enumerate() {
+        let Some(marker) = text.as_ref().and_then(|text| text.strip_prefix("-I")) else { continue };
+        let next = || texts.get(at + 1).cloned().flatten().unwrap_or_default();
+        markers.push(if marker.is_empty() { next() } else { marker.to_owned() });
+    }
+    let replaced = |text: &String| markers.iter().any(|m| !m.is_empty() && text.contains(m));
+    let word = |(word, text): (&&Word, &Option<String>)| match text {
+        Some(text) if replaced(text) => Word::computed(),
+        Some(_) | None => (*word).clone(),
+    };
+    words.iter().zip(&texts).map(word).collect()
+}
+
 /// The tails of the words of a starter, each a command that may run.
 fn rests<'a>(words: &'a [&'a Word]) -> impl Iterator<Item = &'a [&'a Word]> {
-    let starts = words.first().is_some_and(|first| is_one(first, STARTERS));
+    let starts = words.first().is_some_and(|first| starts_another(first));
     let end = if starts { words.len().min(MOST_RESTS) } else { 0 };
     (1..end.max(1)).map(|at| &words[at..])
 }
@@ -106,10 +169,12 @@ fn rests<'a>(words: &'a [&'a Word]) -> impl Iterator<Item = &'a [&'a Word]> {
 /// Adds the texts that a command may have.
 pub fn texts(words: &[&Word], command: &mut SimpleCommand) {
     let Some(first) = words.first() else { return };
-    command.starts_another = is_one(first, STARTERS);
+    command.starts_another = starts_another(first);
     let adds = command.starts_another && is_one(first, ADDING);
     command.texts.extend(spellings(words));
-    for rest in rests(words) {
+    let replaced = if adds { with_placeholders(words) } else { Vec::new() };
+    let replaced: Vec<&Word> = replaced.iter().collect();
+    for rest in rests(if adds { &replaced } else { words }) {
         for mut text in spellings(rest) {
             if adds {
                 text.extend([Piece::Blank, Piece::Unknown]);
@@ -138,25 +203,54 @@ pub fn lines(words: &[&Word], given: &Redirections, reader: &mut Reader) {
     let calculates = || is_one(first, CALCULATE) && words.iter().any(|word| word.quotes_commands());
     let reads =
         || is_one(first, READ_VARIABLES) && given.input.as_deref().is_some_and(starts_commands);
-    // An alias gives a command another name; a program that is not known may be any.
-    if program(first).is_none() || is_one(first, &["alias"]) || calculates() || reads() {
+    let option = |letter| words.iter().any(|word| has_option(word, letter));
+    // An alias and `hash -p` give a command another name; a program that is not known may be any.
+    let renames = || is_one(first, &["alias"]) || is_one(first, &["hash"]) && option('p');
+    let hides = || is_one(first, &["start-stop-daemon"]);
+    if program(first).is_none() || renames() || hides() || calculates() || reads() {
         reader.unknown();
+    }
+    if is_one(first, &["let"]) || is_one(first, DECLARE) && option('i') {
+        reader.calculates();
     }
     for words in std::iter::once(words).chain(rests(words)) {
         let [first, arguments @ ..] = words else { continue };
         match program(first).as_deref() {
             Some(name) if SHELLS.contains(&name) => shell(arguments, given, reader),
-            Some("eval") => reader.inner_line(text(arguments).as_deref()),
-            Some("." | "source") => sourced(arguments, given, reader),
-            Some("env") => {
-                let splits = |word: &&&Word| word.text().is_some_and(|text| text.contains(' '));
-                possible_lines(
-                    &arguments.iter().filter(splits).copied().collect::<Vec<_>>(),
-                    reader,
-                );
+            Some("eval") => {
+                let dashes =
+                    arguments.first().is_some_and(|word| word.text().as_deref() == Some("--"));
+                reader.inner_line(text(&arguments[usize::from(dashes)..]).as_deref());
             }
+            Some("." | "source") => sourced(arguments, given, reader),
+            Some("env") => env(arguments, reader),
             Some(name) if TAKE_LINES.contains(&name) => possible_lines(arguments, reader),
             Some(_) | None => {}
+        }
+    }
+}
+
+/// Whether a word is a group of short options with this one.
+fn has_option(word: &Word, letter: char) -> bool {
+    word.text().is_some_and(|text| is_group_with(&text, letter))
+}
+
+fn is_group_with(text: &str, letter: char) -> bool {
+    text.starts_with('-') && !text.starts_with("--") && text.contains(letter)
+}
+
+/// The arguments of `env`, which splits the text of its option `-S` into words.
+fn env(arguments: &[&Word], reader: &mut Reader) {
+    for text in arguments.iter().filter_map(|word| word.text()) {
+        let short = || {
+            let group = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+            group.and_then(|rest| rest.split_once('S'))
+        };
+        let split = text.strip_prefix("--split-string=").or_else(|| short().map(|(_, rest)| rest));
+        match split {
+            Some(line) => reader.inner_line(Some(line)),
+            None if text.contains(' ') => reader.inner_line(Some(&text)),
+            None => {}
         }
     }
 }
@@ -174,8 +268,7 @@ const WITH_VALUE: &[&str] = &["-O", "+O", "-o", "+o", "--rcfile", "--init-file"]
 fn shell(arguments: &[&Word], given: &Redirections, reader: &mut Reader) {
     let texts: Vec<Option<String>> = arguments.iter().map(|word| word.text()).collect();
     let has = |text: &Option<String>, letter: char| {
-        let short = |text: &String| text.starts_with('-') && !text.starts_with("--");
-        text.as_ref().is_some_and(|text| short(text) && text.contains(letter))
+        text.as_ref().is_some_and(|text| is_group_with(text, letter))
     };
     if let Some(at) = texts.iter().position(|text| has(text, 'c')) {
         // Which of the words behind `-c` is the line depends on other options.

@@ -13,6 +13,8 @@ pub struct Word {
     pub is_computed: bool,
     /// Whether it starts commands that were not found in it.
     pub hides_commands: bool,
+    /// Whether a part of it is a calculation.
+    pub calculates: bool,
 }
 
 impl Word {
@@ -30,6 +32,9 @@ impl Word {
         }
         // The parser leaves out what it does not understand of a calculation.
         let calculations = parts.iter().filter(|part| is_calculation(part)).count();
+        word.calculates = calculations > 0;
+        // `${x@P}` expands the value of `x` once more, with the substitutions in it.
+        word.hides_commands |= value.contains("@P}");
         word.hides_commands |=
             calculations > 0 && starts_commands(&value.replacen("$((", "", calculations));
         word
@@ -45,6 +50,11 @@ impl Word {
             Piece::Expands(_) | Piece::Unknown => None,
         });
         chars.collect()
+    }
+
+    /// A word of which nothing is known.
+    pub fn computed() -> Self {
+        Self { pieces: vec![Piece::Unknown], is_computed: true, ..Self::default() }
     }
 
     /// Whether its text has substitutions that bash left alone because of quotes.
