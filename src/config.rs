@@ -17,7 +17,7 @@ pub mod models;
 pub mod shell;
 /// Which actions pass, are asked about, or are refused.
 pub mod policy;
-/// The user's settings, and the little a workspace may say.
+/// The user's settings.
 pub mod settings;
 /// The settings as the file says them now.
 pub mod settings_file;
@@ -25,6 +25,8 @@ pub mod settings_file;
 pub mod url;
 /// Which directory a Pod works in, and whether it may write there.
 pub mod workspace;
+/// What the file of a workspace may say, and what it may say once a person trusts it.
+pub mod workspace_settings;
 
 pub use catalogue::Catalogue;
 pub use diagnostic::Diagnostic;
@@ -35,6 +37,7 @@ pub use model_select::{
     rehearsal, resolve,
 };
 pub use models::{KeySource, Model, Price, Reasoning, Wire};
-pub use settings::{Settings, WorkspaceSettings};
+pub use settings::Settings;
 pub use settings_file::{Reading, SettingsFile};
 pub use workspace::{Access, Workspace};
+pub use workspace_settings::WorkspaceSettings;

@@ -17,7 +17,10 @@ pub mod reply;
 pub mod script;
 pub mod tool_words;
 
-pub use approval::{Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, Verdict};
+pub use approval::{
+    Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, PolicyTrust, Verdict,
+    WorkspaceFile,
+};
 pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
 pub use entry::{
     Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem, Trigger,

@@ -16,6 +16,7 @@ mod pods;
 mod policy;
 mod recover;
 mod schema;
+mod trusts;
 mod wal;
 
 pub use approvals::{Decided, StoredApproval};
@@ -29,6 +30,7 @@ pub use open::Opening;
 pub use pods::{DamagedRow, PodRow, Wanted};
 pub use policy::StoredRule;
 pub use recover::recover;
+pub use trusts::StoredTrust;
 
 use lane::{Guard, Lane};
 use std::path::Path;

@@ -44,6 +44,7 @@ mod stop;
 mod theme;
 mod tour;
 mod trace;
+mod trust;
 mod unpeer;
 mod who;
 mod zoom;
@@ -78,6 +79,7 @@ pub static LIST: &[&Verb] = &[
     &reclaim::VERB,
     &who::VERB,
     &policy::VERB,
+    &trust::VERB,
     &model::VERB,
     &theme::VERB,
     &rm::VERB,

@@ -59,6 +59,9 @@ pub struct Rules {
     pub user_file: String,
     /// Rules of the workspace; they ask or deny, they never allow.
     pub workspace: Vec<FileRule>,
+    /// Rules of the workspace that allow, while a person trusts its file. They count where no other rule and
+    /// no answer speaks.
+    pub trusted: Vec<FileRule>,
     /// Where those stand.
     pub workspace_file: String,
 }
@@ -80,7 +83,8 @@ impl Rules {
     /// say nothing, the answers that were given for good, in the order given here. A command line gets
     /// what the strictest of its commands gets.
     pub fn said(&self, subject: &Subject, answers: &[(Pattern, Action)]) -> Said {
-        if self.user.rule.is_empty() && self.workspace.is_empty() && answers.is_empty() {
+        let of_files = [&self.user.rule, &self.workspace, &self.trusted];
+        if of_files.iter().all(|rules| rules.is_empty()) && answers.is_empty() {
             return Said::Nothing(self.user.default);
         }
         let call = Call::of(subject);
@@ -109,6 +113,7 @@ impl Rules {
             (Some(Action::Allow), _) => Said::Allow,
             (Some(Action::Deny), _) => Said::Deny("an answer that was given for good".into()),
             (Some(Action::Ask) | None, Some(asking)) => Said::Ask(asking),
+            (Some(Action::Ask) | None, None) if first(&self.trusted, part).is_some() => Said::Allow,
             (Some(Action::Ask) | None, None) => Said::Nothing(self.user.default),
         }
     }

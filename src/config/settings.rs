@@ -1,12 +1,9 @@
-//! The user's settings (`config.toml` in the configuration directory) and the little that a
-//! workspace's own `.yoi/config.toml` may say. A mistake never stops the program: it becomes a
-//! complaint with its place, and the default stays in force for that one key.
+//! The user's settings (`config.toml` in the configuration directory). A mistake never stops the program: it
+//! becomes a complaint with its place, and the default stays in force for that one key.
 
 use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
-use crate::config::policy::{FileRule, Permissions};
-use crate::files::{FileError, Limit, WorkspaceFiles};
-use crate::protocol::Action;
+use crate::config::policy::Permissions;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -18,7 +15,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// The largest settings file that is read, in bytes.
-const MAX_FILE: u64 = 256 * 1024;
+pub const MAX_FILE: u64 = 256 * 1024;
 
 /// What the user's `config.toml` says; defaults for the rest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -299,109 +296,6 @@ impl Settings {
         }
         (settings, diagnostics)
     }
-
-    /// The same, with what a workspace narrows.
-    #[must_use]
-    pub fn narrowed(mut self, workspace: &WorkspaceSettings) -> Self {
-        if let Some(max_turns) = workspace.max_turns {
-            self.limits.max_turns = self.limits.max_turns.min(max_turns);
-        }
-        self
-    }
-}
-
-/// The settings that a workspace may make. Its file may come from a stranger: it chooses among what
-/// is known and narrows permissions; everything else in it is ignored with a notice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkspaceSettings {
-    /// `provider/model`; counts only if that model is known.
-    pub model: Option<String>,
-    pub max_turns: Option<NonZeroU32>,
-    /// Rules that ask or deny.
-    pub rules: Vec<FileRule>,
-    /// What was ignored, to be shown.
-    pub notices: Vec<Diagnostic>,
-}
-
-impl WorkspaceSettings {
-    /// Reads `<root>/.yoi/config.toml`, if there is one. Blocking.
-    pub fn load(root: &Path) -> Self {
-        let file = root.join(".yoi/config.toml");
-        let ignored = |why: String| {
-            let notice = Diagnostic::at(&file, "", 0, format!("is ignored: {why}"));
-            Self { notices: vec![notice], ..Self::default() }
-        };
-        match WorkspaceFiles::of(root).read(&file, Limit::whole(MAX_FILE)) {
-            Ok(found) => match String::from_utf8(found.bytes) {
-                Ok(text) => Self::read(&file, &text),
-                Err(_) => ignored("it is not valid UTF-8".into()),
-            },
-            Err(FileError::Missing(_)) => Self::default(),
-            Err(error) => ignored(error.to_string()),
-        }
-    }
-
-    /// What a text says.
-    pub fn read(file: &Path, text: &str) -> Self {
-        let mut found = Self::default();
-        let table = match DeTable::parse(text) {
-            Ok(table) => table.into_inner(),
-            Err(error) => {
-                found.notices.push(Diagnostic::of_toml(file, text, &error));
-                return found;
-            }
-        };
-        let mut ignore = |key: &str, at: usize| {
-            let message = format!(
-                "{key} is ignored: a workspace may only choose a known model, lower limits, and ask or deny more"
-            );
-            found.notices.push(Diagnostic::at(file, text, at, message));
-        };
-        for (key, value) in &table {
-            let at = key.span().start;
-            match (key.get_ref().as_ref(), value.get_ref()) {
-                ("model", DeValue::String(spec)) if !spec.starts_with("rehearsal:") => {
-                    found.model = Some(spec.to_string());
-                }
-                ("limits", DeValue::Table(limits)) => {
-                    for (key, value) in limits {
-                        match (key.get_ref().as_ref(), turns(value.get_ref())) {
-                            ("max_turns", Some(turns)) => found.max_turns = Some(turns),
-                            (other, _) => ignore(&format!("limits.{other}"), key.span().start),
-                        }
-                    }
-                }
-                ("permissions", DeValue::Table(permissions)) => {
-                    for (key, value) in permissions {
-                        match (key.get_ref().as_ref(), value.get_ref()) {
-                            ("rule", DeValue::Array(rules)) => {
-                                for rule in rules {
-                                    match narrowing(rule) {
-                                        Some(rule) => found.rules.push(rule),
-                                        None => ignore("permissions.rule", rule.span().start),
-                                    }
-                                }
-                            }
-                            (other, _) => ignore(&format!("permissions.{other}"), key.span().start),
-                        }
-                    }
-                }
-                (other, _) => ignore(other, at),
-            }
-        }
-        found
-    }
-}
-
-/// A rule that asks or denies; one that allows, or cannot be read, is none.
-fn narrowing(rule: &Spanned<DeValue<'_>>) -> Option<FileRule> {
-    let rule = FileRule::deserialize(toml::de::ValueDeserializer::from(rule.clone())).ok()?;
-    (rule.action != Action::Allow).then_some(rule)
-}
-
-fn turns(value: &DeValue<'_>) -> Option<NonZeroU32> {
-    let number = value.as_integer()?;
-    NonZeroU32::new(u32::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()?)
 }
 
 /// The text of a settings file, `None` if there is none. Only a plain file of a sane size is read.

@@ -4,9 +4,11 @@
 use crate::config::dirs::Env;
 use crate::config::keys::{Keys, register_secrets};
 use crate::config::model_select::{self, Destination, ModelChoice, ModelContext, WantedModel};
-use crate::config::settings::WorkspaceSettings;
+use crate::config::settings::Settings;
 use crate::config::settings_file::Reading;
+use crate::config::workspace_settings::WorkspaceSettings;
 use crate::host::Shared;
+use crate::host::rules::trusted_hash;
 use crate::protocol::{Event, FoundModel, PolicyConsent, Refusal};
 use crate::store::StoredConsent;
 use std::path::PathBuf;
@@ -42,7 +44,9 @@ pub(crate) enum Local {
 /// Looks for a model: by the settings as their file says them now, then on this machine.
 pub(crate) async fn find(shared: &Shared, search: Search, local: Local) -> Result<Found, Refusal> {
     let (host, root) = (shared.clone(), search.workspace.clone());
-    let (search, mut found) = shared.files.run(&root, move || by_rule(&host, search)).await?;
+    let trusted = trusted_hash(shared, &root).await?;
+    let look = move || by_rule(&host, search, trusted.as_deref());
+    let (search, mut found) = shared.files.run(&root, look).await?;
     if local == Local::Probed && matches!(found.choice, Ok(None)) {
         found.choice = Ok(on_this_machine(shared, &search, &found).await);
     }
@@ -50,11 +54,15 @@ pub(crate) async fn find(shared: &Shared, search: Search, local: Local) -> Resul
 }
 
 /// The model that the rules choose. Blocking.
-fn by_rule(shared: &Shared, search: Search) -> (Search, Found) {
+fn by_rule(shared: &Shared, search: Search, trusted: Option<&str>) -> (Search, Found) {
     let reading = shared.settings_now();
-    let says = WorkspaceSettings::load(&search.workspace);
+    let says = WorkspaceSettings::load(&search.workspace).with_trust(trusted);
     let keys = Keys::at(&shared.dirs.config);
-    let context = context(&search, &says, &reading, &keys);
+    let settings = Settings::clone(&reading.settings).with_providers_of(&says);
+    // A variable may hold a key by the workspace's file.
+    register_secrets(&shared.env, &settings);
+    register_secrets(&search.env, &settings);
+    let context = context(&search, &says, &settings, &keys);
     let choice = model_select::choose(search.wanted.as_ref(), &context).map_err(|error| {
         // A mistake in the settings may be why the model is not known: it comes first.
         let mistakes = reading.mistakes.iter().map(|mistake| format!("{mistake}\n"));
@@ -65,7 +73,7 @@ fn by_rule(shared: &Shared, search: Search) -> (Search, Found) {
 
 async fn on_this_machine(shared: &Shared, search: &Search, found: &Found) -> Option<ModelChoice> {
     let keys = Keys::at(&shared.dirs.config);
-    let context = context(search, &found.says, &found.reading, &keys);
+    let context = context(search, &found.says, &found.reading.settings, &keys);
     let http = shared.http.near()?;
     model_select::probe_local(http, &context).await.into_iter().next()
 }
@@ -73,16 +81,10 @@ async fn on_this_machine(shared: &Shared, search: &Search, found: &Found) -> Opt
 fn context<'a>(
     search: &'a Search,
     says: &'a WorkspaceSettings,
-    reading: &'a Reading,
+    settings: &'a Settings,
     keys: &'a Keys,
 ) -> ModelContext<'a> {
-    ModelContext {
-        settings: &reading.settings,
-        workspace: says,
-        env: &search.env,
-        keys,
-        cwd: &search.cwd,
-    }
+    ModelContext { settings, workspace: says, env: &search.env, keys, cwd: &search.cwd }
 }
 
 /// A consent, as it is listed.

@@ -2,7 +2,7 @@
 //! of files that bind it, and scope that a person or a rule lets it have.
 
 use crate::config::policy::Rules;
-use crate::config::settings::WorkspaceSettings;
+use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, supervisor, verb};
 use crate::protocol::family::Confined;
@@ -13,7 +13,7 @@ use crate::scope::lease::NotLent;
 use crate::store::Decided;
 use crate::tools::pods::unreachable;
 use futures_util::future::BoxFuture;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -32,15 +32,22 @@ pub(crate) async fn policy(
     workspace: PathBuf,
     supervisor: mpsc::WeakSender<supervisor::Step>,
 ) -> Result<Policy, Refusal> {
-    let workspace_file = workspace.join(".yoi/config.toml").display().to_string();
+    let workspace_file = file_of(&workspace).display().to_string();
+    let trusted = trusted_hash(shared, &workspace).await?;
     let at = workspace.clone();
     let host = shared.clone();
-    let read = move || (host.settings_now().settings, WorkspaceSettings::load(&at));
+    let read = move || {
+        let says = WorkspaceSettings::load(&at).with_trust(trusted.as_deref());
+        (host.settings_now().settings, says)
+    };
     let (settings, says) = shared.files.run(&workspace, read).await?;
+    let mut user = settings.permissions.clone();
+    user.default = user.default.or(says.granted.default);
     let rules = Rules {
-        user: settings.permissions.clone(),
+        user,
         user_file: shared.settings.path().display().to_string(),
         workspace: says.rules,
+        trusted: says.granted.rules,
         workspace_file,
     };
     let relations = Family { shared: shared.clone(), me: me.clone(), supervisor };
@@ -49,6 +56,17 @@ pub(crate) async fn policy(
         Confined::NotEnforced => Walls::Missing,
     };
     Ok(Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls })
+}
+
+/// The hash of the settings file that a person trusts in a workspace.
+pub(crate) async fn trusted_hash(
+    shared: &Shared,
+    workspace: &Path,
+) -> Result<Option<String>, Refusal> {
+    match workspace.to_str() {
+        Some(workspace) => Ok(shared.store.trusted_hash(workspace).await?),
+        None => Ok(None),
+    }
 }
 
 /// The ancestors of a Pod, the root first.

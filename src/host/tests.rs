@@ -25,6 +25,7 @@ mod ownership;
 mod records;
 mod settings;
 mod tools;
+mod trust;
 mod turn;
 mod unfinished;
 

@@ -38,6 +38,7 @@ mod spawn;
 mod status;
 mod stop;
 mod trace;
+mod trust;
 mod unpeer;
 mod who;
 
@@ -170,6 +171,9 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         }
         Method::ListPolicy => authorized(policy::ListPolicy, cx).await,
         Method::Revoke { rule } => authorized(revoke::Revoke { rule }, cx).await,
+        Method::Trust { workspace, sha256 } => {
+            authorized(trust::Trust { workspace, sha256 }, cx).await
+        }
         Method::ListPods => authorized(list::ListPods, cx).await,
         Method::ReadOutput => authorized(read_output::ReadOutput, cx).await,
         Method::FindModel { cwd, model, env } => {

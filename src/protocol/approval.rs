@@ -6,6 +6,7 @@ use crate::protocol::script::ScriptHash;
 use crate::protocol::tool_words;
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// A tool call that waits for the approval of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +180,31 @@ pub struct PolicyConsent {
     pub key: String,
     /// Milliseconds since the Unix epoch.
     pub since: u64,
+}
+
+/// A person's trust in the settings file of a workspace, as long as its content is this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyTrust {
+    /// The number by which it is revoked; no rule has the same.
+    pub id: u64,
+    /// The root of the workspace.
+    pub workspace: PathBuf,
+    /// SHA-256 of the file, hex.
+    pub sha256: String,
+    /// Milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+/// The settings file of a workspace, and what it asks for beyond what a workspace may say by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceFile {
+    pub file: PathBuf,
+    /// SHA-256 of the content, hex.
+    pub sha256: String,
+    /// Whether a person trusts this content.
+    pub trusted: bool,
+    /// One line for each key with its value; spelled out by the program that shows it.
+    pub changes: Vec<String>,
 }
 
 #[cfg(test)]

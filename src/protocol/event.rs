@@ -1,6 +1,8 @@
 //! Facts: what happened in a Pod or in the host, and the replies to requests.
 
-use crate::protocol::approval::{ApprovalRequest, PolicyConsent, PolicyRule, Verdict};
+use crate::protocol::approval::{
+    ApprovalRequest, PolicyConsent, PolicyRule, PolicyTrust, Verdict, WorkspaceFile,
+};
 use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
@@ -308,13 +310,17 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<Lent>,
     },
-    /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule or the
-    /// consent that ended.
+    /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule, the
+    /// consent or the trust that ended.
     Policy {
         rules: Vec<PolicyRule>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         consents: Vec<PolicyConsent>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        trusts: Vec<PolicyTrust>,
     },
+    /// The reply to `trust`.
+    WorkspaceFile(WorkspaceFile),
     /// The reply to `explain_command`.
     CommandSheet(Box<CommandSheet>),
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
@@ -355,6 +361,7 @@ impl Event {
                 | Self::CommandSheet(_)
                 | Self::Reclaimed { .. }
                 | Self::Policy { .. }
+                | Self::WorkspaceFile(_)
                 | Self::Lagged
                 | Self::Unknown(_)
         )

@@ -175,9 +175,18 @@ pub enum Method {
     ListPolicy,
     /// What the next command of the addressed Pod gets of this machine.
     ExplainCommand,
-    /// End a rule of policy that an answer made.
+    /// End a rule of policy that an answer made, a consent, or the trust in a workspace's file.
     Revoke {
         rule: u64,
+    },
+    /// What the settings file of a workspace asks for beyond narrowing. With the hash that was shown, a
+    /// person trusts the file with this content.
+    Trust {
+        /// The root of the workspace.
+        workspace: PathBuf,
+        /// SHA-256, hex.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<String>,
     },
     /// Take a rewind back, or the undo of one: the entry is the one of `rewind_targets`.
     UndoRewind {
@@ -237,6 +246,7 @@ impl Method {
             | Self::ListPolicy
             | Self::ExplainCommand
             | Self::Revoke { .. }
+            | Self::Trust { .. }
             | Self::UndoRewind { .. }
             | Self::Fork { .. } => false,
         }
@@ -285,6 +295,7 @@ impl Method {
             Self::ListPolicy => "list_policy",
             Self::ExplainCommand => "explain_command",
             Self::Revoke { .. } => "revoke",
+            Self::Trust { .. } => "trust",
             Self::UndoRewind { .. } => "undo_rewind",
             Self::Fork { .. } => "fork",
         }

@@ -4,6 +4,7 @@ use crate::config::Destination;
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
 use crate::store::schema::NEXT_NUMBER;
+use crate::store::trusts::WORKSPACE;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -23,9 +24,9 @@ impl Store {
     /// Every consent that a person gave and did not take back, oldest first.
     pub async fn consents(&self) -> Result<Vec<StoredConsent>, StoreError> {
         let read = |db: &Connection| {
-            let sql = format!("SELECT {COLUMNS} FROM consents ORDER BY id");
+            let sql = format!("SELECT {COLUMNS} FROM consents WHERE provider <> ?1 ORDER BY id");
             let mut statement = db.prepare(&sql)?;
-            let rows = statement.query_map([], stored)?;
+            let rows = statement.query_map([WORKSPACE], stored)?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
         self.reader.run("read", read).await
@@ -48,8 +49,10 @@ impl Store {
     /// Ends a consent and returns it; `None` if there is none with this number.
     pub async fn end_consent(&self, id: u64) -> Result<Option<StoredConsent>, StoreError> {
         let delete = move |db: &Connection| {
-            let sql = format!("DELETE FROM consents WHERE id = ?1 RETURNING {COLUMNS}");
-            Ok(db.query_row(&sql, [signed(id)], stored).optional()?)
+            let sql = format!(
+                "DELETE FROM consents WHERE id = ?1 AND provider <> ?2 RETURNING {COLUMNS}"
+            );
+            Ok(db.query_row(&sql, params![signed(id), WORKSPACE], stored).optional()?)
         };
         self.writer.run("write to", delete).await
     }

@@ -427,9 +427,34 @@ async fn consents_of_an_older_database_get_numbers_that_no_rule_has_or_gets() {
         .unwrap();
     assert_eq!(store.policy().await.unwrap()[0].id, 5);
     store.end_consent(4).await.unwrap().expect("it is there");
+    assert_eq!(store.end_trust(3).await.unwrap(), None, "a consent is no trust");
     let to = Destination { provider: "c".into(), base_url: "http://c".into(), key: "none".into() };
     store.consent(to).await.unwrap();
     assert_eq!(numbers().await, [3, 6], "no number is given twice");
+}
+
+#[tokio::test]
+async fn a_trust_is_kept_with_the_hash_of_one_content_and_is_no_consent() {
+    let bench = Bench::new();
+    let (store, _) = Store::open(&bench.path).await.unwrap();
+    let to = Destination { provider: "c".into(), base_url: "/w".into(), key: "aa".into() };
+    store.consent(to).await.unwrap();
+    assert_eq!(store.trusted_hash("/w").await.unwrap(), None);
+    for hash in ["aa", "bb", "bb"] {
+        store.trust("/w".into(), hash.into()).await.unwrap();
+    }
+    store.trust("/other".into(), "cc".into()).await.unwrap();
+    let trusts = store.trusts().await.unwrap();
+    let listed: Vec<_> = trusts.iter().map(|t| (&*t.workspace, &*t.sha256)).collect();
+    assert_eq!(listed, [("/w", "bb"), ("/other", "cc")]);
+    let id = trusts[0].id;
+    assert!(id > 1 && trusts[1].id > id, "no number is given twice: {trusts:?}");
+    assert_eq!(store.trusted_hash("/w").await.unwrap().as_deref(), Some("bb"));
+    assert_eq!(store.consents().await.unwrap().len(), 1);
+    assert_eq!(store.end_consent(id).await.unwrap(), None, "a trust is no consent");
+    assert_eq!(store.end_trust(id).await.unwrap(), Some(trusts[0].clone()));
+    assert_eq!(store.trusted_hash("/w").await.unwrap(), None);
+    assert_eq!(store.trusted_hash("/other").await.unwrap().as_deref(), Some("cc"));
 }
 
 /// Writes a session whose Pod is this row.

@@ -8,9 +8,9 @@ use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
     LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo,
-    PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule, Queued, Restoring, RewindSummary,
-    RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod, SystemItem,
-    TextSpan, Trigger, TurnResult, Verdict,
+    PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
+    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod,
+    SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -563,6 +563,7 @@ fn ours() -> Vec<(Event, String)> {
                     source: "answered".into(),
                 }],
                 consents: Vec::new(),
+                trusts: Vec::new(),
             },
             r#"{"event":"policy","data":{"rules":[{"id":4,"pod":"kid","tree":true,"tool":"Bash","pattern":"cargo *","action":"allow","source":"answered"}]}}"#
                 .into(),
@@ -577,8 +578,24 @@ fn ours() -> Vec<(Event, String)> {
                     key: "with the key from FAR".into(),
                     since: 7,
                 }],
+                trusts: vec![PolicyTrust {
+                    id: 6,
+                    workspace: "/w".into(),
+                    sha256: "ab12".into(),
+                    since: 8,
+                }],
             },
-            r#"{"event":"policy","data":{"rules":[],"consents":[{"id":5,"provider":"far","base_url":"https://far/v1","key":"with the key from FAR","since":7}]}}"#
+            r#"{"event":"policy","data":{"rules":[],"consents":[{"id":5,"provider":"far","base_url":"https://far/v1","key":"with the key from FAR","since":7}],"trusts":[{"id":6,"workspace":"/w","sha256":"ab12","since":8}]}}"#
+                .into(),
+        ),
+        (
+            Event::WorkspaceFile(WorkspaceFile {
+                file: "/w/.yoi/config.toml".into(),
+                sha256: "ab12".into(),
+                trusted: false,
+                changes: vec!["permissions.rule = allow Bash: make".into()],
+            }),
+            r#"{"event":"workspace_file","data":{"file":"/w/.yoi/config.toml","sha256":"ab12","trusted":false,"changes":["permissions.rule = allow Bash: make"]}}"#
                 .into(),
         ),
         (
@@ -600,7 +617,7 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy Lagged Unknown
+        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Lagged Unknown
     );
 }
 

@@ -182,6 +182,10 @@ fn every_method_has_its_line() {
         (Method::ExplainCommand, r#"{"method":"explain_command"}"#),
         (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
         (
+            Method::Trust { workspace: "/w".into(), sha256: Some("ab12".into()) },
+            r#"{"method":"trust","params":{"workspace":"/w","sha256":"ab12"}}"#,
+        ),
+        (
             Method::UndoRewind { entry: entry(), expected_head_entries: 7 },
             r#"{"method":"undo_rewind","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","expected_head_entries":7}}"#,
         ),
@@ -200,7 +204,7 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
-        ListPolicy ExplainCommand Revoke UndoRewind Fork
+        ListPolicy ExplainCommand Revoke Trust UndoRewind Fork
     );
 }
 

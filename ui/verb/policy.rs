@@ -4,7 +4,7 @@ use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use crate::wording::age::clock;
 use clap::{Args, Subcommand};
-use yoi::protocol::{Action as Does, Event, Method, PolicyConsent, PolicyRule};
+use yoi::protocol::{Action as Does, Event, Method, PolicyConsent, PolicyRule, PolicyTrust};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Policy>(Verb {
@@ -15,6 +15,8 @@ pub static VERB: Verb = of::<Policy>(Verb {
         "Below the rules stand your consents: the providers to which text of your Pods may be sent. They have \
          numbers, too. After :policy revoke <n> the next message for that provider asks you again; a run \
          that is under way finishes.",
+        "Last come the files of workspaces that you trust, with the beginning of the hash of their content. After \
+         :policy revoke <n> the next run goes without what such a file asks for.",
     ],
     ..verb("policy", "list the rules of what Pods may do, or end one")
 });
@@ -30,7 +32,7 @@ struct Policy {
 
 #[derive(Subcommand)]
 enum Change {
-    /// End a rule or a consent that an answer made
+    /// End a rule, a consent or a trust that you gave
     Revoke {
         /// Its number
         #[arg(value_name = "N", value_parser = number)]
@@ -60,22 +62,27 @@ impl Dialogue for Policy {
 
 impl Policy {
     fn list(&mut self, event: Event, known: &Known<'_>) -> Next {
-        let (rules, consents) = match event {
-            Event::Policy { rules, consents } => (rules, consents),
+        let (rules, consents, trusts) = match event {
+            Event::Policy { rules, consents, trusts } => (rules, consents, trusts),
             _ => Default::default(),
         };
-        if rules.is_empty() && consents.is_empty() {
+        if rules.is_empty() && consents.is_empty() && trusts.is_empty() {
             return Next::End(End::shown("no rule is in force"));
         }
         let numbers = rules.iter().map(|rule| rule.id);
-        self.numbers = numbers.chain(consents.iter().map(|consent| Some(consent.id))).collect();
+        let numbers = numbers.chain(consents.iter().map(|consent| Some(consent.id)));
+        self.numbers = numbers.chain(trusts.iter().map(|trust| Some(trust.id))).collect();
         let since = |at| clock(at, known.now, known.zone);
         let rules = rules.iter().map(|rule| row(rule.id, &text(rule), &rule.source));
         let consents = consents.iter().map(|consent| {
             let source = format!("your consent, since {}", since(consent.since));
             row(Some(consent.id), &sends(consent), &source)
         });
-        let rows = rules.chain(consents).map(|text| (text, String::new())).collect();
+        let trusts = trusts.iter().map(|trust| {
+            let source = format!("your trust, since {}", since(trust.since));
+            row(Some(trust.id), &trusts_in(trust), &source)
+        });
+        let rows = rules.chain(consents).chain(trusts).map(|text| (text, String::new())).collect();
         Next::Pick(Pick { title: "policy: the first that fits counts".into(), about: None, rows })
     }
 
@@ -90,9 +97,13 @@ impl Policy {
 
 /// What is said of a rule or a consent that ended.
 fn ended(number: u64, reply: &Event) -> String {
-    let Event::Policy { rules, consents } = reply else {
+    let Event::Policy { rules, consents, trusts } = reply else {
         return format!("rule {number} no longer applies");
     };
+    if let Some(trust) = trusts.first() {
+        let what = trusts_in(trust);
+        return format!("trust {number} is taken back: {what}; the next run goes without it");
+    }
     if let Some(consent) = consents.first() {
         let what = sends(consent);
         return format!(
@@ -129,4 +140,11 @@ fn sends(consent: &PolicyConsent) -> String {
     let PolicyConsent { provider, base_url, key, .. } = consent;
     let text = format!("send text to {provider} at {base_url} {key}");
     SafeText::spelled(text).into_string()
+}
+
+/// What is trusted.
+fn trusts_in(trust: &PolicyTrust) -> String {
+    let file = trust.workspace.join(".yoi/config.toml");
+    let hash = trust.sha256.get(..12).unwrap_or(&trust.sha256);
+    SafeText::spelled(format!("trust {} with SHA-256 {hash}", file.display())).into_string()
 }

@@ -427,7 +427,11 @@ fn a_rule_that_was_revoked_is_named() {
         action: Does::Allow,
         source: "your decision".into(),
     };
-    let replies = vec![done_with(Event::Policy { rules: vec![rule], consents: Vec::new() })];
+    let replies = vec![done_with(Event::Policy {
+        rules: vec![rule],
+        consents: Vec::new(),
+        trusts: Vec::new(),
+    })];
     let end = driven("policy revoke 4", Way::Line, &[], replies);
     let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children";
     assert_eq!(end.said, Said::Done(said.into()));
@@ -443,7 +447,13 @@ fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back()
         key: "with the key from FAR_KEY".into(),
         since: 0,
     };
-    let reply = || done_with(Event::Policy { rules: Vec::new(), consents: vec![consent.clone()] });
+    let reply = || {
+        done_with(Event::Policy {
+            rules: Vec::new(),
+            consents: vec![consent.clone()],
+            trusts: Vec::new(),
+        })
+    };
     let what = "send text to far at https://far.example/v1 with the key from FAR_KEY";
     let mut dialogue = read("policy", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
     let (family, env) = (family(&[]), BTreeMap::new());
@@ -458,6 +468,40 @@ fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back()
         let said = format!("consent 7 is taken back: {what}; the next message there asks again");
         assert_eq!(end.said, Said::Done(said));
     }
+}
+
+#[test]
+fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out() {
+    use yoi::protocol::{Event, Method, PolicyTrust, WorkspaceFile};
+    let file = |trusted| WorkspaceFile {
+        file: "/w/.yoi/config.toml".into(),
+        sha256: "ab12".into(),
+        trusted,
+        changes: vec![
+            "permissions.default = allow".into(),
+            "provider.x.base_url = \"\u{1b}[8m\"".into(),
+        ],
+    };
+    let reply = |trusted| done_with(Event::WorkspaceFile(file(trusted)));
+    let (family, env) = (family(&[]), BTreeMap::new());
+    let known = known_in(&family, &env, Way::Line);
+    let mut dialogue = read("trust", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+    let Next::Confirm(confirm) = dialogue.next(&known, Some(reply(false))) else { panic!() };
+    let lines: Vec<&str> = confirm.question.lines().collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines[2].starts_with("provider.x.base_url = ") && !lines[2].contains('\u{1b}'));
+    let Next::Call(requests) = dialogue.next(&known, Some(Reply::Confirmed)) else { panic!() };
+    let workspace = known.workspace.to_owned();
+    let trust = Method::Trust { workspace, sha256: Some("ab12".into()) };
+    assert_eq!(requests, [Request::host(trust)]);
+    let again = driven("trust", Way::Line, &[], vec![reply(true)]);
+    assert!(matches!(again.said, Said::Answer(text) if text.contains("is trusted as it is")));
+    let trust = PolicyTrust { id: 9, workspace: "/w".into(), sha256: "c".repeat(64), since: 0 };
+    let ended = Event::Policy { rules: vec![], consents: vec![], trusts: vec![trust] };
+    let end = driven("policy revoke 9", Way::Line, &[], vec![done_with(ended)]);
+    let said = "trust 9 is taken back: trust /w/.yoi/config.toml with SHA-256 cccccccccccc; the next run goes \
+                without it";
+    assert_eq!(end.said, Said::Done(said.into()));
 }
 
 #[test]

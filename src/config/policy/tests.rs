@@ -19,7 +19,33 @@ fn rules(user: Vec<FileRule>, workspace: Vec<FileRule>) -> Rules {
         user_file: "config.toml".into(),
         workspace,
         workspace_file: ".yoi/config.toml".into(),
+        trusted: Vec::new(),
     }
+}
+
+#[test]
+fn a_rule_of_a_trusted_workspace_allows_only_what_no_other_rule_and_no_answer_speaks_about() {
+    let allow = rule("Bash", "make *", Action::Allow);
+    let trusted =
+        |user, workspace| Rules { trusted: vec![allow.clone()], ..rules(user, workspace) };
+    let (make, other) = (bash("make a"), bash("rm a"));
+    let alone = trusted(vec![], vec![]);
+    assert_eq!(alone.said(&make, &[]), Said::Allow);
+    assert_eq!(alone.said(&other, &[]), Said::Nothing(None));
+    assert_eq!(alone.said(&bash("make a; rm a"), &[]), Said::Nothing(None), "each command counts");
+    let denied = (Pattern { tool: "Bash".into(), pattern: "make a".into() }, Action::Deny);
+    assert!(matches!(alone.said(&make, &[denied]), Said::Deny(_)));
+    for action in [Action::Ask, Action::Deny] {
+        let narrow = || vec![rule("Bash", "make a", action)];
+        for rules in [trusted(narrow(), vec![]), trusted(vec![], narrow())] {
+            let said = rules.said(&make, &[]);
+            assert!(matches!(said, Said::Ask(_) | Said::Deny(_)), "{action:?}: {said:?}");
+        }
+    }
+    let default = Permissions { default: Some(Action::Ask), rule: vec![] };
+    let rules = Rules { user: default, ..trusted(vec![], vec![]) };
+    assert_eq!(rules.said(&make, &[]), Said::Allow);
+    assert_eq!(rules.said(&other, &[]), Said::Nothing(Some(Action::Ask)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the files may say, and what becomes of mistakes in them.
 
 use super::*;
+use crate::protocol::Action;
 
 fn read(text: &str) -> (Settings, Vec<String>) {
     let (settings, diagnostics) = Settings::read(Path::new("/c/config.toml"), text);
@@ -104,27 +105,6 @@ fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
 }
 
 #[test]
-fn a_workspace_restricts_policy_and_its_allowing_rules_are_ignored_with_a_notice() {
-    let found = WorkspaceSettings::read(
-        Path::new("/w/.yoi/config.toml"),
-        concat!(
-            "[permissions]\n",
-            "default = \"allow\"\n",
-            "[[permissions.rule]]\n",
-            "tool = \"Bash\"\n",
-            "action = \"allow\"\n",
-            "[[permissions.rule]]\n",
-            "tool = \"Bash\"\n",
-            "pattern = \"make deploy*\"\n",
-            "action = \"deny\"\n",
-        ),
-    );
-    let actions: Vec<Action> = found.rules.iter().map(|rule| rule.action).collect();
-    assert_eq!(actions, [Action::Deny]);
-    assert_eq!(found.notices.len(), 2, "{:?}", found.notices);
-}
-
-#[test]
 fn a_text_that_is_no_toml_gives_all_defaults_and_one_diagnostic() {
     let (settings, diagnostics) = read("model = \"a/b\"\nlimits = {\n[x");
     assert_eq!(settings, Settings::default());
@@ -137,76 +117,6 @@ fn a_key_written_into_the_settings_is_refused_without_being_repeated() {
     let (_, diagnostics) = read("[provider.openai]\napi_key = \"sk-secret\"\n");
     assert_eq!(diagnostics.len(), 1);
     assert!(!diagnostics[0].contains("sk-secret"), "{diagnostics:?}");
-}
-
-#[test]
-fn a_workspace_may_choose_a_model_and_lower_a_limit_and_nothing_else() {
-    let found = WorkspaceSettings::read(
-        Path::new("/w/.yoi/config.toml"),
-        concat!(
-            "model = \"openai/gpt-6-luna\"\n",
-            "limits = { max_turns = 20, other = 1 }\n",
-            "[provider.openai]\n",
-            "base_url = \"https://evil.example\"\n",
-            "[shell]\n",
-            "pass = [\"SECRET_TOKEN\"]\n",
-        ),
-    );
-    assert_eq!(found.model.as_deref(), Some("openai/gpt-6-luna"));
-    assert_eq!(found.max_turns, NonZeroU32::new(20));
-    let said: Vec<String> = found.notices.iter().map(ToString::to_string).collect();
-    assert_eq!(said.len(), 3, "{said:#?}");
-    for words in ["limits.other is ignored", ":3:", "provider is ignored", "shell is ignored"] {
-        assert!(said.iter().any(|notice| notice.contains(words)), "{words} in {said:#?}");
-    }
-    let few = Settings::default().narrowed(&found);
-    assert_eq!(few.limits.max_turns.get(), 20);
-    let more = WorkspaceSettings { max_turns: NonZeroU32::new(999), ..found };
-    assert_eq!(few.narrowed(&more).limits.max_turns.get(), 20);
-}
-
-#[test]
-fn a_workspace_cannot_play_a_script_or_make_us_read_a_pipe() {
-    let found =
-        WorkspaceSettings::read(Path::new("/w/c.toml"), "model = \"rehearsal:/w/evil.toml\"");
-    assert_eq!((found.model, found.notices.len()), (None, 1));
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(dir.path().join(".yoi/config.toml")).unwrap();
-    let found = WorkspaceSettings::load(dir.path());
-    assert!(found.notices[0].to_string().contains("is ignored: path is a directory, not a file"));
-}
-
-#[test]
-fn a_hostile_settings_file_of_a_workspace_is_ignored_at_once_and_said() {
-    use std::os::unix::fs::symlink;
-    /// Makes the settings file, with the directory above the workspace at hand.
-    type Make = fn(&Path, &Path);
-    let hostile: [(&str, Make); 5] = [
-        ("symbolic link leads out of the workspace", |file, top| {
-            std::fs::write(top.join("outside.toml"), "model = \"a/b\"").unwrap();
-            symlink(top.join("outside.toml"), file).unwrap();
-        }),
-        ("symbolic link leads out of the workspace", |file, _| symlink("/dev/zero", file).unwrap()),
-        ("path is a FIFO, not a file", |file, _| {
-            let mode = rustix::fs::Mode::from_raw_mode(0o600);
-            let fifo = rustix::fs::FileType::Fifo;
-            rustix::fs::mknodat(rustix::fs::CWD, file, fifo, mode, 0).unwrap();
-        }),
-        ("file is too large", |file, _| {
-            std::fs::File::create(file).unwrap().set_len(1 << 40).unwrap();
-        }),
-        ("it is not valid UTF-8", |file, _| std::fs::write(file, [0xff, 0xfe]).unwrap()),
-    ];
-    for (why, make) in hostile {
-        let top = tempfile::tempdir().unwrap();
-        let root = top.path().join("ws");
-        std::fs::create_dir_all(root.join(".yoi")).unwrap();
-        make(&root.join(".yoi/config.toml"), top.path());
-        let found = WorkspaceSettings::load(&root);
-        assert_eq!((found.model, found.max_turns), (None, None), "{why}");
-        let notice = found.notices[0].to_string();
-        assert!(notice.contains(&format!("config.toml:1:1: is ignored: {why}")), "{notice}");
-    }
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl Pod {
             | Method::Decide { .. }
             | Method::ListPolicy
             | Method::Revoke { .. }
+            | Method::Trust { .. }
             | Method::Fork { .. } => {
                 reply(answer, Err(Refusal::invalid("this request is not for a pod")));
             }

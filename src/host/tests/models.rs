@@ -174,7 +174,10 @@ async fn a_consent_is_listed_among_the_rules_and_after_its_revocation_nothing_is
     assert!(asked.ends_with(&consent.key), "the words of the question: {asked}");
     let revoke = Method::Revoke { rule: consent.id };
     let ended = bench.client.call(None, revoke.clone()).await.unwrap();
-    assert_eq!(ended, Event::Policy { rules: Vec::new(), consents: vec![consent.clone()] });
+    assert_eq!(
+        ended,
+        Event::Policy { rules: Vec::new(), consents: vec![consent.clone()], trusts: Vec::new() }
+    );
     for pod in [&first.name, &second.name] {
         let refused = bench.call(pod, Method::say("hello")).await.unwrap_err().message;
         assert!(refused.contains("nothing was sent"), "{refused}");

@@ -1,12 +1,12 @@
 //! ListPolicy: every rule in force, in the order in which they count, and every consent.
 
-use crate::config::settings::WorkspaceSettings;
+use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::models::consent_listed;
 use crate::host::rules;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::{Action, Event, Pattern, PolicyRule, Refusal};
+use crate::protocol::{Action, Event, Pattern, PolicyRule, PolicyTrust, Refusal};
 use crate::run::policy::in_force;
-use crate::store::StoredRule;
+use crate::store::{StoredRule, StoredTrust};
 
 /// The defaults of the program, where neither a rule nor a decision applies, as they are listed.
 const DEFAULTS: [(&str, &str, Action); 9] = [
@@ -36,32 +36,46 @@ impl Verb for ListPolicy {
         let mut stored = shared.store.policy().await?;
         let mut all = vec![listed("*", "(secrets of this machine)", Action::Deny, "the program")];
         let settings = shared.settings.last().settings;
-        let user = &settings.permissions;
+        let (user, mut default) = (&settings.permissions, None);
+        let mut trusted = Vec::new();
         let file = shared.settings.path().display().to_string();
         all.extend(user.rule.iter().map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
         if cx.to.is_some() {
             let pod = cx.pod()?;
             let root = pod.info.borrow().workspace.clone();
-            let at = root.clone();
-            let says = cx.files(&root, move || WorkspaceSettings::load(&at)).await?;
-            let file = root.join(".yoi/config.toml").display().to_string();
+            let (at, hash) = (root.clone(), rules::trusted_hash(shared, &root).await?);
+            let load = move || WorkspaceSettings::load(&at).with_trust(hash.as_deref());
+            let says = cx.files(&root, load).await?;
+            let file = file_of(&root).display().to_string();
             all.extend(says.rules.iter().map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
+            let file = format!("{file}, which you trust");
+            let allow = says.granted.rules.iter();
+            trusted.extend(allow.map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
+            default = says.granted.default.map(|action| (action, file));
             stored = in_force(&pod.name, &rules::lineage(shared, &pod.name), stored);
         }
         all.extend(stored.into_iter().map(answer_listed));
-        if let Some(action) = user.default {
+        all.append(&mut trusted);
+        if let Some((action, file)) = user.default.map(|action| (action, file)).or(default) {
             all.push(listed("*", "*", action, &format!("`default` in {file}")));
         }
         let defaults = DEFAULTS.iter();
         all.extend(defaults.map(|(tool, text, action)| listed(tool, text, *action, "the program")));
         let consents = shared.store.consents().await?.into_iter().map(consent_listed).collect();
-        Ok(Event::Policy { rules: all, consents })
+        let trusts = shared.store.trusts().await?.into_iter().map(trust_listed).collect();
+        Ok(Event::Policy { rules: all, consents, trusts })
     }
 }
 
 fn listed(tool: &str, pattern: &str, action: Action, source: &str) -> PolicyRule {
     let pattern = Pattern { tool: tool.into(), pattern: pattern.into() };
     PolicyRule { id: None, pod: None, tree: false, pattern, action, source: source.into() }
+}
+
+/// A workspace that a person trusts, as it is listed.
+pub(super) fn trust_listed(stored: StoredTrust) -> PolicyTrust {
+    let StoredTrust { id, workspace, sha256, since } = stored;
+    PolicyTrust { id, workspace: workspace.into(), sha256, since }
 }
 
 /// A rule that a decision made, as it is listed.

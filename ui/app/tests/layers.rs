@@ -42,7 +42,7 @@ fn rules() -> Event {
         action: yoi::protocol::Action::Allow,
         pattern: yoi::protocol::Pattern { tool: "Read".into(), pattern: "*".into() },
     };
-    Event::Policy { rules: vec![rule], consents: Vec::new() }
+    Event::Policy { rules: vec![rule], consents: Vec::new(), trusts: Vec::new() }
 }
 
 #[test]

@@ -40,6 +40,8 @@ enum Before {
     Rewound,
     /// A command of alice waits for an approval.
     Asked,
+    /// The file of alice's workspace asks for a rule that allows.
+    Untrusted,
 }
 
 /// One verb with arguments, and what it does in every way.
@@ -108,6 +110,8 @@ const CASES: &[Case] = &[
     case("who {dir}/alice", &[("who", "")], "alice may read and write"),
     case("policy", &[("list_policy", "")], "allow"),
     case("policy revoke 99", &[("revoke", "")], ""),
+    case("trust", &[("trust", "")], "there is nothing to trust: there is no {dir}/alice/.yoi/config.toml"),
+    confirms(after(Before::Untrusted, case("trust", &[("trust", ""), ("trust", "")], "is trusted with this content: its rules count from the next run")), "{dir}/alice/.yoi/config.toml asks for:\npermissions.rule = allow Bash: make *\ntrust it with this content?"),
     case("model", &[], "alice uses rehearsal:"),
     case("model rehearsal:{dir}/script.toml", &[("set_model", "alice")], "alice uses rehearsal:"),
     case("theme day", &[], ""),
@@ -217,7 +221,7 @@ fn unexpected(world: &World, case: &Case, outcome: &Outcome) -> Option<&'static 
     if sent != wanted.collect::<Vec<(String, String)>>() {
         return Some("other requests");
     }
-    if outcome.confirmation.as_deref() != case.confirmation {
+    if outcome.confirmation != case.confirmation.map(|text| world.filled(text)) {
         return Some("another confirmation");
     }
     (!outcome.said.contains(&world.filled(case.says))).then_some("another sentence")

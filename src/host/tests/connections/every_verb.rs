@@ -37,7 +37,7 @@ verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
-    UndoRewind Fork
+    Trust UndoRewind Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -82,6 +82,7 @@ impl Asker<'_> {
                 | Method::Decide { .. }
                 | Method::ListPolicy
                 | Method::Revoke { .. }
+                | Method::Trust { .. }
                 | Method::HostStatus
                 | Method::FindModel { .. }
                 | Method::Trace { .. }
@@ -186,6 +187,10 @@ impl Asker<'_> {
             "ListPolicy" => Method::ListPolicy,
             "ExplainCommand" => Method::ExplainCommand,
             "Revoke" => Method::Revoke { rule: n as u64 },
+            "Trust" => {
+                let sha256 = n.is_multiple_of(2).then(|| "0".repeat(64));
+                Method::Trust { workspace: info.workspace.clone(), sha256 }
+            }
             "UndoRewind" => self.undo_rewind(&info.name).await,
             "Fork" => Method::Fork { name: None, at: None },
             verb => panic!("`{verb}` is listed and has no request here"),

@@ -58,11 +58,20 @@ pub async fn in_lines(world: &World, verb: &'static Verb, line: &str, way: Way) 
         Ok(LineNext::GoOn) => {}
         Err(failure) => said.push_str(&failure.message.to_string()),
     }
-    let confirmation = said.lines().find_map(|line| line.strip_suffix(" [y/N]")).map(str::to_owned);
-    let own = |line: &&str| !line.contains(" [y/N]") && !is_of_the_front_end(line);
-    let said = said.lines().filter(own).collect::<Vec<_>>().join("\n");
+    let mut lines: Vec<&str> = said.lines().collect();
+    let confirmation = take_confirmation(&mut lines);
+    lines.retain(|line| !is_of_the_front_end(line));
+    let said = lines.join("\n");
     let requests = steady_requests(&sent.lock().expect("a record"));
     Outcome { requests, confirmation, said, acted }
+}
+
+/// Takes the confirmation out of what was said; its second line and those behind it are indented.
+fn take_confirmation(lines: &mut Vec<&str>) -> Option<String> {
+    let last = lines.iter().position(|line| line.ends_with(" [y/N]"))?;
+    let first = lines[..=last].iter().rposition(|line| !line.starts_with("  "))?;
+    let asked: Vec<&str> = lines.drain(first..=last).map(str::trim_start).collect();
+    asked.join("\n").strip_suffix(" [y/N]").map(str::to_owned)
 }
 
 /// What the front end says by itself: which Pod it is at, with its notes, and what that Pod answers.

@@ -33,6 +33,9 @@ any = true
 text = "yes"
 "#;
 
+const TRUST: &str =
+    "[[permissions.rule]]\ntool = \"Bash\"\npattern = \"make *\"\naction = \"allow\"\n";
+
 /// A host in this process, its socket, and a client that prepares it.
 pub struct World {
     pub host: Host,
@@ -136,6 +139,8 @@ impl World {
 
     /// alice and bob are live and idle, docs is stopped, and there is nothing else.
     async fn reset(&mut self) {
+        // It is there after a row that is about it.
+        let _ = std::fs::remove_dir_all(self.dir.path().join("alice/.yoi"));
         for pod in ["alice", "bob", "docs", "carol"] {
             if self.states.contains_key(&name(pod)) {
                 self.try_call(Some(pod), Method::Cancel).await;
@@ -186,6 +191,17 @@ impl World {
             Before::Asked => {
                 self.try_call(Some("alice"), Method::say("use the network")).await;
                 self.until("alice", State::NeedsYou).await;
+            }
+            Before::Untrusted => {
+                let dir = self.dir.path().join("alice/.yoi");
+                std::fs::create_dir(&dir).expect("a directory");
+                std::fs::write(dir.join("config.toml"), TRUST).expect("a file");
+                // The way before trusted the same content.
+                let listed = self.client.call(None, Method::ListPolicy).await;
+                let Ok(Event::Policy { trusts, .. }) = listed else { panic!("{listed:?}") };
+                for trust in trusts {
+                    self.try_call(None, Method::Revoke { rule: trust.id }).await;
+                }
             }
             Before::Running | Before::Paused => {
                 self.try_call(Some("alice"), Method::say("take your time")).await;

@@ -1,0 +1,329 @@
+//! The settings of a workspace (`<root>/.yoi/config.toml`). The file may come from a stranger: it chooses among
+//! what is known and narrows. What it asks for beyond that counts only while a person trusts exactly this file.
+
+use crate::config::catalogue::{Catalogue, Known, Provider};
+use crate::config::diagnostic::Diagnostic;
+use crate::config::policy::FileRule;
+use crate::config::settings::{MAX_FILE, Settings};
+use crate::files::{FileError, Limit, WorkspaceFiles};
+use crate::protocol::Action;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What the file of a workspace says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkspaceSettings {
+    /// `provider/model`; counts only if that model is known.
+    pub model: Option<String>,
+    /// Counts where it is below the user's own, and above it while the file is trusted.
+    pub max_turns: Option<NonZeroU32>,
+    /// Rules that ask or deny.
+    pub rules: Vec<FileRule>,
+    /// What was ignored, to be shown.
+    pub notices: Vec<Diagnostic>,
+    /// The SHA-256 of the file, hex; `None` if there is none that can be read.
+    pub sha256: Option<String>,
+    /// What counts because a person trusts the file; without trust it is empty.
+    pub granted: Granted,
+    /// What would count if a person trusted the file.
+    asked: Granted,
+    /// The notices that trust ends.
+    until_trusted: Vec<Diagnostic>,
+}
+
+/// What the file of a workspace changes while it is trusted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Granted {
+    /// Rules that allow.
+    pub rules: Vec<FileRule>,
+    /// Counts where the user has no default.
+    pub default: Option<Action>,
+    pub max_turns: Option<NonZeroU32>,
+    /// Providers that the program does not have; one of the user with the same name counts instead.
+    provider: BTreeMap<String, Provider>,
+    /// The models of these providers.
+    models: BTreeMap<String, Known>,
+    /// Keys and values of the providers and models, as the file has them.
+    provider_lines: Vec<(String, String)>,
+}
+
+/// Why a key is ignored.
+#[derive(Clone, Copy)]
+enum Ignored {
+    /// It counts in a file that is trusted.
+    UntilTrusted,
+    Always,
+}
+
+/// Where the settings of a workspace stand.
+pub fn file_of(root: &Path) -> PathBuf {
+    root.join(".yoi/config.toml")
+}
+
+impl WorkspaceSettings {
+    /// Reads the file of a workspace, if there is one; nothing in it is trusted. Blocking.
+    pub fn load(root: &Path) -> Self {
+        let file = file_of(root);
+        let ignored = |why: String| {
+            let notice = Diagnostic::at(&file, "", 0, format!("is ignored: {why}"));
+            Self { notices: vec![notice], ..Self::default() }
+        };
+        match WorkspaceFiles::of(root).read(&file, Limit::whole(MAX_FILE)) {
+            Ok(found) => match String::from_utf8(found.bytes) {
+                Ok(text) => Self::read(&file, &text),
+                Err(_) => ignored("it is not valid UTF-8".into()),
+            },
+            Err(FileError::Missing(_)) => Self::default(),
+            Err(error) => ignored(error.to_string()),
+        }
+    }
+
+    /// What a text says.
+    pub fn read(file: &Path, text: &str) -> Self {
+        let found = Self { sha256: Some(sha256(text.as_bytes())), ..Self::default() };
+        match DeTable::parse(text) {
+            Ok(table) => {
+                let mut reader = Reader { file, text, found };
+                reader.whole(table.get_ref());
+                reader.found
+            }
+            Err(error) => Self { notices: vec![Diagnostic::of_toml(file, text, &error)], ..found },
+        }
+    }
+
+    /// The same, with all that the file may say if a person trusts this content. `trusted` is the
+    /// hash of the content that a person trusts in this workspace, if there is one.
+    #[must_use]
+    pub fn with_trust(mut self, trusted: Option<&str>) -> Self {
+        let Some(trusted) = trusted else { return self };
+        if self.sha256.as_deref() == Some(trusted) {
+            self.granted = self.asked.clone();
+            self.notices.retain(|notice| !self.until_trusted.contains(notice));
+        } else if let Some(first) = self.until_trusted.first() {
+            let message = "the file changed since you trusted it, so it is not trusted any more; :trust shows what it \
+                           asks for now";
+            let changed =
+                Diagnostic { line: 1, column: 1, message: message.into(), ..first.clone() };
+            self.notices.insert(0, changed);
+        }
+        self
+    }
+
+    /// What trust would change, one line for each key with its value, none if it changes nothing.
+    pub fn trust_changes(&self, settings: &Settings) -> Vec<String> {
+        let asked = &self.asked;
+        let rules = asked.rules.iter().map(|FileRule { tool, pattern, .. }| {
+            format!("permissions.rule = allow {tool}: {pattern}")
+        });
+        let default = asked.default.filter(|_| settings.permissions.default.is_none());
+        let default = default.map(|action| format!("permissions.default = {}", word(action)));
+        let turns = asked.max_turns.filter(|turns| *turns > settings.limits.max_turns);
+        let turns = turns.map(|turns| {
+            format!("limits.max_turns = {turns} (yours: {})", settings.limits.max_turns)
+        });
+        let new = asked.provider_lines.iter().filter(|(id, _)| !settings.provider.contains_key(id));
+        let new = new.map(|(_, line)| line.clone());
+        rules.chain(default).chain(turns).chain(new).collect()
+    }
+}
+
+impl Settings {
+    /// The same, with what a workspace narrows, and with what it may raise while its file is trusted.
+    #[must_use]
+    pub fn narrowed(mut self, workspace: &WorkspaceSettings) -> Self {
+        let own = self.limits.max_turns;
+        let most = workspace.max_turns.map_or(own, |turns| own.min(turns));
+        self.limits.max_turns = workspace.granted.max_turns.unwrap_or(most);
+        self
+    }
+
+    /// The same, with the providers and models of a file that is trusted. Those of the user stay as they are.
+    #[must_use]
+    pub fn with_providers_of(mut self, workspace: &WorkspaceSettings) -> Self {
+        for (id, provider) in &workspace.granted.provider {
+            if self.provider.contains_key(id) {
+                continue;
+            }
+            let models = workspace.granted.models.iter();
+            for (spec, known) in models.filter(|(spec, _)| provider_of(spec) == id) {
+                self.models.entry(spec.clone()).or_insert_with(|| known.clone());
+            }
+            self.provider.insert(id.clone(), provider.clone());
+        }
+        self
+    }
+}
+
+/// Reads one text.
+struct Reader<'a> {
+    file: &'a Path,
+    text: &'a str,
+    found: WorkspaceSettings,
+}
+
+impl Reader<'_> {
+    fn whole(&mut self, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let at = key.span().start;
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("model", DeValue::String(spec)) if !spec.starts_with("rehearsal:") => {
+                    self.found.model = Some(spec.to_string());
+                }
+                ("limits", DeValue::Table(limits)) => self.limits(limits),
+                ("permissions", DeValue::Table(permissions)) => self.permissions(permissions),
+                ("provider", DeValue::Table(providers)) => self.providers(providers),
+                // They are read when the providers are known.
+                ("models", DeValue::Table(_)) => {}
+                (other, _) => self.ignore(other, at, Ignored::Always),
+            }
+        }
+        let models = table.iter().find(|(key, _)| key.get_ref().as_ref() == "models");
+        if let Some(DeValue::Table(models)) = models.map(|(_, value)| value.get_ref()) {
+            self.models(models);
+        }
+    }
+
+    fn limits(&mut self, limits: &DeTable<'_>) {
+        for (key, value) in limits {
+            match (key.get_ref().as_ref(), turns(value.get_ref())) {
+                ("max_turns", Some(turns)) => {
+                    self.found.max_turns = Some(turns);
+                    self.found.asked.max_turns = Some(turns);
+                }
+                (other, _) => {
+                    self.ignore(&format!("limits.{other}"), key.span().start, Ignored::Always);
+                }
+            }
+        }
+    }
+
+    fn permissions(&mut self, permissions: &DeTable<'_>) {
+        for (key, value) in permissions {
+            let at = key.span().start;
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("rule", DeValue::Array(rules)) => {
+                    for rule in rules {
+                        self.rule(rule);
+                    }
+                }
+                ("default", _) => {
+                    self.found.asked.default = typed(value);
+                    let why = match self.found.asked.default {
+                        Some(_) => Ignored::UntilTrusted,
+                        None => Ignored::Always,
+                    };
+                    self.ignore("permissions.default", at, why);
+                }
+                (other, _) => self.ignore(&format!("permissions.{other}"), at, Ignored::Always),
+            }
+        }
+    }
+
+    fn rule(&mut self, rule: &Spanned<DeValue<'_>>) {
+        let at = rule.span().start;
+        match typed::<FileRule>(rule) {
+            Some(rule) if rule.action == Action::Allow => {
+                self.found.asked.rules.push(rule);
+                self.ignore("permissions.rule", at, Ignored::UntilTrusted);
+            }
+            Some(rule) => self.found.rules.push(rule),
+            None => self.ignore("permissions.rule", at, Ignored::Always),
+        }
+    }
+
+    /// A provider that the program has is never changed: text that a person sends to a name that the person
+    /// knows would go elsewhere.
+    fn providers(&mut self, providers: &DeTable<'_>) {
+        let known = Catalogue::builtin().providers;
+        for (key, value) in providers {
+            let id = key.get_ref().to_string();
+            let name = format!("provider.{id}");
+            let provider = typed::<Provider>(value).filter(|_| !known.contains_key(&id));
+            let Some(provider) = provider else {
+                self.ignore(&name, key.span().start, Ignored::Always);
+                continue;
+            };
+            self.keep_lines(&id, &name, value);
+            self.found.asked.provider.insert(id, provider);
+            self.ignore(&name, key.span().start, Ignored::UntilTrusted);
+        }
+    }
+
+    fn models(&mut self, models: &DeTable<'_>) {
+        for (key, value) in models {
+            let spec = key.get_ref().to_string();
+            let (name, id) = (format!("models.{spec:?}"), provider_of(&spec).to_owned());
+            let is_of_file = self.found.asked.provider.contains_key(&id);
+            let Some(known) = typed::<Known>(value).filter(|_| is_of_file) else {
+                self.ignore(&name, key.span().start, Ignored::Always);
+                continue;
+            };
+            self.keep_lines(&id, &name, value);
+            self.found.asked.models.insert(spec, known);
+            self.ignore(&name, key.span().start, Ignored::UntilTrusted);
+        }
+    }
+
+    /// Keeps each key below `name` with its value as the file has it.
+    fn keep_lines(&mut self, id: &str, name: &str, value: &Spanned<DeValue<'_>>) {
+        if let DeValue::Table(table) = value.get_ref() {
+            for (key, value) in table {
+                self.keep_lines(id, &format!("{name}.{}", key.get_ref()), value);
+            }
+            return;
+        }
+        let value = self.text.get(value.span()).unwrap_or_default();
+        let line = (id.to_owned(), format!("{name} = {value}"));
+        self.found.asked.provider_lines.push(line);
+    }
+
+    fn ignore(&mut self, key: &str, at: usize, why: Ignored) {
+        let message = match why {
+            Ignored::UntilTrusted => {
+                format!("{key} is ignored until you trust this file: :trust shows what it asks for")
+            }
+            Ignored::Always => format!(
+                "{key} is ignored: a workspace may only choose a known model, lower limits, and ask or deny more"
+            ),
+        };
+        let notice = Diagnostic::at(self.file, self.text, at, message);
+        if matches!(why, Ignored::UntilTrusted) {
+            self.found.until_trusted.push(notice.clone());
+        }
+        self.found.notices.push(notice);
+    }
+}
+
+/// The provider of `provider/model`.
+fn provider_of(spec: &str) -> &str {
+    spec.split_once('/').map_or("", |(id, _)| id)
+}
+
+fn typed<T: DeserializeOwned>(value: &Spanned<DeValue<'_>>) -> Option<T> {
+    T::deserialize(toml::de::ValueDeserializer::from(value.clone())).ok()
+}
+
+fn turns(value: &DeValue<'_>) -> Option<NonZeroU32> {
+    let number = value.as_integer()?;
+    NonZeroU32::new(u32::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()?)
+}
+
+fn word(action: Action) -> &'static str {
+    match action {
+        Action::Allow => "allow",
+        Action::Ask => "ask",
+        Action::Deny => "deny",
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Which workspaces a person trusts, each with the content of its settings file. They are rows of the
+//! consents: a person gave them, they share their numbers, and older programs can end them, too.
+
+use crate::protocol::now_ms;
+use crate::store::pods::signed;
+use crate::store::schema::NEXT_NUMBER;
+use crate::store::{Store, StoreError};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+/// Stands in the place of the provider. No provider has this name: the id of a provider ends at the
+/// first `/`.
+pub const WORKSPACE: &str = "workspace/.yoi/config.toml";
+
+/// A workspace whose settings file a person trusts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTrust {
+    /// The number by which it is revoked.
+    pub id: u64,
+    /// The root of the workspace.
+    pub workspace: String,
+    /// The SHA-256 of the file that is trusted, hex.
+    pub sha256: String,
+    /// Milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+const COLUMNS: &str = "id, base_url, key, created";
+
+impl Store {
+    /// Every trust that a person gave and did not take back, oldest first.
+    pub async fn trusts(&self) -> Result<Vec<StoredTrust>, StoreError> {
+        let read = |db: &Connection| {
+            let sql = format!("SELECT {COLUMNS} FROM consents WHERE provider = ?1 ORDER BY id");
+            let mut statement = db.prepare(&sql)?;
+            let rows = statement.query_map([WORKSPACE], stored)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// The hash of the content that a person trusts in a workspace.
+    pub async fn trusted_hash(&self, workspace: &str) -> Result<Option<String>, StoreError> {
+        let workspace = workspace.to_owned();
+        let read = move |db: &Connection| {
+            let sql = "SELECT key FROM consents WHERE provider = ?1 AND base_url = ?2";
+            Ok(db.query_row(sql, [WORKSPACE, &workspace], |row| row.get(0)).optional()?)
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Stores that a person trusts this content in a workspace, in the place of every content before.
+    pub async fn trust(&self, workspace: String, sha256: String) -> Result<(), StoreError> {
+        let write = move |db: &Connection| {
+            let others = "DELETE FROM consents WHERE provider = ?1 AND base_url = ?2 AND key <> ?3";
+            db.execute(others, params![WORKSPACE, workspace, sha256])?;
+            let sql = format!(
+                "INSERT INTO consents (id, provider, base_url, key, created)
+                VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING"
+            );
+            db.execute(&sql, params![WORKSPACE, workspace, sha256, signed(now_ms())])?;
+            Ok(())
+        };
+        self.writer.run("write to", write).await
+    }
+
+    /// Ends a trust and returns it; `None` if there is none with this number.
+    pub async fn end_trust(&self, id: u64) -> Result<Option<StoredTrust>, StoreError> {
+        let delete = move |db: &Connection| {
+            let sql =
+                format!("DELETE FROM consents WHERE id = ?1 AND provider = ?2 RETURNING {COLUMNS}");
+            Ok(db.query_row(&sql, params![signed(id), WORKSPACE], stored).optional()?)
+        };
+        self.writer.run("write to", delete).await
+    }
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTrust> {
+    let number = |column: usize| -> rusqlite::Result<u64> {
+        Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+    };
+    Ok(StoredTrust {
+        id: number(0)?,
+        workspace: row.get(1)?,
+        sha256: row.get(2)?,
+        since: number(3)?,
+    })
+}
