@@ -162,7 +162,7 @@ impl Before {
     fn keep_ways(&mut self, view: &CommandView, path: &Path) {
         let Some((dir, name)) = path.parent().zip(path.file_name()) else { return };
         let linked = dir.ends_with(project::VSCODE) && dir.is_symlink();
-        let through = canonical(dir).ok().filter(|_| linked).map(|dir| dir.join(name));
+        let through = linked.then(|| canonical(dir).ok()).flatten().map(|dir| dir.join(name));
         let through = through.filter(|path| path.symlink_metadata().is_err());
         let ways = through.into_iter().chain(project::dangling(path));
         self.absent.extend(ways.filter(|path| opens(view, path)));
