@@ -19,7 +19,7 @@ fn python(script: &str) -> Command {
 }
 
 /// A process that ends with its test.
-struct Running(Child);
+pub struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -30,7 +30,7 @@ impl Drop for Running {
 }
 
 /// `yoi mesh tail` under a name, once it has joined; what it prints goes to files.
-fn tail(bench: &Bench, name: &str) -> Running {
+pub fn tail(bench: &Bench, name: &str) -> Running {
     let file = |end: &str| {
         File::create(bench.path(&format!("{name}.{end}"))).expect("a writable directory")
     };
@@ -42,7 +42,7 @@ fn tail(bench: &Bench, name: &str) -> Running {
     running
 }
 
-fn read(bench: &Bench, file: &str) -> String {
+pub fn read(bench: &Bench, file: &str) -> String {
     std::fs::read_to_string(bench.path(file)).unwrap_or_default()
 }
 

@@ -30,6 +30,7 @@ const IN_ORDER: &[(&str, Player)] = &[
     ("yoi rm --older-than 7d", nothing_young_is_deleted),
     ("yoi ls", the_pods_are_listed),
     ("yoi log docs", the_transcript_is_printed),
+    ("yoi mesh ls | send <to> <text> | tail", agents_of_the_mesh_are_listed_and_hear),
     ("yoi host", the_host_is_shown),
     ("yoi doctor", the_doctor_reports),
     ("yoi man", the_manual_page_is_read_by_man),
@@ -55,6 +56,10 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi -p", a_message_is_answered),
     ("yoi --no-ui", lines_are_messages_and_verbs),
     ("yoi <verb>", each_verb_of_the_shell_is_a_command),
+    ("yoi mesh ls", agents_of_the_mesh_are_listed_and_hear),
+    ("yoi mesh send <to> <text>", agents_of_the_mesh_are_listed_and_hear),
+    ("yoi mesh tail", agents_of_the_mesh_are_listed_and_hear),
+    ("yoi explain <pod>", the_commands_of_the_pod_are_explained),
     ("yoi stop <pod>", the_pod_is_stopped),
     ("yoi restore <pod>", the_pod_of_one_message_becomes_ordinary),
     ("yoi log <pod>", the_transcript_is_printed),
@@ -112,8 +117,11 @@ const NOT_PLAYED: &[(&str, &str)] = &[
 ];
 
 /// What looks like a line of a shell, and is none.
-const NO_INSTRUCTION: &[(&str, &str)] =
-    &[("cargo *", "a pattern of a rule"), ("cargo x; rm y", "a command of a model")];
+const NO_INSTRUCTION: &[(&str, &str)] = &[
+    ("cargo *", "a pattern of a rule"),
+    ("cargo x; rm y", "a command of a model"),
+    ("./build.sh", "a command of a model"),
+];
 
 /// Every line of the texts with the text that it stands in.
 fn lines() -> Vec<(String, String)> {

@@ -1,6 +1,7 @@
 //! What each line of the texts does, looked at after it ran.
 
 use crate::bench::{Done, alive, eventually, signal};
+use crate::mesh;
 use crate::plays::place::Place;
 use crate::plays::texts::{commands, document};
 use crate::pty::Terminal;
@@ -138,6 +139,20 @@ pub fn nothing_young_is_deleted(place: &Place, line: &str) {
 pub fn the_pods_are_listed(place: &Place, line: &str) {
     let out = place.does(line);
     assert!(["api", "docs"].iter().any(|pod| out.contains(pod)), "{out}");
+}
+
+pub fn agents_of_the_mesh_are_listed_and_hear(place: &Place, _line: &str) {
+    let _member = mesh::tail(&place.bench, "listener");
+    assert!(place.does("yoi mesh ls").contains("listener"));
+    assert!(place.does("yoi mesh send listener 'are you there'").contains("received"));
+    eventually("the message is printed", || {
+        mesh::read(&place.bench, "listener.out").contains("are you there")
+    });
+}
+
+pub fn the_commands_of_the_pod_are_explained(place: &Place, line: &str) {
+    let out = place.does(&place.filled(line));
+    assert!(out.contains("sandbox") && out.contains("HOME"), "{out}");
 }
 
 pub fn the_pod_of_one_message_is_listed(place: &Place, line: &str) {

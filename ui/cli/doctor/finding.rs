@@ -139,7 +139,7 @@ disk
                      -> chown it
 
 host
-  warning  host      too\\nold
+  warning  host      too⏎old
                      -> yoi host stop
 
 broken: 1, warnings: 1
