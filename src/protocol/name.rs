@@ -19,9 +19,7 @@ pub struct PodName(String);
 
 /// The text that was offered as a Pod name and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid pod name: {0} (a name has letters, digits, `.`, `_` and `-`, and begins with a letter or digit)"
-)]
+#[error("invalid pod name: {0}")]
 pub struct InvalidName(pub String);
 
 /// Names that mean something else wherever a Pod may be named.
