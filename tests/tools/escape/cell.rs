@@ -52,9 +52,11 @@ impl Cell {
         Self::on(Bench::new())
     }
 
-    /// The same in a directory that is not in the place for temporary files, of which a command has its
-    /// own.
-    pub fn below(dir: &Path) -> Self {
+    /// The same in a directory that is not below `/tmp`, of which a command has its own, wherever the
+    /// repository lies.
+    pub fn outside_of_tmp() -> Self {
+        let build = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let dir = if build.starts_with("/tmp") { Path::new("/var/tmp") } else { build };
         Self::on(Bench::below(dir))
     }
 

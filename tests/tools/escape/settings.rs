@@ -12,7 +12,6 @@ use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::Path;
 use yoi::sandbox::{
     CommandLimits, Confinement, OTHERS_SHOWN, Outcome, Sandbox, WITHOUT_NAMESPACES,
 };
@@ -62,7 +61,7 @@ struct Scene {
 
 impl Scene {
     fn set() -> Self {
-        let mut cell = Cell::below(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        let mut cell = Cell::outside_of_tmp();
         for (file, text) in [
             ("outside/to-remove", "x"),
             ("outside/to-move", "x"),

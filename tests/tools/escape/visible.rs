@@ -12,7 +12,7 @@ const NOT_GRANTED: &str = "not-granted";
 /// A machine with a person, this Pod and another one. The bench does not lie in `/tmp`, of which a
 /// command has its own.
 fn machine() -> Cell {
-    let mut cell = Cell::below(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let mut cell = Cell::outside_of_tmp();
     for file in [
         "ws/main.rs",
         "ws/src/lib.rs",
@@ -101,7 +101,8 @@ const ITS_OWN: [&str; 24] = [
 
 /// What a command sees, with `$R` for the directory of the bench; `None` where it has no world of its own.
 async fn visible(cell: &Cell) -> Option<Vec<String>> {
-    if !cell.mounted().await {
+    // A repository below `/tmp` puts the bench into `/var`, of which only the top is listed.
+    if !cell.mounted().await || cell.path("").starts_with("/var") {
         return None;
     }
     let root = cell.path("");
