@@ -4,6 +4,8 @@
 mod bench;
 #[path = "tools/commands.rs"]
 mod commands;
+#[path = "shared/dice.rs"]
+mod dice;
 #[path = "tools/edits.rs"]
 mod edits;
 #[path = "tools/escape.rs"]

@@ -17,6 +17,8 @@ mod family;
 mod hub;
 #[path = "torture/kills.rs"]
 mod kills;
+#[path = "shared/dice.rs"]
+mod dice;
 #[path = "torture/relations.rs"]
 mod relations;
 #[path = "torture/ledger.rs"]
@@ -35,24 +37,9 @@ mod shipped;
 #[path = "torture/traces.rs"]
 mod traces;
 
+use dice::Dice;
+
 /// A number from the environment, or another one.
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
-/// A small generator of random numbers: the seed makes a failure repeatable.
-struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        // No state may be zero, and near seeds shall give far numbers.
-        Self((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
 }

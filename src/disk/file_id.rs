@@ -29,6 +29,11 @@ impl FileId {
         Self::found(fs::symlink_metadata(path))
     }
 
+    /// Whether an open file is the one that lies at a path now; links are followed.
+    pub fn is_at(file: &File, path: &Path) -> bool {
+        Self::of(file).is_ok_and(|id| Self::at(path).ok().flatten() == Some(id))
+    }
+
     fn found(found: io::Result<Metadata>) -> io::Result<Option<Self>> {
         match found {
             Ok(found) => Ok(Some(Self::read(&found))),

@@ -1,10 +1,10 @@
 //! A file of lines with a limit: lines are appended, and at its limit the file becomes `.1`, `.1` becomes `.2`, and
 //! `.2` is deleted. Several processes may write to it at once.
 
-use crate::disk::{self, DiskError};
+use crate::disk::{self, DiskError, FileId};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// How many files there are at most, the newest one included.
@@ -79,7 +79,7 @@ impl RotatedFile {
     fn rotate(&mut self) -> Result<(), DiskError> {
         let Some(old) = self.file.take() else { return Ok(()) };
         old.lock().map_err(DiskError::at("lock", &self.path))?;
-        if same(&old, &self.path) {
+        if FileId::is_at(&old, &self.path) {
             let files = generations(&self.path);
             for pair in files.windows(2).rev() {
                 // An older file that does not exist yet cannot be renamed.
@@ -95,12 +95,6 @@ impl RotatedFile {
 
 fn is_full(file: &File, more: u64, limit: u64) -> bool {
     file.metadata().is_ok_and(|meta| meta.len() > 0 && meta.len() + more > limit)
-}
-
-/// Whether the open file is the one at the path.
-fn same(file: &File, path: &Path) -> bool {
-    let (Ok(ours), Ok(there)) = (file.metadata(), fs::metadata(path)) else { return false };
-    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
 }
 
 /// The path and those of its older files, newest first.

@@ -60,7 +60,7 @@ impl HostLock {
             match file.try_lock() {
                 // The host before this one removes its file when it ends: a lock on that file protects
                 // nothing.
-                Ok(()) if is_at(&file, &path) && is_at(&dir, &dirs.data) => {
+                Ok(()) if FileId::is_at(&file, &path) && FileId::is_at(&dir, &dirs.data) => {
                     // A host that was killed left its address, which clients must not use.
                     file.set_len(0).map_err(|e| io("empty", &path, e))?;
                     return Ok(Self { file, path, dir, data: dirs.data.clone() });
@@ -112,7 +112,7 @@ impl HostLock {
     /// Removes the lock file, if it is this host's, and lets go of the lock. What cannot be removed
     /// is found and replaced by the next start.
     pub(crate) fn leave(&self) {
-        if is_at(&self.file, &self.path) {
+        if FileId::is_at(&self.file, &self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
         // Dropping the files does the same, later.
@@ -125,8 +125,4 @@ fn open(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(without_waiting()).open(path)
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    FileId::of(file).is_ok_and(|id| FileId::at(path).ok().flatten() == Some(id))
 }

@@ -190,7 +190,7 @@ impl Broker {
         match connection.stream.try_read(&mut buffer) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.await_readable(key),
             Ok(count) if count > 0 => self.arrived(key, &buffer[..count]),
-            // The end of the stream, also of its one half, is a leave.
+            // A member that closes its stream, or only its own direction of it, has left.
             Ok(_) | Err(_) => self.close(key),
         }
         self.buffer = buffer;

@@ -26,7 +26,7 @@ impl Framer {
         Self { begun: Vec::new(), skipping: false, limit }
     }
 
-    /// Changes the limit for the lines that have not ended.
+    /// Changes the limit. It holds for the line that has begun, too.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }

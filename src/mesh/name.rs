@@ -2,7 +2,7 @@
 
 /// The name under which the leader itself speaks.
 pub const BROKER: &str = "broker";
-/// The address of every member but the sender.
+/// The address that stands for every member except the sender.
 pub const BROADCAST: &str = "broadcast";
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 256;

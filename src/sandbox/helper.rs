@@ -91,9 +91,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
         report.too_large = true;
         report.undone.push(sentence);
-        if let Some(private) = private.filter(|private| private.size().is_unmeasured())
-            && let Err(error) = private.make_measurable()
-        {
+        if let Some(Err(error)) = private.map(|private| private.make_measurable()) {
             report.undone.push(format!("that failed: {error}"));
         }
     }

@@ -103,7 +103,7 @@ impl Private {
             make(&own)?;
             // Another command can take a new directory for one that was left, and remove it.
             match locked(&own) {
-                Ok(Some(lock)) if is_at(&lock, &own) => {
+                Ok(Some(lock)) if FileId::is_at(&lock, &own) => {
                     self.aside = Some(own.clone());
                     return Ok(Hold { aside: Some(own), _lock: lock });
                 }
@@ -130,14 +130,16 @@ impl Private {
     /// Makes a place measurable that is not, so that the next command can run: its directories are opened
     /// to their owner, and where that is not enough it is emptied.
     pub fn make_measurable(&self) -> io::Result<()> {
-        for dir in self.changes().into_iter().chain([self.tmp()]) {
-            if tree_size([&dir]).is_ok() {
+        for dirs in [vec![self.tmp()], self.changes()] {
+            if tree_size(&dirs).is_ok() {
                 continue;
             }
-            let opened = open_up(&dir);
-            if opened.is_err() || tree_size([&dir]).is_err() {
-                remove_tree(&dir)?;
-                make(&dir)?;
+            let opened = dirs.iter().try_for_each(|dir| open_up(dir));
+            if opened.is_err() || tree_size(&dirs).is_err() {
+                for dir in &dirs {
+                    remove_tree(dir)?;
+                    make(dir)?;
+                }
             }
         }
         Ok(())
@@ -173,11 +175,6 @@ impl Size {
             }
         })
     }
-
-    /// Whether a part of it could not be measured.
-    pub fn is_unmeasured(&self) -> bool {
-        self.tmp.is_err() || self.caches.is_err()
-    }
 }
 
 fn make(dir: &Path) -> io::Result<()> {
@@ -193,10 +190,6 @@ fn locked(dir: &Path) -> io::Result<Option<File>> {
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    FileId::of(file).is_ok_and(|id| FileId::at(path).ok().flatten() == Some(id))
 }
 
 #[cfg(test)]
@@ -257,7 +250,7 @@ mod tests {
         let said = full.too_much(&private.size(), &limits).unwrap();
         assert!(said.contains("cannot be measured: it lies deeper than"), "{said}");
         private.make_measurable().unwrap();
-        assert!(!private.size().is_unmeasured());
+        assert!(private.size().tmp.is_ok());
         assert_eq!(fs::read_dir(private.tmp()).unwrap().count(), 0);
     }
 

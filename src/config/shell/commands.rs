@@ -102,6 +102,27 @@ impl Reader {
                 self.nodes([condition, then_body].into_iter().map(AsRef::as_ref));
                 self.nodes(else_body.as_deref());
             }
+            NodeKind::Case { word, patterns, redirects } => {
+                self.around(redirects);
+                self.words(std::iter::once(word.as_ref()));
+                for pattern in patterns {
+                    self.words(&pattern.patterns);
+                    self.nodes(pattern.body.as_ref());
+                }
+            }
+            NodeKind::ConditionalExpr { redirects, .. }
+            | NodeKind::ArithmeticCommand { redirects, .. } => {
+                self.around(redirects);
+                self.calculation(starts_commands(&format!("{:?}", node.kind)));
+            }
+            NodeKind::Empty | NodeKind::Comment { .. } => {}
+            other => self.repeated(other),
+        }
+    }
+
+    /// A loop; every other part is unknown.
+    fn repeated(&mut self, kind: &NodeKind) {
+        match kind {
             NodeKind::While { condition, body, redirects }
             | NodeKind::Until { condition, body, redirects } => {
                 self.around(redirects);
@@ -114,25 +135,11 @@ impl Reader {
                 self.assigned(&values);
                 self.node(body);
             }
-            NodeKind::Case { word, patterns, redirects } => {
-                self.around(redirects);
-                self.words(std::iter::once(word.as_ref()));
-                for pattern in patterns {
-                    self.words(&pattern.patterns);
-                    self.nodes(pattern.body.as_ref());
-                }
-            }
             NodeKind::ForArith { init, cond, incr, body, redirects } => {
                 self.around(redirects);
                 self.calculation([init, cond, incr].into_iter().any(|text| starts_commands(text)));
                 self.node(body);
             }
-            NodeKind::ConditionalExpr { redirects, .. }
-            | NodeKind::ArithmeticCommand { redirects, .. } => {
-                self.around(redirects);
-                self.calculation(starts_commands(&format!("{:?}", node.kind)));
-            }
-            NodeKind::Empty | NodeKind::Comment { .. } => {}
             _ => self.unknown(),
         }
     }

@@ -12,7 +12,7 @@ const LARGE: usize = 8 * 1024 * 1024;
 const REPLIES: usize = 1024 * 1024;
 /// The most that all queues hold above [`SMALL`] each, in bytes.
 pub(crate) const ALL: usize = 128 * 1024 * 1024;
-/// An empty queue gives memory above this back, in bytes.
+/// The most memory that an empty queue keeps, in bytes.
 const KEPT: usize = 64 * 1024;
 
 /// The acknowledgement that a message gets when its last byte was written.

@@ -1,4 +1,4 @@
-//! What the leader does with a line: registration, requests to the leader, and the way of a message.
+//! Handles one line of a member: its registration, a request to the leader, or a message to other members.
 
 use crate::mesh::broker::audit::Entry;
 use crate::mesh::broker::connection::{Registered, Stage};
@@ -58,7 +58,7 @@ impl Broker {
         match cut {
             Cut::Line(line) if is_member => self.envelope(key, &text_of(line)),
             Cut::Line(line) => return self.first(key, framer, &text_of(line)),
-            // Dropped like every line that is no envelope.
+            // It is no envelope, and such lines are dropped.
             Cut::TooLong if is_member => {}
             Cut::TooLong => return Break(()),
         }

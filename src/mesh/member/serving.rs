@@ -142,7 +142,7 @@ impl Actor {
                     while let Ok(command) = self.commands.try_recv() {
                         self.command(session, command);
                     }
-                    // A leader that takes no more hears of this member no more.
+                    // If the leader takes no bytes, the rest is lost: this member leaves.
                     let _ = session.write();
                     return End::Left;
                 }

@@ -61,7 +61,7 @@ impl Session {
         Ok(())
     }
 
-    /// Reads what arrived and takes each line of it.
+    /// Reads the bytes that have arrived and handles each whole line.
     pub(super) fn read(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         buffer.resize(PIECE, 0);
         let count = match self.stream.try_read(buffer) {

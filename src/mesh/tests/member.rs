@@ -77,7 +77,7 @@ async fn a_message_to_a_member_that_leaves_before_it_took_it_is_denied() {
     let bench = Bench::new();
     let (alice, _inbox) = bench.member("alice").await;
     let deaf = bench.raw("deaf").await;
-    // More than the kernel takes for a member that does not read.
+    // More bytes than the kernel keeps for a member that does not read.
     let large = "x".repeat(2 * 1024 * 1024);
     let (sent, ()) = tokio::join!(say(&alice, "deaf", &large), async {
         // Answered behind the message, so the message is queued by then.

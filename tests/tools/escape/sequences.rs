@@ -10,6 +10,7 @@ mod script;
 #[path = "sequences/tree.rs"]
 mod tree;
 
+use crate::dice::Dice;
 use model::{Expect, Kind};
 use script::Script;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,22 +25,7 @@ const LENGTH: usize = 12;
 const TOGETHER: u64 = 50;
 const USUAL: u64 = 400;
 
-/// A small generator of random numbers: the seed makes a failure repeatable.
-pub struct Dice(u64);
-
 impl Dice {
-    fn new(seed: u64) -> Self {
-        // No state may be zero, and near seeds shall give far numbers.
-        Self((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-
     fn one_in(&mut self, limit: u64) -> bool {
         self.below(limit) == 0
     }
