@@ -163,11 +163,12 @@ mod tests {
         for outcome in work {
             outcome.blocking_recv().unwrap();
         }
-        while pool.state().threads > 1 || pool.state().resting < 1 {
-            std::thread::yield_now();
-        }
-        let first = pool.run(std::thread::current).unwrap().blocking_recv().unwrap();
-        let second = pool.run(std::thread::current).unwrap().blocking_recv().unwrap();
-        assert_eq!(first.id(), second.id());
+        let worker = || {
+            while pool.state().threads > 1 || pool.state().resting < 1 {
+                std::thread::yield_now();
+            }
+            pool.run(std::thread::current).unwrap().blocking_recv().unwrap().id()
+        };
+        assert_eq!(worker(), worker());
     }
 }
