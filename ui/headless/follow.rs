@@ -96,9 +96,12 @@ impl Follow {
         self.own.as_ref().map(OwnRuns::is_others)
     }
 
-    /// Whether the log has to be read before events can be shown.
-    pub fn is_behind(&self) -> bool {
-        self.behind
+    /// Whether the log has to be read now, before events can be shown. Where only this program's runs are
+    /// shown it is read once the host has accepted the message: a reader of the log that does not know the
+    /// message takes its run for another program's and passes the answer over.
+    pub fn needs_log(&self, form: Form) -> bool {
+        let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
+        self.behind && !waits
     }
 
     /// Notes that events were missed.
@@ -335,4 +338,30 @@ impl CatchUp {
 
 async fn write(output: &Output, piece: Piece) -> Result<(), Failure> {
     output.write(piece).await.map_err(|_closed| output.failure())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a busy machine delays the reply, a whole run can be over before it.
+    #[test]
+    fn the_log_is_read_for_a_run_once_its_message_is_known() {
+        let output = Output::over(Box::new(std::io::sink()), Box::new(std::io::sink()), false);
+        let mut printer = Printer::over(Form::Plain, output);
+        let mut follow = Follow::from_start().only_own_runs(OwnRuns::behind(None));
+        let input = Entry::new(Fact::UserInput { segments: vec![], taken: None, from: None });
+        let message = Begun::Entry(input.id.expect("an id"));
+        let entry = Event::Entry { entry: Box::new(input), cut_bytes: None };
+        let deltas = (0..2 * HELD).map(|_| Event::TextDelta { text: "x".into() });
+        for (seq, event) in std::iter::once(entry).chain(deltas).enumerate() {
+            let seq = Some(seq as u64 + 1);
+            follow.event(&Outgoing { re: None, pod: None, seq, event }, &mut printer);
+        }
+        assert!(follow.behind && follow.needs_log(Form::Json));
+        assert!(!follow.needs_log(Form::Plain), "the run would pass for another program's");
+        follow.accepted(message, &mut printer);
+        assert!(follow.needs_log(Form::Plain));
+        assert_eq!(follow.is_others(), Some(false));
+    }
 }

@@ -69,6 +69,11 @@ impl OwnRuns {
         self.last = Some((id, taken.clone()));
     }
 
+    /// Whether the host has accepted the message of this program.
+    pub fn has_message(&self) -> bool {
+        self.message.is_some()
+    }
+
     /// Whether an input came before the host said which one this program's is.
     pub fn is_undecided(&self) -> bool {
         self.message.is_none() && self.last.is_some()

@@ -308,13 +308,13 @@ mod tests {
         runner.event(delta("one"));
         runner.seq += 1;
         runner.event(delta("three"));
-        assert!(runner.follow.is_behind());
+        assert!(runner.follow.needs_log(Form::Plain));
         assert_eq!(runner.written().await.0, "one");
         let mut runner = LineRunner::new(Form::Plain);
         runner.event(delta("one"));
         let Event::Entry { entry, .. } = said("on…") else { panic!() };
         runner.event(Event::Entry { entry, cut_bytes: Some(70_000) });
-        assert!(runner.follow.is_behind());
+        assert!(runner.follow.needs_log(Form::Plain));
         assert_eq!(runner.written().await.0, "one");
     }
 

@@ -1,7 +1,7 @@
 //! Shows the logs of Pods of which events were missed, one Pod at a time, in a task of its own.
 
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::follow::{CaughtUp, Follow};
+use crate::headless::follow::CaughtUp;
 use crate::headless::line_client::LineClient;
 use tokio::task::JoinHandle;
 use yoi::protocol::PodName;
@@ -15,7 +15,8 @@ impl LineClient {
         if self.catching_up.is_some() {
             return;
         }
-        let Some((name, follow)) = self.follows.iter_mut().find(|(_, f)| f.is_behind()) else {
+        let form = self.printer.form();
+        let Some((name, follow)) = self.follows.iter_mut().find(|(_, f)| f.needs_log(form)) else {
             return;
         };
         let task = follow.catch_up(self.client.clone(), name.clone(), &self.printer);
@@ -47,7 +48,8 @@ impl LineClient {
     /// Waits until every committed entry is shown and written.
     pub(super) async fn all_shown(&mut self) -> Result<(), Failure> {
         let behind = |client: &Self| {
-            client.catching_up.is_some() || client.follows.values().any(Follow::is_behind)
+            let form = client.printer.form();
+            client.catching_up.is_some() || client.follows.values().any(|f| f.needs_log(form))
         };
         while behind(self) || self.printer.is_waiting() {
             self.listen().await?;
