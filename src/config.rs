@@ -11,6 +11,8 @@ pub mod diagnostic;
 pub mod dirs;
 /// Keys of providers: where one comes from, and the file that holds the stored ones.
 pub mod keys;
+/// MCP servers as settings name them.
+pub mod mcp;
 /// A model to talk to, resolved.
 pub mod models;
 /// A command line, read as bash reads it.
@@ -32,6 +34,7 @@ pub use catalogue::Catalogue;
 pub use diagnostic::Diagnostic;
 pub use dirs::{ConfigError, Dirs, Env};
 pub use keys::{Keys, KeysError, MissingKey, Secret};
+pub use mcp::{McpDefinition, McpServer, McpServers};
 pub use model_select::{
     Destination, ModelChoice, ModelContext, ModelError, WantedModel, choose, probe_local,
     rehearsal, resolve,

@@ -161,6 +161,8 @@ pub(crate) struct Inner {
     pub(crate) consents: watch::Sender<Arc<BTreeSet<Destination>>>,
     pub(crate) env: Env,
     pub(crate) http: crate::llm::http::Http,
+    /// The MCP servers that run.
+    pub(crate) mcp: crate::mcp::Pool,
     pub(crate) timeouts: crate::llm::http::Timeouts,
     pub(crate) helper: PathBuf,
     pub(crate) old_nofile: Option<u64>,
@@ -327,6 +329,7 @@ impl Host {
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
+            mcp: crate::mcp::Pool::default(),
             timeouts,
             sockets: watch::Sender::new(Arc::new(dirs.clone())),
             dirs,

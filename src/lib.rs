@@ -37,6 +37,8 @@ pub mod llm;
 pub mod client;
 /// What a model may do: files, shell, tasks.
 pub mod tools;
+/// Programs of other makers that offer tools to models: they speak MCP.
+pub mod mcp;
 /// One run: model, tools, model, until the model is done; compaction.
 pub mod run;
 /// The Pods that run here: supervisor, one actor per Pod, sockets.

@@ -46,6 +46,8 @@ pub mod policy;
 mod prompt;
 /// How large a reply may become.
 mod reply_size;
+/// The MCP servers of a Pod.
+mod servers;
 /// One model request and its stream.
 mod stream;
 /// What model requests used and cost.
@@ -61,6 +63,7 @@ pub use message::{Input, Notification};
 pub use policy::Policy;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
+pub use servers::Servers;
 pub use session_state::SessionState;
 
 /// What a run is given and does not change.
@@ -79,6 +82,8 @@ pub struct Setup {
     pub path_threads: tools::PathThreads,
     /// The tools that are there now; they may come and go while the run lasts.
     pub tool_set: watch::Receiver<tools::ToolSet>,
+    /// The MCP servers of the Pod.
+    pub servers: Servers,
     pub limits: Limits,
     /// How model requests that fail are tried again.
     pub retries: retry::Policy,
@@ -434,6 +439,7 @@ impl Run {
             if self.requests >= self.setup.limits.max_turns {
                 return Ok(End::LimitReached);
             }
+            self.take_servers().await?;
             self.compact_when_full().await?;
             self.requests += 1;
             let turn = self.session_state.state.turn_count;

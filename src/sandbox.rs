@@ -26,6 +26,7 @@ mod reaper;
 mod resolve;
 mod scripts;
 mod seccomp;
+mod serving;
 mod stage;
 mod tree_size;
 mod view;
@@ -44,6 +45,7 @@ pub use private::Private;
 pub use process::is_ours;
 pub use project::is_project_file;
 pub use scripts::script_hash;
+pub use serving::{Served, Server, ending as serving_end};
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
     RULES, Sockets, Why, writes_git,

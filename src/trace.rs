@@ -136,7 +136,8 @@ pub fn files(state: &Path) -> Vec<PathBuf> {
 /// about one that cannot be read.
 fn filter(env: &BTreeMap<String, String>) -> (Targets, Option<String>) {
     let usual =
-        Targets::new().with_target("yoi", LevelFilter::INFO).with_default(LevelFilter::WARN);
+        // The library of MCP logs the messages of servers.
+        Targets::new().with_target("yoi", LevelFilter::INFO).with_target("rmcp", LevelFilter::OFF).with_default(LevelFilter::WARN);
     let set = |name: &&str| env.get(*name).map(|value| value.trim()).filter(|v| !v.is_empty());
     let Some((name, text)) = FILTER_VARIABLES.iter().find_map(|name| Some((name, set(name)?)))
     else {

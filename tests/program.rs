@@ -28,6 +28,8 @@ mod host;
 mod long_blocks;
 #[path = "program/long_logs.rs"]
 mod long_logs;
+#[path = "program/mcp.rs"]
+mod mcp;
 #[path = "program/mesh.rs"]
 mod mesh;
 #[path = "program/names.rs"]

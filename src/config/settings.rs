@@ -3,6 +3,7 @@
 
 use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
+use crate::config::mcp::McpServer;
 use crate::config::policy::Permissions;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub permissions: Permissions,
     pub ui: Ui,
     pub mesh: Mesh,
+    /// Servers whose tools Pods use, by name.
+    pub mcp: BTreeMap<String, McpServer>,
     pub provider: BTreeMap<String, Provider>,
     pub models: BTreeMap<String, Known>,
     pub profile: BTreeMap<String, Profile>,

@@ -3,6 +3,7 @@
 
 use crate::config::catalogue::{Catalogue, Known, Provider};
 use crate::config::diagnostic::Diagnostic;
+use crate::config::mcp::{self, McpServer};
 use crate::config::policy::FileRule;
 use crate::config::settings::{MAX_FILE, Settings};
 use crate::files::{FileError, Limit, WorkspaceFiles};
@@ -43,6 +44,8 @@ pub struct Granted {
     /// Counts where the user has no default.
     pub default: Option<Action>,
     pub max_turns: Option<NonZeroU32>,
+    /// MCP servers that the workspace names in its own file.
+    pub mcp: BTreeMap<String, McpServer>,
     /// Providers that the program does not have; one of the user with the same name counts instead.
     provider: BTreeMap<String, Provider>,
     /// The models of these providers.
@@ -62,6 +65,11 @@ enum Ignored {
 /// Where the settings of a workspace stand.
 pub fn file_of(root: &Path) -> PathBuf {
     root.join(".yoi/config.toml")
+}
+
+/// Where the MCP servers of a workspace stand.
+pub fn mcp_file_of(root: &Path) -> PathBuf {
+    root.join(mcp::WORKSPACE_FILE)
 }
 
 impl WorkspaceSettings {

@@ -9,6 +9,7 @@ use crate::host::pod::approval::PendingApproval;
 use crate::host::pod::handle::REQUESTS;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
+use crate::mcp::PodServers;
 use crate::protocol::{AlertSource, Lent, PodInfo, Queued};
 use crate::run::{Commands, alert};
 use crate::scope::Scope;
@@ -91,6 +92,8 @@ pub(crate) struct Pod {
     row: PodRow,
     granted: Arc<watch::Sender<Granted>>,
     commands: Commands,
+    /// The MCP servers that the Pod uses.
+    used_servers: PodServers,
     path_threads: PathThreads,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
@@ -138,12 +141,14 @@ pub(crate) fn spawn(
     let (name, session, created) = (row.name.clone(), row.session, row.created);
     let (info, watched) = watch::channel(resolved::info(shared, &row, &resolved, queue));
     let commands = Commands::default();
+    let servers = PodServers::new(shared.mcp.clone(), row.name.as_str());
     let pod = Pod {
         publisher: Publisher::new(name.clone(), shared.clone()),
         files: Files::new(&shared.dirs.data, row.session),
         shared: shared.clone(),
         granted: granted.clone(),
         commands: commands.clone(),
+        used_servers: servers.clone(),
         path_threads: PathThreads::default(),
         notes: Vec::new(),
         row,
@@ -162,7 +167,7 @@ pub(crate) fn spawn(
         supervisor,
     };
     tokio::spawn(pod.serve(inbox));
-    Handle { name, session, created, requests, info: watched, granted, commands }
+    Handle { name, session, created, requests, info: watched, granted, commands, servers }
 }
 
 /// The environment of the store, with what a client offers.

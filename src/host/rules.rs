@@ -1,8 +1,9 @@
 //! What a run learns of its host before its calls start: the Pod's place in the family, the rules
 //! of files that bind it, and scope that a person or a rule lets it have.
 
+use crate::config::McpServers;
 use crate::config::policy::Rules;
-use crate::config::workspace_settings::{WorkspaceSettings, file_of};
+use crate::config::workspace_settings::{WorkspaceSettings, file_of, mcp_file_of};
 use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, supervisor, verb};
 use crate::protocol::family::Confined;
@@ -31,8 +32,9 @@ pub(crate) async fn policy(
     me: &PodName,
     workspace: PathBuf,
     supervisor: mpsc::WeakSender<supervisor::Step>,
-) -> Result<Policy, Refusal> {
+) -> Result<(Policy, McpServers), Refusal> {
     let workspace_file = file_of(&workspace).display().to_string();
+    let mcp_file = mcp_file_of(&workspace).display().to_string();
     let trusted = trusted_hash(shared, &workspace).await?;
     let at = workspace.clone();
     let host = shared.clone();
@@ -43,9 +45,11 @@ pub(crate) async fn policy(
     let (settings, says) = shared.files.run(&workspace, read).await?;
     let mut user = settings.permissions.clone();
     user.default = user.default.or(says.granted.default);
+    let user_file = shared.settings.path().display().to_string();
+    let servers = McpServers::of(&settings.mcp, &user_file, &says.granted.mcp, &mcp_file);
     let rules = Rules {
         user,
-        user_file: shared.settings.path().display().to_string(),
+        user_file,
         workspace: says.rules,
         trusted: says.granted.rules,
         workspace_file,
@@ -55,7 +59,7 @@ pub(crate) async fn policy(
         Confined::Enforced | Confined::Partly => Walls::Hold,
         Confined::NotEnforced => Walls::Missing,
     };
-    Ok(Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls })
+    Ok((Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls }, servers))
 }
 
 /// The hash of the settings file that a person trusts in a workspace.

@@ -74,6 +74,12 @@ impl Http {
         client.as_ref().ok()
     }
 
+    /// The client for an address that is written as text; an error is a sentence.
+    pub fn client_for(&self, url: &str) -> Result<Client, String> {
+        let url = Url::parse(url).map_err(|error| format!("its url is none: {error}"))?;
+        self.client(&url).cloned().map_err(|failure| failure.to_string())
+    }
+
     fn build(&self, tls: bool, near: bool) -> Result<Client, String> {
         install_crypto();
         let mut builder = Client::builder()

@@ -24,6 +24,17 @@ const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "
 const MAX_ACTION: usize = 16 * 1024;
 /// The same for the details of a call, such as the text that `Write` writes.
 const MAX_DETAILS: usize = 32 * 1024;
+/// What a question about an MCP server is about: its definition, or the list of its tools.
+pub(crate) struct ServerQuestion {
+    /// The name under which rules speak about it.
+    pub(crate) tool: &'static str,
+    pub(crate) server: String,
+    /// Of what the person decides on.
+    pub(crate) sha256: String,
+    pub(crate) because: String,
+    pub(crate) details: String,
+}
+
 const GIT: &str = "to change hooks or the configuration of a git repository";
 
 /// The policy that binds a run.
@@ -102,6 +113,21 @@ struct Claim {
     because: Option<String>,
     reason: Option<String>,
     details: Option<String>,
+    /// A decision for good is about all calls of the tool: what an external tool takes tells nothing of what it does.
+    whole_tool: bool,
+}
+
+/// What is known of a tool of another program.
+#[derive(Default)]
+struct External {
+    is_one: bool,
+    approval_reason: Option<String>,
+}
+
+impl External {
+    fn of(offered: &tools::ToolSet, name: &str) -> Self {
+        Self { is_one: offered.is_external(name), approval_reason: offered.approval_reason(name) }
+    }
 }
 
 impl Run {
@@ -121,7 +147,8 @@ impl Run {
                 return Decision::Deny(why.to_owned());
             }
             let fails = seen.fails();
-            match (judge(&policy.rules, &answers, claim(call, seen, policy)), fails) {
+            let external = External::of(&self.offered, &call.name);
+            match (judge(&policy.rules, &answers, claim(call, seen, policy, external)), fails) {
                 (Decision::NeedsApproval(_), Some(why)) => Decision::Deny(why),
                 (decision, _) => decision,
             }
@@ -134,6 +161,29 @@ impl Run {
             }
         });
         futures_util::future::join_all(possible).await
+    }
+
+    /// Decides about a server. A decision for good holds for exactly what it was made on: the hash stands in the
+    /// rule.
+    pub(crate) async fn decide_about(&self, question: ServerQuestion) -> Decision {
+        let answers = self.answers().await;
+        let ServerQuestion { tool, server, sha256, because, details } = question;
+        let scripts = vec![ScriptHash { path: PathBuf::from(&server), sha256 }];
+        let subject = Subject {
+            tool: tool.to_owned(),
+            scripts: scripts.clone(),
+            texts: vec![server],
+            ..Subject::default()
+        };
+        let grant = Grant { scripts, ..Grant::default() };
+        let claim = Claim {
+            subject,
+            grant,
+            because: Some(because),
+            details: Some(details),
+            ..Claim::default()
+        };
+        judge(&self.setup.permissions.rules, &answers, claim)
     }
 
     /// Why a call that would wait for a person cannot work even if that person allows it. It ends
@@ -253,7 +303,7 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     Subject { tool, needs, outside, scripts, texts: vec![approval.action.clone()] }
 }
 
-fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
+fn claim(call: &Call, seen: Seen, policy: &Policy, external: External) -> Claim {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
     let mut texts: Vec<String> = telling(&call.name).iter().filter_map(|key| text(key)).collect();
@@ -274,13 +324,14 @@ fn claim(call: &Call, seen: Seen, policy: &Policy) -> Claim {
     let peer =
         call.name == "RestorePod" && text("name").is_some_and(|n| policy.relations.is_peer(&n));
     let because = because(call, &path, &grant, policy)
-        .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()));
+        .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()))
+        .or_else(|| external.approval_reason.map(|what| format!("your approval: {what}")));
     let needs = grant.needs.iter().map(|need| need.word()).collect();
     let reason = text("reason").filter(|reason| !reason.trim().is_empty());
     let (outside, scripts) = (grant.outside.clone(), grant.scripts.clone());
     let subject = Subject { tool: call.name.clone(), needs, outside, scripts, texts };
     let details = details(&call.name, &arguments);
-    Claim { subject, grant, because, reason, details }
+    Claim { subject, grant, because, reason, details, whole_tool: external.is_one }
 }
 
 /// The arguments that name the subject of a call of this tool. Rules look at these arguments and at
@@ -348,7 +399,7 @@ fn denied(why: &str) -> Decision {
 }
 
 fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
-    let Claim { subject, grant, because: own, reason, details } = claim;
+    let Claim { subject, grant, because: own, reason, details, whole_tool } = claim;
     let mut because = match own {
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
@@ -359,7 +410,10 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
     if !changed.is_empty() {
         because.push_str(&format!("; you allowed this before, and since then {changed} changed"));
     }
-    let rule = exactly(&subject);
+    let rule = match whole_tool {
+        true => Pattern { tool: subject.tool.clone(), pattern: "*".into() },
+        false => exactly(&subject),
+    };
     let action = subject.texts.into_iter().next_back().unwrap_or_default();
     let too_much = |bytes: usize, instead: &str| {
         denied(&format!(

@@ -166,7 +166,7 @@ impl Run {
     async fn request(&mut self) -> Result<Reply, Stopped> {
         self.publish_context().await;
         self.load_wanted().await?;
-        self.offered = self.setup.tool_set.borrow().clone();
+        self.offered = self.tools_now();
         self.doing(ASKED).await;
         let mut interrupt = self.ports.interrupt.clone();
         let opened = tokio::select! {

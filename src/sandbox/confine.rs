@@ -3,9 +3,9 @@
 
 use crate::protocol::family::Confined;
 use crate::sandbox::confinement::Confinement;
-use crate::sandbox::order::{Inner, JsonLine as _, Ready};
+use crate::sandbox::order::{Inner, JsonLine as _, Ready, Streams};
 use crate::sandbox::view::{CommandView, Isolation, Sockets};
-use crate::sandbox::{bash, landlock, powers, reaper, seccomp};
+use crate::sandbox::{bash, landlock, powers, reaper, seccomp, serving};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -43,10 +43,17 @@ fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String>
     let order = Inner::parse(&text).ok_or("the order is not readable")?;
     empty_input()?;
     let (program, cwd, env) = (order.program.clone(), order.cwd.clone(), order.env.clone());
+    let pipes = match order.streams {
+        Streams::Output => None,
+        Streams::Pipes => Some(serving::received()?),
+    };
     let confinement = raise(order)?;
     let ready = Ready { confinement: Some(confinement), failed: None };
     answer.write_all(ready.line().as_bytes()).map_err(|error| error.to_string())?;
-    rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| error.to_string())?;
+    match pipes {
+        None => rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| error.to_string())?,
+        Some(pipes) => pipes.put_in_place().map_err(|error| error.to_string())?,
+    }
     let error = bash::command(&program, &cwd, &env).exec();
     Err(bash::not_started(&cwd, &error))
 }

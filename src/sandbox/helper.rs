@@ -3,7 +3,7 @@
 
 use crate::sandbox::after::Before;
 use crate::sandbox::limits::CommandLimits;
-use crate::sandbox::order::{JsonLine as _, Order, Report, WorldOrder};
+use crate::sandbox::order::{JsonLine as _, Order, Report, Streams, WorldOrder};
 use crate::sandbox::prepare::Prepared;
 use crate::sandbox::private::{Hold, Private};
 use crate::sandbox::reaper::{self, Reaper, Watchers};
@@ -53,7 +53,7 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let mut child = enter(&order.mark(), view.network).map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());
-    let (private, limits) = (view.private.clone(), view.limits);
+    let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
     let (order, before, _hold) = match prepare(order, view) {
         Ok(prepared) => prepared,
         Err(reason) => {
@@ -80,7 +80,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     close(&input);
     // It ends right after its first process, and has nothing to say that is not in the report.
     let _ = child.wait();
-    let undone = before.mend();
+    let undone = mended(before, streams);
     let mut report = Report::parse(&line).unwrap_or_else(|| Report {
         signal: Some(Signal::KILL.as_raw()),
         ordered: true,
@@ -161,6 +161,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     reaper::give_back_limit(order.nofile);
+    let streams = order.streams;
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
     let watchers = Watchers::start()?;
     for script in view.iter().flat_map(|view| &view.scripts) {
@@ -179,16 +180,25 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
             (leader, Some(confinement), before)
         }
     };
-    let mut reaper = Reaper::watch(watchers, leader, confinement);
+    let mut reaper = Reaper::watch(watchers, leader, confinement).with_streams(streams);
     let mut report = reaper.reap();
     if let Some(temp) = temp {
         // What cannot be removed lies in the system's temporary directory, which is swept.
         let _ = temp.close();
     }
-    report.undone = before.mend();
+    report.undone = mended(before, streams);
     let code = stage::report(&report);
     reaper.outlast();
     Ok(code)
+}
+
+/// Undoes what a command left that would lead others astray. A server lives for hours in which a person
+/// works in the same directories, so nothing is undone after it.
+fn mended(before: Before, streams: Streams) -> Vec<String> {
+    match streams {
+        Streams::Output => before.mend(),
+        Streams::Pipes => Vec::new(),
+    }
 }
 
 /// A directory only this command and this user have; without one it has no place for temporary

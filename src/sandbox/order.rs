@@ -24,6 +24,20 @@ pub struct Order {
     /// The walls around it; `None` is no walls.
     #[serde(default)]
     pub view: Option<CommandView>,
+    #[serde(default)]
+    pub streams: Streams,
+}
+
+/// Where the standard streams of a command lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Streams {
+    /// Its input is empty; both outputs come together, to the host.
+    #[default]
+    Output,
+    /// Three pipes of its own, which the host sends through the socket in the place of the output. Such a
+    /// program is a server: it gets no time to end by itself.
+    Pipes,
 }
 
 /// What the first process of a world builds, and what it starts there.
@@ -41,6 +55,8 @@ pub struct Inner {
     pub env: BTreeMap<String, String>,
     /// The soft limit of open files to give back.
     pub nofile: Option<u64>,
+    #[serde(default)]
+    pub streams: Streams,
     /// The view without its paths: what they come to on this disk is `gives`.
     pub view: CommandView,
     pub gives: Vec<Give>,
@@ -92,9 +108,9 @@ pub struct Report {
 impl Inner {
     /// The last stage of an order, once it is known what the paths of its view come to.
     pub fn of(order: Order, view: CommandView, gives: Vec<Give>) -> Self {
-        let Order { program, cwd, env, nofile, .. } = order;
+        let Order { program, cwd, env, nofile, streams, .. } = order;
         let view = CommandView { grants: Vec::new(), holes: Vec::new(), ..view };
-        Self { program, cwd, env, nofile, view, gives, open: Vec::new(), cost: Vec::new() }
+        Self { program, cwd, env, nofile, streams, view, gives, open: Vec::new(), cost: Vec::new() }
     }
 }
 
@@ -108,7 +124,8 @@ impl Order {
         let mut env = command.env.clone();
         env.insert(MARK.into(), mark.into());
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
-        Self { program, cwd, env, nofile, view: command.view.clone() }
+        let (view, streams) = (command.view.clone(), Streams::Output);
+        Self { program, cwd, env, nofile, view, streams }
     }
 }
 

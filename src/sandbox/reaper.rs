@@ -3,7 +3,7 @@
 
 use crate::sandbox::bash;
 use crate::sandbox::confinement::Confinement;
-use crate::sandbox::order::{Inner, JsonLine, Order, Ready, Report};
+use crate::sandbox::order::{Inner, JsonLine, Order, Ready, Report, Streams};
 use crate::sandbox::process::{self, Process};
 use crate::sandbox::{CONFINE_ARG, stage};
 use nix::sys::signal::{Signal as KillSignal, kill};
@@ -59,6 +59,7 @@ pub struct Reaper {
     events: Receiver<ReaperEvent>,
     /// This is the first process of a world: all that it can signal is the command's.
     in_world: bool,
+    streams: Streams,
 }
 
 /// The order, the first line of standard input. What follows it is left for [`Reaper::watch`].
@@ -220,13 +221,19 @@ impl Reaper {
         // The thread that waits for it lives until there is no child any more.
         let _ = started.send(());
         let (status, names) = (None, BTreeMap::new());
-        let (ordered, alone, in_world) = (false, false, false);
-        Self { leader, confinement, status, ordered, alone, names, events, in_world }
+        let (ordered, alone, in_world, streams) = (false, false, false, Streams::Output);
+        Self { leader, confinement, status, ordered, alone, names, events, in_world, streams }
     }
 
     /// The same from the first process of a world.
     pub fn watch_world(watchers: Watchers, leader: i32, confinement: Confinement) -> Self {
         Self { in_world: true, ..Self::watch(watchers, leader, Some(confinement)) }
+    }
+
+    /// The same for a command with these streams.
+    #[must_use]
+    pub fn with_streams(self, streams: Streams) -> Self {
+        Self { streams, ..self }
     }
 
     /// Waits for the command, then ends what it left.
@@ -266,12 +273,14 @@ impl Reaper {
             self.end_unseen();
             return Ok(Vec::new());
         }
-        for process in self.note_living()? {
-            process.signal(Signal::TERM);
-            // A stopped process hears nothing until it goes on.
-            process.signal(Signal::CONT);
+        if self.streams == Streams::Output {
+            for process in self.note_living()? {
+                process.signal(Signal::TERM);
+                // A stopped process hears nothing until it goes on.
+                process.signal(Signal::CONT);
+            }
+            self.wait_alone(GRACE);
         }
-        self.wait_alone(GRACE);
         let begun = Instant::now();
         while !self.alone && begun.elapsed() < STUCK {
             // A process that forks without end does not let its command line be read unless it stands.

@@ -4,7 +4,7 @@ use crate::config::Destination;
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
 use crate::store::schema::NEXT_NUMBER;
-use crate::store::trusts::WORKSPACE;
+use crate::store::trusts::{SERVER_TOOLS, WORKSPACE};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -24,9 +24,11 @@ impl Store {
     /// Every consent that a person gave and did not take back, oldest first.
     pub async fn consents(&self) -> Result<Vec<StoredConsent>, StoreError> {
         let read = |db: &Connection| {
-            let sql = format!("SELECT {COLUMNS} FROM consents WHERE provider <> ?1 ORDER BY id");
+            let sql = format!(
+                "SELECT {COLUMNS} FROM consents WHERE provider NOT IN (?1, ?2) ORDER BY id"
+            );
             let mut statement = db.prepare(&sql)?;
-            let rows = statement.query_map([WORKSPACE], stored)?;
+            let rows = statement.query_map([WORKSPACE, SERVER_TOOLS], stored)?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
         self.reader.run("read", read).await
@@ -50,9 +52,11 @@ impl Store {
     pub async fn end_consent(&self, id: u64) -> Result<Option<StoredConsent>, StoreError> {
         let delete = move |db: &Connection| {
             let sql = format!(
-                "DELETE FROM consents WHERE id = ?1 AND provider <> ?2 RETURNING {COLUMNS}"
+                "DELETE FROM consents WHERE id = ?1 AND provider NOT IN (?2, ?3) RETURNING {COLUMNS}"
             );
-            Ok(db.query_row(&sql, params![signed(id), WORKSPACE], stored).optional()?)
+            Ok(db
+                .query_row(&sql, params![signed(id), WORKSPACE, SERVER_TOOLS], stored)
+                .optional()?)
         };
         self.writer.run("write to", delete).await
     }

@@ -6,10 +6,14 @@ use crate::store::pods::signed;
 use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::collections::BTreeMap;
 
 /// Stands in the place of the provider. No provider has this name: the id of a provider ends at the
 /// first `/`.
 pub const WORKSPACE: &str = "workspace/.yoi/config.toml";
+
+/// The same for the tools of an MCP server.
+pub const SERVER_TOOLS: &str = "mcp/tools";
 
 /// A workspace whose settings file a person trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +62,43 @@ impl Store {
                 VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING"
             );
             db.execute(&sql, params![WORKSPACE, workspace, sha256, signed(now_ms())])?;
+            Ok(())
+        };
+        self.writer.run("write to", write).await
+    }
+
+    /// The tools of an MCP server as a person agreed to them: the hash of each by its name; `None` before the first
+    /// list. `server` is the hash of its definition.
+    pub async fn agreed_tools(
+        &self,
+        server: &str,
+    ) -> Result<Option<BTreeMap<String, String>>, StoreError> {
+        let server = server.to_owned();
+        let read = move |db: &Connection| {
+            let sql = "SELECT key FROM consents WHERE provider = ?1 AND base_url = ?2";
+            let text: Option<String> =
+                db.query_row(sql, [SERVER_TOOLS, &server], |row| row.get(0)).optional()?;
+            // What cannot be read agrees to nothing.
+            Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Stores the tools of a server, in the place of those before.
+    pub async fn agree_to_tools(
+        &self,
+        server: &str,
+        tools: BTreeMap<String, String>,
+    ) -> Result<(), StoreError> {
+        let (server, tools) = (server.to_owned(), serde_json::json!(tools).to_string());
+        let write = move |db: &Connection| {
+            let others = "DELETE FROM consents WHERE provider = ?1 AND base_url = ?2";
+            db.execute(others, params![SERVER_TOOLS, server])?;
+            let sql = format!(
+                "INSERT INTO consents (id, provider, base_url, key, created)
+                VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4)"
+            );
+            db.execute(&sql, params![SERVER_TOOLS, server, tools, signed(now_ms())])?;
             Ok(())
         };
         self.writer.run("write to", write).await

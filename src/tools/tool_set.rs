@@ -17,11 +17,19 @@ pub trait ExternalTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
     /// Which calls of one reply it may run beside.
     fn lane(&self) -> Lane;
-    /// Carries out one call; `arguments` is JSON text. The error is a sentence for the model.
+    /// What a person is asked about before each call where no rule speaks about it; `None`: it needs no
+    /// approval by itself.
+    fn approval_reason(&self) -> Option<String> {
+        None
+    }
+    /// Carries out one call; `arguments` is JSON text. The error is a sentence for the model. `live` gets what
+    /// can be shown while it works.
     fn call<'a>(
         &'a self,
         arguments: &'a str,
+        ctx: &'a Context,
         cancel: &'a CancellationToken,
+        live: &'a mut (dyn FnMut(String) + Send),
     ) -> BoxFuture<'a, Result<Output, String>>;
 }
 
@@ -90,6 +98,19 @@ impl ToolSet {
         })
     }
 
+    /// What a person is asked about before each call of an external tool.
+    pub fn approval_reason(&self, name: &str) -> Option<String> {
+        match self.0.get(name)? {
+            Member::BuiltIn(_) => None,
+            Member::External(tool) => tool.approval_reason(),
+        }
+    }
+
+    /// Whether there is an external tool of this name.
+    pub fn is_external(&self, name: &str) -> bool {
+        matches!(self.0.get(name), Some(Member::External(_)))
+    }
+
     /// Why a call cannot work whatever a person allows: there is no such tool, or its arguments are
     /// not those of the tool. An external tool looks at its own arguments when it is called.
     pub fn check(&self, name: &str, arguments: &str) -> Result<(), String> {
@@ -119,7 +140,8 @@ impl ToolSet {
             match member {
                 Member::BuiltIn(tool) => act(tool, arguments, ctx, cancel, live).await,
                 Member::External(tool) => {
-                    tool.call(arguments, cancel).await.map(Done::of).map_err(Fault::Execution)
+                    let called = tool.call(arguments, ctx, cancel, live).await;
+                    called.map(Done::of).map_err(Fault::Execution)
                 }
             }
         };
@@ -158,7 +180,9 @@ mod tests {
         fn call<'a>(
             &'a self,
             _: &'a str,
+            _: &'a Context,
             _: &'a CancellationToken,
+            _: &'a mut (dyn FnMut(String) + Send),
         ) -> BoxFuture<'a, Result<Output, String>> {
             Box::pin(async { Ok(Output::default()) })
         }

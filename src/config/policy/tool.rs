@@ -44,7 +44,7 @@ impl Tool {
     /// that allows a file tool without a need does not speak about calls that have one: `Write: /w/*` does not
     /// open `/w/.git/hooks`.
     pub fn speaks(&self, action: Action, subject: &Subject) -> bool {
-        if self.name != "*" && !self.name.eq_ignore_ascii_case(&subject.tool) {
+        if !self.is_named(&subject.tool) {
             return false;
         }
         let bare = self.needs.is_empty() && self.paths.is_empty() && self.hashes.is_empty();
@@ -63,6 +63,12 @@ impl Tool {
                     || subject.scripts.iter().any(|script| self.knows(script))
             }
         }
+    }
+
+    /// Whether the rule names a tool: whatever the case, and with wildcards (`mcp__git__*`).
+    fn is_named(&self, tool: &str) -> bool {
+        let name = Matcher::of(&self.name.to_lowercase());
+        name.is_everything() || name.fits(&tool.to_lowercase(), Reach::Anything)
     }
 
     /// The same rule for scripts of any content.

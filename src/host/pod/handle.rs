@@ -7,6 +7,7 @@ use crate::host::events::{Published, Rewound};
 use crate::host::pod::Granted;
 use crate::host::pod::resolved::Resolved;
 use crate::host::subscribers::Queue;
+use crate::mcp::PodServers;
 use crate::protocol::{
     Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, RewindTargetId,
     SegmentId, SessionId,
@@ -39,6 +40,8 @@ pub(crate) struct Handle {
     pub(crate) granted: Arc<watch::Sender<Granted>>,
     /// The commands that the Pod runs.
     pub(crate) commands: Commands,
+    /// The MCP servers that the Pod uses.
+    pub(crate) servers: PodServers,
 }
 
 /// What the host asks of a Pod's actor, and the facts that it tells the actor.

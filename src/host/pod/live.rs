@@ -115,6 +115,7 @@ impl Pod {
             info: self.info.subscribe(),
             granted: self.granted.clone(),
             commands: self.commands.clone(),
+            servers: self.used_servers.clone(),
         };
         listener::open_pod(&self.shared, handle)
     }

@@ -1,6 +1,7 @@
 //! How a run starts: what it is given, and the channels between it and the actor.
 
 use crate::client::pod_api::PodApi;
+use crate::config::McpServers;
 use crate::config::dirs::Env;
 use crate::config::keys::MissingKey;
 use crate::config::settings::Settings;
@@ -118,7 +119,7 @@ impl Pod {
             return Err(NotStarted::Unagreed(refusal));
         }
         // The settings may change while the run starts: what follows is read by the newest.
-        let permissions = self.permissions().await.map_err(NotStarted::NoRules)?;
+        let (permissions, named) = self.permissions().await.map_err(NotStarted::NoRules)?;
         let settings = self.shared.settings.last().settings;
         let confinement = self.shared.confinement().await;
         Ok(Setup {
@@ -131,6 +132,7 @@ impl Pod {
             tools: self.tools(&settings, confinement.isolation()),
             path_threads: self.path_threads.clone(),
             tool_set: self.shared.tools.subscribe(),
+            servers: self.servers(named),
             limits: limits(&settings, self.resolved.max_turns),
             retries: crate::llm::retry::Policy::default(),
             workspace: self.row.workspace.clone(),
@@ -143,7 +145,19 @@ impl Pod {
         })
     }
 
-    async fn permissions(&self) -> Result<run::Policy, Refusal> {
+    fn servers(&self, named: McpServers) -> run::Servers {
+        let mut env = self.shared.env.clone();
+        env.extend(self.env.clone());
+        run::Servers {
+            named: Arc::new(named),
+            used: self.used_servers.clone(),
+            env: Arc::new(env),
+            http: self.shared.http.clone(),
+            kept: crate::mcp::kept_in(&self.shared.dirs.data),
+        }
+    }
+
+    async fn permissions(&self) -> Result<(run::Policy, McpServers), Refusal> {
         let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
         crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
     }

@@ -80,6 +80,7 @@ impl Pod {
         }
         self.admission.reopen();
         self.end_pending().await;
+        self.used_servers.clear();
         self.close_log().await;
         self.publisher.publish(&Event::Stopped);
         self.show_granted();
@@ -101,6 +102,7 @@ impl Pod {
     pub(super) async fn finish_closing(&mut self) {
         self.close_log().await;
         if self.admission.host_ends() {
+            self.used_servers.clear();
             self.close_socket();
             self.publisher.publish(&Event::Stopped);
         }

@@ -63,6 +63,8 @@ impl Family {
             let lost = handle.granted.borrow().scope.lost(&after);
             if let Some(lost) = lost {
                 handle.granted.send_modify(|granted| granted.scope = after);
+                // They have the scope of their start.
+                handle.servers.end_writers();
                 narrowed.push((handle, lost));
             }
         }

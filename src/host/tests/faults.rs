@@ -7,7 +7,7 @@ use crate::host::tests::{Bench, run_end};
 use crate::llm::ToolSpec;
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Fact, Method, PodName, RunResult, State};
-use crate::tools::{ExternalTool, Lane, Output};
+use crate::tools::{Context, ExternalTool, Lane, Output};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -31,7 +31,9 @@ impl ExternalTool for Faulty {
     fn call<'a>(
         &'a self,
         _: &'a str,
+        _: &'a Context,
         _: &'a CancellationToken,
+        _: &'a mut (dyn FnMut(String) + Send),
     ) -> BoxFuture<'a, Result<Output, String>> {
         Box::pin(async { Ok(Output::default()) })
     }

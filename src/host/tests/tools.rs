@@ -4,7 +4,7 @@ use crate::host::tests::Bench;
 use crate::llm::ToolSpec;
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, RunResult};
-use crate::tools::{ExternalTool, Lane, Output};
+use crate::tools::{Context, ExternalTool, Lane, Output};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -73,7 +73,9 @@ impl ExternalTool for Weather {
     fn call<'a>(
         &'a self,
         arguments: &'a str,
+        _: &'a Context,
         _: &'a CancellationToken,
+        _: &'a mut (dyn FnMut(String) + Send),
     ) -> BoxFuture<'a, Result<Output, String>> {
         Box::pin(async move {
             let asked: Value = serde_json::from_str(arguments).map_err(|e| e.to_string())?;

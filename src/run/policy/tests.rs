@@ -37,7 +37,7 @@ fn claimed(name: &str, arguments: &str, touch: Option<Touch>, policy: &Policy) -
         ("Bash", _) => Seen::Command(command(arguments)),
         (_, touch) => touch.map_or(Seen::Plain, Seen::Path),
     };
-    claim(&call, seen, policy)
+    claim(&call, seen, policy, External::default())
 }
 
 /// What a command asks for, in the words of its arguments: its paths are taken for canonical ones.
@@ -283,7 +283,7 @@ fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_
         };
         let arguments = r#"{"command":"./build.sh"}"#.into();
         let call = Call { id: "c".into(), name: "Bash".into(), arguments };
-        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold))
+        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold), External::default())
     };
     let rules = Rules::default();
     let network = [Need::Network];

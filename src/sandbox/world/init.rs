@@ -48,7 +48,7 @@ fn begin() -> Result<Reaper, String> {
     // Commands cannot read or trace this process. Until here Landlock alone keeps them from it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
-    Ok(Reaper::watch_world(watchers, leader, confinement))
+    Ok(Reaper::watch_world(watchers, leader, confinement).with_streams(inner.streams))
 }
 
 /// The `oom_score_adj` of this process and of those it starts. The file is opened before the world is

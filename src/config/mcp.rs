@@ -1,0 +1,345 @@
+//! MCP servers as settings name them: `[mcp.<name>]` of the user, and `.mcp.json` of a workspace.
+
+use crate::config::dirs::Env;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// The file of a workspace that names servers, as other programs read it, too.
+pub const WORKSPACE_FILE: &str = ".mcp.json";
+/// Characters of a server's name; it is part of the names of its tools.
+const MAX_NAME: usize = 32;
+/// Servers of one Pod.
+pub const MAX_SERVERS: usize = 32;
+
+/// `[mcp.<name>]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServer {
+    /// A program that speaks MCP on its standard streams.
+    pub command: Option<String>,
+    pub args: Vec<String>,
+    /// Variables of the program; `${NAME}` is a variable of the person.
+    pub env: BTreeMap<String, String>,
+    /// A server that is reached over streamable HTTP.
+    pub url: Option<String>,
+    /// Headers of each request; `${NAME}` is a variable of the person.
+    pub headers: BTreeMap<String, String>,
+    /// Whether the program has the network of the machine. `None` is no.
+    pub network: Option<bool>,
+    /// Whether the program may write what its Pod may write; else it only reads that. `None` is no.
+    pub write: Option<bool>,
+    /// Whether Pods use it. `None` is yes.
+    pub enabled: Option<bool>,
+    /// Seconds until it has to offer its tools.
+    pub start_s: Option<NonZeroU64>,
+    /// Seconds that a call may take without a sign of progress.
+    pub timeout_s: Option<NonZeroU64>,
+}
+
+/// A server that a Pod may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpDefinition {
+    pub name: String,
+    pub reach: Reach,
+    pub network: bool,
+    pub write: bool,
+    pub start: Duration,
+    pub timeout: Duration,
+    /// The file that names it.
+    pub file: String,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Program { command: String, args: Vec<String>, env: BTreeMap<String, String> },
+    Http { url: String, headers: BTreeMap<String, String> },
+}
+
+/// The servers of a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct McpServers {
+    pub servers: Vec<McpDefinition>,
+    /// Why others that are named are not among them, each a sentence.
+    pub problems: Vec<String>,
+}
+
+/// A variable that a template names is not set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place} takes ${{{variable}}}, which is not set where yoi was started")]
+pub struct Unset {
+    pub place: String,
+    pub variable: String,
+}
+
+impl McpServers {
+    /// What the user's settings and the file of a workspace name together. A server of the user counts before
+    /// one of the workspace; without `command` and `url` it says what that one is granted.
+    pub fn of(
+        user: &BTreeMap<String, McpServer>,
+        user_file: &str,
+        workspace: &BTreeMap<String, McpServer>,
+        workspace_file: &str,
+    ) -> Self {
+        let mut found = Self::default();
+        for (name, server) in user {
+            match workspace.get(name).filter(|_| server.is_only_grants()) {
+                Some(theirs) => found.add(name, &theirs.granted(server), workspace_file),
+                None => found.add(name, server, user_file),
+            }
+        }
+        for (name, server) in workspace.iter().filter(|(name, _)| !user.contains_key(*name)) {
+            found.add(name, server, workspace_file);
+        }
+        if found.servers.len() > MAX_SERVERS {
+            let more = found.servers.split_off(MAX_SERVERS);
+            let names: Vec<String> = more.into_iter().map(|server| server.name).collect();
+            let names = names.join(", ");
+            found.problems.push(format!(
+                "a pod uses at most {MAX_SERVERS} MCP servers; these are left out: {names}"
+            ));
+        }
+        found
+    }
+
+    fn add(&mut self, name: &str, server: &McpServer, file: &str) {
+        if server.enabled == Some(false) {
+            return;
+        }
+        match server.defined(name, file) {
+            Ok(definition) => self.servers.push(definition),
+            Err(why) => self.problems.push(format!("MCP server `{name}` in {file}: {why}")),
+        }
+    }
+}
+
+impl McpServer {
+    fn is_only_grants(&self) -> bool {
+        self.command.is_none() && self.url.is_none()
+    }
+
+    /// The same with what the user grants it.
+    fn granted(&self, grants: &Self) -> Self {
+        let mut env = self.env.clone();
+        env.extend(grants.env.clone());
+        let mut headers = self.headers.clone();
+        headers.extend(grants.headers.clone());
+        Self {
+            env,
+            headers,
+            network: grants.network.or(self.network),
+            write: grants.write.or(self.write),
+            enabled: grants.enabled.or(self.enabled),
+            start_s: grants.start_s.or(self.start_s),
+            timeout_s: grants.timeout_s.or(self.timeout_s),
+            ..self.clone()
+        }
+    }
+
+    fn defined(&self, name: &str, file: &str) -> Result<McpDefinition, String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
+            return Err(format!(
+                "its name is part of the names of its tools: write at most {MAX_NAME} letters, digits, - and _"
+            ));
+        }
+        let reach = match (&self.command, &self.url) {
+            (Some(command), None) => Reach::Program {
+                command: command.clone(),
+                args: self.args.clone(),
+                env: self.env.clone(),
+            },
+            (None, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
+                Reach::Http { url: url.clone(), headers: self.headers.clone() }
+            }
+            (None, Some(_)) => {
+                return Err("its url begins with neither http:// nor https://".into());
+            }
+            (Some(_), Some(_)) => return Err("it has both a command and a url: write one".into()),
+            (None, None) => return Err("it has neither a command nor a url: write one".into()),
+        };
+        let seconds = |given: Option<NonZeroU64>, usual: u64| {
+            Duration::from_secs(given.map_or(usual, NonZeroU64::get).min(3600))
+        };
+        Ok(McpDefinition {
+            name: name.to_owned(),
+            reach,
+            network: self.network.unwrap_or(false),
+            write: self.write.unwrap_or(false),
+            start: seconds(self.start_s, 60),
+            timeout: seconds(self.timeout_s, 120),
+            file: file.to_owned(),
+        })
+    }
+}
+
+impl McpDefinition {
+    /// The command line or the address, as a person reads it.
+    pub fn reached_by(&self) -> String {
+        match &self.reach {
+            Reach::Program { command, args, .. } => {
+                let words = std::iter::once(command).chain(args).map(|word| shown(word));
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Reach::Http { url, .. } => url.clone(),
+        }
+    }
+
+    /// The names of the variables that its program gets, or of the headers that its requests carry.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
+            &self.reach;
+        templates.keys().map(String::as_str)
+    }
+
+    /// The variables of the person that it takes.
+    pub fn takes(&self) -> BTreeSet<String> {
+        let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
+            &self.reach;
+        templates.values().flat_map(|template| variables(template)).collect()
+    }
+
+    /// The names of its variables or headers whose values hold a variable of the person.
+    pub fn from_variables(&self) -> BTreeSet<String> {
+        let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
+            &self.reach;
+        let taking = templates.iter().filter(|(_, template)| !variables(template).is_empty());
+        taking.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The values of its variables or headers. `env` is the person's environment.
+    pub fn values(&self, env: &Env) -> Result<BTreeMap<String, String>, Unset> {
+        let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
+            &self.reach;
+        let value = |(name, template): (&String, &String)| {
+            let place = match &self.reach {
+                Reach::Program { .. } => format!("its variable {name}"),
+                Reach::Http { .. } => format!("its header {name}"),
+            };
+            Ok((name.clone(), expanded(&place, template, env)?))
+        };
+        templates.iter().map(value).collect()
+    }
+
+    /// The SHA-256, hex, of what a person agrees to: how it is reached and what it is granted.
+    pub fn sha256(&self) -> String {
+        let reach = match &self.reach {
+            Reach::Program { command, args, env } => {
+                serde_json::json!({"command": command, "args": args, "env": env})
+            }
+            Reach::Http { url, headers } => serde_json::json!({"url": url, "headers": headers}),
+        };
+        let (name, network, write) = (&self.name, self.network, self.write);
+        let whole = serde_json::json!([name, reach, network, write]).to_string();
+        let digest = ring::digest::digest(&ring::digest::SHA256, whole.as_bytes());
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// A word of a command line as a shell would take it.
+fn shown(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:@+,%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { quoted(word) }
+}
+
+/// A word in quotes that a shell takes for nothing but text.
+pub fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A piece of a template.
+enum Piece<'a> {
+    Text(&'a str),
+    /// `${NAME}`, or `${NAME:-text}` with what counts where it is not set.
+    Variable(&'a str, Option<&'a str>),
+}
+
+fn pieces(template: &str) -> Vec<Piece<'_>> {
+    let (mut found, mut rest) = (Vec::new(), template);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, behind)) = after.split_once('}') else { break };
+        let (name, usual) = match inside.split_once(":-") {
+            Some((name, usual)) => (name, Some(usual)),
+            None => (inside, None),
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            let end = rest.len() - behind.len();
+            found.push(Piece::Text(&rest[..end]));
+        } else {
+            found.extend([Piece::Text(before), Piece::Variable(name, usual)]);
+        }
+        rest = behind;
+    }
+    found.push(Piece::Text(rest));
+    found
+}
+
+fn variables(template: &str) -> Vec<String> {
+    let name = |piece| match piece {
+        Piece::Variable(name, _) => Some(name.to_owned()),
+        Piece::Text(_) => None,
+    };
+    pieces(template).into_iter().filter_map(name).collect()
+}
+
+fn expanded(place: &str, template: &str, env: &Env) -> Result<String, Unset> {
+    let text = |piece| match piece {
+        Piece::Text(text) => Ok(text),
+        Piece::Variable(name, usual) => {
+            let set = env.get(name).map(String::as_str).filter(|value| !value.is_empty());
+            set.or(usual).ok_or_else(|| Unset { place: place.into(), variable: name.into() })
+        }
+    };
+    pieces(template).into_iter().map(text).collect()
+}
+
+/// A server of `.mcp.json`; keys of other programs are passed over.
+#[derive(Deserialize)]
+struct Foreign {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    network: Option<bool>,
+    write: Option<bool>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+/// The servers that the text of an `.mcp.json` names, and why others count for nothing.
+pub fn read_workspace_file(text: &str) -> (BTreeMap<String, McpServer>, Vec<String>) {
+    #[derive(Deserialize)]
+    struct File {
+        #[serde(default, rename = "mcpServers")]
+        servers: BTreeMap<String, serde_json::Value>,
+    }
+    let file: File = match serde_json::from_str(text) {
+        Ok(file) => file,
+        Err(error) => return (BTreeMap::new(), vec![format!("is ignored: {error}")]),
+    };
+    let (mut servers, mut problems) = (BTreeMap::new(), Vec::new());
+    for (name, value) in file.servers {
+        match serde_json::from_value::<Foreign>(value) {
+            Ok(Foreign { kind: Some(kind), .. }) if kind == "sse" => problems.push(format!(
+                "`{name}` uses the old transport `sse`, which yoi does not speak: ask for its address of streamable HTTP"
+            )),
+            Ok(found) => {
+                let Foreign { command, args, env, url, headers, network, write, .. } = found;
+                let server = McpServer { command, args, env, url, headers, network, write, ..McpServer::default() };
+                servers.insert(name, server);
+            }
+            Err(error) => problems.push(format!("`{name}` is ignored: {error}")),
+        }
+    }
+    (servers, problems)
+}
+
+#[cfg(test)]
+mod tests;

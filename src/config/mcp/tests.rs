@@ -1,0 +1,91 @@
+use super::*;
+
+fn program(command: &str) -> McpServer {
+    McpServer { command: Some(command.into()), ..McpServer::default() }
+}
+
+fn named(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+#[test]
+fn a_server_of_the_user_counts_before_one_of_the_workspace_and_may_only_grant() {
+    let grants = McpServer { network: Some(true), ..McpServer::default() };
+    let user = BTreeMap::from([("a".to_owned(), program("mine")), ("b".to_owned(), grants)]);
+    let theirs = ["a", "b", "c"].map(|name| (name.to_owned(), program("theirs")));
+    let found = McpServers::of(&user, "config.toml", &theirs.into(), ".mcp.json");
+    let said = found.servers.iter().map(|s| (s.reached_by(), s.network, s.file.as_str()));
+    let expected = [
+        ("mine".to_owned(), false, "config.toml"),
+        ("theirs".to_owned(), true, ".mcp.json"),
+        ("theirs".to_owned(), false, ".mcp.json"),
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), expected);
+    assert_eq!(found.problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_cannot_be_meant_is_said_with_what_to_write() {
+    let both = McpServer { url: Some("http://h".into()), ..program("x") };
+    let servers = [
+        ("a b", program("x")),
+        ("both", both),
+        ("ftp", McpServer { url: Some("ftp://h".into()), ..McpServer::default() }),
+        ("none", McpServer::default()),
+        ("off", McpServer { enabled: Some(false), ..McpServer::default() }),
+    ];
+    let user = servers.map(|(name, server)| (name.to_owned(), server)).into();
+    let found = McpServers::of(&user, "f", &BTreeMap::new(), "");
+    assert_eq!(found.servers, []);
+    let said = found.problems.join("\n");
+    for part in [
+        "`a b` in f: its name",
+        "both a command and a url",
+        "neither http:// nor",
+        "neither a command",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(found.problems.len(), 4);
+}
+
+#[test]
+fn templates_take_variables_of_the_person_and_name_those_that_are_missing() {
+    let env = named(&[("TOKEN", "t"), ("EMPTY", "")]);
+    let of = |template| expanded("its variable X", template, &env);
+    assert_eq!(of("Bearer ${TOKEN}!").unwrap(), "Bearer t!");
+    assert_eq!(of("${EMPTY:-d}${NONE:-}").unwrap(), "d");
+    assert_eq!(of("$TOKEN ${ ${a b} ${").unwrap(), "$TOKEN ${ ${a b} ${");
+    let said = of("${NONE}").unwrap_err().to_string();
+    assert_eq!(said, "its variable X takes ${NONE}, which is not set where yoi was started");
+}
+
+#[test]
+fn what_a_person_agrees_to_changes_with_the_definition_and_not_with_values() {
+    let of = |server: McpServer| server.defined("a", "f").unwrap().sha256();
+    let one = of(program("x"));
+    assert_eq!(one, of(program("x")));
+    for other in [
+        program("y"),
+        McpServer { args: vec!["-y".into()], ..program("x") },
+        McpServer { env: named(&[("A", "${B}")]), ..program("x") },
+        McpServer { network: Some(true), ..program("x") },
+        McpServer { write: Some(true), ..program("x") },
+    ] {
+        assert_ne!(of(other), one);
+    }
+}
+
+#[test]
+fn the_file_of_a_workspace_is_read_as_other_programs_write_it() {
+    let text = r#"{"mcpServers": {
+        "git": {"type": "stdio", "command": "uvx", "args": ["mcp-server-git"], "env": {"A": "${B}"}},
+        "web": {"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer ${T}"}, "x": 1},
+        "old": {"type": "sse", "url": "https://h/sse"}, "bad": {"command": 1}}}"#;
+    let (servers, problems) = read_workspace_file(text);
+    assert_eq!(servers.keys().collect::<Vec<_>>(), ["git", "web"]);
+    assert_eq!(servers["web"].headers["Authorization"], "Bearer ${T}");
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[1].contains("streamable HTTP") && problems[0].contains("`bad`"));
+    assert!(read_workspace_file("{").1[0].starts_with("is ignored"));
+}

@@ -1,0 +1,25 @@
+//! Servers of other makers that speak MCP, as a client. A server is a program behind walls of its own, or
+//! reached over HTTP; its tools are offered to models. A server is not trusted: what it sends is bounded, and
+//! a server that floods, hangs, crashes or lies harms nothing but the calls that were made to it.
+
+mod answer;
+mod connection;
+mod gate;
+mod handler;
+mod launch;
+mod listing;
+mod names;
+mod pipes;
+mod pod;
+mod pool;
+mod schema;
+mod server;
+mod tool;
+
+pub use launch::{Launch, Surroundings, kept_in};
+pub use listing::{Changed, Listing, Offer};
+pub use names::is_of_a_server;
+pub use pod::{Accepted, Decided, PodServers};
+pub use pool::Pool;
+pub use server::{Server, ServerState, ServerStatus};
+pub use tool::ServerTool;

@@ -1,0 +1,259 @@
+//! One connection to a server, from the greeting to the end.
+
+use crate::config::McpDefinition;
+use crate::mcp::gate::{Admit, Gate, Why};
+use crate::mcp::handler::Handler;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonObject,
+    ListToolsRequest, PaginatedRequestParams, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
+use rmcp::transport::Transport;
+use rmcp::{Peer, RoleClient, ServiceExt};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What a message over HTTP counts as that was not asked for, in bytes.
+const UNMEASURED: usize = 4096;
+/// Pages of a list of tools, and bytes of all of them.
+const MAX_PAGES: usize = 32;
+const MAX_LIST: usize = 4 * 1024 * 1024;
+/// How long no call goes on, whatever progress it tells.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// Progress that waits to be shown.
+const PROGRESS: usize = 32;
+
+/// A server that answered the greeting.
+pub struct Connection {
+    peer: Peer<RoleClient>,
+    handler: Handler,
+    why: Why,
+    timeout: Duration,
+}
+
+/// The other half: resolves when the connection ended.
+pub type Running = RunningService<RoleClient, Handler>;
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// By this sentence of the server.
+    Refused(String),
+    /// The connection ended.
+    Closed,
+    /// It did not answer in time.
+    TimedOut(Duration),
+    Cancelled,
+    /// For this reason.
+    Other(String),
+}
+
+/// Greets a server.
+pub async fn open<T>(
+    transport: T,
+    definition: &McpDefinition,
+    why: Why,
+    end: CancellationToken,
+) -> Result<(Connection, Running), String>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let handler = Handler::default();
+    let greeting = handler.clone().serve_with_ct(transport, end);
+    let running = match tokio::time::timeout(definition.start, greeting).await {
+        Ok(Ok(running)) => running,
+        Ok(Err(error)) => return Err(why.get().unwrap_or_else(|| not_greeted(&error))),
+        Err(_) => {
+            let seconds = definition.start.as_secs();
+            return Err(format!("it did not answer `initialize` within {seconds} s"));
+        }
+    };
+    let (peer, timeout) = (running.peer().clone(), definition.timeout);
+    Ok((Connection { peer, handler, why, timeout }, running))
+}
+
+/// Why a greeting failed; what the server sent in its place is not repeated.
+fn not_greeted(error: &ClientInitializeError) -> String {
+    if error.is_authorization_required() {
+        return AUTHORIZATION.into();
+    }
+    match error {
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "its answer to `initialize` is none of MCP".into()
+        }
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".into(),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused `initialize`: {}", cut(&error.message))
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            format!("it was not reached: {}", cut(&causes(error.error.as_ref())))
+        }
+        other => cut(&other.to_string()),
+    }
+}
+
+/// An error with its causes.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}
+
+pub const AUTHORIZATION: &str = "it asks for OAuth, which yoi does not do yet: write a token of that service into \
+                                 `headers`, as Authorization = \"Bearer ${VARIABLE}\"";
+
+/// Characters of a server's sentence.
+const MAX_SENTENCE: usize = 1000;
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_SENTENCE) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+impl Connection {
+    /// Tells when the server says that its tools are others.
+    pub async fn changed(&self) {
+        self.handler.changed.notified().await;
+    }
+
+    /// Why the connection ended, where that is known.
+    pub fn why(&self) -> Option<String> {
+        self.why.get()
+    }
+
+    /// The tools that the server names, each as it sent it.
+    pub async fn tools(&self) -> Result<Vec<Value>, Failed> {
+        let (mut tools, mut cursor, mut bytes) = (Vec::new(), None, 0);
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+            let never = CancellationToken::new();
+            let page = self.request(request, &never, &mut |_| {}).await?;
+            bytes += page.to_string().len();
+            if bytes > MAX_LIST {
+                return Err(Failed::Other("its list of tools is longer than 4 MiB".into()));
+            }
+            match page.get("tools") {
+                Some(Value::Array(more)) => tools.extend(more.iter().cloned()),
+                _ => return Err(Failed::Other("its answer to tools/list holds no list".into())),
+            }
+            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if cursor.is_none() {
+                return Ok(tools);
+            }
+        }
+        Err(Failed::Other(format!("its list of tools has more than {MAX_PAGES} pages")))
+    }
+
+    /// Calls a tool; the answer as the server sent it. `progress` gets lines while it works.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        cancel: &CancellationToken,
+        progress: &mut (dyn FnMut(String) + Send),
+    ) -> Result<Value, Failed> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        self.request(request, cancel, progress).await
+    }
+
+    async fn request(
+        &self,
+        request: ClientRequest,
+        cancel: &CancellationToken,
+        progress: &mut (dyn FnMut(String) + Send),
+    ) -> Result<Value, Failed> {
+        let options = PeerRequestOptions::with_timeout(self.timeout)
+            .reset_timeout_on_progress()
+            .with_max_total_timeout(LONGEST);
+        let handle = self.peer.send_cancellable_request(request, options).await.map_err(failed)?;
+        let (to, mut lines) = mpsc::channel(PROGRESS);
+        let _following = self.handler.follow(handle.progress_token.clone(), to);
+        let (peer, id) = (handle.peer.clone(), handle.id.clone());
+        let answer = handle.await_response();
+        tokio::pin!(answer);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer.map(value).map_err(failed),
+                () = cancel.cancelled() => {
+                    withdraw(&peer, id).await;
+                    return Err(Failed::Cancelled);
+                }
+                Some(line) = lines.recv() => progress(line),
+            }
+        }
+    }
+}
+
+/// Tells the server that an answer is not wanted any more; one that does not listen is not waited for.
+async fn withdraw(peer: &Peer<RoleClient>, id: rmcp::model::RequestId) {
+    use rmcp::model::{CancelledNotification, CancelledNotificationParam};
+    let reason = "the run was interrupted".into();
+    let params = CancelledNotificationParam::new(Some(id), Some(reason));
+    let cancelled = CancelledNotification::new(params);
+    let sent = peer.send_notification(cancelled.into());
+    let _ = tokio::time::timeout(Duration::from_millis(200), sent).await;
+}
+
+fn value(result: ServerResult) -> Value {
+    // Results are JSON; what cannot be written as JSON was none.
+    serde_json::to_value(result).unwrap_or_default()
+}
+
+fn failed(error: ServiceError) -> Failed {
+    if error.is_authorization_required() {
+        return Failed::Other(AUTHORIZATION.into());
+    }
+    match error {
+        ServiceError::McpError(error) => Failed::Refused(cut(&error.message)),
+        ServiceError::TransportClosed => Failed::Closed,
+        ServiceError::Timeout { timeout } => Failed::TimedOut(timeout),
+        ServiceError::Cancelled { .. } => Failed::Cancelled,
+        ServiceError::TransportSend(error) => Failed::Other(cut(&causes(error.error.as_ref()))),
+        other => Failed::Other(cut(&other.to_string())),
+    }
+}
+
+/// A transport of the library, behind a gate.
+pub struct Gated<T> {
+    pub inner: T,
+    pub gate: Gate,
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Gated<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.gate.sent(&item);
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let message = self.inner.receive().await?;
+            match self.gate.admit(&message, UNMEASURED) {
+                Admit::Pass => return Some(message),
+                Admit::Drop => {}
+                Admit::End => return None,
+            }
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.inner.close()
+    }
+}

@@ -1,0 +1,148 @@
+//! What is let in of the messages of a server: answers to requests of ours, and of the rest so much that a flood
+//! costs nothing.
+
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage, ServerNotification};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Bytes of unasked messages that a server may send at once, and in a second from then on.
+const BURST: f64 = 8.0 * 1024.0 * 1024.0;
+const RATE: f64 = 1024.0 * 1024.0;
+/// What the shortest message counts as, in bytes.
+const LEAST: usize = 1024;
+
+/// Why a connection ended, as a sentence without a subject; the first one counts.
+#[derive(Clone, Debug, Default)]
+pub struct Why(Arc<Mutex<Option<String>>>);
+
+/// The gate of one connection; clones share it.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    state: Arc<Mutex<State>>,
+    why: Why,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Requests of ours without an answer.
+    open: usize,
+    left: f64,
+    at: Instant,
+}
+
+/// What to do with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admit {
+    Pass,
+    Drop,
+    /// The server sent more than it may: the connection ends.
+    End,
+}
+
+impl Why {
+    pub fn set(&self, why: impl Into<String>) {
+        self.lock().get_or_insert_with(|| why.into());
+    }
+
+    pub fn get(&self) -> Option<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gate {
+    pub fn new(why: Why) -> Self {
+        let state = State { open: 0, left: BURST, at: Instant::now() };
+        Self { state: Arc::new(Mutex::new(state)), why }
+    }
+
+    pub fn why(&self) -> &Why {
+        &self.why
+    }
+
+    /// Notes a message of ours.
+    pub fn sent(&self, message: &ClientJsonRpcMessage) {
+        if matches!(message, JsonRpcMessage::Request(_)) {
+            self.lock().open += 1;
+        }
+    }
+
+    /// Decides about a message of the server that takes so many bytes.
+    pub fn admit(&self, message: &ServerJsonRpcMessage, bytes: usize) -> Admit {
+        let pass = match message {
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
+                let mut state = self.lock();
+                if let Some(open) = state.open.checked_sub(1) {
+                    state.open = open;
+                    return Admit::Pass;
+                }
+                false
+            }
+            JsonRpcMessage::Request(_) => true,
+            JsonRpcMessage::Notification(notification) => matches!(
+                notification.notification,
+                ServerNotification::ProgressNotification(_)
+                    | ServerNotification::ToolListChangedNotification(_)
+                    | ServerNotification::CancelledNotification(_)
+            ),
+        };
+        match self.unasked(bytes) {
+            Admit::Pass if !pass => Admit::Drop,
+            admit => admit,
+        }
+    }
+
+    /// Counts bytes that nobody asked for.
+    pub fn unasked(&self, bytes: usize) -> Admit {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let gained = now.duration_since(state.at).as_secs_f64() * RATE;
+        state.left = (state.left + gained).min(BURST);
+        state.at = now;
+        // A line is shorter than 2^32.
+        state.left -= f64::from(u32::try_from(bytes.max(LEAST)).unwrap_or(u32::MAX));
+        if state.left >= 0.0 {
+            return Admit::Pass;
+        }
+        drop(state);
+        self.why.set("it floods: it sent more than 8 MiB of what it was not asked for");
+        Admit::End
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn message(value: serde_json::Value) -> ServerJsonRpcMessage {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn answers_pass_once_and_a_flood_of_anything_else_ends_the_connection() {
+        let gate = Gate::new(Why::default());
+        let answer = message(json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+        assert_eq!(gate.admit(&answer, 10), Admit::Drop, "nothing was asked");
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        gate.sent(&serde_json::from_value(ping.clone()).unwrap());
+        assert_eq!(gate.admit(&answer, 8 << 20), Admit::Pass);
+        assert_eq!(gate.admit(&answer, 10), Admit::Drop);
+        assert_eq!(gate.admit(&message(ping), 10), Admit::Pass);
+        let log = json!({"level": "info", "data": "x"});
+        let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": log});
+        assert_eq!(gate.admit(&message(log), 10), Admit::Drop);
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        let changed = message(changed);
+        let passed = (0..100_000).take_while(|_| gate.admit(&changed, 60) == Admit::Pass).count();
+        assert!((1_000..50_000).contains(&passed), "{passed}");
+        assert!(gate.why().get().unwrap().contains("it floods"));
+    }
+}

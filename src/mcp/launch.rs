@@ -1,0 +1,292 @@
+//! How a server is started: with which walls, or over which connection.
+
+use crate::config::dirs::Env;
+use crate::config::mcp::quoted;
+use crate::config::{McpDefinition, mcp::Reach};
+use crate::llm::Http;
+use crate::mcp::connection::{Connection, Gated, Running, open};
+use crate::mcp::gate::{Gate, Why};
+use crate::mcp::pipes::Pipes;
+use crate::sandbox::{
+    Around, Command, CommandView, Ended, Need, Person, Sandbox, SandboxError, Server, serving_end,
+};
+use crate::scope::{Permission, Rule, Scope};
+use crate::text::SafeText;
+use crate::tools::Context;
+use crate::trace::{redact, secrets};
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long a server lives at most. The end of its users ends it before.
+const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long a server may take to end by itself when its input is closed.
+const LAST_ACTS: Duration = Duration::from_secs(2);
+/// How long what ended by itself may take to say how.
+const MOMENT: Duration = Duration::from_millis(500);
+/// Bytes of what a server wrote last to its standard error.
+const LAST_WORDS: usize = 2 * 1024;
+/// Bytes of it read at once, and the pause after each: a server that floods it waits.
+const CHUNK: usize = 16 * 1024;
+const PAUSE: Duration = Duration::from_millis(5);
+/// Bytes of one answer over HTTP.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
+
+/// A server that can be started, any number of times.
+#[derive(Clone, Debug)]
+pub enum Launch {
+    Program { sandbox: Sandbox, command: Box<Command> },
+    Http { client: reqwest::Client, config: Box<StreamableHttpClientTransportConfig> },
+}
+
+/// What a server is started in.
+pub struct Surroundings<'a> {
+    /// The Pod that starts it.
+    pub ctx: &'a Context,
+    /// The person's environment, from which `${NAME}` is taken.
+    pub env: &'a Env,
+    pub http: &'a Http,
+    /// Where servers keep their temporary files and caches.
+    pub kept: &'a Path,
+}
+
+impl Launch {
+    /// How to start a server, and a key: what has the same key is the same process. An error is a sentence
+    /// without a subject.
+    pub fn of(definition: &McpDefinition, around: &Surroundings) -> Result<(String, Self), String> {
+        let values = definition.values(around.env).map_err(|unset| {
+            format!("{unset}: set it there, or take it out of {}", definition.file)
+        })?;
+        register_secrets(definition, &values);
+        let launch = match &definition.reach {
+            Reach::Http { url, .. } => {
+                return http(url, &values, around.http).map(|launch| {
+                    let values = serde_json::json!(values).to_string();
+                    (key(definition, &values), launch)
+                });
+            }
+            Reach::Program { command, args, .. } => {
+                let words = std::iter::once(command).chain(args).map(|word| quoted(word));
+                let words: Vec<String> = words.collect();
+                let mut env = around.ctx.env.clone();
+                env.extend(values);
+                Command {
+                    program: format!("exec {}", words.join(" ")),
+                    cwd: around.ctx.cwd.clone(),
+                    env,
+                    timeout: LIFE,
+                    view: Some(view(definition, around.ctx, None)),
+                }
+            }
+        };
+        let (view, env) = (serde_json::json!(launch.view), serde_json::json!(launch.env));
+        let key = key(definition, &serde_json::json!([view, env, launch.cwd]).to_string());
+        let kept = around.kept.join(format!("{}-{}", definition.name, &key[..16]));
+        let view = view_of(definition, around.ctx, &kept);
+        let sandbox = Sandbox { helper: around.ctx.helper.clone(), nofile: around.ctx.old_nofile };
+        let command = Box::new(Command { view: Some(view), ..launch });
+        Ok((key, Self::Program { sandbox, command }))
+    }
+
+    /// Starts the server; `end` ends it.
+    pub fn start(
+        &self,
+        definition: &McpDefinition,
+        end: CancellationToken,
+    ) -> Result<Started, String> {
+        let why = Why::default();
+        match self {
+            Self::Http { client, config } => {
+                let how = How::Http { client: client.clone(), config: config.clone() };
+                Ok(Started { how, why, definition: definition.clone(), end })
+            }
+            Self::Program { sandbox, command } => {
+                let killed = CancellationToken::new();
+                let (server, served) =
+                    sandbox.serve(command, killed.clone()).map_err(|error| error.to_string())?;
+                let Server { input, output, errors } = server;
+                let words = LastWords::default();
+                tokio::spawn(words.clone().listen(errors));
+                let pipes = Pipes::new(input, output, Gate::new(why.clone()));
+                let process = Process { gone: tokio::spawn(served), kill: killed, words };
+                let how = How::Program { pipes: Box::new(pipes), process };
+                Ok(Started { how, why, definition: definition.clone(), end })
+            }
+        }
+    }
+}
+
+fn key(definition: &McpDefinition, rest: &str) -> String {
+    blake3::hash(format!("{}\n{rest}", definition.sha256()).as_bytes()).to_hex().to_string()
+}
+
+fn view_of(definition: &McpDefinition, ctx: &Context, kept: &Path) -> CommandView {
+    view(definition, ctx, Some(kept))
+}
+
+/// What a server gets: the scope of its Pod, to read unless it may write, and the network where it was granted.
+fn view(definition: &McpDefinition, ctx: &Context, private: Option<&Path>) -> CommandView {
+    let scope = if definition.write { ctx.scope.clone() } else { read_only(&ctx.scope) };
+    let needs: &[Need] = if definition.network { &[Need::Network] } else { &[] };
+    CommandView::new(&Around {
+        own: &ctx.own,
+        needs,
+        private,
+        isolation: ctx.isolation,
+        limits: ctx.command_limits,
+        ..Around::new(&scope, Person { env: &ctx.env })
+    })
+}
+
+fn read_only(scope: &Scope) -> Scope {
+    let read = |rule: &Rule| Rule { permission: Permission::Read, ..rule.clone() };
+    Scope { allow: scope.allow.iter().map(read).collect(), deny: scope.deny.clone() }
+}
+
+fn http(url: &str, headers: &BTreeMap<String, String>, http: &Http) -> Result<Launch, String> {
+    let client = http.client_for(url)?;
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let bad = |what: &str| format!("the header {name} has {what} that HTTP does not take");
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| bad("a name"))?;
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("a value"))?;
+        value.set_sensitive(true);
+        custom.insert(header, value);
+    }
+    let config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(custom)
+        .max_sse_event_size(MAX_ANSWER)
+        .max_json_response_size(MAX_ANSWER);
+    Ok(Launch::Http { client, config: Box::new(config) })
+}
+
+/// What comes from a variable of the person, or has the name of a secret, is shown nowhere.
+fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String>) {
+    let from_variables = definition.from_variables();
+    for (name, value) in values {
+        if from_variables.contains(name) || secrets::is_secret_name(name) {
+            secrets::register(value);
+        }
+    }
+}
+
+/// A server that was started and not greeted yet.
+pub struct Started {
+    how: How,
+    why: Why,
+    definition: McpDefinition,
+    end: CancellationToken,
+}
+
+enum How {
+    Program { pipes: Box<Pipes>, process: Process },
+    Http { client: reqwest::Client, config: Box<StreamableHttpClientTransportConfig> },
+}
+
+/// The process of a server; there is none over HTTP.
+pub struct Process {
+    gone: JoinHandle<Result<Ended, SandboxError>>,
+    kill: CancellationToken,
+    words: LastWords,
+}
+
+impl Started {
+    /// Greets the server. The process comes back in any case.
+    pub async fn greet(self) -> (Result<(Connection, Running), String>, Option<Process>) {
+        let Self { how, why, definition, end } = self;
+        match how {
+            How::Http { client, config } => {
+                let inner = StreamableHttpClientTransport::with_client(client, *config);
+                let gate = Gate::new(why.clone());
+                (open(Gated { inner, gate }, &definition, why, end).await, None)
+            }
+            How::Program { pipes, process } => {
+                (open(*pipes, &definition, why, end).await, Some(process))
+            }
+        }
+    }
+}
+
+impl Process {
+    /// Waits until it ended, and ends it where it does not; says how, if it ended by itself, and what it said
+    /// last.
+    async fn finish(mut self, patience: Duration, at_once: &CancellationToken) -> Option<String> {
+        let by_itself = tokio::select! {
+            ended = tokio::time::timeout(patience, &mut self.gone) => ended.ok(),
+            () = at_once.cancelled() => None,
+        };
+        let how = by_itself.and_then(Result::ok).map(|ended| serving_end(&ended));
+        if how.is_none() {
+            self.kill.cancel();
+            // It ends within the time of its helper, and is killed after that.
+            let _ = (&mut self.gone).await;
+        }
+        let said = self.words.last();
+        match (how, said) {
+            (None, None) => None,
+            (Some(how), None) => Some(how),
+            (how, Some(said)) => {
+                let how = how.map(|how| how + "; ").unwrap_or_default();
+                Some(format!("{how}it said: {said}"))
+            }
+        }
+    }
+
+    /// The same for one that failed.
+    pub async fn explain(self) -> Option<String> {
+        self.finish(MOMENT, &CancellationToken::new()).await
+    }
+
+    /// The same for one that nobody uses any more.
+    pub async fn let_go(self, at_once: &CancellationToken) {
+        self.finish(LAST_ACTS, at_once).await;
+    }
+}
+
+/// What a server wrote last to its standard error.
+#[derive(Clone, Debug, Default)]
+struct LastWords(Arc<Mutex<VecDeque<u8>>>);
+
+impl LastWords {
+    /// Reads to the end; never faster than costs nothing.
+    async fn listen(self, mut errors: Receiver) {
+        let mut buffer = vec![0; CHUNK];
+        while let Ok(read) = errors.read(&mut buffer).await {
+            if read == 0 {
+                return;
+            }
+            {
+                let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(&buffer[..read]);
+                let more = kept.len().saturating_sub(LAST_WORDS);
+                kept.drain(..more);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The last lines, as one.
+    fn last(&self) -> Option<String> {
+        const LINES: usize = 3;
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join(" / ");
+        (!last.is_empty()).then(|| SafeText::line(redact(&last)).into_string())
+    }
+}
+
+/// Where the servers of a data directory keep what they write.
+pub fn kept_in(data: &Path) -> PathBuf {
+    data.join("mcp")
+}
