@@ -4,8 +4,8 @@
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunOutcome, RunResult, Segment,
-    SegmentId, SessionId, SystemItem, Trigger, TurnResult,
+    Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome, RunResult,
+    Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
 use crate::session::{Files, LogPosition, load_output};
 use crate::store::{MailboxMessage, Store};
@@ -169,6 +169,8 @@ pub enum RunEvent {
     ApprovalDecided(ApprovalDecided),
     /// The activity of the run, in one line.
     Doing(String),
+    /// The limit that the commands of the last group met; `None` once they ended without meeting one.
+    LimitMet(Option<LimitMet>),
     /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
     Context {
         tokens: u64,

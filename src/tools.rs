@@ -29,7 +29,7 @@ mod write;
 use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
-use crate::protocol::{EntryId, FileMark, OutsidePath, PodName, ScriptHash};
+use crate::protocol::{EntryId, FileMark, LimitMet, OutsidePath, PodName, ScriptHash};
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, Private};
 use crate::scope::Scope;
 use fault::Fault;
@@ -70,6 +70,8 @@ pub struct Output {
     pub files: Vec<FileMark>,
     /// How far another Pod has been read with this.
     pub read: Option<Reading>,
+    /// The limit that a command met.
+    pub limit: Option<LimitMet>,
 }
 
 /// A place up to which a Pod's words have been read.

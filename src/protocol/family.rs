@@ -1,5 +1,6 @@
 //! What a screen knows of every Pod without reading its transcript.
 
+use crate::protocol::limit_met::LimitMet;
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::scope::Rule;
@@ -66,6 +67,9 @@ pub struct PodInfo {
     /// What it does now or did last, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
+    /// The limit that its last commands met; `None` again once commands ended without meeting one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitMet>,
     /// The end of the last run was not looked at yet.
     #[serde(default)]
     pub unseen: bool,
@@ -129,6 +133,7 @@ impl PodInfo {
             seq: 0,
             why: None,
             activity: None,
+            limit: None,
             unseen: false,
             cwd,
             workspace,

@@ -7,10 +7,11 @@ use yoi::protocol::family::Confined;
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
-    LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo,
-    PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
-    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod,
-    SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
+    LimitKind, LimitMet, LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge,
+    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule,
+    PolicyTrust, Queued, Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult,
+    Segment, ShutPlace, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict,
+    WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -53,6 +54,7 @@ fn info() -> PodInfo {
         seq: 2,
         why: None,
         activity: None,
+        limit: None,
         unseen: false,
         cwd: "/w".into(),
         workspace: "/w".into(),
@@ -77,6 +79,17 @@ fn info() -> PodInfo {
 }
 
 const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+
+fn met() -> LimitMet {
+    LimitMet { kind: LimitKind::FileSize, sentence: "1 MiB".into() }
+}
+
+const MET: &str = r#""limit":{"kind":"file_size","sentence":"1 MiB"},"#;
+
+/// `INFO` with a field before `unseen`.
+fn info_with(field: &str) -> String {
+    INFO.replacen(r#""unseen""#, &format!(r#"{field}"unseen""#), 1)
+}
 
 /// The first group: what a classic client may receive.
 fn classic() -> Vec<(Event, String)> {
@@ -382,6 +395,10 @@ fn ours() -> Vec<(Event, String)> {
         (
             Event::PodChanged { info: Box::new(info()) },
             format!(r#"{{"event":"pod_changed","data":{{"info":{INFO}}}}}"#),
+        ),
+        (
+            Event::PodChanged { info: Box::new(PodInfo { limit: Some(met()), ..info() }) },
+            format!(r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#, info_with(MET)),
         ),
         (
             Event::PodRemoved { name: name("alice") },
@@ -716,6 +733,16 @@ fn the_enumerations_have_the_words_of_the_protocol() {
     {
         golden(&status, &format!("\"{word}\""));
     }
+    for (kind, word) in [
+        (LimitKind::Processes, "processes"),
+        (LimitKind::Memory, "memory"),
+        (LimitKind::FileSize, "file_size"),
+        (LimitKind::Space, "space"),
+    ] {
+        golden(&kind, &format!("\"{word}\""));
+    }
+    let later: LimitKind = serde_json::from_str("\"light\"").expect("a kind");
+    assert_eq!(later, LimitKind::Unknown);
     golden(&TurnResult::Paused, "\"paused\"");
     golden(&CompletionKind::Knowledge, "\"knowledge\"");
     golden(&CompletionKind::Workflow, "\"workflow\"");
