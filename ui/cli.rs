@@ -18,6 +18,7 @@ mod doctor;
 mod log;
 mod man;
 mod mesh;
+mod mesh_audit;
 mod prompt;
 mod screen;
 
