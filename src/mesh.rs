@@ -29,8 +29,8 @@ pub use election::ElectionError;
 pub use envelope::{MAX_FRAME, To};
 pub use id::Id;
 pub use member::{
-    Inbox, JoinError, Member, Message, Options, Received, SendError, Sent, Standing, Status, join,
-    roster,
+    Inbox, JoinError, Member, Message, Options, Peer, Received, SendError, Sent, Standing, Status,
+    join, roster,
 };
 
 use crate::config::dirs::{ConfigError, Dirs, Env, var};

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod item;
 pub mod json_values;
 pub mod limit_met;
+pub mod mesh;
 pub mod method;
 pub mod name;
 pub mod outcome;
@@ -25,7 +26,8 @@ pub use approval::{
 };
 pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
 pub use entry::{
-    Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem, Trigger,
+    AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem,
+    Trigger,
 };
 pub use event::{
     Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,

@@ -59,7 +59,7 @@ pub(crate) use batch::label;
 pub use commands::Commands;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
-pub use message::{Input, Notification};
+pub use message::{AgentMessage, Input, Notification};
 pub use policy::Policy;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
@@ -451,7 +451,7 @@ impl Run {
             self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
             if !calls.is_empty() {
                 self.call_tools(calls).await?;
-            } else if !self.drain_mailbox().await? {
+            } else if !self.drain_at_end().await? {
                 return Ok(End::Finished);
             }
         }

@@ -331,9 +331,31 @@ pub const TABLE: &[Tool] = &[
     },
 ];
 
+/// The tools of a Pod that takes part in the agent mesh, by name.
+pub const MESH: &[Tool] = &[
+    Tool {
+        name: "agent_send",
+        description: pods::agents::SEND_DESCRIPTION,
+        lane: Lane::Pods,
+        telling: &["to"],
+        schema: input::schema::<pods::agents::Send>,
+        takes: input::takes::<pods::agents::Send>,
+        act: Act::Pods(&pods::agents::SEND),
+    },
+    Tool {
+        name: "list_peers",
+        description: pods::agents::LIST_DESCRIPTION,
+        lane: Lane::Pods,
+        telling: &[],
+        schema: input::schema::<pods::agents::List>,
+        takes: input::takes::<pods::agents::List>,
+        act: Act::Pods(&pods::agents::LIST),
+    },
+];
+
 /// The built-in tool of this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
-    TABLE.iter().find(|tool| tool.name == name)
+    TABLE.iter().chain(MESH).find(|tool| tool.name == name)
 }
 
 impl Tool {

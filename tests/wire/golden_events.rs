@@ -4,6 +4,7 @@ use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
+use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshView};
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
@@ -75,6 +76,7 @@ fn info() -> PodInfo {
         queue: vec![Queued { id: "q".into(), input: text("next") }],
         segment: None,
         ephemeral: false,
+        mesh: None,
     }
 }
 
@@ -616,6 +618,35 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::Mesh(MeshView {
+                members: vec![MeshMember {
+                    pod: PodName::parse("alice").expect("a name"),
+                    standing: Some(MeshStanding {
+                        name: Some("alice#2".into()),
+                        leads: true,
+                        led_by_yoi: true,
+                        why: None,
+                    }),
+                }],
+                agents: vec![MeshAgent {
+                    name: "pi-1".into(),
+                    kind: AgentKind::Agent,
+                    reachable: true,
+                }],
+                blocked: vec!["spam".into()],
+            }),
+            r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"]}}"#
+                .into(),
+        ),
+        (
+            Event::MeshSent {
+                id: ID.into(),
+                status: "denied".into(),
+                reason: Some("no agent of this name is here".into()),
+            },
+            format!(r#"{{"event":"mesh_sent","data":{{"id":"{ID}","status":"denied","reason":"no agent of this name is here"}}}}"#),
+        ),
+        (
             Event::Unknown(json!({"event": "later", "data": {"x": [1]}})),
             r#"{"event":"later","data":{"x":[1]}}"#.into(),
         ),
@@ -634,7 +665,8 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Lagged Unknown
+        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Mesh MeshSent Lagged
+        Unknown
     );
 }
 
