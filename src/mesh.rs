@@ -17,6 +17,8 @@ mod name;
 mod broker;
 /// Which process leads: exactly one per socket, also after a crash.
 mod election;
+/// One agent per folder and name, also beside agents of remote-pi.
+mod folder_lock;
 /// Notices that the path of the socket leads to another socket.
 mod watch;
 /// A member: joins, sends, receives, and joins again.
@@ -27,10 +29,11 @@ mod tests;
 
 pub use election::ElectionError;
 pub use envelope::{MAX_FRAME, To};
+pub use folder_lock::{FolderAgent, FolderLock, LockError, remote_pi_locks};
 pub use id::Id;
 pub use member::{
-    Inbox, JoinError, Member, Message, Options, Peer, Received, SendError, Sent, Standing, Status,
-    join, roster,
+    Inbox, JoinError, Member, Message, Options, Received, SendError, Sent, Standing, Status, join,
+    roster,
 };
 
 use crate::config::dirs::{ConfigError, Dirs, Env, var};

@@ -3,6 +3,7 @@
 mod bench;
 mod broker;
 mod election;
+mod folder_lock;
 mod fuzz;
 mod hostile;
 mod member;
