@@ -14,8 +14,6 @@ mod classic;
 mod connecting;
 #[path = "program/diagnostics.rs"]
 mod diagnostics;
-#[path = "program/endless.rs"]
-mod endless;
 #[path = "program/ephemeral.rs"]
 mod ephemeral;
 #[path = "program/exits.rs"]
@@ -32,6 +30,8 @@ mod long_blocks;
 mod long_logs;
 #[path = "program/mcp.rs"]
 mod mcp;
+#[path = "program/mcp_server.rs"]
+mod mcp_server;
 #[path = "program/mesh.rs"]
 mod mesh;
 #[path = "program/names.rs"]

@@ -4,7 +4,7 @@ use crate::console;
 use crate::headless::{self, Exit, Failure, Form, Unanswered, Work};
 use crate::start::{self, Opening};
 use crate::theme;
-use crate::verb::{self, Dialogue, Verb};
+use crate::verb::{self, Dialogue, Verb, Way};
 use args::{Args, Ask, Command, HostCommand};
 use clap::{ArgMatches, FromArgMatches as _};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ mod commands;
 mod doctor;
 mod log;
 mod man;
+mod mcp;
 mod mesh;
-mod mesh_audit;
 mod prompt;
 mod screen;
 
@@ -69,7 +69,9 @@ enum Wanted {
 impl Wanted {
     /// Reads the arguments; a wrong command line ends the program with the usage.
     fn read(matches: &ArgMatches) -> Self {
-        match matches.subcommand().and_then(|(name, own)| Some((verb::find(name)?, own))) {
+        // A command of this program may have the name of a verb that no shell takes.
+        let of_the_shell = |name| verb::find(name).filter(|verb| verb.ways.contains(&Way::Shell));
+        match matches.subcommand().and_then(|(name, own)| Some((of_the_shell(name)?, own))) {
             Some((verb, own)) => Self::Verb(verb, own.clone()),
             None => match Args::from_arg_matches(matches) {
                 Ok(args) => Self::Program(Box::new(args)),
@@ -267,6 +269,7 @@ async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
         Command::Host { command: None } => commands::host(opening).await,
         Command::Host { command: Some(HostCommand::Stop) } => commands::stop_host(opening).await,
         Command::Mesh { command } => mesh::carry_out(opening, command).await,
+        Command::Mcp(wanted) => mcp::carry_out(opening, wanted).await,
         Command::Doctor(wanted) => doctor::doctor(wanted).await,
         Command::Auth { provider: None, .. } => auth::list(opening),
         Command::Auth { provider: Some(provider), remove: true } => {

@@ -14,7 +14,6 @@ pub mod numbers;
 pub mod spell;
 
 mod allow;
-mod block;
 mod cancel;
 mod compact;
 mod deny;
@@ -24,7 +23,6 @@ mod help;
 mod inbox;
 mod keys;
 mod lend;
-mod mesh;
 pub mod model;
 mod new;
 mod notices;
@@ -67,8 +65,6 @@ pub static LIST: &[&Verb] = &[
     &restore::VERB,
     &peer::VERB,
     &unpeer::VERB,
-    &mesh::VERB,
-    &block::VERB,
     &pause::VERB,
     &resume::VERB,
     &cancel::VERB,

@@ -12,8 +12,9 @@ const NAMES_KEYS: [&str; 2] = [
     // Keys that other programs keep for themselves.
     "ui/cli/doctor/terminal.rs",
 ];
-/// Files that write to the standard streams: lines, answers that stream, frames.
-const WRITES: [&str; 3] = ["ui/console.rs", "ui/headless/output.rs", "ui/run/terminal.rs"];
+/// Files that write to the standard streams: lines, messages of MCP, answers that stream, frames.
+const WRITES: [&str; 4] =
+    ["ui/console.rs", "ui/cli/mcp/stdio.rs", "ui/headless/output.rs", "ui/run/terminal.rs"];
 
 /// Words that name a key. A letter can be a word, so letters are looked for by
 /// `ui/app/tests/rebound.rs`.

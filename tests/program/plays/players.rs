@@ -150,12 +150,26 @@ pub fn agents_of_the_mesh_are_listed_and_hear(place: &Place, _line: &str) {
     });
 }
 
-pub fn the_messages_of_the_mesh_are_listed(place: &Place, _line: &str) {
-    let _member = mesh::tail(&place.bench, "listener");
-    place.does("yoi mesh send listener 'are you there'");
-    eventually("the message is noted", || {
-        place.does("yoi mesh audit listener").contains("yoi -> listener: received")
-    });
+pub fn an_mcp_client_is_answered(place: &Place, line: &str) {
+    place.does("mkdir -p part");
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
+    let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+    let line = if line == "--name" { "yoi mcp --name <NAME>" } else { line };
+    let done = place.run_reading(&place.filled(line), &format!("{request}\n"));
+    assert!(done.code == Some(0) && done.out.contains("on the agent mesh"), "{done:?}");
+    assert!(!line.contains("--name") || done.out.contains("`docs`"), "{done:?}");
+    assert!(!line.contains("--cwd") || done.out.contains("`part`"), "{done:?}");
+}
+
+pub fn an_mcp_client_learns_of_yoi(place: &Place, line: &str) {
+    let settings = place.bench.path("home/.cursor/mcp.json");
+    place.does("yoi mcp install cursor --yes");
+    assert!(fs::read_to_string(&settings).expect("settings").contains("\"yoi\""));
+    let done = place.run(&line.replace("<client>", "cursor"));
+    let uninstalls = line.contains("uninstall");
+    assert_eq!(done.code, Some(if uninstalls { 2 } else { 0 }), "{done:?}");
+    let said = if uninstalls { "nothing was changed" } else { "knows yoi already" };
+    assert!(done.err.contains(said), "{done:?}");
 }
 
 pub fn the_commands_of_the_pod_are_explained(place: &Place, line: &str) {

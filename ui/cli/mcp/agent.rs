@@ -1,0 +1,379 @@
+//! The agent of an MCP client: a task that takes the lock of its folder, joins the mesh, keeps what arrives, and begins
+//! anew when one of these is lost. Others hold the handle.
+
+use crate::cli::mcp::mailbox::{Arrival, Batch, Kept, Mailbox};
+use crate::start::Opening;
+use futures_util::FutureExt as _;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use yoi::config::Settings;
+use yoi::disk;
+use yoi::mesh::{
+    self, FolderAgent, FolderLock, Inbox, Member, Message, Options, Received, Socket,
+    remote_pi_locks,
+};
+
+/// Requests to the task that wait; the next caller waits.
+const COMMANDS: usize = 16;
+/// Between two tries to take the lock or to join, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+/// How long a tool waits for the first try to join.
+const JOINING: Duration = Duration::from_secs(2);
+/// How often the lock is looked at on the mesh of remote-pi, whose agents can take it away.
+const LOOK: Duration = Duration::from_secs(1);
+/// Messages that are kept with one write, and the bytes of their bodies.
+const BURST: (usize, usize) = (256, 4 * 1024 * 1024);
+/// The directory of locks and mailboxes in the data directory.
+const DIR: &str = "mcp";
+
+/// The handle to the agent; cheap to clone.
+#[derive(Clone)]
+pub struct Agent {
+    commands: mpsc::Sender<Command>,
+    place: watch::Receiver<Place>,
+}
+
+/// Where the agent is now.
+#[derive(Clone)]
+enum Place {
+    /// The first try to join is under way.
+    Joining,
+    /// It is not on the mesh; why, as a sentence.
+    Apart(String),
+    Joined(Arc<Member>),
+}
+
+/// A message that was kept and that the client does not know of.
+#[derive(Debug)]
+pub struct Arrived {
+    pub from: String,
+    pub id: String,
+}
+
+/// What the client is given.
+#[derive(Debug)]
+pub struct Delivery {
+    pub batch: Batch,
+    /// What is wrong, as sentences.
+    pub notes: Vec<String>,
+}
+
+enum Command {
+    /// The next batch; whether the client took the last one.
+    Give { confirmed: bool, done: oneshot::Sender<Result<Delivery, String>> },
+    /// The client answered a message, so it took the batch of that message.
+    Answered { id: String },
+}
+
+impl Agent {
+    /// Starts the agent. `arrived` is told of each message that was kept. It leaves when `leaving` is cancelled; the
+    /// task ends then.
+    pub fn start(
+        opening: Opening,
+        agent: FolderAgent,
+        arrived: mpsc::Sender<Arrived>,
+        leaving: CancellationToken,
+    ) -> (Self, tokio::task::JoinHandle<()>) {
+        let (commands, requests) = mpsc::channel(COMMANDS);
+        let (place, current) = watch::channel(Place::Joining);
+        let task = Task {
+            opening,
+            agent,
+            requests,
+            place,
+            arrived,
+            leaving,
+            lock: None,
+            mailbox: None,
+            unkept: 0,
+            trouble: None,
+        };
+        (Self { commands, place: current }, tokio::spawn(task.run()))
+    }
+
+    /// The member of the mesh, or why there is none.
+    pub async fn member(&self) -> Result<Arc<Member>, String> {
+        let mut place = self.place.clone();
+        let decided = place.wait_for(|place| !matches!(place, Place::Joining));
+        // Without a decision the place is still the first one.
+        drop(timeout(JOINING, decided).await);
+        match &*self.place.borrow() {
+            Place::Joined(member) => Ok(member.clone()),
+            Place::Apart(why) => Err(why.clone()),
+            Place::Joining => {
+                Err("the mesh is still being joined: call again in a moment".to_owned())
+            }
+        }
+    }
+
+    /// The next messages; `confirmed` says that the client took those before.
+    pub async fn give(&self, confirmed: bool) -> Result<Delivery, String> {
+        let ended = || "the agent has ended: start the MCP server anew".to_owned();
+        let (done, delivery) = oneshot::channel();
+        self.commands.send(Command::Give { confirmed, done }).await.map_err(|_| ended())?;
+        delivery.await.map_err(|_| ended())?
+    }
+
+    /// Notes that the client answered a message.
+    pub async fn answered(&self, id: String) {
+        // An agent that has ended notes nothing.
+        let _ = self.commands.send(Command::Answered { id }).await;
+    }
+}
+
+struct Task {
+    opening: Opening,
+    agent: FolderAgent,
+    requests: mpsc::Receiver<Command>,
+    place: watch::Sender<Place>,
+    arrived: mpsc::Sender<Arrived>,
+    leaving: CancellationToken,
+    lock: Option<FolderLock>,
+    mailbox: Option<Mailbox>,
+    /// Messages that were not kept since the client was last told.
+    unkept: usize,
+    /// Why they were not.
+    trouble: Option<String>,
+}
+
+/// Why a stay on the mesh ended.
+enum End {
+    /// The agent leaves.
+    Left,
+    /// It lost its place, or did not get one; why.
+    Apart(String),
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut pause = RETRY.0;
+        loop {
+            match self.stay(&mut pause).await {
+                End::Left => return,
+                End::Apart(why) => {
+                    tracing::warn!("the agent {} is not on the mesh: {why}", self.agent.name);
+                    self.place.send_replace(Place::Apart(why));
+                }
+            }
+            if self.beside(sleep(pause)).await.is_none() {
+                return;
+            }
+            pause = (pause * 2).min(RETRY.1);
+        }
+    }
+
+    /// Takes the lock, joins and serves, until one of these fails.
+    async fn stay(&mut self, pause: &mut Duration) -> End {
+        let socket = match self.socket() {
+            Ok(socket) => socket,
+            Err(why) => return End::Apart(why),
+        };
+        match self.take_place(&socket).await {
+            Some(Ok(())) => {}
+            Some(Err(why)) => return End::Apart(why),
+            None => return End::Left,
+        }
+        let name = self.agent.name.clone();
+        let options = Options { socket, name, leads: true, confirms: true };
+        let (member, inbox) = match self.beside(mesh::join(options)).await {
+            Some(Ok(joined)) => joined,
+            Some(Err(error)) => return End::Apart(format!("the mesh cannot be joined: {error}")),
+            None => return End::Left,
+        };
+        *pause = RETRY.0;
+        self.place.send_replace(Place::Joined(Arc::new(member)));
+        let end = self.serve(inbox).await;
+        let last = self.place.send_replace(Place::Apart("the mesh was left".to_owned()));
+        // A call that still holds the member ends with it.
+        if let Place::Joined(member) = last
+            && let Ok(member) = Arc::try_unwrap(member)
+        {
+            member.leave().await;
+        }
+        end
+    }
+
+    /// The socket as the settings say it now.
+    fn socket(&self) -> Result<Socket, String> {
+        let (settings, diagnostics) = Settings::load(&self.opening.dirs.config);
+        for diagnostic in &diagnostics {
+            tracing::warn!("{diagnostic}");
+        }
+        let mut dirs = self.opening.dirs.clone();
+        dirs.make().map_err(|error| error.to_string())?;
+        let admits = |pid| !yoi::sandbox::is_ours(pid);
+        Socket::find(&settings.mesh, &dirs, &self.opening.env, admits).map_err(|e| e.to_string())
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.opening.dirs.data.join(DIR)
+    }
+
+    /// Takes the lock, unless it is held, and opens the mailbox. `None`: the agent leaves.
+    async fn take_place(&mut self, socket: &Socket) -> Option<Result<(), String>> {
+        if !self.lock.as_ref().is_some_and(FolderLock::is_held) {
+            self.mailbox = None;
+            self.lock = None;
+            let (agent, dir) = (self.agent.clone(), self.dir());
+            let theirs = remote_pi_locks(&socket.path, &self.opening.env);
+            let taking = async move { FolderLock::take(&agent, &dir, theirs.as_deref()).await };
+            match self.beside(taking).await? {
+                Ok(lock) => self.lock = Some(lock),
+                Err(error) => return Some(Err(error.to_string())),
+            }
+        }
+        Some(self.with_mailbox(|_| Ok(())).await)
+    }
+
+    /// Waits for something and serves the client meanwhile. `None`: the agent leaves.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Some(done),
+                command = self.requests.recv() => self.carry_out(command?).await,
+                () = self.leaving.cancelled() => return None,
+            }
+        }
+    }
+
+    /// Serves as a member.
+    async fn serve(&mut self, mut inbox: Inbox) -> End {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                received = inbox.next() => match received {
+                    Some(Received::Message(message)) => self.keep(message, &mut inbox).await,
+                    // Presence wakes no client.
+                    Some(Received::PeerJoined(_) | Received::PeerLeft(_) | Received::Rejoined(_)) => {}
+                    None => return End::Apart("the mesh was lost".to_owned()),
+                },
+                command = self.requests.recv() => match command {
+                    Some(command) => self.carry_out(command).await,
+                    None => return End::Left,
+                },
+                _ = look.tick() => {
+                    if !self.lock.as_ref().is_some_and(FolderLock::is_held) {
+                        let folder = self.agent.folder.display();
+                        return End::Apart(format!("the lock of {folder} was taken away"));
+                    }
+                }
+                () = self.leaving.cancelled() => return End::Left,
+            }
+        }
+    }
+
+    /// Keeps a message and those that arrived with it, and then confirms them to their senders.
+    async fn keep(&mut self, first: Message, inbox: &mut Inbox) {
+        let mut size = first.body.get().len();
+        let mut messages = vec![first];
+        while messages.len() < BURST.0 && size < BURST.1 {
+            match inbox.next().now_or_never() {
+                Some(Some(Received::Message(message))) => {
+                    size += message.body.get().len();
+                    messages.push(message);
+                }
+                Some(Some(_)) => {}
+                // The end of the inbox shows again at the next look.
+                Some(None) | None => break,
+            }
+        }
+        let now = yoi::protocol::now_ms();
+        let arrived: Vec<Kept> = messages.iter().map(|message| Kept::new(message, now)).collect();
+        match self.with_mailbox(move |mailbox| mailbox.keep(arrived)).await {
+            Ok(outcome) => {
+                for (message, arrival) in messages.iter().zip(outcome) {
+                    self.tell(message, arrival, inbox).await;
+                }
+            }
+            Err(why) => {
+                self.unkept += messages.len();
+                self.trouble = Some(why);
+            }
+        }
+    }
+
+    /// Confirms a message that was kept. One that was not kept is a timeout for its sender.
+    async fn tell(&mut self, message: &Message, arrival: Arrival, inbox: &Inbox) {
+        match arrival {
+            Arrival::Full => {
+                self.unkept += 1;
+                self.trouble =
+                    Some("too many messages wait: call get_messages more often".to_owned());
+                return;
+            }
+            Arrival::Known => {}
+            Arrival::Kept => {
+                let arrived = Arrived { from: message.from.clone(), id: message.id.to_string() };
+                // A client that is told of so many already knows that messages wait.
+                let _ = self.arrived.try_send(arrived);
+            }
+        }
+        inbox.confirm(message).await;
+    }
+
+    async fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Give { confirmed, done } => {
+                let delivery = self.give(confirmed).await;
+                // A client that gave up is given the batch again.
+                let _ = done.send(delivery);
+            }
+            Command::Answered { id } => {
+                let confirm = move |mailbox: &mut Mailbox| match mailbox.gave(&id) {
+                    true => mailbox.confirm(),
+                    false => Ok(()),
+                };
+                if let Err(why) = self.with_mailbox(confirm).await {
+                    tracing::warn!("a batch could not be noted as taken: {why}");
+                }
+            }
+        }
+    }
+
+    async fn give(&mut self, confirmed: bool) -> Result<Delivery, String> {
+        let apart = match &*self.place.borrow() {
+            Place::Apart(why) => Some(why.clone()),
+            Place::Joining | Place::Joined(_) => None,
+        };
+        if self.lock.is_none() {
+            return Err(apart.unwrap_or_else(|| "the mesh is still being joined".to_owned()));
+        }
+        let batch = self.with_mailbox(move |mailbox| mailbox.give(confirmed)).await?;
+        let unkept = std::mem::take(&mut self.unkept);
+        let lost = self.trouble.take().filter(|_| unkept > 0).map(|why| {
+            format!(
+                "{unkept} messages were not kept, and their senders were not told `received`: {why}"
+            )
+        });
+        let apart = apart.map(|why| format!("no message arrives at the moment: {why}"));
+        Ok(Delivery { batch, notes: lost.into_iter().chain(apart).collect() })
+    }
+
+    /// Works on the mailbox, which is opened first where it is not.
+    async fn with_mailbox<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Mailbox) -> Result<T, disk::DiskError> + Send + 'static,
+    ) -> Result<T, String> {
+        let (mailbox, path) =
+            (self.mailbox.take(), self.dir().join(format!("{}.jsonl", self.agent.id())));
+        let done = disk::commit(move || {
+            let mut mailbox = match mailbox {
+                Some(mailbox) => mailbox,
+                None => Mailbox::open(&path)?,
+            };
+            let done = work(&mut mailbox);
+            Ok((mailbox, done))
+        });
+        let done: Result<_, disk::DiskError> = done.await.map_err(|error| error.to_string())?;
+        let (mailbox, done) = done.map_err(|error| error.to_string())?;
+        self.mailbox = Some(mailbox);
+        done.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,243 @@
+//! `yoi mcp install`: makes yoi known to an MCP client. The change of the client's settings is shown first, and
+//! everything else in the file stays as it is.
+
+use crate::cli::mcp::install::entry::{Edited, Entry};
+use crate::console;
+use crate::headless::{Exit, Failure};
+use crate::start::Opening;
+use similar::{Algorithm, ChangeTag};
+use std::io::BufRead as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use yoi::config::dirs::{Env, var};
+use yoi::disk;
+
+mod entry;
+mod json;
+mod toml;
+
+/// The largest settings file that is changed, in bytes.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+/// The mode of a settings file that is made: other servers in it may have keys.
+const MODE: u32 = 0o600;
+/// Unchanged lines that are shown around a change.
+const CONTEXT: usize = 2;
+
+/// The MCP clients whose settings are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Client {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Cursor
+    Cursor,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+    /// Visual Studio Code
+    Vscode,
+    /// Windsurf
+    Windsurf,
+}
+
+/// How a client writes its servers down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `command` and `args`.
+    Plain,
+    /// The same with `type: stdio`.
+    Typed,
+    /// `type: local`, and the arguments in `command`.
+    Opencode,
+}
+
+impl Client {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Cursor => "Cursor",
+            Self::Gemini => "Gemini CLI",
+            Self::Opencode => "opencode",
+            Self::Vscode => "Visual Studio Code",
+            Self::Windsurf => "Windsurf",
+        }
+    }
+
+    /// The settings of this client for all folders of a person.
+    fn file(self, env: &Env) -> Option<PathBuf> {
+        let home = || var(env, "HOME").map(PathBuf::from);
+        let dir = |name: &str, usual: &str| {
+            var(env, name).map(PathBuf::from).or_else(|| Some(home()?.join(usual)))
+        };
+        match self {
+            Self::Claude => match var(env, "CLAUDE_CONFIG_DIR") {
+                Some(dir) => Some(Path::new(dir).join(".claude.json")),
+                None => Some(home()?.join(".claude.json")),
+            },
+            Self::Codex => Some(dir("CODEX_HOME", ".codex")?.join("config.toml")),
+            Self::Cursor => Some(home()?.join(".cursor/mcp.json")),
+            Self::Gemini => Some(home()?.join(".gemini/settings.json")),
+            Self::Opencode => {
+                let dir = dir("XDG_CONFIG_HOME", ".config")?.join("opencode");
+                let commented = dir.join("opencode.jsonc");
+                Some(if commented.exists() { commented } else { dir.join("opencode.json") })
+            }
+            Self::Vscode => Some(dir("XDG_CONFIG_HOME", ".config")?.join("Code/User/mcp.json")),
+            Self::Windsurf => Some(home()?.join(".codeium/windsurf/mcp_config.json")),
+        }
+    }
+
+    /// Under which key the servers stand, and how each is written.
+    fn place(self) -> (&'static str, Shape) {
+        match self {
+            Self::Claude => ("mcpServers", Shape::Typed),
+            Self::Codex => ("mcp_servers", Shape::Plain),
+            Self::Cursor | Self::Gemini | Self::Windsurf => ("mcpServers", Shape::Plain),
+            Self::Opencode => ("mcp", Shape::Opencode),
+            Self::Vscode => ("servers", Shape::Typed),
+        }
+    }
+
+    fn edit(self, text: &str, entry: Option<&Entry>) -> Result<Edited, String> {
+        let (key, shape) = self.place();
+        let fields = entry.map(|entry| entry.written(shape));
+        match self {
+            Self::Codex => toml::edit(text, key, fields.as_ref()),
+            _ => json::edit(text, key, fields.as_ref()),
+        }
+    }
+}
+
+/// What is done with the settings of a client.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Register yoi; the name that its agent asks for on the mesh.
+    Install(Option<String>),
+    Uninstall,
+}
+
+/// Shows a change of a client's settings and makes it after a yes.
+pub fn change(
+    opening: &Opening,
+    client: Client,
+    change: &Change,
+    yes: bool,
+) -> Result<(), Failure> {
+    let file = client.file(&opening.env);
+    let file = file.ok_or_else(|| failed("HOME is not set, so the settings cannot be found"))?;
+    // The settings may lie elsewhere, and the link to them shall stay.
+    let path = file.canonicalize().unwrap_or(file);
+    let before = read(&path)?;
+    let entry = match change {
+        Change::Install(name) => Some(Entry::of(opening, name.as_deref())?),
+        Change::Uninstall => None,
+    };
+    let edited = client.edit(before.as_deref().unwrap_or_default(), entry.as_ref());
+    let edited = edited.map_err(|why| {
+        failed(format!("{} cannot be changed: {why}; put it right, then try again", path.display()))
+    })?;
+    let Edited::Changed(after) = edited else {
+        console::err(&unchanged(client, change, &path));
+        return Ok(());
+    };
+    show(&path, before.as_deref().unwrap_or_default(), &after);
+    if !yes && !agreed(&path)? {
+        return Err(Failure::new(Exit::Refused, "nothing was changed"));
+    }
+    write(&path, before.as_deref(), &after)?;
+    console::err(&done(client, change, &path));
+    Ok(())
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failed, error.to_string())
+}
+
+/// The text of the settings; `None`: there is no file.
+fn read(path: &Path) -> Result<Option<String>, Failure> {
+    let at = |error: std::io::Error| failed(format!("cannot read {}: {error}", path.display()));
+    let file = match disk::open_regular(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(at)?,
+    };
+    if file.metadata().map_err(at)?.len() > MAX_FILE {
+        return Err(failed(format!("{} is larger than 16 MiB", path.display())));
+    }
+    std::io::read_to_string(file).map(Some).map_err(at)
+}
+
+/// Replaces the settings, if they are still what was shown.
+fn write(path: &Path, before: Option<&str>, after: &str) -> Result<(), Failure> {
+    if read(path)?.as_deref() != before {
+        let text =
+            format!("{} was changed meanwhile: nothing was written, try again", path.display());
+        return Err(failed(text));
+    }
+    if let Some(dir) = path.parent() {
+        disk::private_dir(dir).map_err(failed)?;
+    }
+    let mode = std::fs::metadata(path).map_or(MODE, |found| found.permissions().mode() & 0o777);
+    disk::replace(path, after.as_bytes(), mode).map_err(failed)
+}
+
+fn agreed(path: &Path) -> Result<bool, Failure> {
+    if !console::is_interactive() {
+        let text = "nothing was changed: answer at a terminal, or add --yes";
+        return Err(Failure::usage(text));
+    }
+    console::prompt(&format!("change {}? [y/N] ", path.display())).map_err(failed)?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Prints what changes, as a unified diff.
+fn show(path: &Path, before: &str, after: &str) {
+    console::out(&format!("--- {0}\n+++ {0}", path.display()));
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let ops = similar::capture_diff_slices(Algorithm::Myers, &old, &new);
+    for group in similar::group_diff_ops(ops, CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let range = |start: usize, end: usize| format!("{},{}", start + 1, end - start);
+        let was = range(first.old_range().start, last.old_range().end);
+        let is = range(first.new_range().start, last.new_range().end);
+        console::out(&format!("@@ -{was} +{is} @@"));
+        for change in group.iter().flat_map(|op| op.iter_changes(&old, &new)) {
+            let sign = match change.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+            };
+            console::out(&format!("{sign}{}", change.value()));
+        }
+    }
+}
+
+fn unchanged(client: Client, change: &Change, path: &Path) -> String {
+    let (title, path) = (client.title(), path.display());
+    match change {
+        Change::Install(_) => format!("{title} knows yoi already; see {path}"),
+        Change::Uninstall => format!("{title} does not know yoi; see {path}"),
+    }
+}
+
+fn done(client: Client, change: &Change, path: &Path) -> String {
+    let (title, path) = (client.title(), path.display());
+    let begun = match change {
+        Change::Install(_) => format!("{title} knows yoi now ({path}): start it anew"),
+        Change::Uninstall => format!("{title} does not know yoi any more ({path}): start it anew"),
+    };
+    match (client, change) {
+        (Client::Claude, Change::Install(_)) => format!(
+            "{begun}\n`claude --dangerously-load-development-channels server:yoi` is also woken by messages"
+        ),
+        _ => begun,
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/install.rs"]
+mod tests;

@@ -1,0 +1,174 @@
+//! The MCP server: it answers at once, and its agent joins the mesh behind it.
+
+use crate::cli::mcp::agent::{Agent, Arrived};
+use crate::cli::mcp::stdio::{Stdio, Traffic};
+use crate::cli::mcp::{tools, words};
+use crate::headless::{Exit, Failure};
+use crate::start::Opening;
+use futures_util::FutureExt as _;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification,
+    ExperimentalCapabilities, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, ServerNotification,
+};
+use rmcp::service::{Peer, RequestContext, RunningService, ServerInitializeError};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use yoi::mesh::FolderAgent;
+use yoi::text::SafeText;
+
+/// How long the agent may take to leave.
+const LEAVING: Duration = Duration::from_secs(2);
+/// Messages whose arrival the client is not told of yet; of further ones it is not told.
+const ARRIVED: usize = 64;
+/// The capability of servers that wake Claude Code, and of clients that can be woken so.
+const CHANNEL: &str = "claude/channel";
+/// A client that can be woken so and does not say it.
+const CLAUDE: &str = "claude-code";
+
+/// Serves until the client closes the standard input.
+pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> {
+    let mut signals = Signals::new().map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    let leaving = CancellationToken::new();
+    let (arrived, arrivals) = mpsc::channel(ARRIVED);
+    let instructions = words::instructions(&agent);
+    let (agent, task) = Agent::start(opening, agent, arrived, leaving.clone());
+    let traffic = Traffic::default();
+    let transport = Stdio::new(traffic.clone());
+    let server = Server { agent, traffic, giving: Arc::default(), instructions };
+    let result = tokio::select! {
+        result = run(server, transport, arrivals) => result,
+        number = signals.next() => Err(Failure::new(Exit::Signal(number), String::new())),
+    };
+    leaving.cancel();
+    // What the agent did not finish is on disk, and its lock ends with the process.
+    let _ = timeout(LEAVING, task).await;
+    result
+}
+
+async fn run(
+    server: Server,
+    transport: Stdio,
+    arrivals: mpsc::Receiver<Arrived>,
+) -> Result<(), Failure> {
+    let running: RunningService<RoleServer, Server> =
+        match rmcp::serve_server(server, transport).await {
+            Ok(running) => running,
+            // The client had no request.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(Failure::new(Exit::Failed, error.to_string())),
+        };
+    let peer = running.peer().clone();
+    tokio::select! {
+        ended = running.waiting() => match ended {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::new(Exit::Failed, format!("the MCP service ended: {error}"))),
+        },
+        () = tell(peer, arrivals) => Ok(()),
+    }
+}
+
+/// Tells the client of each message that arrives, where it can take that.
+async fn tell(peer: Peer<RoleServer>, mut arrivals: mpsc::Receiver<Arrived>) {
+    loop {
+        // The agent holds the other end until the client is gone.
+        let Some(Arrived { from, id }) = arrivals.recv().await else {
+            return std::future::pending().await;
+        };
+        if !can_be_woken(&peer) {
+            continue;
+        }
+        let name = Value::from(SafeText::line(&from).to_string());
+        let text = format!("A message from {name} waits (id={id}). Call get_messages.");
+        let params = json!({ "content": text, "meta": { "from": from, "message_id": id } });
+        let notification = CustomNotification::new("notifications/claude/channel", Some(params));
+        let sent = peer.send_notification(ServerNotification::CustomNotification(notification));
+        if let Err(error) = sent.await {
+            tracing::warn!("the client could not be told of a message: {error}");
+        }
+    }
+}
+
+fn can_be_woken(peer: &Peer<RoleServer>) -> bool {
+    let Some(client) = peer.peer_info() else { return false };
+    let experimental = client.capabilities.experimental.as_ref();
+    client.client_info.name == CLAUDE
+        || experimental.is_some_and(|capabilities| capabilities.contains_key(CHANNEL))
+}
+
+/// The signals that end the program.
+struct Signals([(u8, Signal); 3]);
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let of = |number: u8, kind| Ok::<_, std::io::Error>((number, signal(kind)?));
+        Ok(Self([
+            of(15, SignalKind::terminate())?,
+            of(2, SignalKind::interrupt())?,
+            of(1, SignalKind::hangup())?,
+        ]))
+    }
+
+    /// The number of the next one.
+    async fn next(&mut self) -> u8 {
+        let [term, int, hup] = &mut self.0;
+        tokio::select! {
+            _ = term.1.recv() => term.0,
+            _ = int.1.recv() => int.0,
+            _ = hup.1.recv() => hup.0,
+        }
+    }
+}
+
+/// What answers the client.
+pub struct Server {
+    pub agent: Agent,
+    pub traffic: Traffic,
+    /// Held while a batch is given, so that each request gets its own.
+    pub giving: Arc<Mutex<()>>,
+    instructions: String,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let channel =
+            ExperimentalCapabilities::from([(CHANNEL.to_owned(), serde_json::Map::new())]);
+        let capabilities =
+            ServerCapabilities::builder().enable_experimental_with(channel).enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("yoi", env!("CARGO_PKG_VERSION")))
+            .with_instructions(self.instructions.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::list()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let name = request.name.to_string();
+        let call = AssertUnwindSafe(tools::call(self, request, &context.id)).catch_unwind();
+        match call.await {
+            Ok(result) => result.map(CallToolResponse::from),
+            Err(_) => {
+                let text =
+                    format!("a fault in yoi stopped {name}; `yoi trace` shows more: call it again");
+                Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into())
+            }
+        }
+    }
+}

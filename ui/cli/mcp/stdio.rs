@@ -1,0 +1,243 @@
+//! Standard input and output as the transport of MCP: one message a line, of bounded length. It also knows which
+//! answer the client had before it wrote a request, and so which batch of messages it took.
+
+use crate::console;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::{AsyncWriteExt as _, Stdin, Stdout};
+use yoi::protocol::Frame;
+use yoi::protocol::frame::Lines;
+
+/// The longest line that is read, in bytes.
+const MAX_LINE: usize = 16 * 1024 * 1024;
+/// What may stand before the first message.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The transport.
+pub struct Stdio {
+    lines: Lines<Stdin>,
+    out: Arc<tokio::sync::Mutex<Stdout>>,
+    traffic: Traffic,
+    /// Whether a request came. Before one, the protocol expects nothing else.
+    begun: bool,
+}
+
+impl Stdio {
+    pub fn new(traffic: Traffic) -> Self {
+        let out = Arc::new(tokio::sync::Mutex::new(tokio::io::stdout()));
+        Self { lines: Lines::new(tokio::io::stdin(), MAX_LINE), out, traffic, begun: false }
+    }
+
+    /// The message of a line. A line that is none is answered where it names a request.
+    async fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let error = match serde_json::from_slice(line) {
+            Ok(message) => return self.expected(message),
+            Err(error) => error,
+        };
+        tracing::warn!("a line of the MCP client is no message: {error}");
+        if let Ok(Named { id }) = serde_json::from_slice(line) {
+            let refusal = ErrorData::invalid_request(format!("this is no request: {error}"), None);
+            // A client that does not read has its own fault.
+            let _ = self.send(ServerJsonRpcMessage::error(refusal, Some(id))).await;
+        }
+        None
+    }
+
+    /// The message, unless it comes before the first request, where it would end the service.
+    fn expected(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
+        self.traffic.came(&message);
+        self.begun |= matches!(message, JsonRpcMessage::Request(_));
+        Some(message).filter(|_| self.begun)
+    }
+}
+
+/// The id of a request whose rest cannot be read.
+#[derive(Deserialize)]
+struct Named {
+    id: RequestId,
+}
+
+impl Transport<RoleServer> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (out, traffic) = (self.out.clone(), self.traffic.clone());
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut out = out.lock().await;
+            // A client may answer before this process knows that its line was written.
+            traffic.goes(&message);
+            out.write_all(&line).await?;
+            out.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            match self.lines.next().await {
+                Ok(Some(Frame::Line(line))) => {
+                    if let Some(message) = self.message(&line).await {
+                        return Some(message);
+                    }
+                }
+                Ok(Some(Frame::TooLong(bytes))) => {
+                    console::err(&format!(
+                        "a line of the client has more than {bytes} bytes: it is ignored"
+                    ));
+                }
+                Ok(None) => return None,
+                Err(error) => {
+                    console::err(&format!("cannot read the standard input: {error}"));
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.out.lock().await.flush().await
+    }
+}
+
+/// In which order requests came and answers went out. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Traffic(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    /// Counts lines.
+    now: u64,
+    /// When each request came that was not answered yet.
+    came: HashMap<RequestId, u64>,
+    /// The request that got the last batch, and when its answer was being written. A client that cancelled the request
+    /// ignores its answer.
+    batch: Option<(RequestId, Option<u64>)>,
+}
+
+impl Traffic {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Each change is one assignment, so it is whole also after a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn came(&self, message: &ClientJsonRpcMessage) {
+        let mut seen = self.seen();
+        seen.now += 1;
+        let now = seen.now;
+        match message {
+            JsonRpcMessage::Request(request) => drop(seen.came.insert(request.id.clone(), now)),
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    seen.came.remove(id);
+                    seen.batch.take_if(|(batch, _)| batch == id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+    }
+
+    fn goes(&self, message: &ServerJsonRpcMessage) {
+        let id = match message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let Some(id) = id else { return };
+        let mut seen = self.seen();
+        seen.now += 1;
+        let now = seen.now;
+        seen.came.remove(id);
+        if let Some((_, written)) = seen.batch.as_mut().filter(|(batch, _)| batch == id) {
+            *written = Some(now);
+        }
+    }
+
+    /// Whether a request shows that the client took the last batch: it came after the answer with the batch went
+    /// out. The answer to this request has the next batch.
+    pub fn confirms(&self, request: &RequestId) -> bool {
+        let mut seen = self.seen();
+        let came = seen.came.get(request).copied();
+        let last = seen.batch.replace((request.clone(), None));
+        matches!((last, came), (Some((_, Some(written))), Some(came)) if written < came)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::{EmptyResult, ServerResult};
+
+    fn id(number: i64) -> RequestId {
+        RequestId::Number(number)
+    }
+
+    fn request(number: i64) -> ClientJsonRpcMessage {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn cancelled(number: i64) -> ClientJsonRpcMessage {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number}}}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn answer(number: i64) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), id(number))
+    }
+
+    #[test]
+    fn a_batch_is_taken_when_a_request_comes_after_its_answer() {
+        let traffic = Traffic::default();
+        traffic.came(&request(1));
+        assert!(!traffic.confirms(&id(1)));
+        traffic.goes(&answer(1));
+        traffic.came(&request(2));
+        assert!(traffic.confirms(&id(2)));
+    }
+
+    #[test]
+    fn requests_that_are_written_together_confirm_nothing() {
+        let traffic = Traffic::default();
+        traffic.came(&request(1));
+        traffic.came(&request(2));
+        assert!(!traffic.confirms(&id(1)));
+        traffic.goes(&answer(1));
+        assert!(!traffic.confirms(&id(2)), "the client wrote it before it had the first answer");
+        traffic.goes(&answer(2));
+        traffic.came(&request(3));
+        assert!(traffic.confirms(&id(3)));
+    }
+
+    #[test]
+    fn a_batch_whose_request_was_cancelled_is_not_taken() {
+        for late in [false, true] {
+            let traffic = Traffic::default();
+            traffic.came(&request(1));
+            assert!(!traffic.confirms(&id(1)));
+            if late {
+                traffic.goes(&answer(1));
+            }
+            traffic.came(&cancelled(1));
+            traffic.came(&request(2));
+            assert!(!traffic.confirms(&id(2)));
+        }
+    }
+}

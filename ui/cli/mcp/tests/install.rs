@@ -1,0 +1,115 @@
+//! Changes of the settings of MCP clients.
+
+use super::entry::{Edited, Entry};
+use super::{Client, Shape};
+
+fn entry() -> Entry {
+    let env = vec![("XDG_RUNTIME_DIR".to_owned(), "/run/user/7".to_owned())];
+    Entry { program: "/usr/bin/yoi".into(), args: vec!["mcp".into()], env }
+}
+
+fn changed(client: Client, text: &str, entry: Option<&Entry>) -> String {
+    match client.edit(text, entry) {
+        Ok(Edited::Changed(after)) => after,
+        other => panic!("{other:?}"),
+    }
+}
+
+const CLIENTS: [Client; 7] = [
+    Client::Claude,
+    Client::Codex,
+    Client::Cursor,
+    Client::Gemini,
+    Client::Opencode,
+    Client::Vscode,
+    Client::Windsurf,
+];
+
+#[test]
+fn each_client_gets_its_entry_in_its_own_form_and_a_second_time_changes_nothing() {
+    let mut all = String::new();
+    for client in CLIENTS {
+        let after = changed(client, "", Some(&entry()));
+        all.push_str(&format!("--- {client:?}\n{after}"));
+        assert_eq!(client.edit(&after, Some(&entry())), Ok(Edited::Unchanged), "{client:?}");
+        let removed = changed(client, &after, None);
+        assert!(!removed.contains("yoi"), "{removed}");
+        assert_eq!(client.edit(&removed, None), Ok(Edited::Unchanged), "{client:?}");
+    }
+    insta::assert_snapshot!("entries", all);
+}
+
+#[test]
+fn comments_order_and_unknown_keys_of_json_stay() {
+    let before = r#"{
+  // mine
+  "zebra": [1, 2.50],
+  "mcpServers": {
+    "github": { "command": "gh", "env": { "TOKEN": "x" } }, /* keep */
+    "yoi": {
+      "trust": true,
+      "command": "/old/yoi", // moved
+      "env": { "A": "b" },
+      "args": ["mcp"]
+    }
+  },
+  "apple": 1e3
+}
+"#;
+    let after = changed(Client::Gemini, before, Some(&entry()));
+    let mut expected = before.replace("/old/yoi", "/usr/bin/yoi");
+    let env = "{\n        \"A\": \"b\",\n        \"XDG_RUNTIME_DIR\": \"/run/user/7\"\n      }";
+    expected = expected.replace(r#"{ "A": "b" }"#, env);
+    assert_eq!(after, expected);
+}
+
+#[test]
+fn comments_order_and_unknown_keys_of_toml_stay() {
+    let before = r#"# mine
+model = "o9" # the best
+
+[mcp_servers.github]
+command = "gh"
+
+[mcp_servers.yoi]
+startup_timeout_sec = 20
+command = "/old/yoi" # moved
+args = [ "mcp" ]
+
+[mcp_servers.yoi.env]
+A = "b"
+
+[zebra]
+x = 1
+"#;
+    let after = changed(Client::Codex, before, Some(&entry()));
+    let expected = before
+        .replace("/old/yoi", "/usr/bin/yoi")
+        .replace("A = \"b\"\n", "A = \"b\"\nXDG_RUNTIME_DIR = \"/run/user/7\"\n");
+    assert_eq!(after, expected);
+    let inline = "mcp_servers = { github = { command = \"gh\" } }\n";
+    let after = changed(Client::Codex, inline, Some(&entry()));
+    assert!(after.contains("github") && after.contains("yoi = {"), "{after}");
+}
+
+#[test]
+fn settings_that_are_broken_or_of_another_form_are_left_alone_with_the_reason() {
+    for (client, text) in [
+        (Client::Claude, "{\"mcpServers\": {"),
+        (Client::Claude, "[]"),
+        (Client::Claude, "{\"mcpServers\": []}"),
+        (Client::Claude, "{\"mcpServers\": {\"yoi\": 7}}"),
+        (Client::Codex, "[mcp_servers"),
+        (Client::Codex, "mcp_servers = 1"),
+    ] {
+        let why = client.edit(text, Some(&entry())).unwrap_err();
+        assert!(!why.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn opencode_gets_the_arguments_in_its_command() {
+    let fields = entry().written(Shape::Opencode);
+    let command = &fields.iter().find(|(key, _)| *key == "command").unwrap().1;
+    assert_eq!(*command, serde_json::json!(["/usr/bin/yoi", "mcp"]));
+}

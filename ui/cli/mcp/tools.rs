@@ -1,0 +1,176 @@
+//! The tools of the mesh for MCP clients.
+
+use crate::cli::mcp::server::Server;
+use crate::cli::mcp::words;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ContentBlock, RequestId, Tool, ToolAnnotations,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use yoi::mesh::{Id, Status, To};
+
+/// A tool: its name, what it does, the schema of its arguments, and whether it only reads.
+struct Row {
+    name: &'static str,
+    does: &'static str,
+    arguments: fn() -> Value,
+    reads: bool,
+}
+
+const TABLE: [Row; 3] = [
+    Row {
+        name: "list_peers",
+        does: "List the other agents on the mesh of this machine.",
+        arguments: || json!({ "type": "object", "properties": {} }),
+        reads: true,
+    },
+    Row {
+        name: "agent_send",
+        does: "Send a message to another agent. Returns a status and the id of the message: `received` (the agent has \
+               it), `sent` (to several agents: not acknowledged), `denied` or `refused` (not delivered, with the \
+               reason) or `timeout` (it may have arrived or not). Do not wait for an answer: it comes with \
+               get_messages in a later turn.",
+        arguments: arguments_of_send,
+        reads: false,
+    },
+    Row {
+        name: "get_messages",
+        does: "The messages of other agents since the last call, oldest first. Call it at the beginning of each turn. A \
+               message that is marked as given before may be known to you.",
+        arguments: || json!({ "type": "object", "properties": {} }),
+        reads: false,
+    },
+];
+
+fn arguments_of_send() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "to": {
+                "description": "A name of list_peers, an array of names, or `broadcast` for every agent",
+                "anyOf": [
+                    { "type": "string" },
+                    { "type": "array", "items": { "type": "string" }, "minItems": 1 }
+                ]
+            },
+            "body": { "description": "The message: text, or any JSON value" },
+            "re": { "type": "string", "description": "The id of the message that this one answers" }
+        },
+        "required": ["to", "body"]
+    })
+}
+
+/// Every tool.
+pub fn list() -> Vec<Tool> {
+    TABLE.iter().map(described).collect()
+}
+
+fn described(row: &Row) -> Tool {
+    let schema = match (row.arguments)() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    let hints = ToolAnnotations::new().read_only(row.reads).destructive(false).open_world(true);
+    Tool::new(row.name, row.does, schema).with_annotations(hints)
+}
+
+/// Carries a call out. What is wrong is said in the result, where the model reads it.
+pub async fn call(
+    server: &Server,
+    request: CallToolRequestParams,
+    id: &RequestId,
+) -> Result<CallToolResult, ErrorData> {
+    let arguments = Value::Object(request.arguments.unwrap_or_default());
+    let called = match &*request.name {
+        "list_peers" => list_peers(server).await,
+        "agent_send" => match read(arguments) {
+            Ok(arguments) => agent_send(server, arguments).await,
+            Err(why) => Err(why),
+        },
+        "get_messages" => get_messages(server, id).await,
+        other => {
+            return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None));
+        }
+    };
+    Ok(called.unwrap_or_else(|why| CallToolResult::error(vec![ContentBlock::text(why)])))
+}
+
+/// The arguments of a call, or what is wrong with them.
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
+    serde_json::from_value(arguments).map_err(|error| format!("the arguments are wrong: {error}"))
+}
+
+/// A result with text for the model and the same as JSON for programs.
+fn result(text: String, json: Value, is_error: bool) -> CallToolResult {
+    let content = vec![ContentBlock::text(text)];
+    let mut result =
+        if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = Some(json);
+    result
+}
+
+async fn list_peers(server: &Server) -> Result<CallToolResult, String> {
+    let member = server.agent.member().await?;
+    let names = member.peers().await.map_err(|error| {
+        format!("{error}: yoi finds another leader by itself, so call again in a moment")
+    })?;
+    let standing = member.standing();
+    let peers: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+    let json = json!({ "you": standing.name, "peers": peers });
+    Ok(result(words::peers(&names, &standing), json, false))
+}
+
+/// The arguments of `agent_send`.
+#[derive(Deserialize)]
+struct Send {
+    to: Addressees,
+    body: Value,
+    #[serde(default)]
+    re: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`to` is a name, an array of names, or `broadcast`")]
+enum Addressees {
+    One(String),
+    Many(Vec<String>),
+}
+
+async fn agent_send(server: &Server, send: Send) -> Result<CallToolResult, String> {
+    let Send { to, body, re } = send;
+    let re = match re.filter(|re| !re.is_empty()) {
+        None => None,
+        Some(text) => Some(Id::parse(&text).ok_or_else(|| {
+            format!(
+                "refused: it was not sent: `re` is the id of a message, like \
+                 01a1ffb6-a2cb-7796-b04c-890887088394, and `{text}` is none; leave it out where the message \
+                 answers none"
+            )
+        })?),
+    };
+    let to = match to {
+        Addressees::One(name) if name == "broadcast" => To::Broadcast,
+        Addressees::One(name) => To::One(name),
+        Addressees::Many(names) => To::Many(names),
+    };
+    let body = serde_json::value::to_raw_value(&body).map_err(|error| error.to_string())?;
+    let member = server.agent.member().await?;
+    if let Some(re) = re {
+        server.agent.answered(re.to_string()).await;
+    }
+    let sent = member.send(to, &body, re).await;
+    let failed = !matches!(sent.status, Status::Received | Status::Sent);
+    let text = words::outcome(&sent, &member.standing());
+    Ok(result(text, words::outcome_as_json(&sent), failed))
+}
+
+async fn get_messages(server: &Server, id: &RequestId) -> Result<CallToolResult, String> {
+    // Where the mesh cannot be joined, what arrived before can be read all the same.
+    let _ = server.agent.member().await;
+    let _one = server.giving.lock().await;
+    let confirmed = server.traffic.confirms(id);
+    let delivery = server.agent.give(confirmed).await?;
+    Ok(result(words::messages(&delivery), words::messages_as_json(&delivery), false))
+}
