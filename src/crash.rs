@@ -27,6 +27,9 @@ pub const POINTS: &[&str] = &[
     "mail-taken",
     "mail-marked",
     "upward-stored",
+    // the mesh
+    "mesh-chosen",
+    "mesh-kept",
     // one turn
     "block-received",
     "block-committed",

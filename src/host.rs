@@ -64,6 +64,8 @@ mod rules;
 mod supervisor;
 /// Events of one Pod on their way to screens and to readers of its socket.
 mod events;
+/// The Pods of this host on the agent mesh.
+mod mesh;
 /// Child events: how a parent learns of its children, each event once.
 mod notify_parent;
 /// Pods that are deleted once they have rested for a day.
@@ -81,6 +83,7 @@ mod tests;
 
 pub use host_lock::HostLockError;
 pub use listener::ListenError;
+pub use mesh::MeshUse;
 
 /// The queue of one watching connection. One that falls further behind gets a mark that it
 /// missed events, and reads again.
@@ -101,6 +104,8 @@ pub struct Options {
     pub old_nofile: Option<u64>,
     /// Whether the host ends by itself after some time without screen and work.
     pub idle_exit: IdleExit,
+    /// Whether Pods of this host may take part in the agent mesh.
+    pub mesh: MeshUse,
 }
 
 /// When a host without screen and work ends.
@@ -182,6 +187,8 @@ pub(crate) struct Inner {
     pub(crate) members: watch::Sender<Members>,
     /// Children that do not have their first message yet, by key; the supervisor is the only writer.
     pub(crate) newborns: watch::Sender<BTreeMap<String, pod::Handle>>,
+    /// What the members of the agent mesh share.
+    pub(crate) mesh: mesh::Mesh,
     /// Work on paths.
     pub(crate) files: files::Files,
     /// What must lie where this host found it.
@@ -326,6 +333,7 @@ impl Host {
             idle: settings.timeouts.idle(),
         };
         let consents = store.consents().await?.into_iter().map(|stored| stored.to).collect();
+        let blocked = store.blocked_agents().await?;
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
@@ -347,6 +355,7 @@ impl Host {
             pod_api,
             members: watch::Sender::default(),
             newborns: watch::Sender::default(),
+            mesh: mesh::Mesh::new(options.mesh, blocked),
             files: files::Files::default(),
             ownership,
             bound: Mutex::default(),
@@ -409,6 +418,7 @@ impl Host {
         if tokio::time::timeout(PAUSE, leaving.join_all()).await.is_err() {
             tracing::warn!("host ends although runs did not pause within {PAUSE:?}");
         }
+        self.shared.mesh.left().await;
         listener::close(&self.shared);
         // The next host opens the database when the lock is free: this one has closed it by then.
         if tokio::time::timeout(PAUSE, self.shared.store.clone().close()).await.is_err() {

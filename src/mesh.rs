@@ -32,8 +32,8 @@ pub use envelope::{MAX_FRAME, To};
 pub use folder_lock::{FolderAgent, FolderLock, LockError, remote_pi_locks};
 pub use id::Id;
 pub use member::{
-    Inbox, JoinError, Member, Message, Options, Received, SendError, Sent, Standing, Status, join,
-    roster,
+    Inbox, JoinError, Member, Message, Options, Peer, Received, SendError, Sent, Standing, Status,
+    join, roster,
 };
 
 use crate::config::dirs::{ConfigError, Dirs, Env, var};

@@ -8,6 +8,9 @@ pub mod event;
 pub mod family;
 pub mod frame;
 pub mod item;
+pub mod json_values;
+pub mod limit_met;
+pub mod mesh;
 pub mod method;
 pub mod name;
 pub mod outcome;
@@ -23,7 +26,8 @@ pub use approval::{
 };
 pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
 pub use entry::{
-    Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem, Trigger,
+    AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem,
+    Trigger,
 };
 pub use event::{
     Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,
@@ -32,6 +36,8 @@ pub use event::{
 pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
 pub use frame::{Frame, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
 pub use item::{Content, Item, RequestConfig, Role, flatten};
+pub use json_values::{MAX_VALUES, ValueCount, value_memory};
+pub use limit_met::{LimitKind, LimitMet};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};

@@ -4,8 +4,8 @@
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Entry, EntryId, ErrorCode, Event, Fact, Item, Refusal, Role, RunOutcome, RunResult, Segment,
-    SegmentId, SessionId, SystemItem, Trigger, TurnResult,
+    Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome, RunResult,
+    Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
 use crate::session::{Files, LogPosition, load_output};
 use crate::store::{MailboxMessage, Store};
@@ -59,7 +59,7 @@ pub(crate) use batch::label;
 pub use commands::Commands;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
-pub use message::{Input, Notification};
+pub use message::{AgentMessage, Input, Notification};
 pub use policy::Policy;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
@@ -169,6 +169,8 @@ pub enum RunEvent {
     ApprovalDecided(ApprovalDecided),
     /// The activity of the run, in one line.
     Doing(String),
+    /// The limit that the commands of the last group met; `None` once they ended without meeting one.
+    LimitMet(Option<LimitMet>),
     /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
     Context {
         tokens: u64,
@@ -449,7 +451,7 @@ impl Run {
             self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
             if !calls.is_empty() {
                 self.call_tools(calls).await?;
-            } else if !self.drain_mailbox().await? {
+            } else if !self.drain_at_end().await? {
                 return Ok(End::Finished);
             }
         }

@@ -54,6 +54,7 @@ pub use world::enter::enter_main;
 pub use world::init::init_main;
 pub(crate) use world::unescaped;
 
+use crate::protocol::LimitMet;
 use order::{JsonLine as _, Order, Report};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -123,6 +124,8 @@ pub struct Ended {
     pub stuck: Vec<String>,
     /// What it left that would lead others astray, and what became of it, each a sentence.
     pub undone: Vec<String>,
+    /// The limit that its helper saw it meet.
+    pub limit: Option<LimitMet>,
     /// How well it was confined; `None` where no walls were asked for.
     pub confinement: Option<Confinement>,
 }
@@ -136,8 +139,8 @@ pub enum Outcome {
     Signalled(i32),
     TimedOut,
     Cancelled,
-    /// What its Pod keeps for commands grew beyond a limit; [`Ended::undone`] says which.
-    TooLarge,
+    /// It was ended because of the limit in [`Ended::limit`].
+    AtLimit,
 }
 
 /// Why a command did not run, or not to an end that can be told.
@@ -323,16 +326,16 @@ async fn finish(
         return Err(SandboxError::NotStarted(reason));
     }
     let outcome = match (report.ordered, ordered, report.signal) {
-        _ if report.too_large => Outcome::TooLarge,
+        _ if report.ended_at_limit => Outcome::AtLimit,
         (true, Some(why), _) => why,
         (_, _, Some(signal)) => Outcome::Signalled(signal),
         _ => Outcome::Exited(report.code.unwrap_or(0)),
     };
-    let Report { ended: left_over, stuck, mut undone, confinement, .. } = report;
+    let Report { ended: left_over, stuck, mut undone, limit, confinement, .. } = report;
     if report.world_killed {
         undone.push(WORLD_KILLED.to_owned());
     }
-    Ok(Ended { outcome, left_over, stuck, undone, confinement })
+    Ok(Ended { outcome, left_over, stuck, undone, limit, confinement })
 }
 
 /// Ends what the helper, who still lives and owns it, cannot see.

@@ -29,7 +29,7 @@ mod write;
 use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
-use crate::protocol::{EntryId, FileMark, OutsidePath, PodName, ScriptHash};
+use crate::protocol::{EntryId, FileMark, LimitMet, OutsidePath, PodName, ScriptHash};
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, Private};
 use crate::scope::Scope;
 use fault::Fault;
@@ -70,6 +70,8 @@ pub struct Output {
     pub files: Vec<FileMark>,
     /// How far another Pod has been read with this.
     pub read: Option<Reading>,
+    /// The limit that a command met.
+    pub limit: Option<LimitMet>,
 }
 
 /// A place up to which a Pod's words have been read.
@@ -329,9 +331,31 @@ pub const TABLE: &[Tool] = &[
     },
 ];
 
+/// The tools of a Pod that takes part in the agent mesh, by name.
+pub const MESH: &[Tool] = &[
+    Tool {
+        name: "agent_send",
+        description: pods::agents::SEND_DESCRIPTION,
+        lane: Lane::Pods,
+        telling: &["to"],
+        schema: input::schema::<pods::agents::Send>,
+        takes: input::takes::<pods::agents::Send>,
+        act: Act::Pods(&pods::agents::SEND),
+    },
+    Tool {
+        name: "list_peers",
+        description: pods::agents::LIST_DESCRIPTION,
+        lane: Lane::Pods,
+        telling: &[],
+        schema: input::schema::<pods::agents::List>,
+        takes: input::takes::<pods::agents::List>,
+        act: Act::Pods(&pods::agents::LIST),
+    },
+];
+
 /// The built-in tool of this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
-    TABLE.iter().find(|tool| tool.name == name)
+    TABLE.iter().chain(MESH).find(|tool| tool.name == name)
 }
 
 impl Tool {

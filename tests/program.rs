@@ -14,6 +14,8 @@ mod classic;
 mod connecting;
 #[path = "program/diagnostics.rs"]
 mod diagnostics;
+#[path = "program/endless.rs"]
+mod endless;
 #[path = "program/ephemeral.rs"]
 mod ephemeral;
 #[path = "program/exits.rs"]

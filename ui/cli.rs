@@ -19,6 +19,7 @@ mod log;
 mod man;
 mod mcp;
 mod mesh;
+mod mesh_audit;
 mod prompt;
 mod screen;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
 use yoi::config::dirs::{Dirs, Env};
-use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options};
+use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, MeshUse, Options};
 use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
@@ -120,8 +120,8 @@ pub fn again_as_host() {
 }
 
 /// Starts a host in this process and connects to it.
-pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)> {
-    let (host, notices) = Host::start(options(opening, IdleExit::Never)).await?;
+pub async fn inside(opening: &Opening, mesh: MeshUse) -> anyhow::Result<(Host, Client, Events)> {
+    let (host, notices) = Host::start(options(opening, IdleExit::Never, mesh)).await?;
     for notice in notices {
         console::err(&notice.to_string());
     }
@@ -130,13 +130,14 @@ pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)>
 }
 
 /// The options of a host of this program.
-fn options(opening: &Opening, idle_exit: IdleExit) -> Options {
+fn options(opening: &Opening, idle_exit: IdleExit, mesh: MeshUse) -> Options {
     Options {
         dirs: opening.dirs.clone(),
         env: opening.env.clone(),
         helper: yoi::sandbox::OWN_PROGRAM.into(),
         old_nofile: raise_nofile(),
         idle_exit,
+        mesh,
     }
 }
 
@@ -194,7 +195,8 @@ async fn background() -> ExitCode {
     };
     yoi::trace::start(&env, Some(&dirs.state));
     let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
-    let (host, notices) = match Host::start(options(&opening, IdleExit::BySettings)).await {
+    let options = options(&opening, IdleExit::BySettings, MeshUse::Joins);
+    let (host, notices) = match Host::start(options).await {
         Ok(started) => started,
         Err(HostError::HostLock(HostLockError::Taken { .. })) => {
             answer(&Started::Taken);

@@ -14,6 +14,7 @@ pub mod numbers;
 pub mod spell;
 
 mod allow;
+mod block;
 mod cancel;
 mod compact;
 mod deny;
@@ -23,6 +24,7 @@ mod help;
 mod inbox;
 mod keys;
 mod lend;
+mod mesh;
 pub mod model;
 mod new;
 mod notices;
@@ -65,6 +67,8 @@ pub static LIST: &[&Verb] = &[
     &restore::VERB,
     &peer::VERB,
     &unpeer::VERB,
+    &mesh::VERB,
+    &block::VERB,
     &pause::VERB,
     &resume::VERB,
     &cancel::VERB,

@@ -5,6 +5,7 @@ use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
 use crate::config::policy::Permissions;
+use crate::protocol::PodName;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -132,11 +133,67 @@ pub struct Ui {
 }
 
 /// The agent mesh of this machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mesh {
     /// The socket of another mesh than yoi's own, such as that of remote-pi; `~/` is the home directory.
     pub socket: Option<PathBuf>,
+    /// The Pods that join when they become live.
+    pub join: Join,
+    /// What wakes an idle Pod besides messages of its peers.
+    pub wake: Vec<Wake>,
+    /// The largest body of a message to a Pod, in KiB of JSON.
+    pub message_kib: NonZeroU32,
+    /// How many messages of agents may wait for one Pod.
+    pub waiting: NonZeroU32,
+    /// How many messages one agent may send to one Pod in a minute.
+    pub per_minute: NonZeroU32,
+}
+
+/// Which Pods join the mesh by themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected true, false or a list of names of Pods")]
+pub enum Join {
+    /// Every Pod that a person made, or none.
+    All(bool),
+    Named(Vec<PodName>),
+}
+
+/// What of the mesh may wake an idle Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wake {
+    /// Messages of agents that are no peers.
+    Strangers,
+    /// Messages to all agents.
+    Broadcasts,
+    /// That an agent joined.
+    Joins,
+    /// That an agent left.
+    Leaves,
+}
+
+impl Default for Mesh {
+    fn default() -> Self {
+        Self {
+            socket: None,
+            join: Join::All(false),
+            wake: Vec::new(),
+            message_kib: const { count(64) },
+            waiting: const { count(256) },
+            per_minute: const { count(120) },
+        }
+    }
+}
+
+impl Mesh {
+    /// Whether a Pod joins by itself; `own` is one that a person made.
+    pub fn joins(&self, pod: &PodName, own: bool) -> bool {
+        match &self.join {
+            Join::All(all) => *all && own,
+            Join::Named(names) => names.iter().any(|name| name.key() == pod.key()),
+        }
+    }
 }
 
 /// A part of a whole, above 0 and at most 1.
@@ -330,7 +387,7 @@ fn right_place(message: &str) -> Option<String> {
 }
 
 /// Keys that are often written elsewhere, and the table of each; the empty one is the top of the file.
-const PLACES: [(&str, &str); 13] = [
+const PLACES: [(&str, &str); 15] = [
     ("model", ""),
     ("max_turns", "limits"),
     ("depth", "limits"),
@@ -341,6 +398,8 @@ const PLACES: [(&str, &str); 13] = [
     ("theme", "ui"),
     ("keymap", "ui"),
     ("socket", "mesh"),
+    ("join", "mesh"),
+    ("wake", "mesh"),
     ("wire", "provider.<name>"),
     ("base_url", "provider.<name>"),
     ("key_env", "provider.<name>"),

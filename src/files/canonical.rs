@@ -22,6 +22,16 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 /// The symbolic links through which a path leads, in the order in which they are followed, at most
 /// 40. The last part of the path counts, too.
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
+    follow_links(path).0
+}
+
+/// Where a path leads through its links, whether something lies there or not.
+pub fn led_to(path: &Path) -> PathBuf {
+    follow_links(path).1
+}
+
+/// The links on a path, and where it leads beyond them.
+fn follow_links(path: &Path) -> (Vec<PathBuf>, PathBuf) {
     let (mut found, mut rest) = (Vec::new(), path.to_owned());
     while found.len() < LINKS && reached_directly(&rest).is_none() {
         let parts: Vec<&Path> = rest.ancestors().collect();
@@ -32,7 +42,7 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
         found.push(link.to_owned());
         rest = next;
     }
-    found
+    (found, rest)
 }
 
 /// Whether something lies at a path that leads through no link, or why it is not reached. `None` where

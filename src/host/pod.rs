@@ -5,6 +5,7 @@ use crate::config::dirs::Env;
 use crate::config::settings::Settings;
 use crate::host::Shared;
 use crate::host::events::Publisher;
+use crate::host::mesh::membership::Membership;
 use crate::host::pod::approval::PendingApproval;
 use crate::host::pod::handle::REQUESTS;
 use crate::host::pod::phase::{Admission, Phase};
@@ -15,7 +16,7 @@ use crate::run::{Commands, alert};
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
-use crate::tools::PathThreads;
+use crate::tools::{PathThreads, ToolSet};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -57,6 +58,8 @@ mod live;
 mod keep;
 /// The log between runs.
 mod log;
+/// Whether the Pod takes part in the mesh, and the tools that it has then.
+mod mesh;
 /// How a Pod stops, also at the end of the host.
 mod stop;
 /// How a panic in a Pod is handled.
@@ -115,6 +118,10 @@ pub(crate) struct Pod {
     end: Option<u64>,
     /// Serves the Pod's own socket; `None` while the Pod is not live.
     listener: Option<JoinHandle<()>>,
+    /// The Pod's membership of the mesh, while it takes part.
+    mesh: Option<Membership>,
+    /// The tools of the host, and those of the mesh while the Pod takes part.
+    tool_set: watch::Sender<ToolSet>,
     /// The first message of the Pod is not committed: it serves its parent only and is not shown.
     newborn: bool,
     /// The way in for readers of the Pod's socket; weak, so that the actor ends with its last handle.
@@ -162,6 +169,8 @@ pub(crate) fn spawn(
         pending: None,
         end: None,
         listener: None,
+        mesh: None,
+        tool_set: watch::Sender::new(shared.tools.borrow().clone()),
         newborn,
         requests: requests.downgrade(),
         supervisor,
@@ -183,6 +192,7 @@ impl Pod {
     async fn serve_requests(&mut self, inbox: &mut mpsc::Receiver<PodRequest>) {
         let mut granted = self.granted.subscribe();
         let mut consents = self.shared.consents.subscribe();
+        let mut tools = self.shared.tools.subscribe();
         loop {
             let deadline = self.phase.deadline();
             tokio::select! {
@@ -193,6 +203,7 @@ impl Pod {
                 event = self.phase.next_event() => self.on_run_event(event).await,
                 Ok(()) = granted.changed() => self.show_granted(),
                 Ok(()) = consents.changed() => self.consents_changed().await,
+                Ok(()) = tools.changed() => self.choose_tools(),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.deadline_passed().await;
                 }
@@ -262,6 +273,9 @@ impl Pod {
             }
             Fact::Kept => self.is_kept(),
             Fact::ChildEvent(message) => self.child_event(message).await,
+            Fact::Delivered(messages) => self.delivered(messages).await,
+            Fact::MeshChosen(joined) => self.mesh_chosen(joined),
+            Fact::Mesh(standing) => self.show_mesh(standing),
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
             Fact::SocketVanished => self.reopen_socket(),
         }

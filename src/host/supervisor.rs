@@ -156,8 +156,9 @@ pub(crate) fn patience(settings: &Settings, idle_exit: IdleExit) -> Option<Durat
     }
 }
 
-fn is_idle(shared: &Shared) -> bool {
+pub(crate) fn is_idle(shared: &Shared) -> bool {
     *shared.connections.borrow() == 0
+        && !shared.uses_mesh()
         && shared.family().iter().all(|info| {
             !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()
         })

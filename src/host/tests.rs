@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Events};
 use crate::config::dirs::{Dirs, Env};
-use crate::host::{Host, HostError, IdleExit, Options};
+use crate::host::{Host, HostError, IdleExit, MeshUse, Options};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, RunResult, State};
 use std::path::Path;
@@ -19,6 +19,7 @@ mod family;
 mod histories;
 mod kept;
 mod late;
+mod mesh;
 mod models;
 mod one_writer;
 mod ownership;
@@ -128,6 +129,7 @@ async fn try_start(root: &Path) -> Result<Host, HostError> {
         helper: crate::sandbox::OWN_PROGRAM.into(),
         old_nofile: None,
         idle_exit: IdleExit::Never,
+        mesh: MeshUse::Joins,
     };
     Ok(Host::start(options).await?.0)
 }

@@ -21,6 +21,7 @@ mod fork;
 mod forward;
 mod lend;
 mod list;
+mod mesh;
 mod new;
 mod notify;
 /// Pages and entries of a transcript; screens ask for them, no person does.
@@ -187,6 +188,13 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Fetch { entry, range } => authorized(page::Fetch { entry, range }, cx).await,
         Method::Send { input, queue } => authorized(send::Send { input, queue }, cx).await,
         Method::Notify { message } => authorized(notify::Notify { message }, cx).await,
+        Method::MeshJoin => authorized(mesh::Join, cx).await,
+        Method::MeshLeave => authorized(mesh::Leave, cx).await,
+        Method::MeshAgents => authorized(mesh::Agents, cx).await,
+        Method::MeshSend { to, body, re } => {
+            authorized(mesh::SendToAgents { to, body, re }, cx).await
+        }
+        Method::MeshBlock { name, end } => authorized(mesh::Block { name, end }, cx).await,
         Method::PodEvent(_)
         | Method::Watch
         | Method::Resume

@@ -3,8 +3,8 @@
 use crate::config::models::Model;
 use crate::llm::sse::Event;
 use crate::llm::{Delta, Input, Request, Stop};
-use crate::protocol::Origin;
 use crate::protocol::item::Image;
+use crate::protocol::{Origin, ValueCount, value_memory};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -38,6 +38,8 @@ pub enum Fault {
     Reported { message: String, retryable: bool },
     /// The event is not what its wire promises.
     Garbled(String),
+    /// The event holds more than [`MAX_VALUES`] values.
+    TooMany,
 }
 
 /// What items that `model` says are marked with.
@@ -56,10 +58,23 @@ pub fn native<'a>(input: &'a Input, origin: &Origin) -> Option<&'a Value> {
 
 /// The data of an event as JSON.
 pub fn parse(event: &Event) -> Result<Value, Fault> {
+    if ValueCount::is_too_many(&event.data) {
+        return Err(Fault::TooMany);
+    }
     serde_json::from_str(&event.data).map_err(|error| {
         let start: String = event.data.chars().take(40).collect();
         Fault::Garbled(format!("an event is not JSON ({error}): {start}"))
     })
+}
+
+/// A value of the provider that is kept until its block is complete, as a delta that counts it.
+pub fn kept(value: &Value) -> Delta {
+    Delta::Unseen(value_memory(value))
+}
+
+/// The same of a field that is kept with its key.
+pub fn kept_field(key: &str, value: &Value) -> Delta {
+    Delta::Unseen(key.len() + value_memory(value))
 }
 
 /// The string at `key`, empty when there is none.
@@ -81,6 +96,10 @@ pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 /// A call's arguments as an object. Providers and small models send nothing, half an object, a
 /// list, or the object once more as a string.
 pub fn arguments(raw: &str) -> Map<String, Value> {
+    if ValueCount::is_too_many(raw) {
+        // The reply that holds such a call is stopped, so that the call is not made.
+        return Map::new();
+    }
     match serde_json::from_str(raw) {
         Ok(Value::Object(map)) => map,
         Ok(Value::String(inner)) => serde_json::from_str(&inner).unwrap_or_default(),
@@ -88,9 +107,10 @@ pub fn arguments(raw: &str) -> Map<String, Value> {
     }
 }
 
-/// The arguments as the log keeps them: what came when that is an object, else `{}`.
+/// The arguments as the log keeps them: what came when that is an object, else `{}`. What has too many
+/// values to be read stays as it came, for the limits of the reply.
 pub fn arguments_text(raw: &str) -> String {
-    if serde_json::from_str::<Map<String, Value>>(raw).is_ok() {
+    if ValueCount::is_too_many(raw) || serde_json::from_str::<Map<String, Value>>(raw).is_ok() {
         return raw.trim().to_owned();
     }
     Value::Object(arguments(raw)).to_string()

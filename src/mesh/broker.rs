@@ -7,7 +7,7 @@ mod connection;
 mod queue;
 mod routing;
 
-pub(crate) use routing::read_ack;
+pub(crate) use routing::{ABSENT, read_ack};
 
 use crate::mesh::{Admits, Socket};
 use audit::Audit;

@@ -54,6 +54,8 @@ pub(crate) struct Envelope<'a> {
     pub(crate) re: Option<IdText<'a>>,
     /// The body as it was written.
     pub(crate) body: &'a str,
+    /// Whether a leader that is gone may have delivered it already.
+    pub(crate) again: bool,
 }
 
 /// The `to` of an envelope that was read.
@@ -107,6 +109,8 @@ enum Key {
     Id,
     Re,
     Body,
+    #[serde(rename = "yoi_again")]
+    Again,
     #[serde(other)]
     Other,
 }
@@ -122,6 +126,7 @@ impl<'de> Visitor<'de> for Keys {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
         let (mut from, mut to, mut id, mut re, mut body) = (None, None, None, None, None);
+        let mut again = false;
         while let Some(key) = map.next_key()? {
             match key {
                 Key::From => from = Some(map.next_value::<Text<'de>>()?.0),
@@ -132,6 +137,8 @@ impl<'de> Visitor<'de> for Keys {
                     re = Some(text.map(|text| IdText(text.0)));
                 }
                 Key::Body => body = Some(map.next_value::<&RawValue>()?.get()),
+                // Anything but `true` is a key of another program.
+                Key::Again => again = map.next_value::<&RawValue>()?.get() == "true",
                 Key::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -145,6 +152,7 @@ impl<'de> Visitor<'de> for Keys {
             id: id.ok_or_else(|| A::Error::missing_field("id"))?,
             re: re.ok_or_else(|| A::Error::missing_field("re"))?,
             body: body.ok_or_else(|| A::Error::missing_field("body"))?,
+            again,
         })
     }
 }
@@ -238,6 +246,14 @@ pub(crate) fn line(from: &str, to: &To, id: Id, re: Option<Id>, body: &str) -> V
     line
 }
 
+/// The same of an envelope that a leader which is gone may have delivered. The next leader takes the mark off.
+pub(crate) fn line_again(from: &str, to: &To, id: Id, re: Option<Id>, body: &str) -> Vec<u8> {
+    let mut line = line(from, to, id, re, body);
+    line.truncate(line.len() - "}\n".len());
+    line.extend_from_slice(b",\"yoi_again\":true}\n");
+    line
+}
+
 /// A request to the leader.
 pub(crate) fn request(from: &str, id: Id, kind: &str) -> Vec<u8> {
     let body = serde_json::to_string(&Kind { kind: kind.into() }).expect("a word is text");
@@ -282,13 +298,16 @@ pub(crate) struct Ours {
     pub(crate) confirms: bool,
 }
 
-/// The body with which a member confirms a message: it is kept.
+/// The body with which a member says what became of a message to it: it is kept, or it is denied.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Confirmed<'a> {
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Cow<'a, str>,
     #[serde(borrow)]
     pub(crate) id: Cow<'a, str>,
+    /// Why the message is denied, as a sentence; `None`: it is kept.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) denied: Option<Cow<'a, str>>,
 }
 
 impl Confirmed<'_> {
@@ -308,10 +327,14 @@ pub(crate) fn register(name: &str, confirms: bool) -> Vec<u8> {
     json_line(&Register { kind: "register", name, yoi: Ours { version: OURS, confirms } })
 }
 
-/// The line with which a member confirms a message.
-pub(crate) fn confirmed(from: &str, id: Id, message: Id) -> Vec<u8> {
-    let body = Confirmed { kind: Confirmed::KIND.into(), id: message.as_str().into() };
-    let body = serde_json::to_string(&body).expect("an id is text");
+/// The line with which a member confirms a message, or denies it for this reason.
+pub(crate) fn confirmed(from: &str, id: Id, message: Id, denied: Option<&str>) -> Vec<u8> {
+    let body = Confirmed {
+        kind: Confirmed::KIND.into(),
+        id: message.as_str().into(),
+        denied: denied.map(Cow::Borrowed),
+    };
+    let body = serde_json::to_string(&body).expect("an id and a sentence are text");
     line(from, &To::One(BROKER.to_owned()), id, None, &body)
 }
 
@@ -343,6 +366,28 @@ pub(crate) struct Roster<'a> {
 pub(crate) struct Detailed<'a> {
     pub(crate) name: &'a str,
     pub(crate) address: &'a str,
+    /// Whether it is a member of yoi that confirms what is sent to it.
+    #[serde(rename = "yoi_confirms", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) confirms: bool,
+}
+
+/// The members that confirm what is sent to them, as far as the leader says so.
+pub(crate) fn confirming(roster: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Listed {
+        #[serde(default)]
+        peers_detailed: Vec<Member>,
+    }
+    #[derive(Deserialize)]
+    struct Member {
+        address: String,
+        #[serde(default)]
+        yoi_confirms: bool,
+    }
+    // Leaders of other programs say more about members, or nothing.
+    let listed: Option<Listed> = serde_json::from_str(roster).ok();
+    let members = listed.into_iter().flat_map(|listed| listed.peers_detailed);
+    members.filter(|member| member.yoi_confirms).map(|member| member.address).collect()
 }
 
 /// A value as a line with its newline.

@@ -15,6 +15,12 @@ const AT_ONCE: usize = 25;
 pub struct Id([u8; LENGTH]);
 
 impl Id {
+    /// A new one.
+    #[expect(clippy::new_without_default, reason = "no id is the default one")]
+    pub fn new() -> Self {
+        Ids::new().next()
+    }
+
     /// `None`: the text has not the form of a UUID.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; LENGTH] = text.as_bytes().try_into().ok()?;

@@ -3,6 +3,8 @@
 
 mod connecting;
 mod receiving;
+mod resending;
+mod seen;
 mod serving;
 mod session;
 
@@ -11,7 +13,6 @@ pub use connecting::{JoinError, roster};
 use crate::mesh::envelope::{MAX_FRAME, To};
 use crate::mesh::id::Id;
 use crate::mesh::{Socket, envelope};
-use connecting::Seated;
 use serde_json::value::RawValue;
 use serving::Actor;
 use std::time::Duration;
@@ -91,6 +92,15 @@ pub struct Sent {
     pub reason: Option<String>,
 }
 
+/// Another member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub name: String,
+    /// Whether it is a member of yoi that says when it has kept a message. A leader of another program does not
+    /// know that.
+    pub confirms: bool,
+}
+
 /// Why the members could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -134,12 +144,27 @@ impl Inbox {
         self.received.recv().await
     }
 
+    /// The next message, if one has arrived.
+    pub fn try_next(&mut self) -> Option<Received> {
+        self.received.try_recv().ok()
+    }
+
     /// Says that a message is kept. Of a member that [confirms](Options::confirms), a leader of yoi acknowledges a
     /// message to it alone at this moment.
     pub async fn confirm(&self, message: &Message) {
+        self.report(message, None).await;
+    }
+
+    /// Says that a message is not kept, and why, as a sentence. Its sender learns it as of [`Inbox::confirm`].
+    pub async fn deny(&self, message: &Message, reason: String) {
+        self.report(message, Some(reason)).await;
+    }
+
+    async fn report(&self, message: &Message, denied: Option<String>) {
         if matches!(message.to, To::One(_)) {
             // A member that has left has no leader to tell.
-            let _ = self.commands.send(Command::Confirm(message.id)).await;
+            let from = message.from.clone();
+            let _ = self.commands.send(Command::Confirm { from, id: message.id, denied }).await;
         }
     }
 }
@@ -155,20 +180,31 @@ pub struct Member {
 
 /// What the handle asks of the task.
 enum Command {
-    Send { id: Id, to: To, re: Option<Id>, body: String, done: oneshot::Sender<Sent> },
-    List(oneshot::Sender<Vec<String>>),
-    Confirm(Id),
+    Send {
+        id: Id,
+        to: To,
+        re: Option<Id>,
+        body: String,
+        done: oneshot::Sender<Sent>,
+    },
+    List(oneshot::Sender<Vec<Peer>>),
+    /// A message is kept, or denied for this reason.
+    Confirm {
+        from: String,
+        id: Id,
+        denied: Option<String>,
+    },
 }
 
 /// Joins the mesh: returns when the leader has assigned a name.
 pub async fn join(options: Options) -> Result<(Member, Inbox), JoinError> {
-    let Seated { session, leadership } = connecting::connect(&options, None).await?;
+    let seated = connecting::connect(&options, None).await?;
     let (commands, requests) = mpsc::channel(COMMANDS);
     let (arrived, inbox) = mpsc::channel(INBOX);
-    let (standing, current) = watch::channel(session.standing(leadership.is_some()));
+    let (standing, current) = watch::channel(seated.session.standing(seated.leadership.is_some()));
     let leaving = CancellationToken::new();
     let actor = Actor::new(options, requests, arrived, standing, leaving.clone());
-    let task = tokio::spawn(actor.run(session, leadership));
+    let task = tokio::spawn(actor.run(seated));
     let inbox = Inbox { received: inbox, commands: commands.clone() };
     let member = Member { commands, standing: current, leaving, task: Some(task) };
     Ok((member, inbox))
@@ -181,7 +217,11 @@ impl Member {
 
     /// Sends a message and waits for what becomes of it, 5 s at most.
     pub async fn send(&self, to: To, body: &RawValue, re: Option<Id>) -> Sent {
-        let id = crate::mesh::id::Ids::new().next();
+        self.send_as(Id::new(), to, body, re).await
+    }
+
+    /// The same with an id of the caller, which no other message has.
+    pub async fn send_as(&self, id: Id, to: To, body: &RawValue, re: Option<Id>) -> Sent {
         if let Some(reason) = self.refusal(&to, body) {
             return Sent { id, status: Status::Refused, reason: Some(reason) };
         }
@@ -224,16 +264,31 @@ impl Member {
 
     /// The names of the other members.
     pub async fn peers(&self) -> Result<Vec<String>, SendError> {
+        Ok(self.peers_in_detail().await?.into_iter().map(|peer| peer.name).collect())
+    }
+
+    /// The other members.
+    pub async fn peers_in_detail(&self) -> Result<Vec<Peer>, SendError> {
         let (done, listed) = oneshot::channel();
         let waiting = async {
             self.commands.send(Command::List(done)).await.ok()?;
             listed.await.ok()
         };
         let listed = tokio::time::timeout(LIST_WAIT, waiting).await.ok().flatten();
-        let mut names = listed.ok_or(SendError::NoAnswer)?;
+        let mut peers = listed.ok_or(SendError::NoAnswer)?;
         let own = self.standing().name;
-        names.retain(|name| *name != own);
-        Ok(names)
+        peers.retain(|peer| peer.name != own);
+        Ok(peers)
+    }
+
+    /// What this member is, as it changes.
+    pub fn standings(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
+    /// Begins to leave: the inbox ends when this member has left.
+    pub fn begin_to_leave(&self) {
+        self.leaving.cancel();
     }
 
     /// Leaves the mesh: the name is free, and where this process led, another one may.

@@ -229,7 +229,7 @@ pub enum SystemItem {
     Unknown(Value),
 }
 
-/// The Pod that a notification comes from or is about.
+/// The Pod or agent that a notification comes from or is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotificationSource {
@@ -237,8 +237,25 @@ pub enum NotificationSource {
     Peer(PodName),
     /// The host sent it, because this child waits for an approval.
     WaitingChild(PodName),
+    /// An agent sent it with `agent_send`, or over the mesh.
+    Agent(AgentOrigin),
     #[serde(untagged)]
     Unknown(Value),
+}
+
+/// Where the message of an agent comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentOrigin {
+    /// Its name, which the leader of the mesh gave it, or the Pod's.
+    pub name: String,
+    /// The id of the message.
+    pub id: String,
+    /// The id of the message that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub re: Option<String>,
+    /// Whether it is a Pod of the same host.
+    #[serde(default, skip_serializing_if = "crate::protocol::family::is_false")]
+    pub pod: bool,
 }
 
 impl SystemItem {

@@ -6,6 +6,7 @@ use crate::protocol::approval::{
 use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
+use crate::protocol::mesh::MeshView;
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::protocol::piece::LineShape;
@@ -323,6 +324,18 @@ pub enum Event {
     WorkspaceFile(WorkspaceFile),
     /// The reply to `explain_command`.
     CommandSheet(Box<CommandSheet>),
+    /// The reply to `mesh_agents`, `mesh_join`, `mesh_leave` and `mesh_block`.
+    Mesh(MeshView),
+    /// The reply to `mesh_send`.
+    MeshSent {
+        /// The id of the message.
+        id: String,
+        /// received, denied, timeout, sent or refused.
+        status: String,
+        /// A sentence behind the status.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
     Lagged,
     /// From a newer program; kept as it came.
@@ -362,6 +375,8 @@ impl Event {
                 | Self::Reclaimed { .. }
                 | Self::Policy { .. }
                 | Self::WorkspaceFile(_)
+                | Self::Mesh(_)
+                | Self::MeshSent { .. }
                 | Self::Lagged
                 | Self::Unknown(_)
         )

@@ -1,5 +1,7 @@
 //! What a screen knows of every Pod without reading its transcript.
 
+use crate::protocol::limit_met::LimitMet;
+use crate::protocol::mesh::MeshStanding;
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::scope::Rule;
@@ -66,6 +68,9 @@ pub struct PodInfo {
     /// What it does now or did last, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
+    /// The limit that its last commands met; `None` again once commands ended without meeting one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitMet>,
     /// The end of the last run was not looked at yet.
     #[serde(default)]
     pub unseen: bool,
@@ -113,6 +118,9 @@ pub struct PodInfo {
     /// Whether the Pod is deleted once it has rested for [`EPHEMERAL_MS`].
     #[serde(default, skip_serializing_if = "is_false")]
     pub ephemeral: bool,
+    /// How it takes part in the agent mesh; `None`: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshStanding>,
 }
 
 /// How long an ephemeral Pod rests before it is deleted, in milliseconds.
@@ -129,6 +137,7 @@ impl PodInfo {
             seq: 0,
             why: None,
             activity: None,
+            limit: None,
             unseen: false,
             cwd,
             workspace,
@@ -149,6 +158,7 @@ impl PodInfo {
             queue: Vec::new(),
             segment: None,
             ephemeral: false,
+            mesh: None,
         }
     }
 

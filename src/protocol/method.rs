@@ -193,6 +193,26 @@ pub enum Method {
         entry: EntryId,
         expected_head_entries: usize,
     },
+    /// Have the addressed Pod join the agent mesh, now and whenever it becomes live.
+    MeshJoin,
+    /// Have it leave the mesh, and join no more.
+    MeshLeave,
+    /// The agents that the addressed Pod can reach; without a Pod, how this host takes part in the mesh.
+    MeshAgents,
+    /// Send a message to agents in the name of the addressed Pod.
+    MeshSend {
+        to: Addressees,
+        body: Value,
+        /// The id of the message that this one answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        re: Option<String>,
+    },
+    /// Take no messages of this agent of the mesh, in no Pod; with `end`, take them again.
+    MeshBlock {
+        name: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        end: bool,
+    },
     /// A new Pod with this one's history, up to and including an entry; `None` is all of it.
     Fork {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,6 +268,11 @@ impl Method {
             | Self::Revoke { .. }
             | Self::Trust { .. }
             | Self::UndoRewind { .. }
+            | Self::MeshJoin
+            | Self::MeshLeave
+            | Self::MeshAgents
+            | Self::MeshSend { .. }
+            | Self::MeshBlock { .. }
             | Self::Fork { .. } => false,
         }
     }
@@ -297,6 +322,11 @@ impl Method {
             Self::Revoke { .. } => "revoke",
             Self::Trust { .. } => "trust",
             Self::UndoRewind { .. } => "undo_rewind",
+            Self::MeshJoin => "mesh_join",
+            Self::MeshLeave => "mesh_leave",
+            Self::MeshAgents => "mesh_agents",
+            Self::MeshSend { .. } => "mesh_send",
+            Self::MeshBlock { .. } => "mesh_block",
             Self::Fork { .. } => "fork",
         }
     }
@@ -305,6 +335,15 @@ impl Method {
     pub fn say(text: impl Into<String>) -> Self {
         Self::Send { input: vec![Segment::Text { content: text.into() }], queue: false }
     }
+}
+
+/// Where a message to agents goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Addressees {
+    /// The name of an agent, or `broadcast`.
+    One(String),
+    Many(Vec<String>),
 }
 
 /// What a new Pod shall be.

@@ -195,7 +195,7 @@ impl Run {
         let Some(Allowed { call: first, .. }) = group.first() else { return Ok(()) };
         let cancel = CancellationToken::new();
         let shells = group.iter().filter(|allowed| allowed.call.name == "Bash");
-        let _commands: Vec<_> = shells
+        let commands: Vec<_> = shells
             .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
             .map(|what| self.setup.commands.begin(what))
             .collect();
@@ -210,6 +210,7 @@ impl Run {
             .map(|(allowed, ctx)| run_call(&tools, allowed, ctx, &cancel, live.clone()))
             .collect();
         let mut interrupt = self.ports.interrupt.clone();
+        let mut limit = None;
         loop {
             tokio::select! {
                 biased;
@@ -217,12 +218,23 @@ impl Run {
                     self.publish(Event::ToolOutput { id, text }).await;
                 }
                 done = running.next() => match done {
-                    Some((allowed, done)) => self.concluded(allowed, done).await?,
-                    None => return Ok(()),
+                    Some((allowed, done)) => {
+                        let met = done.output.limit.clone();
+                        self.concluded(allowed, done).await?;
+                        if limit.is_none() && met.is_some() {
+                            limit = met;
+                            self.send(RunEvent::LimitMet(limit.clone())).await;
+                        }
+                    }
+                    None => break,
                 },
                 () = interrupted(&mut interrupt), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }
+        if limit.is_none() && !commands.is_empty() {
+            self.send(RunEvent::LimitMet(None)).await;
+        }
+        Ok(())
     }
 
     async fn concluded(

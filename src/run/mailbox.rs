@@ -1,9 +1,14 @@
 //! The rows of the mailbox become entries of the history: each row once, also after a crash.
 
-use crate::protocol::{Entry, Fact, PodEvent, SystemItem, Trigger};
-use crate::run::{Input, Notification, Run, Stopped, prompt};
+use crate::protocol::{Entry, Fact, NotificationSource, PodEvent, SystemItem, Trigger};
+use crate::run::{AgentMessage, Input, Notification, Run, Stopped, prompt};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
+
+/// Messages of agents that enter the history before one request.
+const BATCH: usize = 64;
+/// The same in bytes of their texts; one message enters in any case.
+const BATCH_BYTES: usize = 256 * 1024;
 
 impl Run {
     /// The trigger of a run that mailbox messages start, and the messages that start it.
@@ -13,7 +18,10 @@ impl Run {
         let trigger = if child { Trigger::PodEvent } else { Trigger::Notify };
         self.trigger = Some(trigger);
         self.commit(vec![Entry::new(Fact::Invoke { trigger })]).await?;
-        for mailbox in waiting.into_iter().filter(|mailbox| mailbox.kind != MailboxKind::Input) {
+        // Messages of agents are taken as a batch, before the request.
+        let others =
+            |row: &MailboxMessage| !matches!(row.kind, MailboxKind::Input | MailboxKind::Agent);
+        for mailbox in waiting.into_iter().filter(others) {
             self.take(mailbox).await?;
         }
         Ok(())
@@ -23,13 +31,68 @@ impl Run {
         Ok(self.setup.store.messages(&self.setup.pod).await?)
     }
 
-    /// Takes the messages that arrived meanwhile into the history; whether there were any.
-    pub(super) async fn drain_mailbox(&mut self) -> Result<bool, Stopped> {
+    /// Takes the messages that arrived meanwhile into the history, before a request that is made in any case.
+    pub(super) async fn drain_mailbox(&mut self) -> Result<(), Stopped> {
+        while let Ok(mailbox) = self.ports.mailbox.try_recv() {
+            self.take(mailbox).await?;
+        }
+        let waiting = self.waiting_agent_messages().await?;
+        self.take_agent_messages(waiting).await
+    }
+
+    /// The same when the model is done. Whether another request is to be made: a message arrived that starts a
+    /// run of an idle Pod.
+    pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
             any |= self.take(mailbox).await?;
         }
+        let waiting = self.waiting_agent_messages().await?;
+        if waiting.iter().any(MailboxMessage::wakes) {
+            self.take_agent_messages(waiting).await?;
+            any = true;
+        }
         Ok(any)
+    }
+
+    /// The messages of agents that wait, those that came first.
+    async fn waiting_agent_messages(&self) -> Result<Vec<MailboxMessage>, Stopped> {
+        let mut waiting = self.setup.store.agent_messages(&self.setup.pod).await?;
+        waiting.retain(|row| !self.has_taken(&row.id));
+        Ok(waiting)
+    }
+
+    /// Takes messages of agents into the history as one batch: one commit, one entry each. What is more than a
+    /// batch waits for the next request.
+    async fn take_agent_messages(&mut self, waiting: Vec<MailboxMessage>) -> Result<(), Stopped> {
+        let (mut entries, mut rows, mut size) = (Vec::new(), Vec::new(), 0);
+        for row in waiting.into_iter().take(BATCH) {
+            // A row that cannot be read is marked as taken: it would wait for ever.
+            if let Some(read) = AgentMessage::read(row.payload) {
+                let message = read.text();
+                size += message.len();
+                if size > BATCH_BYTES && !entries.is_empty() {
+                    break;
+                }
+                let body = prompt::agent_message(&read.from, &message);
+                let from = Some(NotificationSource::Agent(read.from));
+                let item = SystemItem::Notification { message, body, from };
+                entries.push(Entry::new(Fact::SystemItem { item, taken: Some(row.id.clone()) }));
+            }
+            rows.push(row.id);
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        crate::crash_point!("mail-received");
+        if !entries.is_empty() {
+            self.commit(entries).await?;
+        }
+        crate::crash_point!("mail-taken");
+        self.mark_taken(rows).await;
+        crate::crash_point!("mail-marked");
+        self.acted = true;
+        Ok(())
     }
 
     /// One row becomes one entry that carries the row's id; then the row is marked.
@@ -59,6 +122,8 @@ impl Run {
                 let body = prompt::child_event_text(&event);
                 Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
             }
+            // They wait in the store, and are taken in the order in which they came.
+            MailboxKind::Agent => return Ok(false),
         };
         crate::crash_point!("mail-received");
         self.commit(vec![Entry::new(fact)]).await?;
@@ -79,11 +144,12 @@ impl Run {
     /// when the log is opened next.
     pub(super) async fn taken(&self, id: Option<String>) {
         if let Some(id) = id {
-            self.setup
-                .store
-                .take_message(&self.setup.pod, vec![id])
-                .await
-                .or_log("mark mailbox messages as taken");
+            self.mark_taken(vec![id]).await;
         }
+    }
+
+    async fn mark_taken(&self, ids: Vec<String>) {
+        let marked = self.setup.store.take_message(&self.setup.pod, ids).await;
+        marked.or_log("mark mailbox messages as taken");
     }
 }

@@ -1,6 +1,6 @@
 //! Messages as rows of the mailbox hold them.
 
-use crate::protocol::{NotificationSource, PodName, Segment};
+use crate::protocol::{AgentOrigin, NotificationSource, PodName, Segment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,5 +50,39 @@ impl Notification {
     /// What a row of the mailbox holds.
     pub fn read(payload: Value) -> Option<Self> {
         serde_json::from_value(payload).ok()
+    }
+}
+
+/// A message of an agent for a Pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentMessage {
+    pub from: AgentOrigin,
+    /// JSON, as its sender wrote it.
+    pub body: String,
+    /// Whether it starts a run of an idle Pod.
+    pub wakes: bool,
+}
+
+impl AgentMessage {
+    /// As a row of the mailbox holds it.
+    pub fn payload(&self) -> Value {
+        // Texts always encode.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What a row of the mailbox holds.
+    pub fn read(payload: Value) -> Option<Self> {
+        serde_json::from_value(payload).ok()
+    }
+
+    /// The id of its row: a sender gives each of its messages another id.
+    pub fn row(&self) -> String {
+        let AgentOrigin { name, id, .. } = &self.from;
+        format!("agent:{}:{name}", id.to_ascii_lowercase())
+    }
+
+    /// Its text: the body itself where that is a text, else its JSON.
+    pub fn text(&self) -> String {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| self.body.clone())
     }
 }

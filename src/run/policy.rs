@@ -18,6 +18,19 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The texts of an argument. Of a list that is each element, and the whole list last: a rule that denies looks at
+/// each text, one that allows at the last.
+fn texts_of(argument: &Value) -> Vec<String> {
+    match argument {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(list) => {
+            let each = list.iter().filter_map(Value::as_str).map(str::to_owned);
+            each.chain([argument.to_string()]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The arguments that name the subject of a call of an external tool.
 const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
 /// Bytes of an action in an approval request: it is shown whole, or the call is refused.
@@ -306,7 +319,8 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
 fn claim(call: &Call, seen: Seen, policy: &Policy, external: External) -> Claim {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
-    let mut texts: Vec<String> = telling(&call.name).iter().filter_map(|key| text(key)).collect();
+    let named = telling(&call.name).iter().filter_map(|key| arguments.get(key));
+    let mut texts: Vec<String> = named.flat_map(texts_of).collect();
     let path = match &seen {
         Seen::Path(touch) => touch.path.clone(),
         Seen::Plain | Seen::Command(_) => PathBuf::new(),

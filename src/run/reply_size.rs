@@ -2,8 +2,9 @@
 //! JSON, while the reply arrives: a model without end is stopped before it fills memory and disk.
 
 use crate::llm::Delta;
-use crate::protocol::{Entry, Fact, Item, MAX_LINE};
+use crate::protocol::{Entry, Fact, Item, MAX_LINE, MAX_VALUES, ValueCount, value_memory};
 use crate::session::json_size;
+use serde_json::Value;
 use std::collections::HashMap;
 
 /// What an entry takes besides the text of its block, in bytes: an answer of many empty blocks is
@@ -49,6 +50,11 @@ pub enum TooLarge {
         "the model was stopped: its reply has more than {0} tool calls; what came before is kept"
     )]
     Calls(usize),
+    #[error(
+        "the model was stopped: the arguments of one tool call hold more than {MAX_VALUES} JSON values; \
+         what came before is kept, and the call is not carried out"
+    )]
+    Values,
 }
 
 /// The size of a reply as far as it arrived.
@@ -59,9 +65,16 @@ pub(crate) struct ReplySize {
     block: u64,
     thinking: bool,
     /// The arguments of each open call.
-    calls: HashMap<String, u64>,
+    calls: HashMap<String, Arguments>,
     /// Calls that began or came whole.
     begun: usize,
+}
+
+/// The arguments of a call as far as they arrived.
+#[derive(Clone, Copy, Default)]
+struct Arguments {
+    bytes: u64,
+    values: ValueCount,
 }
 
 impl ReplySize {
@@ -82,19 +95,23 @@ impl ReplySize {
             Delta::ToolCallArgs { id, json } => {
                 let more = in_json(json);
                 let arguments = self.calls.entry(id.clone()).or_default();
-                *arguments += more;
-                let arguments = *arguments;
-                self.arguments(arguments)?;
+                arguments.bytes += more;
+                arguments.values.add(json);
+                if arguments.values.exceeds_limit() {
+                    return Err(TooLarge::Values);
+                }
+                let bytes = arguments.bytes;
+                self.arguments(bytes)?;
                 self.whole(more)
             }
-            Delta::Block { item, .. } => self.complete(item),
+            Delta::Block { item, native } => self.complete(item, native.as_ref()),
             Delta::Unseen(bytes) => self.whole(*bytes as u64),
             Delta::Usage(_) | Delta::Unknown(_) | Delta::End(_) => Ok(()),
         }
     }
 
     fn begins(&mut self, id: &str) -> Result<(), TooLarge> {
-        if self.calls.insert(id.to_owned(), 0).is_none() {
+        if self.calls.insert(id.to_owned(), Arguments::default()).is_none() {
             self.begun += 1;
         }
         if self.begun > CALLS { Err(TooLarge::Calls(CALLS)) } else { Ok(()) }
@@ -110,22 +127,27 @@ impl ReplySize {
         self.whole(more)
     }
 
-    /// A block as it will stand in the log; what streamed of it was counted.
-    fn complete(&mut self, item: &Item) -> Result<(), TooLarge> {
+    /// A block as it will stand in the log; what streamed of it was counted. The provider's own form of it
+    /// counts as far as it takes more memory than the block.
+    fn complete(&mut self, item: &Item, native: Option<&Value>) -> Result<(), TooLarge> {
         let streamed = match item {
             Item::ToolCall { call_id, arguments, .. } => {
                 self.arguments(in_json(arguments))?;
+                if ValueCount::is_too_many(arguments) {
+                    return Err(TooLarge::Values);
+                }
                 if !self.calls.contains_key(call_id) {
                     self.begins(call_id)?;
                 }
-                self.calls.remove(call_id).unwrap_or(0)
+                self.calls.remove(call_id).map_or(0, |arguments| arguments.bytes)
             }
             Item::Message { .. } | Item::Reasoning { .. } => std::mem::take(&mut self.block),
             Item::ToolResult { .. } | Item::Unknown(_) => 0,
         };
         let size = json_size(item);
         self.block_of(size.saturating_sub(ENTRY))?;
-        self.whole(size.saturating_sub(streamed))
+        let native = native.map_or(0, value_memory) as u64;
+        self.whole(size.saturating_sub(streamed) + native.saturating_sub(size))
     }
 
     fn arguments(&self, bytes: u64) -> Result<(), TooLarge> {
@@ -253,6 +275,35 @@ mod tests {
         let item = Item::ToolCall { call_id: "c".into(), name: "Write".into(), arguments };
         let whole = Delta::Block { item, native: None };
         assert_eq!(passed([whole]), Some((0, TooLarge::Arguments(500))));
+    }
+
+    #[test]
+    fn arguments_of_many_small_values_are_refused_before_anything_reads_them() {
+        let limits = ReplyLimits { whole: 1 << 30, block: 1 << 30, arguments: 1 << 30 };
+        let stop = |deltas: Vec<Delta>| {
+            let mut size = ReplySize::new(limits);
+            deltas.iter().find_map(|delta| size.add(delta).err())
+        };
+        let piece = || Delta::ToolCallArgs { id: "c".into(), json: "[0,".repeat(1_000) };
+        let pieces = |count: usize| (0..count).map(|_| piece()).collect();
+        assert_eq!(stop(pieces(MAX_VALUES / 2_000)), None);
+        assert_eq!(stop(pieces(MAX_VALUES / 2_000 + 1)), Some(TooLarge::Values));
+        let arguments = "[0,".repeat(MAX_VALUES / 2 + 1);
+        let item = Item::ToolCall { call_id: "c".into(), name: "Write".into(), arguments };
+        assert_eq!(stop(vec![Delta::Block { item, native: None }]), Some(TooLarge::Values));
+    }
+
+    #[test]
+    fn what_a_provider_adds_to_its_form_of_a_block_is_counted() {
+        let block = |more: Value| {
+            let native = Some(json!({"type": "text", "text": "hi", "more": more}));
+            Delta::Block { item: Item::message(Role::Assistant, "hi"), native }
+        };
+        assert_eq!(passed([block(Value::Null)]), None);
+        let long = block(json!("x".repeat(100_000)));
+        assert_eq!(passed([long]), Some((0, TooLarge::Reply(100_000))));
+        let many = block(json!(vec![json!({"": 0}); 200]));
+        assert_eq!(passed([many]), Some((0, TooLarge::Reply(100_000))));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 mod packages;
 mod steps;
 
-use crate::files::{canonical, links_on};
+use crate::files::{canonical, led_to, links_on};
 use crate::sandbox::guard::{Found, HELD};
 use crate::sandbox::project;
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Links, Why};
@@ -127,8 +127,11 @@ impl Before {
         self.keep_links(view, path);
         // A missing directory on `PATH` may be made.
         let programs = view.holes.iter().any(|hole| hole.why == Why::Programs && hole.path == path);
-        if path.symlink_metadata().is_err() {
-            self.absent.extend((!programs && opens(view, path)).then(|| path.to_owned()));
+        if !path.exists() {
+            // A link may lead to what is missing: the command could make it there.
+            let places = [path.to_owned(), led_to(path)];
+            let missing = |path: &PathBuf| path.symlink_metadata().is_err() && opens(view, path);
+            self.absent.extend(places.into_iter().filter(|path| !programs && missing(path)));
         } else if let Some(known) =
             known_at(path).filter(|known| matches!(known, Known::File { .. }))
         {

@@ -1,6 +1,7 @@
 //! The helper process: starts one command, in a world of its own or behind Landlock alone, and ends
 //! it all when the command is over, when it is told to, or when the host died.
 
+use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::after::Before;
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{JsonLine as _, Order, Report, Streams, WorldOrder};
@@ -89,10 +90,10 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     });
     report.undone = undone;
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
-        report.too_large = true;
-        report.undone.push(sentence);
+        report.limit = Some(LimitMet { kind: LimitKind::Space, sentence });
+        report.ended_at_limit = true;
         if let Some(Err(error)) = private.map(|private| private.make_measurable()) {
-            report.undone.push(format!("that failed: {error}"));
+            report.undone.push(format!("what its Pod keeps could not be opened up: {error}"));
         }
     }
     Ok(stage::report(&report))

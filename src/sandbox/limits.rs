@@ -1,5 +1,6 @@
 //! How much of the machine one command may use.
 
+use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::view::Isolation;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -61,51 +62,71 @@ impl CommandLimits {
     }
 
     /// The limit to which the output of a failed command points.
-    pub fn sentence(&self, content: &str, isolation: Isolation) -> Option<String> {
+    pub fn met(&self, content: &str, isolation: Isolation) -> Option<LimitMet> {
         let world = isolation == Isolation::Namespaces;
         let has = |words: &[&str]| words.iter().any(|word| content.contains(word));
-        let Self { memory_mib, home_mib, shm_mib, .. } = self;
+        let Self { home_mib, shm_mib, .. } = self;
         if world
             && has(&["Resource temporarily unavailable", "can't start new thread", "Cannot fork"])
         {
-            let most = self.most_processes();
-            return Some(format!("a command has at most {most} processes and threads"));
+            return Some(self.processes_met());
         }
         if world && has(&["No space left on device"]) {
-            return Some(format!(
+            let sentence = format!(
                 "if the file is not in the workspace: a command has {home_mib} MiB in its home directory \
                  and {shm_mib} MiB in /dev/shm"
-            ));
+            );
+            return Some(LimitMet { kind: LimitKind::Space, sentence });
         }
         if has(&["File too large", "File size limit exceeded"]) {
-            return self.largest_file();
+            return self.file_size_met();
         }
-        if *memory_mib > 0 && has(&["Cannot allocate memory", "MemoryError", "out of memory"]) {
-            return Some(format!("a process of a command has at most {memory_mib} MiB of memory"));
-        }
-        None
+        let memory = has(&["Cannot allocate memory", "MemoryError", "out of memory"]);
+        if memory { self.memory_met() } else { None }
+    }
+
+    /// The limit on processes, as one that was met.
+    pub fn processes_met(&self) -> LimitMet {
+        LimitMet { kind: LimitKind::Processes, sentence: self.most_processes_sentence() }
+    }
+
+    /// The limit on one file, which the kernel tells a program by a signal or an error.
+    pub fn file_size_met(&self) -> Option<LimitMet> {
+        let sentence = self.largest_file()?;
+        Some(LimitMet { kind: LimitKind::FileSize, sentence })
+    }
+
+    /// The limit on memory, where there is one.
+    pub fn memory_met(&self) -> Option<LimitMet> {
+        let sentence = self.most_memory()?;
+        Some(LimitMet { kind: LimitKind::Memory, sentence })
     }
 
     /// Every limit, each as a sentence.
     pub fn sentences(&self, isolation: Isolation) -> Vec<String> {
-        let Self { memory_mib, cache_mib, tmp_mib, .. } = self;
+        let Self { cache_mib, tmp_mib, .. } = self;
         let world = isolation == Isolation::Namespaces;
-        let most = self.most_processes();
-        let processes = format!("a command has at most {most} processes and threads");
-        let memory = format!("a process of a command has at most {memory_mib} MiB of memory");
         let kept =
             format!("the Pod keeps at most {tmp_mib} MiB in /tmp and {cache_mib} MiB in caches");
         let all = [
-            world.then_some(processes),
-            (*memory_mib > 0).then_some(memory),
+            world.then(|| self.most_processes_sentence()),
+            self.most_memory(),
             self.largest_file(),
             world.then_some(kept),
         ];
         all.into_iter().flatten().collect()
     }
 
-    /// The limit on one file, which the kernel tells a program by a signal or an error.
-    pub fn largest_file(&self) -> Option<String> {
+    fn most_processes_sentence(&self) -> String {
+        format!("a command has at most {} processes and threads", self.most_processes())
+    }
+
+    fn most_memory(&self) -> Option<String> {
+        let mib = self.memory_mib;
+        (mib > 0).then(|| format!("a process of a command has at most {mib} MiB of memory"))
+    }
+
+    fn largest_file(&self) -> Option<String> {
         let mib = self.file_mib;
         (mib > 0).then(|| format!("a file that a command writes has at most {mib} MiB"))
     }
@@ -128,21 +149,30 @@ mod tests {
     fn a_limit_that_was_met_is_said_in_a_sentence() {
         let limits = CommandLimits { memory_mib: 64, ..CommandLimits::default() };
         let cases = [
-            ("bash: fork: retry: Resource temporarily unavailable", Some("4096 processes")),
-            ("cp: error writing 'a': No space left on device", Some("256 MiB in /dev/shm")),
-            ("head: write error: File too large", Some("16384 MiB")),
-            ("MemoryError", Some("64 MiB of memory")),
-            ("cat: a: No such file or directory", None),
+            (
+                "bash: fork: retry: Resource temporarily unavailable",
+                LimitKind::Processes,
+                "4096 processes",
+            ),
+            (
+                "cp: error writing 'a': No space left on device",
+                LimitKind::Space,
+                "256 MiB in /dev/shm",
+            ),
+            ("head: write error: File too large", LimitKind::FileSize, "16384 MiB"),
+            ("MemoryError", LimitKind::Memory, "64 MiB of memory"),
         ];
-        for (content, expected) in cases {
-            let said = limits.sentence(content, Isolation::Namespaces);
-            assert_eq!(said.is_some(), expected.is_some(), "{content}: {said:?}");
-            assert!(said.unwrap_or_default().contains(expected.unwrap_or("")), "{content}");
+        for (content, kind, words) in cases {
+            let met = limits.met(content, Isolation::Namespaces).expect(content);
+            assert_eq!(met.kind, kind, "{content}");
+            assert!(met.sentence.contains(words), "{content}: {}", met.sentence);
         }
+        let missing = "cat: a: No such file or directory";
+        assert_eq!(limits.met(missing, Isolation::Namespaces), None);
         let default = CommandLimits::default();
-        assert_eq!(default.sentence("MemoryError", Isolation::Namespaces), None);
+        assert_eq!(default.met("MemoryError", Isolation::Namespaces), None);
         for content in ["No space left on device", "fork: Resource temporarily unavailable"] {
-            assert_eq!(default.sentence(content, Isolation::LandlockOnly), None, "{content}");
+            assert_eq!(default.met(content, Isolation::LandlockOnly), None, "{content}");
         }
     }
 }

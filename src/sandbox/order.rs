@@ -1,5 +1,6 @@
 //! What host and helper say to each other: one order line in, one report line out.
 
+use crate::protocol::LimitMet;
 use crate::sandbox::Command;
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::plan::Give;
@@ -95,9 +96,12 @@ pub struct Report {
     /// The first process of its world was killed, and with it the command.
     #[serde(default)]
     pub world_killed: bool,
-    /// It was ended because what its Pod keeps for commands grew beyond a limit.
+    /// The limit that the helper saw it meet.
     #[serde(default)]
-    pub too_large: bool,
+    pub limit: Option<LimitMet>,
+    /// It was ended because of that limit.
+    #[serde(default)]
+    pub ended_at_limit: bool,
     /// How well it was confined; `None` where no walls were asked for.
     #[serde(default)]
     pub confinement: Option<Confinement>,

@@ -161,9 +161,10 @@ pub fn ending(ended: &Result<Ended, SandboxError>) -> String {
             Outcome::Signalled(signal) => format!("it was ended by signal {signal}"),
             Outcome::TimedOut => "its time was over".into(),
             Outcome::Cancelled => "it was ended".into(),
-            Outcome::TooLarge => {
-                ended.undone.last().cloned().unwrap_or_else(|| "it met a limit".into())
-            }
+            Outcome::AtLimit => match &ended.limit {
+                Some(met) => format!("it met a limit: {}", met.sentence),
+                None => "it met a limit".into(),
+            },
         },
     }
 }

@@ -33,6 +33,15 @@ pub enum MailboxKind {
     Notify,
     /// A child event.
     PodEvent,
+    /// A message of an agent.
+    Agent,
+}
+
+impl MailboxMessage {
+    /// Whether it starts a run of an idle Pod. One that does not waits for the next run.
+    pub fn wakes(&self) -> bool {
+        self.kind != MailboxKind::Agent || self.payload["wakes"] == Value::Bool(true)
+    }
 }
 
 impl Store {
@@ -50,12 +59,29 @@ impl Store {
     /// The messages that wait for a Pod, in the order in which they came. One that cannot be read is
     /// left out.
     pub async fn messages(&self, pod: &PodName) -> Result<Vec<MailboxMessage>, StoreError> {
+        self.messages_where(pod, None).await
+    }
+
+    /// The same, of one kind.
+    pub(super) async fn messages_of(
+        &self,
+        pod: &PodName,
+        kind: MailboxKind,
+    ) -> Result<Vec<MailboxMessage>, StoreError> {
+        self.messages_where(pod, Some(kind)).await
+    }
+
+    async fn messages_where(
+        &self,
+        pod: &PodName,
+        kind: Option<MailboxKind>,
+    ) -> Result<Vec<MailboxMessage>, StoreError> {
         let key = pod.key();
         let read = move |db: &Connection| {
             let sql = "SELECT id, kind, payload, created FROM mail
-                WHERE pod = ?1 AND taken = 0 ORDER BY place";
+                WHERE pod = ?1 AND taken = 0 AND (?2 IS NULL OR kind = ?2) ORDER BY place";
             let mut statement = db.prepare(sql)?;
-            let rows = statement.query_map([key], |row| Ok(read(row)))?;
+            let rows = statement.query_map(params![key, kind], |row| Ok(read(row)))?;
             Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         };
         self.reader.run("read", read).await
@@ -172,6 +198,7 @@ impl ToSql for MailboxKind {
             Self::Input => "input",
             Self::Notify => "notify",
             Self::PodEvent => "pod_event",
+            Self::Agent => "agent",
         }
         .into())
     }
@@ -183,6 +210,7 @@ impl FromSql for MailboxKind {
             "input" => Ok(Self::Input),
             "notify" => Ok(Self::Notify),
             "pod_event" => Ok(Self::PodEvent),
+            "agent" => Ok(Self::Agent),
             other => Err(FromSqlError::Other(format!("`{other}` is no kind of mail").into())),
         }
     }

@@ -116,6 +116,17 @@ pub const MIGRATIONS: &[&str] = &[
 
     DROP TABLE old_consents;
 ",
+    "
+    CREATE TABLE mesh_choices (                -- Pods that a person had join the mesh, or leave it
+        pod    TEXT PRIMARY KEY REFERENCES pods (key) ON DELETE CASCADE,
+        joined INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE mesh_blocks (                 -- agents whose messages no Pod takes
+        name    TEXT PRIMARY KEY,
+        created INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The number of the next rule or consent: both are revoked by their number, so they share one

@@ -1,6 +1,7 @@
 //! Bash: a command in the working directory, watched to its end.
 
 use crate::files;
+use crate::protocol::LimitMet;
 use crate::protocol::family::Confined;
 use crate::sandbox::{
     Around, Command, CommandView, Ended, Need, Outcome, Person, Sandbox, writes_git,
@@ -218,16 +219,25 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
-    let limit = match ended.outcome {
-        Outcome::Signalled(FILE_TOO_LARGE) => ctx.command_limits.largest_file(),
-        _ => ctx.command_limits.sentence(content, ctx.isolation).filter(|_| failed),
-    };
-    lines.extend(limit.map(|limit| format!("[{limit} ([shell] in config.toml)]")));
+    let limit = limit_met(ended, content, ctx);
+    lines.extend(limit.iter().map(|met| format!("[{} ([shell] in config.toml)]", met.sentence)));
     if ended.outcome == Outcome::Signalled(KILLED) {
         lines.push(OUT_OF_MEMORY.to_owned());
     }
     for line in lines {
         append(output, &line);
+    }
+    output.limit = limit;
+}
+
+/// The limit that the helper saw the command meet, or to which its end and its output point.
+fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> Option<LimitMet> {
+    let limits = &ctx.command_limits;
+    match ended.outcome {
+        _ if ended.limit.is_some() => ended.limit.clone(),
+        Outcome::Exited(0) => None,
+        Outcome::Signalled(FILE_TOO_LARGE) => limits.file_size_met(),
+        _ => limits.met(content, ctx.isolation),
     }
 }
 
@@ -302,7 +312,7 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
             let limit = limit.as_secs();
             Output::failed(&Fault::Execution(format!("timed out after {limit} s{nothing}")))
         }
-        Outcome::TooLarge => Output::failed(&Fault::Execution(format!(
+        Outcome::AtLimit => Output::failed(&Fault::Execution(format!(
             "ended after {time}: it met a limit{nothing}"
         ))),
         Outcome::Cancelled => {

@@ -1,6 +1,7 @@
 //! What a Pod may do with other Pods. Each tool reads its arguments, makes the one call to the host
 //! that the verb of the same name makes, and puts the answer into words for a model.
 
+pub mod agents;
 pub mod list;
 pub mod output;
 pub mod peer;

@@ -3,7 +3,7 @@
 
 use crate::llm::ToolSpec;
 use crate::tools::fault::Fault;
-use crate::tools::{Context, Done, Lane, Output, TABLE, Tool, act};
+use crate::tools::{Context, Done, Lane, MESH, Output, TABLE, Tool, act};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -66,6 +66,14 @@ impl ToolSet {
         let mut members = BTreeMap::clone(&self.0);
         members.insert(name, Member::External(tool));
         Ok(Self(Arc::new(members)))
+    }
+
+    /// This set and the tools of the mesh.
+    #[must_use]
+    pub fn with_mesh(&self) -> Self {
+        let mut members = BTreeMap::clone(&self.0);
+        members.extend(MESH.iter().map(|tool| (tool.name.to_owned(), Member::BuiltIn(tool))));
+        Self(Arc::new(members))
     }
 
     /// This set without an external tool; built-in tools stay.

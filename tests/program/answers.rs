@@ -173,7 +173,7 @@ pub fn peak_memory(pid: u32) -> u64 {
 }
 
 /// A line of what the kernel says of a process's memory, in bytes.
-fn memory(pid: u32, line: &str) -> u64 {
+pub fn memory(pid: u32, line: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
     let found = status.lines().find_map(|found| found.strip_prefix(line)).expect("this line");
     found.trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10

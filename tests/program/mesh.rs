@@ -87,6 +87,86 @@ fn a_shell_lists_agents_sends_to_them_and_prints_what_comes() {
 }
 
 #[test]
+fn a_shell_prints_the_audit_in_order_over_all_its_files_and_of_the_agents_it_names() {
+    let bench = Bench::new();
+    let audit = bench.path("home/state/mesh-audit.jsonl");
+    let none = bench.yoi(&["mesh", "audit"]);
+    assert!(none.code == Some(0) && none.out.is_empty(), "{none:?}");
+    assert!(none.last_words().contains("no message was noted yet"), "{none:?}");
+    let _first = tail(&bench, "first");
+    let _second = tail(&bench, "second");
+    let send = |to: &str, text: &str| bench.yoi(&["mesh", "send", "--name", "eve", to, text]);
+    for (to, words) in [("second", "received"), ("nowhere", "denied"), ("broadcast", "sent")] {
+        assert!(send(to, "hi").out.starts_with(words), "{to}");
+    }
+    eventually("all is written", || {
+        std::fs::read_to_string(&audit).unwrap_or_default().lines().count() == 3
+    });
+    let lines = |args: &[&str]| -> Vec<String> {
+        let done = bench.yoi(&[["mesh", "audit"].as_slice(), args].concat());
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.out.lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    for (line, said) in all.iter().zip([
+        "eve -> second: received id=",
+        "eve -> nowhere: denied id=",
+        "eve -> broadcast: delivered to first,second id=",
+    ]) {
+        assert!(line.contains(said), "{all:?}");
+    }
+    assert_eq!(lines(&["nowhere"]), [all[1].clone()]);
+    assert_eq!(lines(&["first"]), [all[2].clone()], "it got what went to all");
+    assert_eq!(lines(&["--json"]).join("\n") + "\n", std::fs::read_to_string(&audit).expect("it"));
+    // What was rotated comes first, and a damaged line is left out.
+    let older = audit.with_extension("jsonl.1");
+    std::fs::rename(&audit, &older).expect("an older file");
+    let text = std::fs::read_to_string(&older).expect("its lines");
+    let (first, rest) = text.split_once('\n').expect("a line");
+    std::fs::write(&older, format!("{first}\n{{broken\n")).expect("a writable directory");
+    std::fs::write(&audit, rest).expect("a writable directory");
+    assert_eq!(lines(&[]), all);
+    let done = bench.yoi(&["mesh", "audit"]);
+    assert!(done.last_words().contains("1 line is damaged"), "{done:?}");
+}
+
+#[test]
+fn a_shell_follows_the_audit_into_the_next_file() {
+    let bench = Bench::new();
+    let audit = bench.path("home/state/mesh-audit.jsonl");
+    std::fs::create_dir_all(bench.path("home/state")).expect("a writable home");
+    let line = |id: &str| {
+        format!(
+            "{{\"ts\":0,\"from\":\"a\",\"to\":\"b\",\"id\":\"{id}\",\"re\":null,\"delivered\":[],\"ack_status\":\"none\",\"via\":\"uds\"}}\n"
+        )
+    };
+    std::fs::write(&audit, line("one")).expect("a file");
+    let out = File::create(bench.path("followed")).expect("a writable directory");
+    let mut command = bench.command(&["mesh", "audit", "--follow"]);
+    let _running = Running(command.stdout(out).spawn().expect("the program starts"));
+    let shows = |count: usize| read(&bench, "followed").lines().count() == count;
+    eventually("the first line is printed", || shows(1));
+    let append = |path: &std::path::Path, text: &str| {
+        let mut file = File::options().append(true).create(true).open(path).expect("a file");
+        std::io::Write::write_all(&mut file, text.as_bytes()).expect("a write");
+    };
+    // A line is printed when it is whole.
+    let two = line("two");
+    append(&audit, &two[..20]);
+    append(&audit, &two[20..]);
+    eventually("the second line is printed", || shows(2));
+    append(&audit, &line("three"));
+    std::fs::rename(&audit, audit.with_extension("jsonl.1")).expect("an older file");
+    append(&audit, &line("four"));
+    eventually("the lines of both files are printed", || shows(4));
+    let ids: Vec<String> = read(&bench, "followed")
+        .lines()
+        .map(|l| l.rsplit('=').next().unwrap_or("").to_owned())
+        .collect();
+    assert_eq!(ids, ["one", "two", "three", "four"]);
+}
+
+#[test]
 fn a_leader_keeps_every_rule_of_the_wire() {
     let bench = Bench::new();
     let _leader = tail(&bench, "leader");

@@ -97,3 +97,44 @@ fn a_shell_explains_what_the_commands_of_a_pod_get() {
         assert!(line("variables").contains("PATH"), "{done:?}");
     }
 }
+
+/// Two messages to a Pod: the first makes a command write beyond its limit, the second runs another one.
+const FILL_AND_REST: &str = r#"
+[[when]]
+says = "fill"
+[[when.step]]
+call = [
+    { name = "Bash", args = { command = "exec head -c 2M /dev/zero > big" } },
+    { name = "Bash", args = { command = "true" } },
+]
+[[when.step]]
+text = "It said: {result}"
+
+[[when]]
+any = true
+[[when.step]]
+call = [{ name = "Bash", args = { command = "true" } }]
+[[when.step]]
+text = "It said: {result}"
+"#;
+
+#[test]
+fn the_row_of_a_pod_says_that_a_command_met_a_limit_until_the_next_commands_meet_none() {
+    let bench = Bench::new();
+    bench.settings("[shell]\nfile_mib = 1\n");
+    bench.play(FILL_AND_REST);
+    let _host = bench.serve();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a fill"]);
+    let limit = bench.pod("a").expect("the Pod")["limit"].clone();
+    assert_eq!(limit["kind"], "file_size", "{limit}");
+    let sentence = limit["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("at most 1 MiB"), "{sentence}");
+    let log = bench.yoi(&["log", "a"]);
+    assert!(log.out.contains(sentence), "the result of the call says the same: {log:?}");
+    let list = bench.yoi(&["ls"]);
+    assert!(list.out.contains("met a limit: file size"), "{list:?}");
+    let explained = bench.yoi(&["explain", "a"]);
+    assert!(explained.out.contains(sentence), "{explained:?}");
+    bench.yoi(&["-c", "send a rest"]);
+    assert_eq!(bench.pod("a").expect("the Pod").get("limit"), None);
+}

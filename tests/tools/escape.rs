@@ -17,8 +17,6 @@ mod holes;
 mod net;
 #[path = "escape/ordinary.rs"]
 mod ordinary;
-#[path = "escape/orders.rs"]
-mod orders;
 #[path = "escape/outside.rs"]
 mod outside;
 #[path = "escape/others.rs"]
@@ -37,5 +35,7 @@ mod steps;
 mod visible;
 #[path = "escape/scripts.rs"]
 mod scripts;
+#[path = "escape/watchers.rs"]
+mod watchers;
 #[path = "escape/world.rs"]
 mod world;

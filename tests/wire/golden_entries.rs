@@ -5,8 +5,8 @@ use serde_json::json;
 use yoi::protocol::entry::Kept;
 use yoi::protocol::item::Image;
 use yoi::protocol::{
-    Content, Entry, Fact, FileMark, Item, NotificationSource, Origin, PodEvent, PodName,
-    RequestConfig, Role, Segment, SegmentOrigin, SystemItem, Trigger,
+    AgentOrigin, Content, Entry, Fact, FileMark, Item, NotificationSource, Origin, PodEvent,
+    PodName, RequestConfig, Role, Segment, SegmentOrigin, SystemItem, Trigger,
 };
 
 const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
@@ -251,9 +251,27 @@ fn every_source_of_a_notification_has_its_line() {
         vec![
             (NotificationSource::Peer(pod()), r#"{"peer":"kid"}"#),
             (NotificationSource::WaitingChild(pod()), r#"{"waiting_child":"kid"}"#),
+            (
+                NotificationSource::Agent(AgentOrigin {
+                    name: "pi-1".into(),
+                    id: "01a1ffb6-a2cb-7796-b04c-890887088394".into(),
+                    re: None,
+                    pod: false,
+                }),
+                r#"{"agent":{"name":"pi-1","id":"01a1ffb6-a2cb-7796-b04c-890887088394"}}"#,
+            ),
+            (
+                NotificationSource::Agent(AgentOrigin {
+                    name: "bob".into(),
+                    id: "01a1ffb6-a2cb-7796-b04c-890887088394".into(),
+                    re: Some("01a1ffb6-a2cb-7796-b04c-890887088395".into()),
+                    pod: true,
+                }),
+                r#"{"agent":{"name":"bob","id":"01a1ffb6-a2cb-7796-b04c-890887088394","re":"01a1ffb6-a2cb-7796-b04c-890887088395","pod":true}}"#,
+            ),
             (NotificationSource::Unknown(json!({"mesh": "casa"})), r#"{"mesh":"casa"}"#),
         ],
-        Peer WaitingChild Unknown
+        Peer WaitingChild Agent Unknown
     );
 }
 

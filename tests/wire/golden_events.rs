@@ -4,13 +4,15 @@ use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
+use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshView};
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
-    LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo,
-    PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
-    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod,
-    SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
+    LimitKind, LimitMet, LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge,
+    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule,
+    PolicyTrust, Queued, Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult,
+    Segment, ShutPlace, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict,
+    WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -53,6 +55,7 @@ fn info() -> PodInfo {
         seq: 2,
         why: None,
         activity: None,
+        limit: None,
         unseen: false,
         cwd: "/w".into(),
         workspace: "/w".into(),
@@ -73,10 +76,22 @@ fn info() -> PodInfo {
         queue: vec![Queued { id: "q".into(), input: text("next") }],
         segment: None,
         ephemeral: false,
+        mesh: None,
     }
 }
 
 const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+
+fn met() -> LimitMet {
+    LimitMet { kind: LimitKind::FileSize, sentence: "1 MiB".into() }
+}
+
+const MET: &str = r#""limit":{"kind":"file_size","sentence":"1 MiB"},"#;
+
+/// `INFO` with a field before `unseen`.
+fn info_with(field: &str) -> String {
+    INFO.replacen(r#""unseen""#, &format!(r#"{field}"unseen""#), 1)
+}
 
 /// The first group: what a classic client may receive.
 fn classic() -> Vec<(Event, String)> {
@@ -384,6 +399,10 @@ fn ours() -> Vec<(Event, String)> {
             format!(r#"{{"event":"pod_changed","data":{{"info":{INFO}}}}}"#),
         ),
         (
+            Event::PodChanged { info: Box::new(PodInfo { limit: Some(met()), ..info() }) },
+            format!(r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#, info_with(MET)),
+        ),
+        (
             Event::PodRemoved { name: name("alice") },
             r#"{"event":"pod_removed","data":{"name":"alice"}}"#.into(),
         ),
@@ -599,6 +618,35 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::Mesh(MeshView {
+                members: vec![MeshMember {
+                    pod: PodName::parse("alice").expect("a name"),
+                    standing: Some(MeshStanding {
+                        name: Some("alice#2".into()),
+                        leads: true,
+                        led_by_yoi: true,
+                        why: None,
+                    }),
+                }],
+                agents: vec![MeshAgent {
+                    name: "pi-1".into(),
+                    kind: AgentKind::Agent,
+                    reachable: true,
+                }],
+                blocked: vec!["spam".into()],
+            }),
+            r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"]}}"#
+                .into(),
+        ),
+        (
+            Event::MeshSent {
+                id: ID.into(),
+                status: "denied".into(),
+                reason: Some("no agent of this name is here".into()),
+            },
+            format!(r#"{{"event":"mesh_sent","data":{{"id":"{ID}","status":"denied","reason":"no agent of this name is here"}}}}"#),
+        ),
+        (
             Event::Unknown(json!({"event": "later", "data": {"x": [1]}})),
             r#"{"event":"later","data":{"x":[1]}}"#.into(),
         ),
@@ -617,7 +665,8 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Lagged Unknown
+        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Mesh MeshSent Lagged
+        Unknown
     );
 }
 
@@ -716,6 +765,16 @@ fn the_enumerations_have_the_words_of_the_protocol() {
     {
         golden(&status, &format!("\"{word}\""));
     }
+    for (kind, word) in [
+        (LimitKind::Processes, "processes"),
+        (LimitKind::Memory, "memory"),
+        (LimitKind::FileSize, "file_size"),
+        (LimitKind::Space, "space"),
+    ] {
+        golden(&kind, &format!("\"{word}\""));
+    }
+    let later: LimitKind = serde_json::from_str("\"light\"").expect("a kind");
+    assert_eq!(later, LimitKind::Unknown);
     golden(&TurnResult::Paused, "\"paused\"");
     golden(&CompletionKind::Knowledge, "\"knowledge\"");
     golden(&CompletionKind::Workflow, "\"workflow\"");

@@ -2,7 +2,7 @@
 
 use crate::{every_variant, golden};
 use std::collections::BTreeMap;
-use yoi::protocol::method::NewPod;
+use yoi::protocol::method::{Addressees, NewPod};
 use yoi::protocol::{
     ByteRange, CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment,
     SpawnPod, Verdict,
@@ -189,6 +189,29 @@ fn every_method_has_its_line() {
             Method::UndoRewind { entry: entry(), expected_head_entries: 7 },
             r#"{"method":"undo_rewind","params":{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","expected_head_entries":7}}"#,
         ),
+        (Method::MeshJoin, r#"{"method":"mesh_join"}"#),
+        (Method::MeshLeave, r#"{"method":"mesh_leave"}"#),
+        (Method::MeshAgents, r#"{"method":"mesh_agents"}"#),
+        (
+            Method::MeshSend {
+                to: Addressees::One("pi-1".into()),
+                body: serde_json::json!({"n": 1}),
+                re: Some(ID.into()),
+            },
+            r#"{"method":"mesh_send","params":{"to":"pi-1","body":{"n":1},"re":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
+        ),
+        (
+            Method::MeshSend {
+                to: Addressees::Many(vec!["a".into(), "b".into()]),
+                body: "hi".into(),
+                re: None,
+            },
+            r#"{"method":"mesh_send","params":{"to":["a","b"],"body":"hi"}}"#,
+        ),
+        (
+            Method::MeshBlock { name: "pi-1".into(), end: true },
+            r#"{"method":"mesh_block","params":{"name":"pi-1","end":true}}"#,
+        ),
         (
             Method::Fork { name: PodName::parse("b").ok(), at: Some(entry()) },
             r#"{"method":"fork","params":{"name":"b","at":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
@@ -204,7 +227,8 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
-        ListPolicy ExplainCommand Revoke Trust UndoRewind Fork
+        ListPolicy ExplainCommand Revoke Trust UndoRewind MeshJoin MeshLeave MeshAgents
+        MeshSend MeshBlock Fork
     );
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crokey::KeyCombination;
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 use yoi::client::{Client, Events};
-use yoi::host::{Host, IdleExit, Options};
+use yoi::host::{Host, IdleExit, MeshUse, Options};
 use yoi::protocol::{Event, Method, Outgoing, Refusal, State};
 
 fn name(text: &str) -> PodName {
@@ -36,6 +36,7 @@ async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
         helper: "/bin/false".into(),
         old_nofile: None,
         idle_exit: IdleExit::Never,
+        mesh: MeshUse::Joins,
     };
     let (host, _) = Host::start(options).await.expect("a host");
     let (client, events) = host.client().await.expect("a client");

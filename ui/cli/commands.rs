@@ -65,6 +65,9 @@ fn state_cell(info: &PodInfo, now: u64) -> String {
     if !why.is_empty() {
         notes.push(spell::for_shell(why, &Family::default(), Some(&info.name)));
     }
+    if let Some(met) = &info.limit {
+        notes.push(format!("met a limit: {}", met.kind));
+    }
     if info.ephemeral {
         let left = in_words(info.deleted_at().saturating_sub(now));
         notes.push(format!("ephemeral, {left} left"));

@@ -1,5 +1,6 @@
 //! `yoi mesh`: the agent mesh from a shell. The program is a plain member like any agent.
 
+use crate::cli::mesh_audit;
 use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
@@ -32,6 +33,17 @@ pub enum MeshCommand {
         /// The name to join under
         #[arg(long, value_name = "NAME", default_value = NAME)]
         name: String,
+    },
+    /// Print who sent what to whom and what became of it, as the leader noted it
+    Audit {
+        /// Only messages from or to one of these agents
+        names: Vec<String>,
+        /// The lines as they stand in the file, as JSON
+        #[arg(long)]
+        json: bool,
+        /// Go on with the messages that come
+        #[arg(long, short)]
+        follow: bool,
     },
     /// Join the mesh and print every message that arrives, until interrupted; lead where no agent does
     Tail {
@@ -66,6 +78,9 @@ pub async fn carry_out(opening: &Opening, command: MeshCommand) -> Result<(), Fa
             )
             .await
         }
+        MeshCommand::Audit { names, json, follow } => {
+            mesh_audit::print(&socket.audit, &mesh_audit::Wanted { names, json, follow }).await
+        }
         MeshCommand::Tail { json, name } => {
             tail(Options { socket, name, leads: true, confirms: true }, json).await
         }
@@ -83,7 +98,7 @@ fn socket(opening: &Opening) -> Result<Socket, Failure> {
         .map_err(failed)
 }
 
-fn failed(error: impl std::fmt::Display) -> Failure {
+pub(super) fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
 use yoi::config::settings::Ui;
 use yoi::config::{Access, Catalogue, Settings, Workspace};
-use yoi::host::Host;
+use yoi::host::{Host, MeshUse};
 
 /// Shows the dashboard until it is left.
 pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
@@ -98,7 +98,7 @@ async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
             }
         }
     };
-    let (host, client, events) = start::inside(opening).await?;
+    let (host, client, events) = start::inside(opening, MeshUse::Joins).await?;
     Ok(Reached { client, events, host: Some(host), notice: Some(notice) })
 }
 

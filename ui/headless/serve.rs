@@ -3,6 +3,7 @@
 use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
+use yoi::host::MeshUse;
 
 /// Runs a host in this process until SIGTERM, SIGINT or SIGHUP. Refuses when one runs already.
 pub async fn serve(opening: &Opening) -> Result<(), Failure> {
@@ -14,7 +15,7 @@ pub async fn serve(opening: &Opening) -> Result<(), Failure> {
             format!("a host runs already for {data}: `yoi host` shows it, `yoi host stop` ends it");
         return Err(Failure::new(Exit::Failed, message));
     }
-    let (host, client, mut events) = start::inside(opening).await?;
+    let (host, client, mut events) = start::inside(opening, MeshUse::Joins).await?;
     crate::console::err(&format!("yoi: serving on {}", opening.dirs.host_socket().display()));
     let ended = loop {
         tokio::select! {

@@ -46,6 +46,10 @@ impl Known<'_> {
             let ago = in_words(self.now.saturating_sub(active));
             lines.push(("last activity", format!("{ago} ago, at {}", at(active))));
         }
+        if let Some(met) = &info.limit {
+            let what = SafeText::spelled(met.sentence.as_str());
+            lines.push(("limit", format!("its last commands met one: {what}")));
+        }
         if let Some(run) = &info.last_result {
             let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             lines.push((

@@ -3,9 +3,7 @@
 use crate::host::pod::Pod;
 use crate::host::pod::start::accepted;
 use crate::host::{Answer, listing, verb};
-use crate::protocol::{
-    CompletionKind, ErrorCode, Event, Method, NotificationSource, PodName, Refusal, State,
-};
+use crate::protocol::{CompletionKind, ErrorCode, Event, Method, PodName, Refusal, State};
 use crate::run::{Input, Interrupt, Notification, Start};
 use crate::store::MailboxKind;
 
@@ -27,8 +25,7 @@ impl Pod {
                 self.send(Input { segments: input, from: by }, queue, answer).await
             }
             Method::Notify { message } => {
-                let from = by.map(NotificationSource::Peer);
-                let payload = Notification { message, from }.payload();
+                let payload = Notification { message, from: None }.payload();
                 self.message(MailboxKind::Notify, payload, answer).await;
             }
             Method::PodEvent(event) => self.pod_event(event, answer).await,
@@ -79,6 +76,11 @@ impl Pod {
             | Method::ListPolicy
             | Method::Revoke { .. }
             | Method::Trust { .. }
+            | Method::MeshJoin
+            | Method::MeshLeave
+            | Method::MeshAgents
+            | Method::MeshSend { .. }
+            | Method::MeshBlock { .. }
             | Method::Fork { .. } => {
                 reply(answer, Err(Refusal::invalid("this request is not for a pod")));
             }
@@ -95,7 +97,13 @@ impl Pod {
         }
         // A run that failed is tried again: its input is in the log.
         if !matches!(self.info.borrow().state, State::Paused | State::Failed) {
-            if !self.mailbox().await.unwrap_or_default().is_empty() {
+            let waiting = self.mailbox().await.unwrap_or_default();
+            if waiting.iter().any(|row| row.kind == MailboxKind::Agent) {
+                // A person wants those read that wake no Pod, too.
+                self.start(Start::MailboxMessage).await;
+                return reply(answer, Ok(done()));
+            }
+            if !waiting.is_empty() {
                 self.take_next().await;
                 return reply(answer, Ok(done()));
             }

@@ -21,6 +21,12 @@ pub(super) fn waiting(rows: &[MailboxMessage]) -> Option<String> {
         return Some(children_in_words(&children));
     }
     let is_notify = |row: &MailboxMessage| row.kind == MailboxKind::Notify;
+    let is_agents = |row: &&MailboxMessage| row.kind == MailboxKind::Agent;
+    match rows.iter().filter(is_agents).count() {
+        0 => {}
+        1 => return Some("a message of an agent waits".into()),
+        more => return Some(format!("{more} messages of agents wait")),
+    }
     match rows {
         [] => None,
         rows if rows.iter().any(is_notify) => Some("a notification waits".into()),

@@ -49,6 +49,7 @@ impl Pod {
                 info.activity = Some(activity);
                 info.last_activity = now_ms();
             }),
+            RunEvent::LimitMet(limit) => self.change(|info| info.limit = limit),
             RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;
                 info.cost = cost;

@@ -8,6 +8,7 @@ use crate::host::pod::Granted;
 use crate::host::pod::resolved::Resolved;
 use crate::host::subscribers::Queue;
 use crate::mcp::PodServers;
+use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{
     Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, RewindTargetId,
     SegmentId, SessionId,
@@ -101,6 +102,12 @@ pub(crate) enum Fact {
     Kept,
     /// An event of a child is in the Pod's mailbox.
     ChildEvent(MailboxMessage),
+    /// Messages of agents or peers are in the Pod's mailbox.
+    Delivered(Vec<MailboxMessage>),
+    /// A person had the Pod join the mesh, or leave it.
+    MeshChosen(bool),
+    /// How the Pod takes part in the mesh now.
+    Mesh(MeshStanding),
     /// The store holds the decision on the Pod's approval request.
     ApprovalDecided(ApprovalDecided),
     /// The socket of the Pod vanished.
@@ -232,6 +239,12 @@ impl Handle {
         let (answer, shown) = oneshot::channel();
         self.hand_over(PodRequest::Fact { fact, answer }).await;
         let _ = timeout(SHORT, shown).await;
+    }
+
+    /// Tells the Pod a fact and does not wait until it has shown it.
+    pub(crate) async fn post(&self, fact: Fact) {
+        let (answer, _) = oneshot::channel();
+        self.hand_over(PodRequest::Fact { fact, answer }).await;
     }
 
     /// Puts a fact into the Pod's queue. Where the queue is full, a task of its own keeps the place

@@ -59,6 +59,7 @@ impl Pod {
         };
         let (state, why) = self.pending_state().unwrap_or((state, why));
         self.enter(state, why);
+        self.join_mesh_if_wanted().await;
         if was_live {
             let since = self.since(state, &tail);
             self.change(|info| info.since = since);

@@ -14,11 +14,13 @@ impl Pod {
             return;
         }
         let rows = self.mailbox().await.unwrap_or_default();
-        if rows.iter().any(|row| row.kind != MailboxKind::Input) {
+        if rows.iter().any(|row| row.kind != MailboxKind::Input && row.wakes()) {
             return self.start(Start::MailboxMessage).await;
         }
-        let Some(row) = rows.into_iter().next() else { return };
-        self.start_queued(row, None).await;
+        let input = rows.into_iter().find(|row| row.kind == MailboxKind::Input);
+        if let Some(row) = input {
+            self.start_queued(row, None).await;
+        }
     }
 
     /// Takes the next message if the Pod is idle or failed; a paused Pod waits for its person.
@@ -42,7 +44,10 @@ impl Pod {
 
     /// Hands a stored row to the run; when that has no room, the row starts a run later.
     pub(super) fn hand_over(&mut self, row: MailboxMessage) {
-        if let Some(run) = self.phase.run_mut() {
+        // A run looks for messages of agents in the store, so that they stay in their order.
+        if row.kind != MailboxKind::Agent
+            && let Some(run) = self.phase.run_mut()
+        {
             let id = row.id.clone();
             if run.mailbox.try_send(row).is_ok() {
                 run.handed.insert(id);

@@ -25,6 +25,7 @@ impl Pod {
     }
 
     pub(super) fn subscription(&mut self) -> Subscription {
+        self.choose_tools();
         let info = self.info.borrow().clone();
         let (wire, model) = match &self.resolved.model {
             Some(choice) => (choice.model.wire.name().to_owned(), choice.model.model.clone()),
@@ -37,7 +38,7 @@ impl Pod {
                 provider: wire,
                 model,
                 scope_summary: self.granted.borrow().scope.summary(),
-                tools: self.shared.tools.borrow().names(),
+                tools: self.tool_set.borrow().names(),
                 context_window: info.context_window,
                 context_tokens: info.context_tokens,
             },

@@ -48,6 +48,7 @@ impl Pod {
 
     /// The same after the model was looked for.
     pub(super) async fn start_now(&mut self, start: Start) {
+        self.choose_tools();
         let setup = match self.setup().await {
             Ok(setup) => setup,
             Err(why) => return self.not_started(start, why),
@@ -92,7 +93,8 @@ impl Pod {
     /// Hands notifications that wait to the run that starts, whatever it starts for.
     async fn offer_waiting(&mut self, mailbox: &mpsc::Sender<MailboxMessage>) {
         for row in self.shared.store.messages(&self.row.name).await.unwrap_or_default() {
-            if row.kind != MailboxKind::Input && mailbox.try_send(row).is_err() {
+            let is_offered = !matches!(row.kind, MailboxKind::Input | MailboxKind::Agent);
+            if is_offered && mailbox.try_send(row).is_err() {
                 return;
             }
         }
@@ -131,7 +133,7 @@ impl Pod {
             store: self.shared.store.clone(),
             tools: self.tools(&settings, confinement.isolation()),
             path_threads: self.path_threads.clone(),
-            tool_set: self.shared.tools.subscribe(),
+            tool_set: self.tool_set.subscribe(),
             servers: self.servers(named),
             limits: limits(&settings, self.resolved.max_turns),
             retries: crate::llm::retry::Policy::default(),

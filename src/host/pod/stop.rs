@@ -73,6 +73,7 @@ impl Pod {
     /// The store says that the Pod is stopped. A run that is still under way is aborted.
     pub(super) async fn stopped(&mut self) {
         self.row.wanted = Wanted::Stopped;
+        self.leave_mesh();
         self.abort_run();
         while self.phase.is_running() {
             let event = self.phase.next_event().await;
@@ -103,6 +104,8 @@ impl Pod {
         self.close_log().await;
         if self.admission.host_ends() {
             self.used_servers.clear();
+            // The next host has the Pod join again.
+            self.mesh = None;
             self.close_socket();
             self.publisher.publish(&Event::Stopped);
         }

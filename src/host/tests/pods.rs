@@ -90,7 +90,7 @@ any = true
 text = "You said {1}."
 "#;
 
-fn name(text: &str) -> PodName {
+pub(super) fn name(text: &str) -> PodName {
     PodName::parse(text).unwrap()
 }
 
@@ -182,14 +182,18 @@ async fn refusal(bench: &Bench, target: &str, method: Method) -> String {
 
 impl Bench {
     /// Says something to a Pod and waits until it rests again.
-    async fn turn(&mut self, pod: &str, text: &str) {
+    pub(super) async fn turn(&mut self, pod: &str, text: &str) {
         let before = self.info(&name(pod)).await.last_result;
         self.call(&name(pod), Method::say(text)).await.unwrap();
         self.until(pod, |info| info.last_result != before && info.state != State::Running).await;
     }
 
     /// Waits until what is known of a Pod fits.
-    async fn until(&mut self, pod: &str, fits: impl Fn(&crate::protocol::PodInfo) -> bool) {
+    pub(super) async fn until(
+        &mut self,
+        pod: &str,
+        fits: impl Fn(&crate::protocol::PodInfo) -> bool,
+    ) {
         while !fits(&self.info(&name(pod)).await) {
             self.next(|event| matches!(event, Event::PodChanged { .. })).await;
         }

@@ -59,6 +59,11 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("limits.block_mib", "", "limits.block_mib = 1", Effect::Run),
     ("limits.argument_mib", "", "limits.argument_mib = 1", Effect::Run),
     ("mesh.socket", "", "", Effect::Test("tests/program/mesh.rs", MESH)),
+    ("mesh.join", "", "", Effect::Test("src/host/tests/mesh.rs", JOIN)),
+    ("mesh.wake", "", "", Effect::Test("src/host/tests/mesh.rs", WAKE)),
+    ("mesh.message_kib", "", "", Effect::Test("src/host/tests/mesh.rs", LIMITS)),
+    ("mesh.waiting", "", "", Effect::Test("src/host/tests/mesh.rs", LIMITS)),
+    ("mesh.per_minute", "", "", Effect::Test("src/host/tests/mesh.rs", LIMITS)),
     ("timeouts.connect_s", "", "timeouts.connect_s = 1", Effect::Timeouts),
     ("timeouts.first_event_s", "", "timeouts.first_event_s = 1", Effect::Timeouts),
     ("timeouts.idle_s", "", "timeouts.idle_s = 1", Effect::Timeouts),
@@ -132,6 +137,9 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
 ];
 const MAILBOX: &str = "a_full_mailbox_refuses_with_the_limit_and_its_setting";
 const MESH: &str = "a_member_keeps_the_wire_under_a_leader_of_another_program";
+const JOIN: &str = "the_settings_say_which_pods_join_and_a_person_says_otherwise";
+const WAKE: &str = "strangers_broadcasts_joins_and_leaves_wake_a_pod_as_the_settings_say";
+const LIMITS: &str = "each_limit_denies_with_a_sentence";
 const THEME: &str =
     "the_theme_is_that_of_the_command_line_else_the_chosen_one_else_that_of_the_settings";
 const KEYMAP: &str = "the_settings_choose_the_keymap";

@@ -1,5 +1,7 @@
 //! Notify: background text for a Pod. From a Pod it is a peer's message, under that peer's name.
 
+use crate::host::mesh::delivery;
+use crate::host::supervisor::done;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Method, Refusal};
 
@@ -11,10 +13,13 @@ impl Verb for Notify {
     const ALLOWED: Caller = Caller::Peer;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let message = match &cx.by {
-            Some(by) => format!("[Peer message from `{by}`]\n{}", self.message),
-            None => self.message,
-        };
-        cx.pod()?.call_by(cx.by, Method::Notify { message }).await
+        let (message, pod) = (self.message, cx.pod()?);
+        match &cx.by {
+            Some(by) => {
+                delivery::tell_peer(&cx.shared, by, &pod.name, &message).await?;
+                Ok(done())
+            }
+            None => pod.call(Method::Notify { message }).await,
+        }
     }
 }

@@ -84,8 +84,9 @@ impl Decoder {
                 let (id, name) = (text(&native, "id").into(), text(&native, "name").into());
                 out.push(Delta::ToolCallStart { id, name });
             }
-            _ => out.push(Delta::Unseen(size_of::<Block>())),
+            _ => {}
         }
+        out.push(wire::kept(&native));
         let lost = self.blocks.insert(index(data), Block { native, json: String::new() });
         if let Some(lost) = lost {
             self.close(lost, out);
@@ -106,10 +107,14 @@ impl Decoder {
                 append(&mut block.native, "thinking", text(delta, "thinking"));
                 out.push(Delta::Thinking(text(delta, "thinking").into()));
             }
-            "signature_delta" => block.native["signature"] = at(delta, "signature").clone(),
+            "signature_delta" => {
+                let signature = at(delta, "signature").clone();
+                out.push(wire::kept(&signature));
+                block.native["signature"] = signature;
+            }
             "citations_delta" => {
                 let citation = at(delta, "citation").clone();
-                out.push(Delta::Unseen(citation.to_string().len()));
+                out.push(wire::kept(&citation));
                 match block.native.get_mut("citations").and_then(Value::as_array_mut) {
                     Some(citations) => citations.push(citation),
                     None => block.native["citations"] = json!([citation]),

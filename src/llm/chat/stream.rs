@@ -132,8 +132,7 @@ impl Decoder {
         }
         if let Some(Value::Array(details)) = delta.remove("reasoning_details") {
             for detail in details {
-                out.push(Delta::Unseen(detail.to_string().len()));
-                self.detail(detail);
+                self.detail(detail, out);
             }
         }
         match delta.remove("content") {
@@ -187,16 +186,18 @@ impl Decoder {
     }
 
     /// Joins a piece of router thinking to the one it continues.
-    fn detail(&mut self, piece: Value) {
+    fn detail(&mut self, piece: Value, out: &mut Vec<Delta>) {
         let continues = |known: &&mut Value| {
             piece.get("index").is_some_and(|index| known.get("index") == Some(index))
                 && text(known, "type") == text(&piece, "type")
         };
         let Some(known) = self.details.iter_mut().find(continues) else {
+            out.push(wire::kept(&piece));
             return self.details.push(piece);
         };
         let Value::Object(fields) = piece else { return };
         for (key, value) in fields {
+            out.push(wire::kept_field(&key, &value));
             match (known.get_mut(&key), value) {
                 (Some(Value::String(whole)), Value::String(more))
                     if matches!(key.as_str(), "text" | "summary" | "data") =>
@@ -212,6 +213,7 @@ impl Decoder {
     fn call(&mut self, mut piece: Value, out: &mut Vec<Delta>) {
         self.close_words(out);
         let place = self.place(&piece);
+        let id_bytes = text(&piece, "id").len();
         let call = &mut self.calls[place];
         let function = piece["function"].take();
         if call.name.is_empty() {
@@ -227,11 +229,15 @@ impl Decoder {
         call.closed.push(&json);
         if let Value::Object(fields) = piece {
             let known = |key: &str| matches!(key, "index" | "id" | "type" | "function");
-            call.more
-                .extend(fields.into_iter().filter(|(key, value)| !known(key) && !value.is_null()));
+            for (key, value) in fields {
+                if !known(&key) && !value.is_null() {
+                    out.push(wire::kept_field(&key, &value));
+                    call.more.insert(key, value);
+                }
+            }
         }
         if call.name.is_empty() {
-            return out.push(Delta::Unseen(size_of::<Call>() + json.len()));
+            return out.push(Delta::Unseen(size_of::<Call>() + id_bytes + json.len()));
         }
         let (id, name) = (call.id.clone(), call.name.clone());
         let first = !std::mem::replace(&mut call.started, true);

@@ -115,7 +115,10 @@ impl Decoder {
         if let Some(open) = &mut self.open {
             open.words.push_str(words);
             let more = fields.iter().filter(|(key, _)| !matches!(key.as_str(), "text" | "thought"));
-            open.more.extend(more.map(|(key, value)| (key.clone(), value.clone())));
+            for (key, value) in more {
+                out.push(wire::kept_field(key, value));
+                open.more.insert(key.clone(), value.clone());
+            }
         }
         if !words.is_empty() {
             let words = words.to_owned();

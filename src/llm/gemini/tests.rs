@@ -139,7 +139,7 @@ fn every_finish_reason_has_its_meaning() {
 fn errors_inside_the_stream_are_typed() {
     let error = |event: Value| match fault(Decoder::default(), &[event]) {
         Fault::Reported { retryable, .. } => retryable,
-        other @ Fault::Garbled(_) => panic!("{other:?}"),
+        other @ (Fault::Garbled(_) | Fault::TooMany) => panic!("{other:?}"),
     };
     assert!(error(json!({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})));
     assert!(!error(json!({"error": {"code": 400, "message": "no"}})));

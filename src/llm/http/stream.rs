@@ -5,6 +5,7 @@ use crate::llm::http::{Timeouts, Who, error_text};
 use crate::llm::sse::{Decoder, Event};
 use crate::llm::wire::{Decode, Fault, Progress};
 use crate::llm::{Delta, Deltas, Failure};
+use crate::protocol::MAX_VALUES;
 use futures_util::stream;
 use reqwest::Response;
 use std::collections::VecDeque;
@@ -121,6 +122,10 @@ impl Reader {
                     self.fail(error_text::reported(&self.who, &message, retryable));
                 }
                 Err(Fault::Garbled(cause)) => self.end(&error_text::cut(&self.who, &cause)),
+                Err(Fault::TooMany) => {
+                    let cause = format!("one event holds more than {MAX_VALUES} JSON values");
+                    self.end(&error_text::reported(&self.who, &cause, false));
+                }
             }
         }
     }

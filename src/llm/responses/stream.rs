@@ -115,6 +115,7 @@ impl Decoder {
             }),
             _ => {}
         }
+        out.push(wire::kept(item));
         *self.open(data) = Open { item: item.clone(), ..Open::default() };
     }
 
@@ -144,6 +145,7 @@ impl Decoder {
     /// An item is complete: commits it in the provider's form, filled from what was streamed where
     /// a server left the final form empty.
     fn close(&mut self, mut native: Value, open: Open, out: &mut Vec<Delta>) {
+        out.push(Delta::Unseen(text(&native, "id").len()));
         self.done.insert(text(&native, "id").into());
         let item = match text(&native, "type") {
             "message" => {

@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// `"broker"` as JSON.
 const BROKER_JSON: &[u8] = b"\"broker\"";
 
+/// Of a message that is sent again: its addressee cannot take it now, so it is to be sent once more.
+pub(crate) const ABSENT: &str = "absent";
+
 /// Messages that a member may leave unconfirmed.
 const MAX_UNCONFIRMED: usize = 4096;
 
@@ -39,6 +42,8 @@ struct Routed<'a> {
     id: Id,
     re: Option<Id>,
     body: &'a str,
+    /// Whether a leader that is gone may have delivered it.
+    again: bool,
 }
 
 impl Routed<'_> {
@@ -131,8 +136,13 @@ impl Broker {
     fn list(&mut self, key: u64, to: &[u8], re: Option<Id>) {
         let members =
             self.roster.values().filter_map(|key| self.connections.get(key)?.registered());
-        let names: Vec<&str> = members.map(|member| &*member.name).collect();
-        let detailed = names.iter().map(|name| Detailed { name, address: name });
+        let members: Vec<&Registered> = members.collect();
+        let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
+        let detailed = members.iter().map(|member| Detailed {
+            name: &member.name,
+            address: &member.name,
+            confirms: member.confirms,
+        });
         let body = serde_json::to_vec(&Roster {
             kind: "list_peers_reply".into(),
             peers: names.iter().map(|name| Text((*name).into())).collect(),
@@ -153,8 +163,8 @@ impl Broker {
             return;
         };
         let (name, from, ours) = (sender.name.clone(), sender.json.clone(), sender.ours);
-        let body = envelope.body;
-        let routed = Routed { sender: key, ours, name: &name, from: &from, id, re, body };
+        let (body, again) = (envelope.body, envelope.again && ours);
+        let routed = Routed { sender: key, ours, name: &name, from: &from, id, re, body, again };
         match envelope.to {
             Addressed::One(to) if to == BROKER => self.request(&routed),
             Addressed::One(to) if to == BROADCAST => {
@@ -188,13 +198,14 @@ impl Broker {
         }
     }
 
-    /// Acknowledges a message that its addressee has confirmed.
+    /// Acknowledges a message that its addressee has confirmed or denied.
     fn confirmed(&mut self, routed: &Routed<'_>) {
-        let Ok(Confirmed { id, .. }) = serde_json::from_str(routed.body) else { return };
+        let Ok(Confirmed { id, denied, .. }) = serde_json::from_str(routed.body) else { return };
         let Some(id) = Id::parse(&id) else { return };
         let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
         if let Some(sender) = connection.unconfirmed.remove(&id) {
-            self.acknowledge(sender, id, "received", routed.from, None);
+            let status = if denied.is_some() { "denied" } else { "received" };
+            self.acknowledge(sender, id, status, routed.from, denied.as_deref());
         }
     }
 
@@ -203,6 +214,9 @@ impl Broker {
             return self.undeliverable(routed, to, "a message to oneself is not delivered");
         }
         let Some(target) = self.names.get(to).copied() else {
+            if routed.again {
+                return self.acknowledge(routed.sender, routed.id, ABSENT, b"null", None);
+            }
             let reason = if to.contains(':') {
                 "no agent of this name is here, and this mesh does not reach other machines"
             } else {
@@ -215,6 +229,11 @@ impl Broker {
         let Some(member) = connection.registered() else { return };
         let (json, confirms) = (member.json.clone(), member.confirms);
         let size = routed.from.len() + json.len() + routed.body.len() + AROUND;
+        if routed.again && !confirms {
+            let reason = "the mesh leader ended before it acknowledged the message, and this \
+                          agent may have got it";
+            return self.acknowledge(routed.sender, routed.id, "timeout", &json, Some(reason));
+        }
         let refused = if !connection.queue.has_room(size, queued) {
             Some("its queue is full: it does not read what was sent to it")
         } else if confirms && connection.unconfirmed.len() >= MAX_UNCONFIRMED {
@@ -224,6 +243,9 @@ impl Broker {
         } else {
             None
         };
+        if routed.again && refused.is_some() {
+            return self.acknowledge(routed.sender, routed.id, ABSENT, &json, None);
+        }
         if let Some(reason) = refused {
             self.audit.add(&routed.entry(&json, "denied"), |_| {});
             return self.acknowledge(routed.sender, routed.id, "denied", &json, Some(reason));

@@ -5,6 +5,8 @@ use crate::mesh::broker::Leadership;
 use crate::mesh::election::{self, ElectionError, Seat, Wants};
 use crate::mesh::envelope::{Envelope, MAX_FRAME, RegisterAck, Roster, register, text_of};
 use crate::mesh::framer::{Cut, Framer};
+use crate::mesh::member::resending::Resends;
+use crate::mesh::member::seen::Seen;
 use crate::mesh::member::session::Session;
 use crate::mesh::member::{Options, join};
 use crate::mesh::watch::Watch;
@@ -43,6 +45,8 @@ pub enum JoinError {
 pub(super) struct Seated {
     pub(super) session: Session,
     pub(super) leadership: Option<Led>,
+    /// Lines that came together with the registration and are not taken yet.
+    pub(super) rest: Vec<u8>,
 }
 
 /// What this process leads with: its leader task, and the socket it made.
@@ -73,7 +77,7 @@ pub(super) async fn connect(
         match registered(&mut stream, options).await {
             Answer::Registered { name, ours, framer, rest } => {
                 let watch = Watch::beside(path);
-                let mut session = Session {
+                let session = Session {
                     stream,
                     framer,
                     out: Vec::new(),
@@ -82,13 +86,15 @@ pub(super) async fn connect(
                     socket,
                     watch,
                     pending: HashMap::new(),
+                    place: 0,
+                    resends: Resends::of(Vec::new()),
                     lists: HashMap::new(),
                     parked: VecDeque::new(),
+                    seen: options.confirms.then(Seen::default),
                     alive: true,
                     silent: 0,
                 };
-                session.take(&rest);
-                return Ok(Seated { session, leadership });
+                return Ok(Seated { session, leadership, rest });
             }
             Answer::Closed if closed < TRIES => {
                 closed += 1;

@@ -1,10 +1,11 @@
 //! What a member does with a line of its leader.
 
-use crate::mesh::broker::read_ack;
-use crate::mesh::envelope::{Addressed, Envelope, Roster, To, text_of};
+use crate::mesh::broker::{ABSENT, read_ack};
+use crate::mesh::envelope::{Addressed, Envelope, Roster, Text, To, confirming, text_of};
 use crate::mesh::id::Id;
+use crate::mesh::member::seen::Fate;
 use crate::mesh::member::session::Session;
-use crate::mesh::member::{Message, Received, Sent, Status};
+use crate::mesh::member::{Message, Peer, Received, Status};
 use crate::mesh::name::{BROADCAST, BROKER, is_broker};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -54,7 +55,24 @@ impl Session {
             }
         };
         let message = Message { from: envelope.from.into_owned(), to, id, re, body };
-        self.parked.push_back(Received::Message(message));
+        if self.is_new(&message) {
+            self.parked.push_back(Received::Message(message));
+        }
+    }
+
+    /// Whether a message was not given before; one that was is answered as before.
+    fn is_new(&mut self, message: &Message) -> bool {
+        let Some(seen) = self.seen.as_mut().filter(|_| matches!(message.to, To::One(_))) else {
+            return true;
+        };
+        match seen.note(&message.from, message.id) {
+            None => return true,
+            // It is confirmed when it is kept.
+            Some(Fate::Open) => {}
+            Some(Fate::Kept) => self.confirm(message.id, None),
+            Some(Fate::Denied(reason)) => self.confirm(message.id, Some(&reason)),
+        }
+        false
     }
 
     /// Takes what a leader says. An acknowledgement counts if it comes from the leader that the message went to.
@@ -64,9 +82,12 @@ impl Session {
                 let label = from.strip_suffix(BROKER).unwrap_or_default();
                 from == BROKER || to.starts_with(label)
             };
-            if self.pending.get(&re).is_some_and(|pending| expected(&pending.to))
-                && let Some(status) = status(&ack.status)
-            {
+            if self.pending.get(&re).is_none_or(|(_, message)| !expected(&message.to)) {
+                return;
+            }
+            if ack.status == ABSENT {
+                self.put_back(re);
+            } else if let Some(status) = status(&ack.status) {
                 self.finish_send(re, status, ack.reason.map(Cow::into_owned));
             }
             return;
@@ -76,9 +97,13 @@ impl Session {
         }
         if let Some(done) = re.and_then(|re| self.lists.remove(&re)) {
             if let Ok(roster) = serde_json::from_str::<Roster<'_>>(body) {
-                let names = roster.peers.into_iter().map(|name| name.0.into_owned());
+                let confirming = confirming(body);
+                let peer = |name: Text<'_>| {
+                    let confirms = confirming.iter().any(|other| *other == name.0);
+                    Peer { name: name.0.into_owned(), confirms }
+                };
                 // A caller that gave up waits no more.
-                let _ = done.send(names.collect());
+                let _ = done.send(roster.peers.into_iter().map(peer).collect());
             }
             return;
         }
@@ -93,7 +118,7 @@ impl Session {
     /// Takes an error of a message to another machine. A message to this machine is none of them.
     fn transport_error(&mut self, re: Id, body: &str) {
         let Ok(TransportError { kind, reason }) = serde_json::from_str(body) else { return };
-        let goes_out = self.pending.get(&re).is_some_and(|pending| pending.to.contains(':'));
+        let goes_out = self.pending.get(&re).is_some_and(|(_, message)| message.to.contains(':'));
         if kind != "transport_error" || !goes_out {
             return;
         }
@@ -111,9 +136,16 @@ impl Session {
     }
 
     fn finish_send(&mut self, id: Id, status: Status, reason: Option<String>) {
-        if let Some(pending) = self.pending.remove(&id) {
-            // A caller that gave up waits no more.
-            let _ = pending.done.send(Sent { id, status, reason });
+        if let Some((_, message)) = self.pending.remove(&id) {
+            message.finish(status, reason);
+            self.send_due();
+        }
+    }
+
+    /// A message that was sent again did not get to its addressee: it is sent once more.
+    fn put_back(&mut self, id: Id) {
+        if let Some((_, message)) = self.pending.remove(&id) {
+            self.resends.put_back(message);
         }
     }
 }

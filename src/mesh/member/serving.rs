@@ -1,16 +1,17 @@
 //! The task of a member: serves one connection until it ends, and gets the next one.
 
 use crate::disk::FileId;
-use crate::mesh::envelope::{To, confirmed, line, request};
+use crate::mesh::envelope::{To, line, request};
 use crate::mesh::id::Ids;
 use crate::mesh::member::connecting::{self, Led, Seated};
-use crate::mesh::member::session::{Pending, Session};
+use crate::mesh::member::resending::{Outgoing, Resends};
+use crate::mesh::member::session::Session;
 use crate::mesh::member::{Command, Options, Received, Sent, Standing, Status};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// How often a leader of ours is asked for a sign of life.
@@ -53,20 +54,35 @@ impl Actor {
         Self { options, commands, inbox, standing, leaving, ids: Ids::new(), buffer: Vec::new() }
     }
 
-    pub(super) async fn run(mut self, mut session: Session, mut led: Option<Led>) {
+    pub(super) async fn run(mut self, seated: Seated) {
+        let Seated { mut session, leadership: mut led, rest } = seated;
+        session.take(&rest);
         loop {
             let end = self.serve(&mut session, led.as_ref()).await;
             connecting::end(&self.options.socket.path, led.take()).await;
-            let socket = session.socket;
+            let (socket, name, ours) = (session.socket, session.name.clone(), session.ours);
             let parked = std::mem::take(&mut session.parked);
-            session.fail();
+            let seen = session.seen.take();
+            let undecided = session.undecided();
             let frozen = match end {
-                End::Left => return,
+                End::Left => return undecided.into_iter().for_each(Outgoing::fail),
                 End::Lost => None,
                 End::Frozen => Some(socket),
             };
-            let Some(seated) = self.join_again(frozen).await else { return };
-            Seated { session, leadership: led } = seated;
+            let undecided = if ours { undecided } else { failed_in_doubt(undecided) };
+            let Some(seated) = self.join_again(frozen).await else {
+                return undecided.into_iter().for_each(Outgoing::fail);
+            };
+            let rest;
+            Seated { session, leadership: led, rest } = seated;
+            session.seen = seen;
+            session.take(&rest);
+            // Under another name, or under a leader that does not know messages which are sent again, they would
+            // come twice.
+            let same = session.ours && session.name == name;
+            let undecided = if same { undecided } else { failed_in_doubt(undecided) };
+            session.resends = Resends::of(undecided);
+            session.send_due();
             // What was read of the former leader comes before what the new one says.
             session.parked = parked.into_iter().chain(session.parked.drain(..)).collect();
             let standing = session.standing(led.is_some());
@@ -105,6 +121,7 @@ impl Actor {
         let inbox = self.inbox.clone();
         loop {
             self.deliver(session);
+            let again = session.resends.again;
             let reads = session.parked.is_empty();
             let writes = !session.out.is_empty();
             let interest = match (reads, writes) {
@@ -130,6 +147,11 @@ impl Actor {
                     Some(command) => self.carry_out(session, command),
                     None => return End::Left,
                 },
+                () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
+                    session.resends.again = None;
+                    session.send_due();
+                    session.write().is_ok()
+                }
                 () = session.watch.changed() => !self.is_displaced(session, led),
                 _ = heartbeat.tick() => {
                     if self.is_frozen(session, led) {
@@ -179,22 +201,25 @@ impl Actor {
         match command {
             // A caller that gave up must not find its message delivered later.
             Command::Send { done, .. } if done.is_closed() => {}
+            Command::Send { id, to: To::One(to), re, body, done } => {
+                let message = Outgoing { id, to, re, body, done, in_doubt: false };
+                if let Some(message) = session.resends.behind(message) {
+                    session.send(message);
+                }
+            }
             Command::Send { id, to, re, body, done } => {
                 session.out.extend(line(&session.name, &to, id, re, &body));
-                if let To::One(to) = to {
-                    session.pending.insert(id, Pending { to, done });
-                } else {
-                    let _ = done.send(Sent { id, status: Status::Sent, reason: None });
-                }
+                let _ = done.send(Sent { id, status: Status::Sent, reason: None });
             }
             Command::List(done) => {
                 let id = self.ids.next();
                 session.out.extend(request(&session.name, id, "list_peers"));
                 session.lists.insert(id, done);
             }
-            Command::Confirm(message) => {
-                if session.ours && self.options.confirms {
-                    session.out.extend(confirmed(&session.name, self.ids.next(), message));
+            Command::Confirm { from, id, denied } => {
+                if let Some(seen) = &mut session.seen {
+                    seen.note_fate(&from, id, denied.as_deref());
+                    session.confirm(id, denied.as_deref());
                 }
             }
         }
@@ -214,7 +239,8 @@ impl Actor {
     /// Whether a leader of ours has been silent for too long; asks for the next sign of life. A process that was
     /// itself stopped first reads what came meanwhile.
     fn is_frozen(&mut self, session: &mut Session, led: Option<&Led>) -> bool {
-        session.pending.retain(|_, pending| !pending.done.is_closed());
+        session.pending.retain(|_, (_, message)| !message.done.is_closed());
+        session.send_due();
         session.lists.retain(|_, done| !done.is_closed());
         if led.is_some() || !session.ours || !session.parked.is_empty() {
             session.silent = 0;
@@ -230,4 +256,12 @@ impl Actor {
         session.out.extend(ping);
         false
     }
+}
+
+/// Fails the messages that a leader may have delivered; the others.
+fn failed_in_doubt(messages: Vec<Outgoing>) -> Vec<Outgoing> {
+    let (doubtful, others): (Vec<_>, Vec<_>) =
+        messages.into_iter().partition(|message| message.in_doubt);
+    doubtful.into_iter().for_each(Outgoing::fail);
+    others
 }

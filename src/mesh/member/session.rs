@@ -1,9 +1,12 @@
 //! One connection of a member to its leader: what was read, what waits to be written, and who waits for an answer.
 
 use crate::disk::FileId;
+use crate::mesh::envelope::confirmed;
 use crate::mesh::framer::{Cut, Framer};
 use crate::mesh::id::Id;
-use crate::mesh::member::{Received, Sent, Standing, Status};
+use crate::mesh::member::resending::{Outgoing, Resends};
+use crate::mesh::member::seen::Seen;
+use crate::mesh::member::{Peer, Received, Standing};
 use crate::mesh::watch::Watch;
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Result};
@@ -13,12 +16,6 @@ use tokio::sync::oneshot;
 
 /// What is read at once, in bytes.
 const PIECE: usize = 64 * 1024;
-
-/// A message whose acknowledgement is waited for.
-pub(super) struct Pending {
-    pub(super) to: String,
-    pub(super) done: oneshot::Sender<Sent>,
-}
 
 /// A connection that has registered.
 pub(super) struct Session {
@@ -33,10 +30,16 @@ pub(super) struct Session {
     /// The socket that the path led to.
     pub(super) socket: FileId,
     pub(super) watch: Watch,
-    pub(super) pending: HashMap<Id, Pending>,
-    pub(super) lists: HashMap<Id, oneshot::Sender<Vec<String>>>,
+    /// Messages whose acknowledgement is waited for, with their place in the order of sending.
+    pub(super) pending: HashMap<Id, (u64, Outgoing)>,
+    /// The place of the next one.
+    pub(super) place: u64,
+    pub(super) resends: Resends,
+    pub(super) lists: HashMap<Id, oneshot::Sender<Vec<Peer>>>,
     /// What was read and has no room in the inbox yet.
     pub(super) parked: VecDeque<Received>,
+    /// The messages that were given, of a member that confirms.
+    pub(super) seen: Option<Seen>,
     /// Whether anything came since the last heartbeat.
     pub(super) alive: bool,
     /// Heartbeats in a row without a sign of the leader.
@@ -87,13 +90,36 @@ impl Session {
         self.framer = framer;
     }
 
-    /// Says that nothing is known of the messages in flight: the leader is gone.
-    pub(super) fn fail(self) {
-        for (id, pending) in self.pending {
-            let reason =
-                Some("the mesh leader ended before it acknowledged the message".to_owned());
-            // A caller that gave up waits no more.
-            let _ = pending.done.send(Sent { id, status: Status::Timeout, reason });
+    /// Writes a message and waits for its acknowledgement.
+    pub(super) fn send(&mut self, message: Outgoing) {
+        self.out.extend(message.line(&self.name));
+        self.pending.insert(message.id, (self.place, message));
+        self.place += 1;
+    }
+
+    /// Tells a leader of ours what became of a message: it is kept, or denied for this reason.
+    pub(super) fn confirm(&mut self, message: Id, denied: Option<&str>) {
+        if self.ours {
+            self.out.extend(confirmed(&self.name, Id::new(), message, denied));
         }
+    }
+
+    /// Sends what waits for its turn and whose turn it is.
+    pub(super) fn send_due(&mut self) {
+        if self.resends.is_empty() {
+            return;
+        }
+        let pending = &self.pending;
+        for message in self.resends.next(|id| pending.contains_key(id)) {
+            self.send(message);
+        }
+    }
+
+    /// The messages whose outcome is not known, in the order of sending. Those that were sent are in doubt.
+    pub(super) fn undecided(self) -> Vec<Outgoing> {
+        let mut sent: Vec<(u64, Outgoing)> = self.pending.into_values().collect();
+        sent.sort_by_key(|(place, _)| *place);
+        let sent = sent.into_iter().map(|(_, message)| Outgoing { in_doubt: true, ..message });
+        sent.chain(self.resends.into_messages()).collect()
     }
 }

@@ -283,3 +283,105 @@ async fn no_member_can_confirm_what_went_to_another_one() {
     assert_eq!(mallory.so_far().await[0]["body"]["status"], "denied");
     assert_eq!(alice.so_far().await, Vec::<Value>::new());
 }
+
+#[tokio::test]
+async fn a_message_that_its_addressee_denies_is_denied_with_its_reason() {
+    let bench = Bench::new();
+    let (alice, _inbox) = bench.member("alice").await;
+    let (_bob, mut bobs) = confirming(&bench, "bob").await;
+    let (sent, ()) = tokio::join!(say(&alice, "bob", "hi"), async {
+        let first = message(&mut bobs).await;
+        bobs.deny(&first, "the mailbox is full".to_owned()).await;
+    });
+    assert_eq!(
+        (sent.status, sent.reason.as_deref()),
+        (Status::Denied, Some("the mailbox is full"))
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_is_answered_as_before_and_given_once() {
+    let bench = Bench::new();
+    let (alice, _inbox) = bench.member("alice").await;
+    let (_bob, mut bobs) = confirming(&bench, "bob").await;
+    let (id, body) = (crate::mesh::Id::new(), raw_json(&json!("once")));
+    let again = || alice.send_as(id, To::One("bob".into()), &body, None);
+    let (first, ()) = tokio::join!(again(), async {
+        let first = message(&mut bobs).await;
+        bobs.confirm(&first).await;
+    });
+    assert_eq!(first.status, Status::Received);
+    assert_eq!(again().await.status, Status::Received);
+    let (other, ()) = tokio::join!(say(&alice, "bob", "next"), async {
+        let next = message(&mut bobs).await;
+        assert_eq!(next.body.get(), "\"next\"");
+        bobs.deny(&next, "no".to_owned()).await;
+    });
+    assert_eq!(other.status, Status::Denied);
+}
+
+#[tokio::test]
+async fn what_is_in_flight_when_a_leader_ends_is_sent_again_in_order_and_given_once() {
+    let bench = Bench::new();
+    let (leader, _inbox) = bench.member("leader").await;
+    let (alice, _alices) = bench.member("alice").await;
+    let (_bob, mut bobs) = confirming(&bench, "bob").await;
+    let (kept, lost) = (raw_json(&json!("kept")), raw_json(&json!("lost")));
+    let to = || To::One("bob".into());
+    let first = alice.send(to(), &kept, None);
+    let second = alice.send(to(), &lost, None);
+    let taking = async {
+        // The first one is kept, and its leader ends before it hears of that.
+        let first = message(&mut bobs).await;
+        let second = message(&mut bobs).await;
+        leader.leave().await;
+        bobs.confirm(&first).await;
+        bobs.confirm(&second).await;
+        // A message behind them, under the next leader, is the next one that bob is given.
+        let third = message(&mut bobs).await;
+        bobs.confirm(&third).await;
+        [first, second, third].map(|message| message.body.get().to_owned())
+    };
+    let third = async {
+        let third = raw_json(&json!("third"));
+        loop {
+            let sent = alice.send(to(), &third, None).await;
+            if sent.status == Status::Received {
+                return sent;
+            }
+        }
+    };
+    let ((first, second), taken, third) = soon("all arrives", async {
+        tokio::join!(async { tokio::join!(first, second) }, taking, third)
+    })
+    .await;
+    assert_eq!([first, second, third].map(|sent| sent.status), [Status::Received; 3]);
+    assert_eq!(taken, ["\"kept\"", "\"lost\"", "\"third\""]);
+}
+
+#[tokio::test]
+async fn what_may_have_reached_a_member_that_does_not_confirm_is_not_sent_again() {
+    let bench = Bench::new();
+    let (leader, _inbox) = bench.member("leader").await;
+    let (alice, _alices) = bench.member("alice").await;
+    let deaf = bench.raw("deaf").await;
+    // More bytes than the kernel keeps for a member that does not read.
+    let large = "x".repeat(2 * 1024 * 1024);
+    let (sent, _raw) = tokio::join!(say(&alice, "deaf", &large), async {
+        alice.peers().await.unwrap();
+        leader.leave().await;
+        drop(deaf);
+        loop {
+            // The other agent joins the next leader under its name.
+            if let Ok(stream) = tokio::net::UnixStream::connect(bench.path()).await {
+                let mut raw = Raw::over(stream);
+                raw.write("{\"type\":\"register\",\"name\":\"deaf\"}\n").await;
+                if raw.next().await.is_some() {
+                    return raw;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(sent.status, Status::Timeout, "{sent:?}");
+}

@@ -150,6 +150,14 @@ pub fn agents_of_the_mesh_are_listed_and_hear(place: &Place, _line: &str) {
     });
 }
 
+pub fn the_messages_of_the_mesh_are_listed(place: &Place, _line: &str) {
+    let _member = mesh::tail(&place.bench, "listener");
+    place.does("yoi mesh send listener 'are you there'");
+    eventually("the message is noted", || {
+        place.does("yoi mesh audit listener").contains("yoi -> listener: received")
+    });
+}
+
 pub fn an_mcp_client_is_answered(place: &Place, line: &str) {
     place.does("mkdir -p part");
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;

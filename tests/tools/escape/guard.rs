@@ -30,6 +30,7 @@ async fn a_repository_that_loses_its_head_is_put_back_before_git_takes_another_f
     git(ws, &["commit", "-q", "--allow-empty", "-m", "x"]);
     let plant =
         format!("{EVIL} ln -s .git/objects objects; ln -s .git/refs refs; cp .git/index index");
+    let head = fs::read_to_string(ws.join(".git/HEAD")).unwrap();
     for lose in [
         "mv .git/HEAD .git/was; cp .git/was HEAD",
         "cp .git/HEAD HEAD; echo not any more > .git/HEAD",
@@ -40,6 +41,7 @@ async fn a_repository_that_loses_its_head_is_put_back_before_git_takes_another_f
         let did = cell.run(&format!("{lose}; {plant}; true")).await;
         assert_eq!(did.ended.undone.len(), 1, "{lose}: {:?}", did.ended);
         assert!(did.ended.undone[0].contains(".git/HEAD"), "{:?}", did.ended);
+        assert_eq!(fs::read_to_string(ws.join(".git/HEAD")).unwrap(), head, "{lose}");
         status(ws);
         assert!(!ws.join("ran").exists(), "{lose}");
         for made in ["HEAD", "config", "objects", "refs", "index"] {
@@ -57,6 +59,7 @@ async fn a_repository_that_loses_its_head_is_put_back_before_git_takes_another_f
         let mode = fs::metadata(ws.join(dir)).unwrap().permissions().mode();
         assert_eq!(mode & 0o700, 0o700, "{dir}");
     }
+    assert_eq!(fs::read_to_string(ws.join(".git/HEAD")).unwrap(), "ref: refs/heads/other\n");
     git(ws, &["commit", "-q", "--allow-empty", "-m", "y"]);
 }
 
@@ -133,39 +136,6 @@ async fn a_repository_behind_a_link_or_a_file_is_guarded_and_so_is_the_way_to_it
             ws.join(if link { ".gd" } else { ".git" })
         );
     }
-}
-
-#[tokio::test]
-async fn no_spelling_of_a_named_place_leaves_it_open() {
-    let mut cell = repository();
-    let ws = cell.bench.ctx.cwd.clone();
-    for file in ["home/x", "tools/hooks/pre-commit", "wth/x", "shared/x", "all/x", "team.conf"] {
-        cell.bench.file(file, "");
-    }
-    cell.env("HOME", ws.join("home").display().to_string());
-    symlink("tools", ws.join(".husky")).unwrap();
-    fs::write(ws.join("home/.gitconfig"), "[core]\n\thooksPath = all\n").unwrap();
-    let config = "[extensions]\n\tworktreeConfig = true\n[core]\n\thooksPath = shared ; for us\n\
-                  \thooksPath = \\\n.husky/hooks\n[include]\n\tpath = ../team.conf # x\n\
-                  [core] hooksPath = later\n";
-    fs::write(ws.join(".git/config"), config).unwrap();
-    fs::write(ws.join(".git/config.worktree"), "[core]\n\thooksPath = wth\n").unwrap();
-    if !cell.mounted().await {
-        return;
-    }
-    for program in [
-        "echo x > shared/pre-commit",
-        "echo x > .husky/hooks/pre-commit",
-        "echo x >> team.conf",
-        "echo x > wth/pre-commit",
-        "echo x > all/pre-commit",
-    ] {
-        cell.run(program).await.refused();
-    }
-    let did = cell.run("rm .husky; mkdir -p .husky/hooks later").await;
-    assert_eq!(did.ended.undone.len(), 2, "{:?}", did.ended);
-    assert_eq!(fs::read_link(ws.join(".husky")).unwrap(), Path::new("tools"));
-    assert!(!ws.join("later").exists());
 }
 
 #[tokio::test]

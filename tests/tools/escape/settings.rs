@@ -7,11 +7,13 @@
 use crate::escape::cell::Cell;
 use crate::escape::git::git;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
 use yoi::sandbox::{
     CommandLimits, Confinement, OTHERS_SHOWN, Outcome, Sandbox, WITHOUT_NAMESPACES,
 };
@@ -118,21 +120,7 @@ impl Scene {
     /// Tries every way in this setting: which of them are open, and what the header says.
     async fn tried(&mut self, setting: &str) -> (BTreeSet<String>, Confinement) {
         let cell = &mut self.cell;
-        let helper = cell.bench.ctx.helper.display().to_string();
-        let python = std::env::split_paths(&std::env::var("PATH").unwrap())
-            .map(|dir| dir.join("python3"))
-            .find(|path| path.exists())
-            .expect("python3");
-        let (root, wrapper) = (cell.path("").display().to_string(), cell.path("setting"));
-        let head = format!(
-            "#!{}\nSETTING = {setting:?}\nROOT = {root:?}\nHELPER = {helper:?}\n",
-            python.display()
-        );
-        fs::write(&wrapper, head + include_str!("settings/setting.py")).unwrap();
-        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o700)).unwrap();
-        cell.bench.ctx.helper = wrapper.clone();
-        let header = Sandbox { helper: wrapper, nofile: None }.probe().await;
-        cell.isolation = header.isolation();
+        let header = enter(cell, setting).await;
         fs::write(cell.path("ws/escapes.py"), include_str!("settings/escapes.py")).unwrap();
         let did = cell.run(&format!("exec python3 escapes.py {}", self.arguments)).await;
         let mut open = BTreeSet::new();
@@ -167,6 +155,26 @@ impl Scene {
             _ => true,
         }
     }
+}
+
+/// Makes the commands of a cell run in this setting: what the header says there.
+async fn enter(cell: &mut Cell, setting: &str) -> Confinement {
+    let helper = cell.bench.ctx.helper.display().to_string();
+    let python = std::env::split_paths(&std::env::var("PATH").unwrap())
+        .map(|dir| dir.join("python3"))
+        .find(|path| path.exists())
+        .expect("python3");
+    let (root, wrapper) = (cell.path("").display().to_string(), cell.path("setting"));
+    let head = format!(
+        "#!{}\nSETTING = {setting:?}\nROOT = {root:?}\nHELPER = {helper:?}\n",
+        python.display()
+    );
+    fs::write(&wrapper, head + include_str!("settings/setting.py")).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o700)).unwrap();
+    cell.bench.ctx.helper = wrapper.clone();
+    let header = Sandbox { helper: wrapper, nofile: None }.probe().await;
+    cell.isolation = header.isolation();
+    header
 }
 
 impl Drop for Scene {
@@ -231,6 +239,75 @@ async fn in_a_container_the_ways_are_open_that_the_header_names() {
     in_setting("container").await;
     let header = in_setting("container that forbids namespaces").await;
     assert!(header.no_world.is_some(), "{header:?}");
+}
+
+const SETTINGS: [&str; 5] = [
+    "all walls",
+    "no user namespaces",
+    "no Landlock",
+    "container",
+    "container that forbids namespaces",
+];
+
+/// A file of git's settings, a line of it that leads git to another file, and that file.
+const LEADS: [(&str, &str, &str); 10] = [
+    (".git/config", "[core]\n\thooksPath = one ; for us\n", "one/pre-commit"),
+    (".git/config", "[core]\n\thooksPath = \\\n two\n", "two/pre-commit"),
+    (".git/config", "[core] hooksPath = three\n", "three/pre-commit"),
+    (".git/config", "[CORE]\n\tHOOKSPATH = \"four/hooks\"\n", "four/hooks/pre-commit"),
+    (".git/config", "[core]\n\thooksPath = .husky/hooks\n", "tools/hooks/pre-commit"),
+    (".git/config", "[include]\n\tpath = ../team.conf # x\n", "team.conf"),
+    (".git/config", "[includeIf \"onbranch:x\"]\n\tpath = ../branch.conf\n", "branch.conf"),
+    (".git/config.worktree", "[core]\n\thooksPath = five\n", "five/pre-commit"),
+    ("../home/.gitconfig", "[core]\n\thooksPath = six\n", "six/pre-commit"),
+    ("../home/.config/git/config", "[core]\n\thooksPath = seven\n", "seven/pre-commit"),
+];
+
+/// A repository whose settings lead to all of these; `.husky` is a link to `tools`.
+fn led_astray() -> Cell {
+    let cell = Cell::outside_of_tmp();
+    let ws = cell.path("ws");
+    git(&ws, &["init", "-q"]);
+    symlink("tools", ws.join(".husky")).unwrap();
+    for (file, line, led) in LEADS {
+        for path in [file, led] {
+            fs::create_dir_all(ws.join(path).parent().unwrap()).unwrap();
+        }
+        let mut settings = File::options().append(true).create(true).open(ws.join(file)).unwrap();
+        settings.write_all(line.as_bytes()).unwrap();
+        fs::write(ws.join(led), "person").unwrap();
+    }
+    cell
+}
+
+#[tokio::test]
+async fn no_spelling_leads_git_to_a_file_that_a_command_changed_in_any_setting() {
+    for setting in SETTINGS {
+        let mut cell = led_astray();
+        let ws = cell.path("ws");
+        enter(&mut cell, setting).await;
+        let led = LEADS.map(|(_, _, led)| led).join(" ");
+        let change = format!(
+            "for led in {led}; do echo evil > $led; rm -f $led; echo evil > $led; done; \
+             rm -f .husky; mkdir -p .husky/hooks; echo evil > .husky/hooks/pre-commit; true"
+        );
+        cell.run(&change).await.well();
+        assert_eq!(fs::read_link(ws.join(".husky")).unwrap(), Path::new("tools"), "{setting}");
+        for (_, line, led) in LEADS {
+            let kept = fs::read_to_string(ws.join(led)).unwrap_or_default();
+            assert_eq!(kept, "person", "{setting}: {line}");
+            fs::remove_file(ws.join(led)).unwrap();
+            let directory = Path::new(led).parent().filter(|dir| dir.iter().count() > 0);
+            directory.map(|dir| fs::remove_dir(ws.join(dir))).transpose().unwrap();
+        }
+        // What is not there is not made, or moved aside after the command.
+        let make =
+            format!("for led in {led}; do mkdir -p $(dirname $led); echo evil > $led; done; true");
+        cell.run(&make).await.well();
+        for (_, line, led) in LEADS {
+            assert!(!ws.join(led).exists(), "{setting}: {line}");
+        }
+    }
 }
 
 #[test]

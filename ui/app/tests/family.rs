@@ -1,7 +1,7 @@
 use super::*;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 use std::collections::BTreeSet;
-use yoi::protocol::StoppedPod;
+use yoi::protocol::{LimitKind, LimitMet, StoppedPod};
 use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
 use yoi::scope::{Permission, Rule};
 
@@ -492,4 +492,22 @@ fn the_menu_holds_the_verbs_that_fit_the_state() {
     let screen = bench.screen();
     assert!(screen.contains(":stop alice --tree") && screen.contains(":pause alice"), "{screen}");
     assert!(!screen.contains(":restore alice"));
+}
+
+#[test]
+fn the_row_of_a_pod_says_limit_until_its_commands_meet_none() {
+    let mut bench = bench();
+    let sentence = "a file that a command writes has at most 1 MiB".to_owned();
+    let met = LimitMet { kind: LimitKind::FileSize, sentence: sentence.clone() };
+    bench.shown(PodInfo { limit: Some(met), ..child("alice", "tester", State::Running) });
+    for columns in [80, 120, 200] {
+        bench.size(columns, 24);
+        assert!(bench.screen().contains("tester limit"), "{}", bench.screen());
+    }
+    let asked = bench_line(&mut bench, "explain tester");
+    answer(&mut bench, asked, Event::CommandSheet(Box::default()));
+    assert!(bench.screen().contains(&sentence), "{}", bench.screen());
+    bench.press("esc");
+    bench.shown(child("alice", "tester", State::Running));
+    assert!(!bench.screen().contains("limit"), "{}", bench.screen());
 }

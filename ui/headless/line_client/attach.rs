@@ -3,7 +3,7 @@
 use crate::headless::exit::Failure;
 use crate::start::{self, Opening};
 use yoi::client::{Client, Events};
-use yoi::host::{Host, HostError, HostLockError};
+use yoi::host::{Host, HostError, HostLockError, MeshUse};
 
 /// How often the running host is looked for again after another process was faster.
 const TRIES: u32 = 5;
@@ -30,7 +30,7 @@ pub async fn connect(
         if let Some((client, events)) = start::attach(opening).await? {
             return Ok((client, events, None));
         }
-        match start::inside(opening).await {
+        match start::inside(opening, MeshUse::Never).await {
             Ok((host, client, events)) => return Ok((client, events, Some(host))),
             Err(error) if tries > 0 && is_taken(&error) => tries -= 1,
             Err(error) => return Err(error.into()),

@@ -8,6 +8,10 @@ pub fn speaker(message: &str, from: Option<&NotificationSource>) -> String {
     match from {
         Some(NotificationSource::Peer(pod)) => format!("peer {pod}"),
         Some(NotificationSource::WaitingChild(pod)) => format!("child {pod}"),
+        Some(NotificationSource::Agent(agent)) => {
+            let name = clean::one_line(&agent.name);
+            if agent.pod { format!("peer {name}") } else { format!("agent {name}") }
+        }
         Some(NotificationSource::Unknown(_)) => "notification".into(),
         None => speaker_in(message).unwrap_or_else(|| "notification".into()),
     }
@@ -19,7 +23,11 @@ pub fn text<'a>(message: &'a str, from: Option<&NotificationSource>) -> &'a str 
         Some(NotificationSource::Peer(_)) | None => {
             peer_in(message).map_or(message, |(_, text)| text)
         }
-        Some(NotificationSource::WaitingChild(_) | NotificationSource::Unknown(_)) => message,
+        Some(
+            NotificationSource::WaitingChild(_)
+            | NotificationSource::Agent(_)
+            | NotificationSource::Unknown(_),
+        ) => message,
     }
 }
 

@@ -21,6 +21,9 @@ const WIDE: usize = 52;
 /// The columns of names, and of the lines before them, where activities are shown.
 const FIELD: usize = 18;
 
+/// Beside the name of a Pod whose last commands met a limit; `:explain` says which.
+const LIMIT: &str = " limit";
+
 /// The tree as a widget.
 pub struct View<'a> {
     pub tree: &'a Tree,
@@ -93,9 +96,11 @@ impl View<'_> {
         let left = room.columns.saturating_sub(width(&before) + 2);
         let mark = if self.tree.marks.has(&info.name) { glyphs.pick("◆", "#") } else { " " };
         let pin = self.tree.pins.of(&info.name).map_or(String::new(), |slot| format!(" {slot}"));
-        let field = FIELD.saturating_sub(width(&before)).max(NAME);
-        let ends = room.ends(left, width(info.name.as_str()) + width(&pin), field);
-        let name = left.saturating_sub(ends.columns() + width(&pin));
+        let limit = if info.limit.is_some() { LIMIT } else { "" };
+        let needed = (width(info.name.as_str()) + width(&pin)).min(NAME) + width(limit);
+        let field = FIELD.saturating_sub(width(&before)).max(needed);
+        let ends = room.ends(left, needed, field);
+        let name = left.saturating_sub(ends.columns() + width(&pin) + width(limit));
         let label = cut(info.name.as_str(), name);
         let rest = name.saturating_sub(width(&label));
         let state = self.theme.style(sign.role);
@@ -105,6 +110,7 @@ impl View<'_> {
             Span::styled(mark, self.theme.accent),
             Span::styled(label, self.name_style(info)),
             Span::styled(pin, self.theme.accent),
+            Span::styled(limit, self.theme.warn),
             Span::raw(" ".repeat(rest)),
         ];
         if ends.word > 0 {
@@ -178,10 +184,9 @@ struct Ends {
 }
 
 impl Room {
-    /// The columns that fit beside a name of `name` columns, if `left` columns are left for both. Beside
-    /// an activity the name has `field` columns.
+    /// The columns that fit beside a name that needs `name` columns, if `left` columns are left for both.
+    /// Beside an activity the name has `field` columns.
     fn ends(&self, left: usize, name: usize, field: usize) -> Ends {
-        let name = name.min(NAME);
         let age = if left > self.age + name { self.age } else { 0 };
         let word = if left >= self.word + 1 + self.age + 1 + name { self.word } else { 0 };
         let taken = 2 + word + 1 + self.age + 1;

@@ -4,7 +4,7 @@
 use super::{LIMIT, Raw};
 use crate::client::Client;
 use crate::host::tests::Bench;
-use crate::protocol::method::NewPod;
+use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{
     CompletionKind, EntryId, Event, Incoming, Method, PodEvent, PodInfo, PodName, RewindTargetId,
     Segment, SegmentId, SpawnPod, State, Verdict,
@@ -37,7 +37,7 @@ verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
-    Trust UndoRewind Fork
+    Trust UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -83,6 +83,7 @@ impl Asker<'_> {
                 | Method::ListPolicy
                 | Method::Revoke { .. }
                 | Method::Trust { .. }
+                | Method::MeshBlock { .. }
                 | Method::HostStatus
                 | Method::FindModel { .. }
                 | Method::Trace { .. }
@@ -192,6 +193,17 @@ impl Asker<'_> {
                 Method::Trust { workspace: info.workspace.clone(), sha256 }
             }
             "UndoRewind" => self.undo_rewind(&info.name).await,
+            "MeshJoin" => Method::MeshJoin,
+            "MeshLeave" => Method::MeshLeave,
+            "MeshAgents" => Method::MeshAgents,
+            "MeshSend" => Method::MeshSend {
+                to: Addressees::One(other.to_string()),
+                body: "hello".into(),
+                re: None,
+            },
+            "MeshBlock" => {
+                Method::MeshBlock { name: format!("agent-{}", n % 3), end: n.is_multiple_of(2) }
+            }
             "Fork" => Method::Fork { name: None, at: None },
             verb => panic!("`{verb}` is listed and has no request here"),
         }

@@ -1,0 +1,118 @@
+//! The Pods of this host on the agent mesh. Each Pod that takes part is a member of its own, under its own name,
+//! while it is live. Messages of agents and of peers come into mailboxes on one path, [`delivery`].
+
+/// How a message of an agent or a peer comes into a mailbox.
+pub(crate) mod delivery;
+/// One Pod as a member: it joins, takes messages and leaves.
+pub(crate) mod membership;
+/// How many messages each agent may send.
+mod rates;
+/// The agents that a Pod can reach, and how this host takes part.
+pub(crate) mod view;
+/// Where a message of a Pod goes.
+pub(crate) mod sending;
+
+use crate::host::Shared;
+use crate::mesh::{Member, Peer, Standing};
+use crate::protocol::PodName;
+use rates::Rates;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+/// How long members may take to leave when the host ends.
+const TO_LEAVE: Duration = Duration::from_secs(2);
+
+/// Whether Pods of a host may take part in the mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeshUse {
+    /// Those that a person or the settings have join.
+    Joins,
+    /// None: this host ends with a single command.
+    Never,
+}
+
+/// What the tasks of the members share.
+pub(crate) struct Mesh {
+    usage: MeshUse,
+    /// The Pods that have joined, by [`PodName::key`]; each member's task is the only writer of its own.
+    seats: watch::Sender<Arc<BTreeMap<String, Seat>>>,
+    /// The agents that a person blocked; only the verb writes it.
+    blocked: watch::Sender<Arc<BTreeSet<String>>>,
+    /// Held for one message, never across an await.
+    rates: Mutex<Rates>,
+    members: TaskTracker,
+}
+
+/// A Pod that has joined.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    pub(crate) pod: PodName,
+    pub(crate) member: Arc<Member>,
+    pub(crate) standing: Standing,
+}
+
+impl Mesh {
+    pub(crate) fn new(usage: MeshUse, blocked: BTreeSet<String>) -> Self {
+        Self {
+            usage,
+            seats: watch::Sender::default(),
+            blocked: watch::Sender::new(Arc::new(blocked)),
+            rates: Mutex::default(),
+            members: TaskTracker::new(),
+        }
+    }
+
+    /// The seat of a Pod, once it has joined.
+    pub(crate) fn seat(&self, pod: &PodName) -> Option<Seat> {
+        self.seats.borrow().get(&pod.key()).cloned()
+    }
+
+    /// The Pod of this host that has this name on the mesh.
+    pub(crate) fn pod_named(&self, name: &str) -> Option<PodName> {
+        let seats = self.seats.borrow();
+        seats.values().find(|seat| seat.standing.name == name).map(|seat| seat.pod.clone())
+    }
+
+    /// The agents of a roster that are no Pods of this host.
+    pub(crate) fn others(&self, roster: Vec<Peer>) -> Vec<Peer> {
+        let seats = self.seats.borrow();
+        let own: BTreeSet<&str> = seats.values().map(|seat| seat.standing.name.as_str()).collect();
+        roster.into_iter().filter(|peer| !own.contains(peer.name.as_str())).collect()
+    }
+
+    pub(crate) fn is_blocked(&self, name: &str) -> bool {
+        self.blocked.borrow().contains(name)
+    }
+
+    pub(crate) fn blocked(&self) -> Vec<String> {
+        self.blocked.borrow().iter().cloned().collect()
+    }
+
+    pub(crate) fn set_blocked(&self, blocked: BTreeSet<String>) {
+        self.blocked.send_replace(Arc::new(blocked));
+    }
+
+    fn rates(&self) -> MutexGuard<'_, Rates> {
+        // The counts are whole at any moment.
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when every member has left.
+    pub(crate) async fn left(&self) {
+        self.members.close();
+        if tokio::time::timeout(TO_LEAVE, self.members.wait()).await.is_err() {
+            tracing::warn!("members of the mesh did not leave within {TO_LEAVE:?}");
+        }
+    }
+}
+
+impl Shared {
+    /// Whether a Pod of this host takes part in the mesh, or tries to.
+    pub(crate) fn uses_mesh(&self) -> bool {
+        let members = self.members.borrow();
+        members.0.values().any(|handle| handle.info.borrow().mesh.is_some())
+    }
+}

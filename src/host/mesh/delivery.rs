@@ -1,0 +1,98 @@
+//! The one path on which messages of agents and of peers come into a mailbox: they are committed there, then their
+//! Pod is told. A Pod that is busy takes them before its next request, an idle one when one of them wakes it.
+
+use crate::host::Shared;
+use crate::host::pod::Fact;
+use crate::protocol::{AgentOrigin, NotificationSource, PodName, Refusal, now_ms};
+use crate::run::{AgentMessage, Notification};
+use crate::store::{MailboxKind, MailboxMessage, Offer, Offered, Room, StoreError};
+use serde_json::Value;
+
+/// Commits messages to a mailbox as far as it takes them, in their order, and tells its Pod.
+pub(crate) async fn deliver(
+    shared: &Shared,
+    to: &PodName,
+    offers: Vec<Offer>,
+) -> Result<Vec<Offered>, StoreError> {
+    let settings = shared.settings.last().settings;
+    let room = Room {
+        all: settings.limits.mailbox.get().into(),
+        agents: settings.mesh.waiting.get().into(),
+    };
+    let messages: Vec<MailboxMessage> = offers.iter().map(|offer| offer.message.clone()).collect();
+    let outcomes = shared.store.offer_messages(to, offers, room).await?;
+    crate::crash_point!("mail-stored");
+    let new = messages.into_iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Offered::New);
+    let new: Vec<MailboxMessage> = new.map(|(message, _)| message).collect();
+    if !new.is_empty()
+        && let Some(handle) = shared.pod(to)
+    {
+        handle.post(Fact::Delivered(new)).await;
+    }
+    Ok(outcomes)
+}
+
+/// A message that is committed unless there is no room.
+pub(crate) fn offer(id: String, kind: MailboxKind, payload: Value) -> Offer {
+    Offer { message: MailboxMessage { id, kind, payload, created: now_ms() }, refused: None }
+}
+
+/// Why a message was not taken, as a sentence; `None`: it is in the mailbox.
+pub(crate) fn refusal(shared: &Shared, to: &PodName, outcome: &Offered) -> Option<String> {
+    let settings = shared.settings.last().settings;
+    match outcome {
+        Offered::New | Offered::Known => None,
+        Offered::Refused(reason) => Some(reason.clone()),
+        Offered::Full(waiting) => Some(format!(
+            "{waiting} messages wait for pod `{to}` and limits.mailbox is {}; try again when it has taken some, \
+             or drop some from its queue",
+            settings.limits.mailbox
+        )),
+        Offered::FullOfAgents => Some(format!(
+            "{} messages of agents wait for pod `{to}`, as many as may; try again when it has taken some",
+            settings.mesh.waiting
+        )),
+        Offered::NotLive => Some(format!("pod `{to}` is stopped")),
+    }
+}
+
+/// A word of one Pod to a peer.
+pub(crate) async fn tell_peer(
+    shared: &Shared,
+    from: &PodName,
+    to: &PodName,
+    message: &str,
+) -> Result<(), Refusal> {
+    let message = format!("[Peer message from `{from}`]\n{message}");
+    let from = Some(NotificationSource::Peer(from.clone()));
+    let id = uuid::Uuid::now_v7().to_string();
+    let offer = offer(id, MailboxKind::Notify, Notification { message, from }.payload());
+    one(shared, to, offer).await?.map_or(Ok(()), |reason| Err(Refusal::invalid(reason)))
+}
+
+/// A message of an agent in this host. The reason why it was not taken, if so.
+pub(crate) async fn send_to_pod(
+    shared: &Shared,
+    from: AgentOrigin,
+    to: &PodName,
+    body: String,
+    wakes: bool,
+) -> Result<Option<String>, StoreError> {
+    let message = AgentMessage { from, body, wakes };
+    let mut offer = offer(message.row(), MailboxKind::Agent, message.payload());
+    offer.refused = over_rate(shared, to, &message.from.name);
+    one(shared, to, offer).await
+}
+
+async fn one(shared: &Shared, to: &PodName, offer: Offer) -> Result<Option<String>, StoreError> {
+    let outcomes = deliver(shared, to, vec![offer]).await?;
+    Ok(outcomes.first().and_then(|outcome| refusal(shared, to, outcome)))
+}
+
+/// Counts a message; the sentence that refuses it, if its sender sends too many.
+pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str) -> Option<String> {
+    let per_minute = shared.settings.last().settings.mesh.per_minute.get();
+    let now = std::time::Instant::now();
+    let may = shared.mesh.rates().count(&to.key(), from, per_minute, now);
+    (!may).then(|| format!("pod `{to}` takes {per_minute} messages of one agent in a minute"))
+}

@@ -1,0 +1,234 @@
+//! One Pod as a member of the mesh: a task that joins under the name of the Pod, commits what comes to its mailbox
+//! and confirms it, and leaves when the Pod stops. It joins again by itself.
+
+use crate::config::settings::Wake;
+use crate::host::Shared;
+use crate::host::mesh::{MeshUse, Seat, delivery};
+use crate::host::pod::Fact;
+use crate::mesh::{Inbox, Member, Message, Options, Received, Socket, Standing, To};
+use crate::protocol::mesh::MeshStanding;
+use crate::protocol::{AgentOrigin, NotificationSource, PodName};
+use crate::run::{AgentMessage, Notification};
+use crate::store::{MailboxKind, Offer};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// Messages that are committed together.
+const BATCH: usize = 64;
+/// Between two tries to join, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// The membership of a Pod. Dropping it leaves.
+pub(crate) struct Membership(CancellationToken);
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Has a live Pod join; its actor learns of the standing.
+pub(crate) fn start(shared: &Shared, pod: PodName) -> Membership {
+    let leaving = CancellationToken::new();
+    let task = Task { shared: shared.clone(), pod, leaving: leaving.clone() };
+    shared.mesh.members.spawn(task.run());
+    Membership(leaving)
+}
+
+struct Task {
+    shared: Shared,
+    pod: PodName,
+    leaving: CancellationToken,
+}
+
+impl Task {
+    async fn run(self) {
+        let mut pause = RETRY.0;
+        loop {
+            let joined = tokio::select! {
+                biased;
+                () = self.leaving.cancelled() => return,
+                joined = self.join() => joined,
+            };
+            match joined {
+                Ok((member, inbox)) => {
+                    pause = RETRY.0;
+                    self.take_part(Arc::new(member), inbox).await;
+                }
+                Err(why) => {
+                    tracing::debug!(pod = %self.pod, "the mesh cannot be joined: {why}");
+                    self.show(MeshStanding { why: Some(why), ..MeshStanding::default() }).await;
+                }
+            }
+            tokio::select! {
+                () = self.leaving.cancelled() => return,
+                () = sleep(pause) => pause = (pause * 2).min(RETRY.1),
+            }
+        }
+    }
+
+    async fn join(&self) -> Result<(Member, Inbox), String> {
+        if self.shared.mesh.usage == MeshUse::Never {
+            let why =
+                "this program ends with its command; a dashboard or a host in the background joins";
+            return Err(why.to_owned());
+        }
+        let settings = self.shared.settings.last().settings;
+        let admits = |pid| !crate::sandbox::is_ours(pid);
+        let socket = Socket::find(&settings.mesh, &self.shared.dirs, &self.shared.env, admits);
+        let socket = socket.map_err(|error| error.to_string())?;
+        let options = Options { socket, name: self.pod.to_string(), leads: true, confirms: true };
+        crate::mesh::join(options).await.map_err(|error| error.to_string())
+    }
+
+    /// Takes messages until the Pod leaves.
+    async fn take_part(&self, member: Arc<Member>, mut inbox: Inbox) {
+        self.sit(&member, member.standing()).await;
+        loop {
+            let first = tokio::select! {
+                biased;
+                () = self.leaving.cancelled() => break,
+                received = inbox.next() => received,
+            };
+            let Some(first) = first else { break };
+            let more = std::iter::from_fn(|| inbox.try_next());
+            let batch: Vec<Received> = std::iter::once(first).chain(more.take(BATCH - 1)).collect();
+            self.take(&member, &inbox, batch).await;
+        }
+        self.shared.mesh.seats.send_modify(|seats| {
+            Arc::make_mut(seats).remove(&self.pod.key());
+        });
+        member.begin_to_leave();
+        // Ends when the member has left. What came meanwhile is not confirmed.
+        while inbox.next().await.is_some() {}
+    }
+
+    async fn take(&self, member: &Arc<Member>, inbox: &Inbox, batch: Vec<Received>) {
+        let mut messages = Vec::new();
+        for received in batch {
+            match received {
+                Received::Message(message) => messages.push(message),
+                Received::Rejoined(standing) => self.sit(member, standing).await,
+                Received::PeerJoined(name) => self.presence(&name, Wake::Joins, "joined").await,
+                Received::PeerLeft(name) => self.presence(&name, Wake::Leaves, "left").await,
+            }
+        }
+        if !messages.is_empty() {
+            self.keep(inbox, messages).await;
+        }
+    }
+
+    /// Commits messages, and says of each whether it is kept.
+    async fn keep(&self, inbox: &Inbox, messages: Vec<Message>) {
+        let (mut kept, mut offers) = (Vec::new(), Vec::new());
+        for message in messages {
+            if self.shared.mesh.pod_named(&message.from).is_some() {
+                // Pods of one host reach each other inside of it, as far as they may.
+                inbox.deny(&message, "Pods of one host use no mesh among themselves".into()).await;
+                continue;
+            }
+            offers.push(self.offer(&message));
+            kept.push(message);
+        }
+        let outcomes = delivery::deliver(&self.shared, &self.pod, offers).await;
+        let outcomes = match outcomes {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                tracing::warn!(pod = %self.pod, "messages of agents cannot be stored: {error}");
+                for message in &kept {
+                    inbox.deny(message, "the mailbox cannot be written now".to_owned()).await;
+                }
+                return;
+            }
+        };
+        crate::crash_point!("mesh-kept");
+        for (message, outcome) in kept.iter().zip(&outcomes) {
+            match delivery::refusal(&self.shared, &self.pod, outcome) {
+                None => inbox.confirm(message).await,
+                Some(reason) => inbox.deny(message, reason).await,
+            }
+        }
+    }
+
+    fn offer(&self, message: &Message) -> Offer {
+        let origin = AgentOrigin {
+            name: message.from.clone(),
+            id: message.id.to_string(),
+            re: message.re.map(|re| re.to_string()),
+            pod: false,
+        };
+        let wake = match message.to {
+            To::One(_) | To::Many(_) => Wake::Strangers,
+            To::Broadcast => Wake::Broadcasts,
+        };
+        let body = message.body.get().to_owned();
+        let agents = AgentMessage { from: origin, body, wakes: self.wakes(wake) };
+        let mut offer = delivery::offer(agents.row(), MailboxKind::Agent, agents.payload());
+        offer.refused = self.refused(message);
+        if offer.refused.is_some() {
+            // Not stored, so it need not be held.
+            offer.message.payload = serde_json::Value::Null;
+        }
+        offer
+    }
+
+    /// Why a message is not taken, whatever room there is.
+    fn refused(&self, message: &Message) -> Option<String> {
+        let pod = &self.pod;
+        if self.shared.mesh.is_blocked(&message.from) {
+            return Some(format!("the person of pod `{pod}` has blocked `{}`", message.from));
+        }
+        let limit = self.shared.settings.last().settings.mesh.message_kib.get();
+        if message.body.get().len() > limit as usize * 1024 {
+            return Some(format!("the body of a message to pod `{pod}` has at most {limit} KiB"));
+        }
+        delivery::over_rate(&self.shared, pod, &message.from)
+    }
+
+    fn wakes(&self, wake: Wake) -> bool {
+        self.shared.settings.last().settings.mesh.wake.contains(&wake)
+    }
+
+    /// Tells the Pod that an agent joined or left, if the settings say that this wakes it.
+    async fn presence(&self, name: &str, wake: Wake, word: &str) {
+        let own = self.shared.mesh.pod_named(name).is_some();
+        if own || !self.wakes(wake) || self.shared.mesh.is_blocked(name) {
+            return;
+        }
+        if delivery::over_rate(&self.shared, &self.pod, name).is_some() {
+            return;
+        }
+        let name = crate::text::SafeText::spelled(serde_json::json!(name).to_string());
+        let message = format!("[agent-network] the agent {name} {word}");
+        let payload = Notification { message, from: None::<NotificationSource> }.payload();
+        let id = uuid::Uuid::now_v7().to_string();
+        let offer = delivery::offer(id, MailboxKind::Notify, payload);
+        let outcome = delivery::deliver(&self.shared, &self.pod, vec![offer]).await;
+        if let Err(error) = outcome {
+            tracing::warn!(pod = %self.pod, "a notification cannot be stored: {error}");
+        }
+    }
+
+    /// Notes and shows under which name the Pod takes part.
+    async fn sit(&self, member: &Arc<Member>, standing: Standing) {
+        let shown = MeshStanding {
+            name: Some(standing.name.clone()),
+            leads: standing.leading,
+            led_by_yoi: standing.led_by_yoi,
+            why: None,
+        };
+        let seat = Seat { pod: self.pod.clone(), member: member.clone(), standing };
+        self.shared.mesh.seats.send_modify(|seats| {
+            Arc::make_mut(seats).insert(self.pod.key(), seat);
+        });
+        self.show(shown).await;
+    }
+
+    async fn show(&self, standing: MeshStanding) {
+        if let Some(handle) = self.shared.any_pod(&self.pod) {
+            handle.post(Fact::Mesh(standing)).await;
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How many messages each agent may send to each Pod: a number in a minute, all of them at once if it likes.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Pairs that are remembered. When there are as many, those whose minute is over are forgotten.
+const PAIRS: usize = 4096;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The counts of the pairs of receiver and sender.
+#[derive(Default)]
+pub(crate) struct Rates(HashMap<(String, String), Count>);
+
+/// What is left of a sender's minute.
+struct Count {
+    left: f64,
+    at: Instant,
+}
+
+impl Rates {
+    /// Counts a message; whether the sender may send it.
+    pub(crate) fn count(&mut self, to: &str, from: &str, per_minute: u32, now: Instant) -> bool {
+        let full = f64::from(per_minute);
+        if self.0.len() >= PAIRS {
+            self.0.retain(|_, count| now.duration_since(count.at) < MINUTE);
+        }
+        if self.0.len() >= PAIRS {
+            // That many senders in one minute are a flood of names.
+            return false;
+        }
+        let key = (to.to_owned(), from.to_owned());
+        let count = self.0.entry(key).or_insert(Count { left: full, at: now });
+        let grown = now.duration_since(count.at).as_secs_f64() * full / MINUTE.as_secs_f64();
+        count.left = (count.left + grown).min(full);
+        count.at = now;
+        if count.left < 1.0 {
+            return false;
+        }
+        count.left -= 1.0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sender_has_its_own_minute_for_each_receiver() {
+        let (mut rates, now) = (Rates::default(), Instant::now());
+        let mut sent = |to: &str, from: &str, count: usize, at: Instant| {
+            (0..count).filter(|_| rates.count(to, from, 6, at)).count()
+        };
+        assert_eq!(sent("a", "pi", 10, now), 6);
+        assert_eq!((sent("b", "pi", 10, now), sent("a", "other", 10, now)), (6, 6));
+        assert_eq!(sent("a", "pi", 10, now + Duration::from_secs(21)), 2);
+        assert_eq!(sent("a", "pi", 10, now + Duration::from_secs(600)), 6);
+    }
+
+    #[test]
+    fn a_flood_of_names_is_refused_and_forgotten_after_a_minute() {
+        let (mut rates, now) = (Rates::default(), Instant::now());
+        for number in 0..PAIRS {
+            assert!(rates.count("a", &number.to_string(), 6, now));
+        }
+        assert!(!rates.count("a", "one more", 6, now));
+        assert!(rates.count("a", "one more", 6, now + MINUTE));
+        assert_eq!(rates.0.len(), 1);
+    }
+}

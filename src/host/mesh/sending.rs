@@ -1,0 +1,186 @@
+//! Where a message of a Pod goes: to peers in this host directly, to every other agent over the mesh. Inside the
+//! host the relations of Pods hold, as for `SendToPeerPod`.
+
+use crate::config::settings::Wake;
+use crate::host::Shared;
+use crate::host::authority;
+use crate::host::mesh::{Seat, delivery, view};
+use crate::host::verb::Caller;
+use crate::mesh::{Id, Status, To};
+use crate::protocol::method::Addressees;
+use crate::protocol::{AgentOrigin, Event, PeerEdge, PodName, Refusal};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The addressee that stands for every agent.
+const BROADCAST: &str = "broadcast";
+
+/// A message of a Pod that has joined.
+pub(crate) struct Sending<'a> {
+    shared: &'a Shared,
+    seat: Seat,
+    id: Id,
+    re: Option<Id>,
+    body: Box<RawValue>,
+}
+
+/// One addressee.
+enum Target {
+    /// The sender.
+    Itself,
+    /// A Pod of this host.
+    Pod(PodName),
+    /// An agent of the mesh, by its name there.
+    Agent(String),
+}
+
+/// What became of a message, and why.
+type Outcome = (Status, Option<String>);
+
+/// Sends a message in the name of a Pod and says what became of it.
+pub(crate) async fn send(
+    shared: &Shared,
+    pod: &PodName,
+    to: Addressees,
+    body: &Value,
+    re: Option<String>,
+) -> Result<Event, Refusal> {
+    let seat = shared.mesh.seat(pod).ok_or_else(|| not_joined(pod))?;
+    let id = Id::new();
+    let sent = |(status, reason): Outcome| Event::MeshSent {
+        id: id.to_string(),
+        status: status.as_str().to_owned(),
+        reason,
+    };
+    let refused = |reason: String| Ok(sent((Status::Refused, Some(reason))));
+    let re = match re.as_deref().map(|text| Id::parse(text.trim()).ok_or(text)) {
+        None => None,
+        Some(Ok(re)) => Some(re),
+        Some(Err(text)) => {
+            let text: String = text.chars().take(80).collect();
+            return refused(format!(
+                "`re` is the id of the message that you answer, like {id}; {text:?} is no id"
+            ));
+        }
+    };
+    let body = to_raw_value(body).map_err(|error| Refusal::invalid(error.to_string()))?;
+    let limit = shared.settings.last().settings.mesh.message_kib.get();
+    if body.get().len() > limit as usize * 1024 {
+        return refused(format!(
+            "the body of a message has at most {limit} KiB; send less, or the path of a file"
+        ));
+    }
+    let sending = Sending { shared, seat, id, re, body };
+    let outcome = match to {
+        Addressees::One(name) if name == BROADCAST => sending.to_all().await?,
+        Addressees::One(name) => sending.to_one(&name).await?,
+        Addressees::Many(names) => sending.to_many(names).await?,
+    };
+    Ok(sent(outcome))
+}
+
+/// The refusal for a Pod that is not on the mesh.
+fn not_joined(pod: &PodName) -> Refusal {
+    Refusal::invalid(format!(
+        "pod `{pod}` is not on the mesh; a person has it join with :mesh join"
+    ))
+}
+
+impl Sending<'_> {
+    async fn to_one(&self, name: &str) -> Result<Outcome, Refusal> {
+        match self.target(name) {
+            Target::Itself => {
+                Ok((Status::Refused, Some("a message to oneself is not sent".to_owned())))
+            }
+            Target::Pod(pod) => self.to_pod(&pod, true).await,
+            Target::Agent(name) => {
+                let sent = self.over_mesh(To::One(name)).await;
+                let weak = !self.seat.member.standing().led_by_yoi && sent.0 == Status::Received;
+                let note = "another program leads the mesh: the message was handed over, and nothing is \
+                            known of whether it is kept";
+                Ok(if weak { (sent.0, Some(note.to_owned())) } else { sent })
+            }
+        }
+    }
+
+    /// To several: each peer in this host, and the others over the mesh. None is waited for.
+    async fn to_many(&self, mut names: Vec<String>) -> Result<Outcome, Refusal> {
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        if names.is_empty() {
+            return Ok((Status::Refused, Some("a message needs an addressee".to_owned())));
+        }
+        let (mut agents, mut reasons) = (Vec::new(), Vec::new());
+        for name in names {
+            let outcome = match self.target(&name) {
+                Target::Agent(name) => {
+                    agents.push(name);
+                    continue;
+                }
+                Target::Pod(pod) => self.to_pod(&pod, true).await?,
+                Target::Itself => continue,
+            };
+            reasons.extend(outcome.1.map(|reason| format!("{name}: {reason}")));
+        }
+        if !agents.is_empty() {
+            let (status, reason) = self.over_mesh(To::Many(agents)).await;
+            if status == Status::Refused {
+                return Ok((status, reason));
+            }
+        }
+        Ok((Status::Sent, (!reasons.is_empty()).then(|| reasons.join("; "))))
+    }
+
+    async fn to_all(&self) -> Result<Outcome, Refusal> {
+        let wakes = self.shared.settings.last().settings.mesh.wake.contains(&Wake::Broadcasts);
+        let edges = self.shared.peers.borrow().clone();
+        for peer in edges.iter().filter_map(|edge| edge.other(&self.seat.pod)) {
+            // Of a broadcast nothing is waited for, so a peer that does not take it is passed over.
+            self.to_pod(&peer.clone(), wakes).await?;
+        }
+        Ok(self.over_mesh(To::Broadcast).await)
+    }
+
+    /// Which addressee a name means. A Pod of this host that joined goes by its name on the mesh: the same name may
+    /// belong to another agent there.
+    fn target(&self, name: &str) -> Target {
+        let mesh = &self.shared.mesh;
+        let pod = mesh.pod_named(name).or_else(|| {
+            let pod = self.shared.pod(&PodName::parse(name).ok()?)?.name;
+            let renamed = |seat: Seat| !seat.standing.name.eq_ignore_ascii_case(name);
+            (!mesh.seat(&pod).is_some_and(renamed)).then_some(pod)
+        });
+        match pod {
+            Some(pod) if pod.key() == self.seat.pod.key() => Target::Itself,
+            Some(pod) => Target::Pod(pod),
+            None => Target::Agent(name.to_owned()),
+        }
+    }
+
+    async fn to_pod(&self, pod: &PodName, wakes: bool) -> Result<Outcome, Refusal> {
+        let (shared, me) = (self.shared, &self.seat.pod);
+        if let Err(refusal) = authority::may(shared, me, pod, Caller::Peer) {
+            let edge = PeerEdge::new(me.clone(), pod.clone());
+            let is_peer = shared.peers.borrow().contains(&edge);
+            let status = if is_peer { Status::Denied } else { Status::Refused };
+            return Ok((status, Some(refusal.message)));
+        }
+        let from = AgentOrigin {
+            name: view::address(shared, me),
+            id: self.id.to_string(),
+            re: self.re.map(|re| re.to_string()),
+            pod: true,
+        };
+        let body = self.body.get().to_owned();
+        let reason = delivery::send_to_pod(shared, from, pod, body, wakes).await?;
+        Ok(match reason {
+            None => (Status::Received, None),
+            Some(reason) => (Status::Denied, Some(reason)),
+        })
+    }
+
+    async fn over_mesh(&self, to: To) -> Outcome {
+        let sent = self.seat.member.send_as(self.id, to, &self.body, self.re).await;
+        (sent.status, sent.reason)
+    }
+}

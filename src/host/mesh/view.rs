@@ -1,0 +1,67 @@
+//! The agents that a Pod can reach, and how this host takes part in the mesh.
+
+use crate::host::Shared;
+use crate::host::mesh::Seat;
+use crate::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshView};
+use crate::protocol::{PodName, Refusal, State};
+
+/// The Pods of this host that take part, and every agent that is no Pod of it.
+pub(crate) async fn of_host(shared: &Shared) -> MeshView {
+    let members = shared.members.borrow().clone();
+    let standing = |pod: &PodName| shared.pod(pod).and_then(|pod| pod.info.borrow().mesh.clone());
+    let members = members.0.values().filter_map(|handle| {
+        let standing = standing(&handle.name)?;
+        Some(MeshMember { pod: handle.name.clone(), standing: Some(standing) })
+    });
+    let seat = shared.mesh.seats.borrow().values().next().cloned();
+    MeshView {
+        members: members.collect(),
+        agents: match seat {
+            Some(seat) => outside(shared, &seat).await.unwrap_or_default(),
+            None => Vec::new(),
+        },
+        blocked: shared.mesh.blocked(),
+    }
+}
+
+/// A Pod, its peers, and the agents that are no Pods of this host.
+pub(crate) async fn of_pod(shared: &Shared, pod: &PodName) -> Result<MeshView, Refusal> {
+    let mut agents = peers(shared, pod);
+    if let Some(seat) = shared.mesh.seat(pod) {
+        agents.extend(outside(shared, &seat).await?);
+    }
+    Ok(MeshView { members: vec![member(shared, pod)], agents, blocked: shared.mesh.blocked() })
+}
+
+/// How a Pod takes part.
+pub(crate) fn member(shared: &Shared, pod: &PodName) -> MeshMember {
+    let standing = shared.pod(pod).and_then(|handle| handle.info.borrow().mesh.clone());
+    MeshMember { pod: pod.clone(), standing }
+}
+
+fn peers(shared: &Shared, pod: &PodName) -> Vec<MeshAgent> {
+    let edges = shared.peers.borrow().clone();
+    let others = edges.iter().filter_map(|edge| edge.other(pod));
+    let peer = |name: &PodName| {
+        let state = shared.pod(name)?.info.borrow().state;
+        let reachable = !matches!(state, State::Stopped | State::Damaged);
+        Some(MeshAgent { name: address(shared, name), kind: AgentKind::Pod, reachable })
+    };
+    others.filter_map(peer).collect()
+}
+
+/// The name under which a Pod of this host gets messages.
+pub(crate) fn address(shared: &Shared, pod: &PodName) -> String {
+    let seat = shared.mesh.seat(pod);
+    seat.map_or_else(|| pod.to_string(), |seat| seat.standing.name)
+}
+
+async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgent>, Refusal> {
+    let roster = seat.member.peers_in_detail().await;
+    let roster = roster.map_err(|error| Refusal::internal(error.to_string()))?;
+    let agent = |peer: crate::mesh::Peer| {
+        let kind = if peer.confirms { AgentKind::Yoi } else { AgentKind::Agent };
+        MeshAgent { name: peer.name, kind, reachable: true }
+    };
+    Ok(shared.mesh.others(roster).into_iter().map(agent).collect())
+}

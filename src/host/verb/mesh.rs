@@ -1,0 +1,111 @@
+//! The mesh: a Pod joins or leaves it, agents are listed and blocked, and messages are sent to them.
+
+use crate::host::mesh::{sending, view};
+use crate::host::pod::Fact;
+use crate::host::verb::{Caller, Cx, Verb};
+use crate::protocol::mesh::MeshView;
+use crate::protocol::method::Addressees;
+use crate::protocol::{Event, Refusal, State};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a person waits to see that a Pod joined.
+const TO_JOIN: Duration = Duration::from_secs(6);
+
+/// MeshJoin: the Pod joins, now and whenever it becomes live.
+pub(crate) struct Join;
+
+impl Verb for Join {
+    const ALLOWED: Caller = Caller::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let pod = cx.pod()?;
+        cx.shared.store.set_mesh_choice(&pod.name, true).await?;
+        crate::crash_point!("mesh-chosen");
+        pod.tell(Fact::MeshChosen(true)).await;
+        let mut info = pod.info.clone();
+        let is_known = |info: &crate::protocol::PodInfo| {
+            let standing = info.mesh.as_ref();
+            info.state == State::Stopped
+                || standing.is_some_and(|mesh| mesh.name.is_some() || mesh.why.is_some())
+        };
+        // A Pod that needs longer shows it when it has joined.
+        let _ = timeout(TO_JOIN, info.wait_for(is_known)).await;
+        Ok(of(&cx, &pod.name))
+    }
+}
+
+/// MeshLeave: the Pod leaves, and joins no more.
+pub(crate) struct Leave;
+
+impl Verb for Leave {
+    const ALLOWED: Caller = Caller::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let pod = cx.pod()?;
+        cx.shared.store.set_mesh_choice(&pod.name, false).await?;
+        pod.tell(Fact::MeshChosen(false)).await;
+        Ok(of(&cx, &pod.name))
+    }
+}
+
+fn of(cx: &Cx, pod: &crate::protocol::PodName) -> Event {
+    let members = vec![view::member(&cx.shared, pod)];
+    Event::Mesh(MeshView { members, ..MeshView::default() })
+}
+
+/// MeshAgents: the agents that the addressed Pod can reach, or how this host takes part.
+pub(crate) struct Agents;
+
+impl Verb for Agents {
+    const ALLOWED: Caller = Caller::Itself;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let view = match &cx.to {
+            Some(_) => view::of_pod(&cx.shared, &cx.pod()?.name).await?,
+            None => view::of_host(&cx.shared).await,
+        };
+        Ok(Event::Mesh(view))
+    }
+}
+
+/// MeshSend: a message to agents, in the name of the addressed Pod.
+pub(crate) struct SendToAgents {
+    pub(crate) to: Addressees,
+    pub(crate) body: Value,
+    pub(crate) re: Option<String>,
+}
+
+impl Verb for SendToAgents {
+    const ALLOWED: Caller = Caller::Itself;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let pod = cx.pod()?.name;
+        sending::send(&cx.shared, &pod, self.to, &self.body, self.re).await
+    }
+}
+
+/// MeshBlock: no Pod of this host takes messages of an agent, or they do again.
+pub(crate) struct Block {
+    pub(crate) name: String,
+    pub(crate) end: bool,
+}
+
+impl Verb for Block {
+    const ALLOWED: Caller = Caller::Person;
+
+    async fn run(self, cx: Cx) -> Result<Event, Refusal> {
+        let Self { name, end } = self;
+        let shared = &cx.shared;
+        if !end && let Some(pod) = shared.mesh.pod_named(&name) {
+            let text = format!(
+                "`{name}` is pod `{pod}` of this host; :unpeer ends what two Pods may send"
+            );
+            return Err(Refusal::invalid(text));
+        }
+        shared.store.block_agent(&name, !end).await?;
+        shared.mesh.set_blocked(shared.store.blocked_agents().await?);
+        Ok(Event::Mesh(MeshView { blocked: shared.mesh.blocked(), ..MeshView::default() }))
+    }
+}

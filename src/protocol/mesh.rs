@@ -1,0 +1,68 @@
+//! What clients learn of the agent mesh.
+
+use crate::protocol::family::is_false;
+use crate::protocol::name::PodName;
+use serde::{Deserialize, Serialize};
+
+/// How a Pod takes part in the mesh.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshStanding {
+    /// The name that the leader assigned; `None`: the Pod has not joined yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether the leader is a task of this host.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub leads: bool,
+    /// Whether the leader is yoi. Another leader says `received` when the kernel has a message.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub led_by_yoi: bool,
+    /// Why it has not joined, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// The mesh as a Pod or a host sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshView {
+    /// The Pods of this host that take part, or the addressed one.
+    #[serde(default)]
+    pub members: Vec<MeshMember>,
+    /// The agents that can be reached.
+    #[serde(default)]
+    pub agents: Vec<MeshAgent>,
+    /// The agents whose messages no Pod of this host takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<String>,
+}
+
+/// A Pod of this host on the mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshMember {
+    pub pod: PodName,
+    /// `None`: it is wanted to take part and is not live, or takes no part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<MeshStanding>,
+}
+
+/// An agent that a Pod can send messages to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshAgent {
+    pub name: String,
+    pub kind: AgentKind,
+    /// Whether a message can be delivered now.
+    pub reachable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// A peer in this host.
+    Pod,
+    /// A member of yoi elsewhere, such as a Pod of another host: it says when it has kept a message.
+    Yoi,
+    /// An agent of another program.
+    Agent,
+    /// From a newer host.
+    #[serde(other)]
+    Unknown,
+}

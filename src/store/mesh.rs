@@ -1,0 +1,155 @@
+//! Which Pods a person had join the mesh or leave it, which agents a person blocked, and the messages of agents
+//! that are accepted for a Pod.
+
+use crate::protocol::name::PodName;
+use crate::protocol::now_ms;
+use crate::store::lane::Failure;
+use crate::store::mailbox::add;
+use crate::store::pods::signed;
+use crate::store::{MailboxKind, MailboxMessage, Store, StoreError, Wanted};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::collections::BTreeSet;
+
+/// A message that is offered to a mailbox.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    pub message: MailboxMessage,
+    /// Why it is not taken, unless the mailbox has it already.
+    pub refused: Option<String>,
+}
+
+/// What became of an [`Offer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It is in the mailbox now.
+    New,
+    /// It was there before, taken or not.
+    Known,
+    /// For the reason that came with the offer.
+    Refused(String),
+    /// So many messages wait already.
+    Full(u64),
+    /// As many messages of agents wait as may.
+    FullOfAgents,
+    NotLive,
+}
+
+/// How many messages may wait in one mailbox.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Of every kind.
+    pub all: u64,
+    /// Of agents.
+    pub agents: u64,
+}
+
+impl Store {
+    /// Whether a person had this Pod join (`true`) or leave; `None`: the settings decide.
+    pub async fn mesh_choice(&self, pod: &PodName) -> Result<Option<bool>, StoreError> {
+        let key = pod.key();
+        let read = move |db: &Connection| {
+            let sql = "SELECT joined FROM mesh_choices WHERE pod = ?1";
+            Ok(db.query_row(sql, [key], |row| row.get(0)).optional()?)
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Stores that a person had this Pod join or leave.
+    pub async fn set_mesh_choice(&self, pod: &PodName, joined: bool) -> Result<(), StoreError> {
+        let pod = pod.clone();
+        let write = move |db: &Connection| {
+            let sql = "SELECT 1 FROM pods WHERE key = ?1";
+            if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
+                return Err(StoreError::NoSuchPod(pod.clone()).into());
+            }
+            let sql = "INSERT INTO mesh_choices (pod, joined) VALUES (?1, ?2)
+                ON CONFLICT (pod) DO UPDATE SET joined = excluded.joined";
+            db.execute(sql, params![pod.key(), joined])?;
+            Ok(())
+        };
+        self.writer.run("write to", write).await
+    }
+
+    /// The agents that a person blocked.
+    pub async fn blocked_agents(&self) -> Result<BTreeSet<String>, StoreError> {
+        let read = |db: &Connection| {
+            let mut statement = db.prepare("SELECT name FROM mesh_blocks")?;
+            let names = statement.query_map([], |row| row.get(0))?;
+            Ok(names.collect::<Result<_, _>>()?)
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Stores that a person blocked this agent, or does so no more.
+    pub async fn block_agent(&self, name: &str, blocked: bool) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        let write = move |db: &Connection| {
+            let now = signed(now_ms());
+            if blocked {
+                let sql = "INSERT INTO mesh_blocks (name, created) VALUES (?1, ?2)
+                    ON CONFLICT DO NOTHING";
+                db.execute(sql, params![name, now])?;
+            } else {
+                db.execute("DELETE FROM mesh_blocks WHERE name = ?1", [name])?;
+            }
+            Ok(())
+        };
+        self.writer.run("write to", write).await
+    }
+
+    /// Stores messages for a live Pod in their order, as far as there is room, in one transaction.
+    pub async fn offer_messages(
+        &self,
+        pod: &PodName,
+        offers: Vec<Offer>,
+        room: Room,
+    ) -> Result<Vec<Offered>, StoreError> {
+        let pod = pod.clone();
+        let write = move |db: &Connection| offer(db, &pod, offers, room);
+        self.writer.run("write to", write).await
+    }
+
+    /// The messages of agents that wait for a Pod, in the order in which they came.
+    pub async fn agent_messages(&self, pod: &PodName) -> Result<Vec<MailboxMessage>, StoreError> {
+        self.messages_of(pod, MailboxKind::Agent).await
+    }
+}
+
+fn offer(
+    db: &Connection,
+    pod: &PodName,
+    offers: Vec<Offer>,
+    room: Room,
+) -> Result<Vec<Offered>, Failure> {
+    let wanted = "SELECT wanted FROM pods WHERE key = ?1";
+    let wanted: Option<Wanted> = db.query_row(wanted, [pod.key()], |row| row.get(0)).optional()?;
+    let counts = "SELECT count(*), coalesce(sum(kind = 'agent'), 0) FROM mail
+        WHERE pod = ?1 AND taken = 0";
+    let mut counts: (u64, u64) = db.query_row(counts, [pod.key()], |row| {
+        let count = |at| row.get::<_, i64>(at).map(|count| u64::try_from(count).unwrap_or(0));
+        Ok((count(0)?, count(1)?))
+    })?;
+    let known = "SELECT 1 FROM mail WHERE pod = ?1 AND id = ?2";
+    let mut known = db.prepare(known)?;
+    let mut outcomes = Vec::with_capacity(offers.len());
+    for Offer { message, refused } in offers {
+        let is_agents = message.kind == MailboxKind::Agent;
+        let outcome = if known.exists(params![pod.key(), message.id])? {
+            Offered::Known
+        } else if let Some(reason) = refused {
+            Offered::Refused(reason)
+        } else if wanted != Some(Wanted::Live) {
+            Offered::NotLive
+        } else if counts.0 >= room.all {
+            Offered::Full(counts.0)
+        } else if is_agents && counts.1 >= room.agents {
+            Offered::FullOfAgents
+        } else {
+            add(db, pod, &message)?;
+            counts = (counts.0 + 1, counts.1 + u64::from(is_agents));
+            Offered::New
+        };
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
