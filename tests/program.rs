@@ -12,8 +12,12 @@ mod bench;
 mod classic;
 #[path = "program/connecting.rs"]
 mod connecting;
+#[path = "program/deliveries.rs"]
+mod deliveries;
 #[path = "program/diagnostics.rs"]
 mod diagnostics;
+#[path = "shared/dice.rs"]
+mod dice;
 #[path = "program/endless.rs"]
 mod endless;
 #[path = "program/ephemeral.rs"]

@@ -46,7 +46,7 @@ pub fn read(bench: &Bench, file: &str) -> String {
     std::fs::read_to_string(bench.path(file)).unwrap_or_default()
 }
 
-fn socket(bench: &Bench) -> PathBuf {
+pub fn socket(bench: &Bench) -> PathBuf {
     bench.runtime().join(".mesh/sock")
 }
 

@@ -4,13 +4,17 @@ use crate::verb::dialogue::or_end;
 use crate::verb::words;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Runs, Verb, Way, Why, of, verb};
 use clap::Args;
+use yoi::protocol::method::Addressees;
 use yoi::protocol::{Event, Method, PodName, Segment};
+use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Send>(Verb {
     runs: Runs::InTheBackground,
     more: &[
         "The text stands as it is typed: quotes in it are a part of it. A Pod that is busy gets it when \
          its run ends. A Pod that is stopped or failed is restored first.",
+        "A name that no Pod has is that of an agent of the mesh, if the selected Pod takes part there: the agent gets \
+         the message from that Pod, and an answer comes to it.",
         "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
          reads it.",
     ],
@@ -42,6 +46,8 @@ enum Stage {
     #[default]
     Sending,
     Restoring,
+    /// To an agent of the mesh, in the name of the selected Pod.
+    SendingToAgent,
     /// With what its Pod came back without.
     SendingToRestored(String),
 }
@@ -74,6 +80,12 @@ impl Send {
             let text = format!("-c reads no standard input: `yoi send {} -` sends it", self.pod);
             return Err(End::refused(Why::Usage, text));
         }
+        if known.family.get(&self.pod).is_none()
+            && let Some(sender) = known.selected.filter(|pod| is_on_mesh(known, pod))
+        {
+            self.stage = Stage::SendingToAgent;
+            return Ok(self.send_to_agent(sender.clone()));
+        }
         let info = known.find(&self.pod)?;
         self.target = Some(info.name.clone());
         if !info.state.can_be_restored() {
@@ -96,14 +108,27 @@ impl Send {
         Next::call(Request::to(self.pod().clone(), Method::Send { input, queue: true }))
     }
 
+    fn send_to_agent(&self, sender: PodName) -> Next {
+        let flat = |input: &Vec<Segment>| input.iter().map(Segment::flat).collect::<String>();
+        let body = self.input.as_ref().map_or_else(|| self.text.join(" "), flat);
+        let to = Addressees::One(self.pod.to_string());
+        let method = Method::MeshSend { to, body: body.into(), re: None };
+        Next::call(Request::to(sender, method))
+    }
+
     fn answered(&mut self, event: &Event) -> Next {
+        if let (Stage::SendingToAgent, Event::MeshSent { status, reason, .. }) =
+            (&self.stage, event)
+        {
+            return Next::End(outcome(&self.pod, status, reason.as_deref()));
+        }
         let pod = self.pod();
         let said = match &self.stage {
             Stage::Restoring => {
                 self.stage = Stage::SendingToRestored(losses(event));
                 return self.send();
             }
-            Stage::Sending => sentence(pod, event),
+            Stage::Sending | Stage::SendingToAgent => sentence(pod, event),
             Stage::SendingToRestored(losses) => {
                 format!("restored {pod}{losses} · {}", sentence(pod, event))
             }
@@ -116,6 +141,23 @@ impl Send {
 fn losses(event: &Event) -> String {
     let Event::Plan { steps, .. } = event else { return String::new() };
     steps.iter().flat_map(|step| &step.notes).map(|note| format!(", {note}")).collect()
+}
+
+fn is_on_mesh(known: &Known<'_>, pod: &PodName) -> bool {
+    known.family.get(pod).is_some_and(|info| info.mesh.is_some())
+}
+
+/// What is said of a message to an agent.
+fn outcome(agent: &PodName, status: &str, reason: Option<&str>) -> End {
+    let why = reason.map(|reason| format!(": {}", SafeText::line(reason))).unwrap_or_default();
+    match status {
+        "received" | "sent" => End::done(format!("{agent} has the message ({status}){why}")),
+        "timeout" => End::refused(
+            Why::Failed,
+            format!("{agent} did not acknowledge the message, which may have arrived{why}"),
+        ),
+        _ => End::refused(Why::Failed, format!("{agent} did not get the message ({status}){why}")),
+    }
 }
 
 /// What is said of a message that the host accepted.

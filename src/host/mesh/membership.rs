@@ -101,8 +101,13 @@ impl Task {
             Arc::make_mut(seats).remove(&self.pod.key());
         });
         member.begin_to_leave();
-        // Ends when the member has left. What came meanwhile is not confirmed.
-        while inbox.next().await.is_some() {}
+        // Ends when the member has left. What comes meanwhile is denied.
+        while let Some(received) = inbox.next().await {
+            if let Received::Message(message) = received {
+                let reason = format!("pod `{}` takes no part in the mesh any more", self.pod);
+                inbox.deny(&message, reason).await;
+            }
+        }
     }
 
     async fn take(&self, member: &Arc<Member>, inbox: &Inbox, batch: Vec<Received>) {

@@ -48,6 +48,8 @@ pub(crate) struct Registered {
     pub(crate) confirms: bool,
     /// The place in the roster.
     pub(crate) joined: u64,
+    /// Whether it said that it leaves, and is on the roster no more.
+    pub(crate) leaving: bool,
 }
 
 /// How far the queue of a connection was written.

@@ -102,7 +102,8 @@ impl Broker {
         self.joined += 1;
         let confirms = ours.as_ref().is_some_and(|ours| ours.confirms);
         let (ours, joined) = (ours.is_some(), self.joined);
-        let registered = Registered { name: name.clone(), json, ours, confirms, joined };
+        let leaving = false;
+        let registered = Registered { name: name.clone(), json, ours, confirms, joined, leaving };
         connection.stage = Stage::Member(registered);
         self.queued += connection.queue.reply(|bytes| bytes.extend_from_slice(&ack));
         self.mark(key);
@@ -194,8 +195,27 @@ impl Broker {
                 self.reply(routed.sender, Some(routed.id), br#"{"type":"yoi_pong"}"#);
             }
             Confirmed::KIND => self.confirmed(routed),
+            "yoi_leaving" if routed.ours => self.leaving(routed),
             _ => {}
         }
+    }
+
+    /// Routes no further message to a member that leaves. It still confirms or denies what it was given before.
+    fn leaving(&mut self, routed: &Routed<'_>) {
+        let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
+        let Stage::Member(member) = &mut connection.stage else { return };
+        if !std::mem::replace(&mut member.leaving, true) {
+            let (name, joined) = (member.name.clone(), member.joined);
+            self.forget(routed.sender, &name, joined);
+        }
+        self.reply(routed.sender, Some(routed.id), br#"{"type":"yoi_left"}"#);
+    }
+
+    /// Takes a member off the roster: its name is free.
+    fn forget(&mut self, key: u64, name: &str, joined: u64) {
+        self.names.remove(name);
+        self.roster.remove(&joined);
+        self.announce("peer_left", name, key);
     }
 
     /// Acknowledges a message that its addressee has confirmed or denied.
@@ -337,8 +357,6 @@ impl Broker {
         let _ = shutdown(&connection.stream, Shutdown::Both);
         let undelivered = connection.queue.undelivered();
         let Stage::Member(member) = connection.stage else { return };
-        self.names.remove(&member.name);
-        self.roster.remove(&member.joined);
         for receipt in undelivered {
             let reason = "it left before the message was handed to it";
             self.acknowledge_to_ours(receipt.sender, receipt.id, "denied", &member.json, reason);
@@ -347,7 +365,9 @@ impl Broker {
             let reason = "it left before it confirmed the message";
             self.acknowledge_to_ours(sender, id, "timeout", &member.json, reason);
         }
-        self.announce("peer_left", &member.name, key);
+        if !member.leaving {
+            self.forget(key, &member.name, member.joined);
+        }
     }
 }
 

@@ -91,6 +91,8 @@ pub(super) async fn connect(
                     lists: HashMap::new(),
                     parked: VecDeque::new(),
                     seen: options.confirms.then(Seen::default),
+                    farewell: None,
+                    has_left: false,
                     alive: true,
                     silent: 0,
                 };

@@ -95,6 +95,10 @@ impl Session {
         if from != BROKER {
             return;
         }
+        if re.is_some() && re == self.farewell.map(|(id, _)| id) {
+            self.has_left = true;
+            return;
+        }
         if let Some(done) = re.and_then(|re| self.lists.remove(&re)) {
             if let Ok(roster) = serde_json::from_str::<Roster<'_>>(body) {
                 let confirming = confirming(body);

@@ -22,6 +22,8 @@ pub(super) enum Fate {
 pub(super) struct Seen {
     fates: HashMap<(String, Id), Fate>,
     order: VecDeque<(String, Id)>,
+    /// How many are open.
+    open: usize,
 }
 
 impl Seen {
@@ -33,9 +35,11 @@ impl Seen {
         }
         if self.order.len() >= KNOWN
             && let Some(oldest) = self.order.pop_front()
+            && self.fates.remove(&oldest) == Some(Fate::Open)
         {
-            self.fates.remove(&oldest);
+            self.open -= 1;
         }
+        self.open += 1;
         self.order.push_back(key.clone());
         self.fates.insert(key, Fate::Open);
         None
@@ -43,8 +47,16 @@ impl Seen {
 
     pub(super) fn note_fate(&mut self, from: &str, id: Id, denied: Option<&str>) {
         if let Some(fate) = self.fates.get_mut(&(from.to_owned(), id)) {
+            self.open -= usize::from(*fate == Fate::Open);
             *fate = denied.map_or(Fate::Kept, |reason| Fate::Denied(reason.to_owned()));
         }
+    }
+}
+
+impl Seen {
+    /// Whether each message that was given is confirmed or denied.
+    pub(super) fn is_settled(&self) -> bool {
+        self.open == 0
     }
 }
 
@@ -61,11 +73,13 @@ mod tests {
         assert_eq!(seen.note("b", first), None);
         seen.note_fate("a", first, None);
         seen.note_fate("b", first, Some("full"));
+        assert!(seen.is_settled());
         assert_eq!(seen.note("a", first), Some(Fate::Kept));
         assert_eq!(seen.note("b", first), Some(Fate::Denied("full".into())));
         for _ in 0..KNOWN {
             seen.note("c", ids.next());
         }
         assert_eq!((seen.fates.len(), seen.note("a", first)), (KNOWN, None));
+        assert_eq!(seen.open, KNOWN);
     }
 }

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 const HEARTBEAT: Duration = Duration::from_millis(400);
 /// Heartbeats in a row without a sign after which the leader counts as stopped.
 const SILENT: u32 = 2;
+/// How long a leader may take to answer that a member leaves, and the member to confirm what it was given.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// Bytes that wait to be written above which no further send is taken.
 const OUT: usize = 1024 * 1024;
 /// Between two tries to join again, at first and at most.
@@ -121,7 +123,10 @@ impl Actor {
         let inbox = self.inbox.clone();
         loop {
             self.deliver(session);
-            let again = session.resends.again;
+            if session.may_end() {
+                return self.end(session);
+            }
+            let (again, farewell) = (session.resends.again, session.farewell);
             let reads = session.parked.is_empty();
             let writes = !session.out.is_empty();
             let interest = match (reads, writes) {
@@ -159,20 +164,33 @@ impl Actor {
                     }
                     session.write().is_ok()
                 }
-                () = self.leaving.cancelled() => {
-                    // What was confirmed before is acknowledged.
-                    while let Ok(command) = self.commands.try_recv() {
-                        self.command(session, command);
+                () = self.leaving.cancelled(), if farewell.is_none() => {
+                    if !session.ours {
+                        return self.end(session);
                     }
-                    // If the leader takes no bytes, the rest is lost: this member leaves.
-                    let _ = session.write();
-                    return End::Left;
+                    let id = self.ids.next();
+                    session.out.extend(request(&session.name, id, "yoi_leaving"));
+                    session.farewell = Some((id, Instant::now() + FAREWELL));
+                    session.write().is_ok()
+                }
+                () = sleep_until(farewell.map_or_else(Instant::now, |(_, until)| until)), if farewell.is_some() => {
+                    return self.end(session);
                 }
             };
             if !done {
                 return End::Lost;
             }
         }
+    }
+
+    /// Leaves. What was confirmed before is acknowledged.
+    fn end(&mut self, session: &mut Session) -> End {
+        while let Ok(command) = self.commands.try_recv() {
+            self.command(session, command);
+        }
+        // If the leader takes no bytes, the rest is lost: this member leaves.
+        let _ = session.write();
+        End::Left
     }
 
     /// Gives what was read to the inbox, as far as that has room.

@@ -13,6 +13,7 @@ use std::io::{ErrorKind, Result};
 use std::ops::ControlFlow;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// What is read at once, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -40,6 +41,10 @@ pub(super) struct Session {
     pub(super) parked: VecDeque<Received>,
     /// The messages that were given, of a member that confirms.
     pub(super) seen: Option<Seen>,
+    /// The request that says to a leader of ours that this member leaves, and until when its answer is waited for.
+    pub(super) farewell: Option<(Id, Instant)>,
+    /// Whether the leader gives this member no further messages.
+    pub(super) has_left: bool,
     /// Whether anything came since the last heartbeat.
     pub(super) alive: bool,
     /// Heartbeats in a row without a sign of the leader.
@@ -102,6 +107,12 @@ impl Session {
         if self.ours {
             self.out.extend(confirmed(&self.name, Id::new(), message, denied));
         }
+    }
+
+    /// Whether this member may end: the leader knows that it leaves, and each message that it gave is confirmed or
+    /// denied.
+    pub(super) fn may_end(&self) -> bool {
+        self.has_left && self.parked.is_empty() && self.seen.as_ref().is_none_or(Seen::is_settled)
     }
 
     /// Sends what waits for its turn and whose turn it is.
