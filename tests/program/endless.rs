@@ -10,7 +10,8 @@ use std::net::{TcpListener, TcpStream};
 /// The most that an answer costs beyond a fixed amount, in parts of the largest block; docs/confinement.md says it.
 const PARTS: u64 = 8;
 const FIXED: u64 = 32 << 20;
-/// The limits of the test, in MiB: reply, block, arguments. `YOI_LONG` takes the usual ones.
+/// The limits of the test, in MiB: reply, block, arguments. `YOI_LONG` takes the usual ones, which want a release
+/// build.
 const SMALL: [u64; 3] = [16, 8, 8];
 const USUAL: [u64; 3] = [128, 60, 56];
 
@@ -31,14 +32,18 @@ fn answer(name: &'static str, again: impl Fn(u64) -> String + Send + 'static) ->
 }
 
 /// Ways to answer without an end.
-fn answers() -> Vec<Answer> {
+fn answers(limits: [u64; 3]) -> Vec<Answer> {
     let text = "x\n\"".repeat(1_000);
     let (thought, piece) = (text.clone(), text.clone());
     let call = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "Write", "arguments": "{\"content\": \""}}]});
     let arguments =
         |json: &str| chat(&json!({"tool_calls": [{"index": 0, "function": {"arguments": json}}]}));
-    let many = json!({"": vec![json!({"": 0}); 1_000]}).to_string();
+    let listed = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
+        "function": {"name": "Write", "arguments": "{\"content\": ["}}]});
+    let many = "{\"\":0},".repeat(1_000);
+    // So many that the test ends in time: each block is committed when it is complete.
+    let words = "x".repeat(usize::try_from(limits[0] << 8).expect("a small number"));
     let started = |block: Value| {
         move |n| {
             json!({"type": "content_block_start", "index": n, "content_block": block}).to_string()
@@ -50,10 +55,10 @@ fn answers() -> Vec<Answer> {
         answer("text", move |_| chat(&json!({"content": text}))),
         answer("thought", move |_| chat(&json!({"reasoning_content": thought}))),
         Answer { begin: vec![chat(&call)], ..answer("arguments", move |_| arguments(&piece)) },
-        Answer { begin: vec![chat(&call)], ..answer("values", move |_| arguments(&many)) },
-        answer("blocks", |n| match n % 2 {
-            0 => chat(&json!({"reasoning_content": "x".repeat(2_000)})),
-            _ => chat(&json!({"content": "y".repeat(2_000)})),
+        Answer { begin: vec![chat(&listed)], ..answer("values", move |_| arguments(&many)) },
+        answer("blocks", move |n| match n % 2 {
+            0 => chat(&json!({"reasoning_content": words})),
+            _ => chat(&json!({"content": words})),
         }),
         answer("calls", |n| {
             let name = "Read".repeat(2_000);
@@ -118,11 +123,33 @@ fn cost(answer: Answer, limits: [u64; 3]) -> (u64, String) {
     (memory(pid, "VmHWM:").saturating_sub(before), done.err)
 }
 
+/// One event, which is held whole until its end: 64 MiB at most, and what is made of it.
+const EVENT: u64 = 64 << 20;
+
+#[test]
+fn one_event_costs_a_host_at_most_a_stated_amount_of_memory() {
+    let text = "x".repeat(40 << 20);
+    let values = "[],".repeat(20 << 20);
+    let line = |json: &str| format!("{{\"choices\":[{{\"index\":0,\"delta\":{{{json}}}}}]}}");
+    let (text, values) =
+        (line(&format!("\"content\":\"{text}\"")), line(&format!("\"x\":[{values}0]")));
+    for (name, event, said) in [
+        ("a long text", text, "limits.block_mib"),
+        ("many values", values, "one event holds more than 262144 JSON values"),
+        ("no end", "x".repeat(80 << 20), "one event is longer than 64 MiB"),
+    ] {
+        let (cost, end) = cost(answer(name, move |_| event.clone()), SMALL);
+        println!("{name}: {} MiB; {}", cost >> 20, end.trim());
+        assert!(end.contains(said), "{name}: {end}");
+        assert!(cost < FIXED + 4 * EVENT, "{name}: {cost} bytes");
+    }
+}
+
 #[test]
 fn an_answer_without_end_costs_a_host_at_most_a_stated_amount_of_memory() {
     let limits = if std::env::var_os("YOI_LONG").is_some() { USUAL } else { SMALL };
     let most = FIXED + PARTS * (limits[1] << 20);
-    for answer in answers() {
+    for answer in answers(limits) {
         let name = answer.name;
         let (cost, end) = cost(answer, limits);
         println!("{name}: {} of {} MiB; {}", cost >> 20, most >> 20, end.trim());
