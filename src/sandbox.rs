@@ -6,6 +6,7 @@ mod any_path;
 mod bash;
 mod confine;
 mod confinement;
+mod control_group;
 mod env;
 mod gitfile;
 mod guard;
@@ -34,6 +35,7 @@ mod world;
 
 pub use confine::confine_main;
 pub use confinement::{Confinement, OTHERS_SHOWN, WITHOUT_NAMESPACES};
+pub use control_group::Delegated;
 pub use env::{command_env, short_env};
 pub use guard::is_named;
 pub use helper::helper_main;

@@ -3,13 +3,14 @@
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::after::Before;
+use crate::sandbox::control_group::{ControlGroup, Delegated};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{JsonLine as _, Order, Report, Streams, WorldOrder};
 use crate::sandbox::prepare::Prepared;
 use crate::sandbox::private::{Hold, Private};
 use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
-use crate::sandbox::world::enter::NETWORK;
+use crate::sandbox::world::enter::{GROUP, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -52,7 +53,10 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
 /// The stages start while the world is computed.
 fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
-    let mut child = enter(&order.mark(), view.network).map_err(|error| error.to_string())?;
+    // Without a group the other limits hold.
+    let group = Delegated::find().and_then(|groups| groups.group(view.limits).ok());
+    let child = enter(&order.mark(), view.network, group.as_ref());
+    let mut child = child.map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
     let (order, before, _hold) = match prepare(order, view) {
@@ -82,13 +86,9 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     // It ends right after its first process, and has nothing to say that is not in the report.
     let _ = child.wait();
     let undone = mended(before, streams);
-    let mut report = Report::parse(&line).unwrap_or_else(|| Report {
-        signal: Some(Signal::KILL.as_raw()),
-        ordered: true,
-        world_killed: true,
-        ..Report::default()
-    });
+    let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
     report.undone = undone;
+    report.limit = group.as_ref().and_then(ControlGroup::limit_met);
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
         report.limit = Some(LimitMet { kind: LimitKind::Space, sentence });
         report.ended_at_limit = true;
@@ -97,6 +97,12 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
         }
     }
     Ok(stage::report(&report))
+}
+
+/// What is known of a command when the first process of its world could not report.
+fn watcher_killed() -> Report {
+    let signal = Some(Signal::KILL.as_raw());
+    Report { signal, ordered: true, world_killed: true, ..Report::default() }
 }
 
 /// Takes the right to what the Pod keeps, and computes the world.
@@ -135,10 +141,13 @@ fn watch_size(
     Ok(said)
 }
 
-fn enter(mark: &str, network: Network) -> std::io::Result<Child> {
+fn enter(mark: &str, network: Network, group: Option<&ControlGroup>) -> std::io::Result<Child> {
     let mut stage = stage::first(ENTER_ARG, mark);
     if network == Network::On {
         stage.arg(NETWORK);
+    }
+    if let Some(group) = group {
+        stage.arg(GROUP).arg(group.dir());
     }
     stage.stdout(Stdio::piped()).stderr(std::io::stderr().as_fd().try_clone_to_owned()?).spawn()
 }

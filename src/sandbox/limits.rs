@@ -1,6 +1,7 @@
 //! How much of the machine one command may use.
 
 use crate::protocol::{LimitKind, LimitMet};
+use crate::sandbox::control_group::Delegated;
 use crate::sandbox::view::Isolation;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -10,12 +11,16 @@ const FEWEST: u32 = 16;
 /// The process ids of a PID namespace that the kernel gives only once.
 const GIVEN_ONCE: u32 = 300;
 
+/// What programs take beside the data that the limit of a process counts, in MiB.
+const BESIDE_DATA_MIB: u32 = 64;
+
 /// The limits of one command; sizes are in MiB, and 0 is no limit where it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {
     /// Processes and threads, together.
     pub processes: u32,
-    /// Memory of one process; 0 is no limit.
+    /// Memory of one process, and with a little more of a whole command where a control group counts it; 0 is no
+    /// limit.
     pub memory_mib: u32,
     /// One file that it writes; 0 is no limit.
     pub file_mib: u32,
@@ -102,8 +107,14 @@ impl CommandLimits {
         Some(LimitMet { kind: LimitKind::Memory, sentence })
     }
 
-    /// Every limit, each as a sentence.
-    pub fn sentences(&self, isolation: Isolation) -> Vec<String> {
+    /// The limit on the memory of a whole command, where a control group counts it.
+    pub fn memory_together_met(&self) -> Option<LimitMet> {
+        let sentence = self.most_memory_together()?;
+        Some(LimitMet { kind: LimitKind::Memory, sentence })
+    }
+
+    /// Every limit, each as a sentence; `groups` are where each command gets a control group.
+    pub fn sentences(&self, isolation: Isolation, groups: Option<&Delegated>) -> Vec<String> {
         let Self { cache_mib, tmp_mib, .. } = self;
         let world = isolation == Isolation::Namespaces;
         let kept =
@@ -111,6 +122,7 @@ impl CommandLimits {
         let all = [
             world.then(|| self.most_processes_sentence()),
             self.most_memory(),
+            groups.filter(|_| world).and_then(|_| self.most_memory_together()),
             self.largest_file(),
             world.then_some(kept),
         ];
@@ -124,6 +136,17 @@ impl CommandLimits {
     fn most_memory(&self) -> Option<String> {
         let mib = self.memory_mib;
         (mib > 0).then(|| format!("a process of a command has at most {mib} MiB of memory"))
+    }
+
+    fn most_memory_together(&self) -> Option<String> {
+        let mib = self.memory_together_mib()?;
+        Some(format!("all processes of a command have at most {mib} MiB of memory together"))
+    }
+
+    /// The memory of a whole command, in MiB: more than that of one process, which meets its own limit first and
+    /// can tell so itself.
+    pub fn memory_together_mib(&self) -> Option<u64> {
+        (self.memory_mib > 0).then(|| u64::from(self.memory_mib) + u64::from(BESIDE_DATA_MIB))
     }
 
     fn largest_file(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! What the next command of a Pod gets, from the same view that Bash hands to its helper.
 
 use crate::protocol::CommandSheet;
-use crate::sandbox::overview;
+use crate::sandbox::{Delegated, overview};
 use crate::tools::Context;
 use crate::tools::bash;
 use crate::tools::outside::CommandNeeds;
@@ -9,7 +9,7 @@ use crate::tools::outside::CommandNeeds;
 /// What a command without needs gets. Looks at the disk.
 pub fn command_sheet(ctx: &Context) -> CommandSheet {
     let view = bash::view(ctx, &CommandNeeds::default());
-    let limits = view.limits.sentences(view.isolation);
+    let limits = view.limits.sentences(view.isolation, Delegated::find().as_ref());
     let time = &ctx.command_time;
     let (default, max) = (time.default.as_secs(), time.max.as_secs());
     let time =

@@ -2,7 +2,7 @@
 //! has one thread from its beginning to its end.
 
 use crate::sandbox::view::Network;
-use crate::sandbox::{INIT_ARG, stage};
+use crate::sandbox::{INIT_ARG, control_group, stage};
 use nix::sched::{CloneFlags, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
@@ -22,15 +22,21 @@ const KEPT: [CapabilitySet; 3] =
 
 /// The argument with which the command gets the network of the machine.
 pub const NETWORK: &str = "network";
+/// The argument before the control group that the command is started in.
+pub const GROUP: &str = "group";
 
 /// How long the first process of a world has to end everything in it before it is killed.
 const GRACE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The whole life of this stage; called first thing in `main`. The order comes on standard input,
 /// and its end means: end everything. The first process inherits the other streams.
-pub fn enter_main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let network =
-        if words.next().is_some_and(|word| word == NETWORK) { Network::On } else { Network::Off };
+pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<OsString> = words.collect();
+    let network = if words.iter().any(|word| word == NETWORK) { Network::On } else { Network::Off };
+    if let Some([_, group]) = words.windows(2).find(|pair| pair[0] == GROUP) {
+        // Without a group the other limits hold.
+        let _ = control_group::enter(group.as_ref());
+    }
     let mut child = match enter(network) {
         Ok(child) => child,
         Err(reason) => {

@@ -1,0 +1,241 @@
+//! A control group (cgroup v2) for each command, where the kernel's controllers are delegated to this
+//! user: it counts the memory and the processes of a whole command together.
+
+use crate::protocol::LimitMet;
+use crate::sandbox::limits::CommandLimits;
+use crate::sandbox::world::unescaped;
+use rustix::fs::{Access, access};
+use rustix::process::{geteuid, getpid};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io, thread};
+
+/// The names of these groups begin with this, and the process id of the helper follows.
+const PREFIX: &str = "yoi-";
+/// The stages around a command count too, with their threads.
+const STAGES: u32 = 8;
+/// The share of the processor; a group beside it that nobody changed has 100.
+const WEIGHT: u32 = 50;
+/// A group is removed once its last process is gone, which the kernel may notice a moment later.
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A group in which this user may make groups with limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delegated(PathBuf);
+
+/// The group of one command; it is removed when this is dropped.
+#[derive(Debug)]
+pub struct ControlGroup {
+    dir: PathBuf,
+    limits: CommandLimits,
+}
+
+impl Delegated {
+    /// The nearest one around this process. The group of the process itself is none as a rule: the kernel
+    /// gives no controllers to groups inside one that has processes of its own.
+    pub fn find() -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let (top, own) = own_group(&groups, &mounts)?;
+        let around = own.ancestors().take_while(|dir| dir.starts_with(&top));
+        around.map(|dir| Self(dir.to_owned())).find(Self::is_usable)
+    }
+
+    /// Makes the group of a command. What groups of helpers that were killed left is removed.
+    pub fn group(&self, limits: CommandLimits) -> io::Result<ControlGroup> {
+        for left in self.left() {
+            // One that still has processes stays for a later command.
+            let _ = fs::remove_dir(left);
+        }
+        let dir = self.0.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
+        fs::create_dir(&dir)?;
+        let group = ControlGroup { dir, limits };
+        group.set_limits()?;
+        Ok(group)
+    }
+
+    /// Groups of commands whose helper is gone.
+    pub fn left(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let is_left = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<i32>().ok());
+            pid.is_some_and(|pid| {
+                let own = pid == getpid().as_raw_nonzero().get();
+                own || !Path::new("/proc").join(pid.to_string()).exists()
+            })
+        };
+        entries.filter(is_left).map(|entry| entry.path()).collect()
+    }
+
+    fn is_usable(&self) -> bool {
+        // A process may be moved where its user may write to the group around both places.
+        let may = |file: &str| access(self.0.join(file), Access::WRITE_OK).is_ok();
+        if !may("") || !may("cgroup.procs") {
+            return false;
+        }
+        if self.gives_limits() {
+            return true;
+        }
+        // Which controllers the groups of the system have is not a decision of this program.
+        if geteuid().is_root() {
+            return false;
+        }
+        for controller in ["+memory", "+pids", "+cpu"] {
+            // Not every controller is there, and what was delegated may be less.
+            let _ = fs::write(self.0.join("cgroup.subtree_control"), controller);
+        }
+        self.gives_limits()
+    }
+
+    /// Whether groups in it have the files of both controllers.
+    fn gives_limits(&self) -> bool {
+        let given = fs::read_to_string(self.0.join("cgroup.subtree_control")).unwrap_or_default();
+        ["memory", "pids"].iter().all(|name| given.split_whitespace().any(|word| word == *name))
+    }
+}
+
+impl ControlGroup {
+    /// Its directory, for the process that enters it.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn set_limits(&self) -> io::Result<()> {
+        let most = self.limits.most_processes().saturating_add(STAGES);
+        self.set("pids.max", u64::from(most))?;
+        if let Some(mib) = self.limits.memory_together_mib() {
+            self.set("memory.max", mib << 20)?;
+            self.set_if_there("memory.swap.max", 0)?;
+        }
+        self.set_if_there("cpu.weight", WEIGHT.into())
+    }
+
+    fn set(&self, file: &str, value: u64) -> io::Result<()> {
+        fs::write(self.dir.join(file), value.to_string())
+    }
+
+    /// The same for a file that not every kernel has.
+    fn set_if_there(&self, file: &str, value: u64) -> io::Result<()> {
+        if self.dir.join(file).exists() { self.set(file, value) } else { Ok(()) }
+    }
+
+    /// The limit that the kernel counted as met.
+    pub fn limit_met(&self) -> Option<LimitMet> {
+        let times = |file: &str, event| {
+            let text = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
+            counted(&text, event)
+        };
+        if times("memory.events", "oom_kill") > 0 {
+            return self.limits.memory_together_met();
+        }
+        (times("pids.events", "max") > 0).then(|| self.limits.processes_met())
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        for _ in 0..TRIES {
+            match fs::remove_dir(&self.dir) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(PAUSE),
+                // What could not be removed is swept by a later command.
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Moves this process into a group, and with it all that it starts.
+pub fn enter(group: &Path) -> io::Result<()> {
+    // 0 is the process that writes.
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+/// Where the groups are mounted, and the group of the process whose files of `/proc` these are.
+fn own_group(groups: &str, mounts: &str) -> Option<(PathBuf, PathBuf)> {
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mount = |line: &str| {
+        let (place, kind) = line.split_once(" - ")?;
+        if kind.split(' ').next() != Some("cgroup2") {
+            return None;
+        }
+        let mut fields = place.split(' ').skip(3).map(|field| PathBuf::from(unescaped(field)));
+        let (root, top) = (fields.next()?, fields.next()?);
+        let below = Path::new(own).strip_prefix(root).ok()?;
+        let own = if below.as_os_str().is_empty() { top.clone() } else { top.join(below) };
+        Some((top, own))
+    };
+    mounts.lines().find_map(mount)
+}
+
+/// The number behind a word in a file of events.
+fn counted(text: &str, event: &str) -> u64 {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(name, _)| *name == event).and_then(|(_, n)| n.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::LimitKind;
+
+    const MOUNTS: &str = "\
+25 30 0:22 / /sys rw,nosuid - sysfs sysfs rw
+35 25 0:31 / /sys/fs/cgroup rw,nosuid,nodev shared:9 - cgroup2 cgroup2 rw,nsdelegate
+40 25 0:40 / /mnt\\040x rw - ext4 /dev/a rw
+";
+
+    #[test]
+    fn the_own_group_is_looked_up_below_the_mount_of_groups() {
+        let own = |groups: &str, mounts: &str| own_group(groups, mounts).map(|(_, own)| own);
+        let found = own_group("0::/user.slice/a.scope\n", MOUNTS).unwrap();
+        assert_eq!(found.0, Path::new("/sys/fs/cgroup"));
+        assert_eq!(found.1, Path::new("/sys/fs/cgroup/user.slice/a.scope"));
+        assert_eq!(own("4:memory:/x\n0::/\n", MOUNTS), Some("/sys/fs/cgroup".into()));
+        assert_eq!(own("4:memory:/x\n", MOUNTS), None, "only version 1");
+        assert_eq!(own("0::/a\n", "25 30 0:22 / /sys rw - sysfs sysfs rw\n"), None);
+        let bound = MOUNTS.replace("0:31 / /sys", "0:31 /user.slice /sys");
+        assert_eq!(own("0::/user.slice/a\n", &bound), Some("/sys/fs/cgroup/a".into()));
+        assert_eq!(own("0::/other\n", &bound), None, "a group outside of what is mounted");
+    }
+
+    /// A directory with the files that the kernel gives a group.
+    fn delegated(given: &str) -> (tempfile::TempDir, Delegated) {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("cgroup.procs"), "").unwrap();
+        fs::write(top.path().join("cgroup.subtree_control"), given).unwrap();
+        let delegated = Delegated(top.path().to_owned());
+        (top, delegated)
+    }
+
+    #[test]
+    fn a_group_is_usable_where_both_controllers_are_given() {
+        assert!(delegated("cpu memory pids\n").1.is_usable());
+        let (top, none) = delegated("");
+        // An ordinary user asks for the controllers, and this directory is no group that gives them.
+        assert!(!none.is_usable());
+        fs::remove_file(top.path().join("cgroup.procs")).unwrap();
+        fs::write(top.path().join("cgroup.subtree_control"), "memory pids").unwrap();
+        assert!(!none.is_usable(), "processes cannot be moved out of it");
+    }
+
+    #[test]
+    fn what_the_kernel_counted_is_the_limit_that_was_met() {
+        let top = tempfile::tempdir().unwrap();
+        let limits = CommandLimits { memory_mib: 64, processes: 100, ..CommandLimits::default() };
+        let group = ControlGroup { dir: top.path().to_owned(), limits };
+        group.set_limits().unwrap();
+        let set = |file: &str| fs::read_to_string(top.path().join(file)).unwrap();
+        assert_eq!((set("pids.max"), set("memory.max")), ("108".into(), (128 << 20).to_string()));
+        let event = |file: &str, text: &str| fs::write(top.path().join(file), text).unwrap();
+        event("memory.events", "low 0\nhigh 0\nmax 31\noom 0\noom_kill 0\n");
+        event("pids.events", "max 0\n");
+        assert_eq!(group.limit_met(), None, "memory that could be taken back is no limit");
+        event("pids.events", "max 3\n");
+        assert_eq!(group.limit_met().map(|met| met.kind), Some(LimitKind::Processes));
+        event("memory.events", "oom 1\noom_kill 1\n");
+        let met = group.limit_met().unwrap();
+        assert!(met.sentence.contains("at most 128 MiB of memory together"), "{}", met.sentence);
+    }
+}
