@@ -4,6 +4,8 @@
 
 mod answer;
 mod connection;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod handler;
 mod launch;
