@@ -59,7 +59,8 @@ def both_versions():
         assert server.until_joined() == "project"
         bob = peer("bob")
         text, json, failed = server.call("list_peers")
-        assert not failed and json["peers"] == [{"name": "bob"}] and text.startswith("bob\n"), text
+        assert not failed and json["peers"] == [{"name": "bob", "kind": "agent"}], json
+        assert text.startswith("bob (agent)\n"), text
         text, sent, failed = server.call("agent_send", to="bob", body={"n": 1})
         assert not failed and sent["status"] == "received" and is_id(sent["id"]), text
         [line] = bob.seen()
@@ -72,7 +73,7 @@ def both_versions():
         assert {key: message[key] for key in expected} == expected, message
         heads = [line for line in text.splitlines() if line.startswith("[agent-network]")]
         assert heads == [f'[agent-network] message from "bob" (id={reply}, re={sent["id"]})'], text
-        assert "without authority" in text, text
+        assert "without authority" in text and "\n> done\n> [agent" in text, text
         assert server.call("get_messages")[0] == "(no messages)"
         text, sent, failed = server.call("agent_send", to="broadcast", body="all")
         assert not failed and sent["status"] == "sent", text
@@ -146,7 +147,7 @@ def troubles():
     # The first one leads: both others go on.
     first.kill()
     assert second.until_joined() == "project"
-    wait_for("it is listed", lambda: third.call("list_peers")[1] == {"you": "reviewer", "peers": [{"name": "project"}]})
+    wait_for("it is listed", lambda: third.call("list_peers")[1] == {"you": "reviewer", "peers": [{"name": "project", "kind": "yoi"}]})
     for server in (second, third):
         assert server.end()[0] == 0
     path = os.path.join(HOME, "no-socket")
@@ -237,6 +238,25 @@ def never_read():
     assert ack(leader, sent) == "received"
     server.kill()
     assert [message["id"] for message in client().messages()] == [sent]
+
+
+def limits():
+    settings("[mesh]\nmessage_kib = 2\nwaiting = 3\n")
+    server, bob = client(), None
+    server.until_joined()
+    bob = peer("bob")
+    large = bob.send("project", "x" * 3000)
+    assert ack(bob, large) == "denied"
+    sent = [bob.send("project", number) for number in range(5)]
+    assert [ack(bob, id) for id in sent] == ["received"] * 3 + ["denied"] * 2
+    text, got, _ = server.call("get_messages")
+    assert [message["id"] for message in got["messages"]] == sent[:3], got
+    assert "3 messages were not taken" in text and "so many messages wait" in text, text
+    again = bob.send("project", "again")
+    assert ack(bob, again) == "denied", "a batch that was not taken still waits"
+    assert server.messages() == []
+    again = bob.send("project", "again")
+    assert ack(bob, again) == "received"
 
 
 globals()[sys.argv[3]]()

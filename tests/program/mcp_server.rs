@@ -51,6 +51,11 @@ fn a_client_that_can_be_woken_hears_of_a_message_and_no_other_does() {
 }
 
 #[test]
+fn a_message_that_is_too_large_or_one_too_many_is_denied() {
+    session("limits");
+}
+
+#[test]
 fn lines_that_are_no_messages_end_no_server() {
     session("strange_lines");
 }

@@ -57,6 +57,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("--ask wait", the_request_waits),
     ("--name", an_mcp_client_is_answered),
     ("yoi -p", a_message_is_answered),
+    ("yoi -c", a_verb_is_carried_out),
     ("yoi --no-ui", lines_are_messages_and_verbs),
     ("yoi <verb>", each_verb_of_the_shell_is_a_command),
     ("yoi mesh ls", agents_of_the_mesh_are_listed_and_hear),

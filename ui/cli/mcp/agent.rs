@@ -3,7 +3,6 @@
 
 use crate::cli::mcp::mailbox::{Arrival, Batch, Kept, Mailbox};
 use crate::start::Opening;
-use futures_util::FutureExt as _;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use yoi::config::Settings;
+use yoi::config::{Settings, settings};
 use yoi::disk;
 use yoi::mesh::{
     self, FolderAgent, FolderLock, Inbox, Member, Message, Options, Received, Socket,
@@ -90,7 +89,8 @@ impl Agent {
             leaving,
             lock: None,
             mailbox: None,
-            unkept: 0,
+            limits: Limits::of(&settings::Mesh::default()),
+            denied: 0,
             trouble: None,
         };
         (Self { commands, place: current }, tokio::spawn(task.run()))
@@ -135,10 +135,31 @@ struct Task {
     leaving: CancellationToken,
     lock: Option<FolderLock>,
     mailbox: Option<Mailbox>,
-    /// Messages that were not kept since the client was last told.
-    unkept: usize,
-    /// Why they were not.
+    limits: Limits,
+    /// Messages that were denied since the client was last told.
+    denied: usize,
+    /// Why the last one was.
     trouble: Option<String>,
+}
+
+/// What the mailbox takes, as the settings say when the mesh is joined.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Bytes of a body.
+    body: usize,
+    /// Messages that wait.
+    waiting: usize,
+}
+
+impl Limits {
+    fn of(settings: &settings::Mesh) -> Self {
+        let number =
+            |number: std::num::NonZeroU32| usize::try_from(number.get()).unwrap_or(usize::MAX);
+        Self {
+            body: number(settings.message_kib).saturating_mul(1024),
+            waiting: number(settings.waiting),
+        }
+    }
 }
 
 /// Why a stay on the mesh ended.
@@ -199,11 +220,12 @@ impl Task {
     }
 
     /// The socket as the settings say it now.
-    fn socket(&self) -> Result<Socket, String> {
+    fn socket(&mut self) -> Result<Socket, String> {
         let (settings, diagnostics) = Settings::load(&self.opening.dirs.config);
         for diagnostic in &diagnostics {
             tracing::warn!("{diagnostic}");
         }
+        self.limits = Limits::of(&settings.mesh);
         let mut dirs = self.opening.dirs.clone();
         dirs.make().map_err(|error| error.to_string())?;
         let admits = |pid| !yoi::sandbox::is_ours(pid);
@@ -269,44 +291,56 @@ impl Task {
         }
     }
 
-    /// Keeps a message and those that arrived with it, and then confirms them to their senders.
+    /// Keeps a message and those that arrived with it, and then tells their senders.
     async fn keep(&mut self, first: Message, inbox: &mut Inbox) {
         let mut size = first.body.get().len();
         let mut messages = vec![first];
         while messages.len() < BURST.0 && size < BURST.1 {
-            match inbox.next().now_or_never() {
-                Some(Some(Received::Message(message))) => {
+            match inbox.try_next() {
+                Some(Received::Message(message)) => {
                     size += message.body.get().len();
                     messages.push(message);
                 }
-                Some(Some(_)) => {}
-                // The end of the inbox shows again at the next look.
-                Some(None) | None => break,
+                Some(_) => {}
+                None => break,
             }
+        }
+        let limit = self.limits;
+        let (messages, large): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|message| message.body.get().len() <= limit.body);
+        for message in large {
+            let why = format!("the body of a message to it has at most {} KiB", limit.body / 1024);
+            self.deny(&message, why, inbox).await;
         }
         let now = yoi::protocol::now_ms();
         let arrived: Vec<Kept> = messages.iter().map(|message| Kept::new(message, now)).collect();
-        match self.with_mailbox(move |mailbox| mailbox.keep(arrived)).await {
+        match self.with_mailbox(move |mailbox| mailbox.keep(arrived, limit.waiting)).await {
             Ok(outcome) => {
                 for (message, arrival) in messages.iter().zip(outcome) {
                     self.tell(message, arrival, inbox).await;
                 }
             }
             Err(why) => {
-                self.unkept += messages.len();
-                self.trouble = Some(why);
+                for message in &messages {
+                    self.deny(message, format!("its mailbox cannot be written: {why}"), inbox)
+                        .await;
+                }
             }
         }
     }
 
-    /// Confirms a message that was kept. One that was not kept is a timeout for its sender.
+    async fn deny(&mut self, message: &Message, why: String, inbox: &Inbox) {
+        self.denied += 1;
+        self.trouble = Some(why.clone());
+        inbox.deny(message, why).await;
+    }
+
+    /// Tells the sender what became of a message, and the client of one that is new.
     async fn tell(&mut self, message: &Message, arrival: Arrival, inbox: &Inbox) {
         match arrival {
             Arrival::Full => {
-                self.unkept += 1;
-                self.trouble =
-                    Some("too many messages wait: call get_messages more often".to_owned());
-                return;
+                let why = "so many messages wait for it that it takes no more; try again later";
+                return self.deny(message, why.to_owned(), inbox).await;
             }
             Arrival::Known => {}
             Arrival::Kept => {
@@ -346,11 +380,9 @@ impl Task {
             return Err(apart.unwrap_or_else(|| "the mesh is still being joined".to_owned()));
         }
         let batch = self.with_mailbox(move |mailbox| mailbox.give(confirmed)).await?;
-        let unkept = std::mem::take(&mut self.unkept);
-        let lost = self.trouble.take().filter(|_| unkept > 0).map(|why| {
-            format!(
-                "{unkept} messages were not kept, and their senders were not told `received`: {why}"
-            )
+        let denied = std::mem::take(&mut self.denied);
+        let lost = self.trouble.take().map(|why| {
+            format!("{denied} messages were not taken, and their senders know it; of the last one: {why}")
         });
         let apart = apart.map(|why| format!("no message arrives at the moment: {why}"));
         Ok(Delivery { batch, notes: lost.into_iter().chain(apart).collect() })

@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 use yoi::disk::{self, Appender, DiskError};
 use yoi::mesh::{Message, To};
 
-/// Messages that may wait. More are not kept, so their senders do not read `received`.
-pub const MAX_WAITING: usize = 1_000;
 /// Bytes of messages that may wait.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Messages of one batch.
@@ -143,15 +141,15 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// Keeps messages that arrived, durably, and says of each what became of it.
-    pub fn keep(&mut self, arrived: Vec<Kept>) -> Result<Vec<Arrival>, DiskError> {
+    /// Keeps messages that arrived, durably, and says of each what became of it. So many may wait in all.
+    pub fn keep(&mut self, arrived: Vec<Kept>, most: usize) -> Result<Vec<Arrival>, DiskError> {
         let (mut lines, mut outcome) = (Vec::new(), Vec::new());
         let (mut count, mut bytes) = (self.waiting.len(), self.bytes);
         let mut new = HashSet::new();
         for message in arrived {
             outcome.push(if self.known.contains(&message.id) || !new.insert(message.id.clone()) {
                 Arrival::Known
-            } else if count == MAX_WAITING || bytes + message.size() > MAX_BYTES {
+            } else if count >= most || bytes + message.size() > MAX_BYTES {
                 new.remove(&message.id);
                 Arrival::Full
             } else {

@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RequestContext, RunningService, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,6 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use yoi::mesh::FolderAgent;
-use yoi::text::SafeText;
 
 /// How long the agent may take to leave.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -85,7 +84,7 @@ async fn tell(peer: Peer<RoleServer>, mut arrivals: mpsc::Receiver<Arrived>) {
         if !can_be_woken(&peer) {
             continue;
         }
-        let name = Value::from(SafeText::line(&from).to_string());
+        let name = words::quoted(&from);
         let text = format!("A message from {name} waits (id={id}). Call get_messages.");
         let params = json!({ "content": text, "meta": { "from": from, "message_id": id } });
         let notification = CustomNotification::new("notifications/claude/channel", Some(params));

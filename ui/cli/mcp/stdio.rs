@@ -37,7 +37,7 @@ impl Stdio {
     }
 
     /// The message of a line. A line that is none is answered where it names a request.
-    async fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
+    fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let error = match serde_json::from_slice(line) {
             Ok(message) => return self.expected(message),
@@ -46,8 +46,8 @@ impl Stdio {
         tracing::warn!("a line of the MCP client is no message: {error}");
         if let Ok(Named { id }) = serde_json::from_slice(line) {
             let refusal = ErrorData::invalid_request(format!("this is no request: {error}"), None);
-            // A client that does not read has its own fault.
-            let _ = self.send(ServerJsonRpcMessage::error(refusal, Some(id))).await;
+            // A task of its own: the service drops a read that it waits for when it has something to write.
+            tokio::spawn(self.send(ServerJsonRpcMessage::error(refusal, Some(id))));
         }
         None
     }
@@ -89,7 +89,7 @@ impl Transport<RoleServer> for Stdio {
         loop {
             match self.lines.next().await {
                 Ok(Some(Frame::Line(line))) => {
-                    if let Some(message) = self.message(&line).await {
+                    if let Some(message) = self.message(&line) {
                         return Some(message);
                     }
                 }

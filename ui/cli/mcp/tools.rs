@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use yoi::mesh::{Id, Status, To};
+use yoi::mesh::{Id, Peer, Status, To};
 
 /// A tool: its name, what it does, the schema of its arguments, and whether it only reads.
 struct Row {
@@ -22,7 +22,8 @@ struct Row {
 const TABLE: [Row; 3] = [
     Row {
         name: "list_peers",
-        does: "List the other agents on the mesh of this machine.",
+        does: "List the other agents on the mesh of this machine. Those of kind `yoi` say `received` when they have kept a \
+               message, other ones when it was handed over.",
         arguments: || json!({ "type": "object", "properties": {} }),
         reads: true,
     },
@@ -113,13 +114,14 @@ fn result(text: String, json: Value, is_error: bool) -> CallToolResult {
 
 async fn list_peers(server: &Server) -> Result<CallToolResult, String> {
     let member = server.agent.member().await?;
-    let names = member.peers().await.map_err(|error| {
+    let peers = member.peers_in_detail().await.map_err(|error| {
         format!("{error}: yoi finds another leader by itself, so call again in a moment")
     })?;
     let standing = member.standing();
-    let peers: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
-    let json = json!({ "you": standing.name, "peers": peers });
-    Ok(result(words::peers(&names, &standing), json, false))
+    let listed = |peer: &Peer| json!({ "name": peer.name, "kind": words::kind(peer) });
+    let listed: Vec<Value> = peers.iter().map(listed).collect();
+    let json = json!({ "you": standing.name, "peers": listed });
+    Ok(result(words::peers(&peers, &standing), json, false))
 }
 
 /// The arguments of `agent_send`.

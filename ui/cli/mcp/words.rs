@@ -4,7 +4,7 @@
 use crate::cli::mcp::agent::Delivery;
 use crate::cli::mcp::mailbox::{Addressed, Given, Kept};
 use serde_json::{Value, json};
-use yoi::mesh::{FolderAgent, Sent, Standing, Status};
+use yoi::mesh::{FolderAgent, Peer, Sent, Standing, Status};
 use yoi::text::SafeText;
 
 /// What stands before messages. Their senders are no persons.
@@ -30,7 +30,7 @@ pub fn instructions(agent: &FolderAgent) -> String {
     )
 }
 
-/// A batch as text. Every line of a body is indented, so that none looks like the head of a message.
+/// A batch as text. Every line of a body is marked, as for Pods, so that none looks like the head of a message.
 pub fn messages(delivery: &Delivery) -> String {
     let batch = &delivery.batch;
     let mut lines: Vec<String> = Vec::new();
@@ -43,7 +43,7 @@ pub fn messages(delivery: &Delivery) -> String {
         lines.push(String::new());
         lines.push(head(given));
         let text = body(&given.message);
-        lines.extend(SafeText::lines(&text).lines().map(|line| format!("  {line}")));
+        lines.extend(SafeText::lines(&text).lines().map(|line| format!("> {line}")));
     }
     if batch.waiting > 0 {
         lines.push(format!("\n{} more messages wait: call get_messages again", batch.waiting));
@@ -67,9 +67,9 @@ fn head(given: &Given) -> String {
     format!("[agent-network] message from {} ({})", quoted(&message.from), facts.join(", "))
 }
 
-/// A name in quotes, on one line.
-fn quoted(name: &str) -> Value {
-    Value::from(SafeText::line(name).to_string())
+/// A name in quotes, which shows what it hides.
+pub fn quoted(name: &str) -> String {
+    SafeText::spelled(Value::from(name).to_string()).to_string()
 }
 
 /// The text of a body; JSON that is no text as it was written.
@@ -126,9 +126,9 @@ pub fn outcome_as_json(sent: &Sent) -> Value {
 }
 
 /// The agents of the mesh, one a line.
-pub fn peers(names: &[String], standing: &Standing) -> String {
-    let mut lines: Vec<String> =
-        names.iter().map(|name| SafeText::line(name).to_string()).collect();
+pub fn peers(peers: &[Peer], standing: &Standing) -> String {
+    let line = |peer: &Peer| format!("{} ({})", SafeText::line(&peer.name), kind(peer));
+    let mut lines: Vec<String> = peers.iter().map(line).collect();
     if lines.is_empty() {
         lines.push("(no peers)".to_owned());
     }
@@ -139,4 +139,9 @@ pub fn peers(names: &[String], standing: &Standing) -> String {
         lines.push(less.to_owned());
     }
     lines.join("\n")
+}
+
+/// What an agent is, as the Pods' own tool says it.
+pub fn kind(peer: &Peer) -> &'static str {
+    if peer.confirms { "yoi" } else { "agent" }
 }

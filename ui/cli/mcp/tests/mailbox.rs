@@ -4,6 +4,9 @@ use super::*;
 use std::fs;
 use tempfile::TempDir;
 
+/// Messages that may wait.
+const MOST: usize = 1_000;
+
 fn place() -> (TempDir, PathBuf) {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("box.jsonl");
@@ -33,11 +36,11 @@ fn bodies(batch: &Batch) -> Vec<String> {
 fn messages_are_given_in_their_order_and_again_until_their_taking_is_confirmed() {
     let (_temp, path) = place();
     let mut mailbox = Mailbox::open(&path).unwrap();
-    assert_eq!(mailbox.keep(messages(0..3)).unwrap(), [Arrival::Kept; 3]);
+    assert_eq!(mailbox.keep(messages(0..3), MOST).unwrap(), [Arrival::Kept; 3]);
     let first = mailbox.give(false).unwrap();
     assert_eq!(bodies(&first), ["0", "1", "2"]);
     assert!(first.messages.iter().all(|given| !given.again));
-    mailbox.keep(messages(3..4)).unwrap();
+    mailbox.keep(messages(3..4), MOST).unwrap();
     let again = mailbox.give(false).unwrap();
     assert_eq!((bodies(&again), again.waiting), (bodies(&first), 1));
     assert!(again.messages.iter().all(|given| given.again));
@@ -49,9 +52,9 @@ fn messages_are_given_in_their_order_and_again_until_their_taking_is_confirmed()
 fn what_is_kept_and_not_confirmed_comes_back_after_a_crash() {
     let (_temp, path) = place();
     let mut mailbox = Mailbox::open(&path).unwrap();
-    mailbox.keep(messages(0..2)).unwrap();
+    mailbox.keep(messages(0..2), MOST).unwrap();
     mailbox.give(false).unwrap();
-    mailbox.keep(messages(2..3)).unwrap();
+    mailbox.keep(messages(2..3), MOST).unwrap();
     drop(mailbox);
     // A crash in the middle of a line.
     let torn = fs::OpenOptions::new().append(true).open(&path);
@@ -70,11 +73,11 @@ fn a_message_that_comes_twice_is_kept_once_also_after_it_was_taken() {
     let (_temp, path) = place();
     let mut mailbox = Mailbox::open(&path).unwrap();
     let twice = vec![message(1, "1"), message(1, "1")];
-    assert_eq!(mailbox.keep(twice).unwrap(), [Arrival::Kept, Arrival::Known]);
+    assert_eq!(mailbox.keep(twice, MOST).unwrap(), [Arrival::Kept, Arrival::Known]);
     mailbox.give(false).unwrap();
     mailbox.confirm().unwrap();
     let mut mailbox = Mailbox::open(&path).unwrap();
-    assert_eq!(mailbox.keep(messages(1..2)).unwrap(), [Arrival::Known]);
+    assert_eq!(mailbox.keep(messages(1..2), MOST).unwrap(), [Arrival::Known]);
     assert_eq!(mailbox.waiting(), 0);
 }
 
@@ -82,14 +85,14 @@ fn a_message_that_comes_twice_is_kept_once_also_after_it_was_taken() {
 fn a_full_mailbox_keeps_no_more_and_loses_nothing() {
     let (_temp, path) = place();
     let mut mailbox = Mailbox::open(&path).unwrap();
-    let outcome = mailbox.keep(messages(0..MAX_WAITING + 1)).unwrap();
-    assert_eq!(outcome.iter().filter(|arrival| **arrival == Arrival::Kept).count(), MAX_WAITING);
+    let outcome = mailbox.keep(messages(0..MOST + 1), MOST).unwrap();
+    assert_eq!(outcome.iter().filter(|arrival| **arrival == Arrival::Kept).count(), MOST);
     assert_eq!(outcome.last(), Some(&Arrival::Full));
     let large = format!("\"{}\"", "x".repeat(MAX_BYTES));
     mailbox.give(false).unwrap();
     mailbox.confirm().unwrap();
-    assert_eq!(mailbox.keep(vec![message(5_000, &large)]).unwrap(), [Arrival::Full]);
-    assert_eq!(mailbox.keep(messages(6_000..6_001)).unwrap(), [Arrival::Kept]);
+    assert_eq!(mailbox.keep(vec![message(5_000, &large)], MOST).unwrap(), [Arrival::Full]);
+    assert_eq!(mailbox.keep(messages(6_000..6_001), MOST).unwrap(), [Arrival::Kept]);
     let mut all = Vec::new();
     loop {
         let batch = mailbox.give(true).unwrap();
@@ -98,7 +101,7 @@ fn a_full_mailbox_keeps_no_more_and_loses_nothing() {
         }
         all.extend(bodies(&batch));
     }
-    let expected = (100..MAX_WAITING).chain([6_000]).map(|number| number.to_string());
+    let expected = (100..MOST).chain([6_000]).map(|number| number.to_string());
     assert_eq!(all, expected.collect::<Vec<_>>());
 }
 
@@ -107,7 +110,7 @@ fn a_batch_is_small_and_a_large_message_comes_alone() {
     let (_temp, path) = place();
     let mut mailbox = Mailbox::open(&path).unwrap();
     let large = format!("\"{}\"", "x".repeat(BATCH_BYTES));
-    mailbox.keep(vec![message(0, "0"), message(1, &large), message(2, "2")]).unwrap();
+    mailbox.keep(vec![message(0, "0"), message(1, &large), message(2, "2")], MOST).unwrap();
     assert_eq!(bodies(&mailbox.give(false).unwrap()), ["0"]);
     assert_eq!(bodies(&mailbox.give(true).unwrap()), [large]);
     assert_eq!(bodies(&mailbox.give(true).unwrap()), ["2"]);
@@ -119,28 +122,28 @@ fn the_file_does_not_grow_with_what_was_taken() {
     let mut mailbox = Mailbox::open(&path).unwrap();
     let body = format!("\"{}\"", "x".repeat(40 * 1024));
     for number in 0..100 {
-        mailbox.keep(vec![message(number, &body)]).unwrap();
+        mailbox.keep(vec![message(number, &body)], MOST).unwrap();
         mailbox.give(true).unwrap();
     }
     assert!(fs::metadata(&path).unwrap().len() < 2 * SLACK);
-    assert_eq!(mailbox.keep(messages(0..1)).unwrap(), [Arrival::Known]);
+    assert_eq!(mailbox.keep(messages(0..1), MOST).unwrap(), [Arrival::Known]);
 }
 
 #[test]
 fn a_file_that_was_deleted_is_written_again_with_what_waits() {
     let (_temp, path) = place();
     let mut mailbox = Mailbox::open(&path).unwrap();
-    mailbox.keep(messages(0..1)).unwrap();
+    mailbox.keep(messages(0..1), MOST).unwrap();
     fs::remove_file(&path).unwrap();
-    assert!(mailbox.keep(messages(1..2)).is_err(), "what was not kept is said");
-    assert_eq!(mailbox.keep(messages(1..2)).unwrap(), [Arrival::Kept]);
+    assert!(mailbox.keep(messages(1..2), MOST).is_err(), "what was not kept is said");
+    assert_eq!(mailbox.keep(messages(1..2), MOST).unwrap(), [Arrival::Kept]);
     assert_eq!(bodies(&Mailbox::open(&path).unwrap().give(false).unwrap()), ["0", "1"]);
 }
 
 #[test]
 fn a_body_that_is_no_text_comes_back_as_it_was_written() {
     let (_temp, path) = place();
-    Mailbox::open(&path).unwrap().keep(vec![message(0, r#"["\ud800", 1.0]"#)]).unwrap();
+    Mailbox::open(&path).unwrap().keep(vec![message(0, r#"["\ud800", 1.0]"#)], MOST).unwrap();
     let batch = Mailbox::open(&path).unwrap().give(false).unwrap();
     assert_eq!(bodies(&batch), [r#"["\ud800", 1.0]"#]);
 }
