@@ -256,7 +256,8 @@ impl Project {
         self.programs.iter().copied().find(|name| !found(name))
     }
 
-    /// Writes its files, and makes the rest with `run`, which runs a command line in its directory.
+    /// Writes its files, and makes the rest with `run`, which runs a command line in its directory. The
+    /// repository is packed: it is copied before each run.
     pub fn write(&self, dir: &Path, run: impl Fn(&str)) {
         for (name, content) in self.files {
             let file = dir.join(name);
@@ -264,6 +265,6 @@ impl Project {
             fs::write(file, content).expect("a new file");
         }
         self.made.iter().for_each(|line| run(line));
-        run("git init -q -b main . && git add -A && git commit -q -m first");
+        run("git init -q -b main . && git add -A && git commit -q -m first && git gc -q");
     }
 }
