@@ -59,7 +59,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let mut child = child.map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
-    let (order, before, _hold) = match prepare(order, view) {
+    let (order, before, hold) = match prepare(order, view) {
         Ok(prepared) => prepared,
         Err(reason) => {
             drop(input);
@@ -92,7 +92,8 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
         report.limit = Some(LimitMet { kind: LimitKind::Space, sentence });
         report.ended_at_limit = true;
-        if let Some(Err(error)) = private.map(|private| private.make_measurable()) {
+        let both = private.zip(hold.as_ref());
+        if let Some(Err(error)) = both.map(|(private, hold)| private.make_measurable(hold)) {
             report.undone.push(format!("what its Pod keeps could not be opened up: {error}"));
         }
     }

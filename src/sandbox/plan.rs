@@ -75,7 +75,7 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
         }
     }
     let all: Vec<Hole> = all.into_values().collect();
-    (without_nested(all), open)
+    (without_nested(view, all), open)
 }
 
 /// Whether a hole takes anything away: at its own place, or from a grant that lies in it. Programs
@@ -93,11 +93,19 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
 }
 
 /// What lies in a hole that takes at least as much needs none of its own.
-fn without_nested(all: Vec<Hole>) -> Vec<Hole> {
+fn without_nested(view: &CommandView, all: Vec<Hole>) -> Vec<Hole> {
     let mut kept: Vec<Hole> = Vec::new();
     for hole in all {
-        // In what another Pod has, there can be a grant around this hole.
-        let same = |outer: &Hole| outer.why != Why::Others || hole.why == Why::Others;
+        // What is granted in what another Pod has stays open, also around this hole.
+        let same = |outer: &Hole| match (outer.why, hole.why) {
+            (Why::Others, Why::Others) => {
+                let between = |grant: &Grant| {
+                    outer.is_around(&grant.path) && hole.path.starts_with(&grant.path)
+                };
+                !view.grants.iter().any(between)
+            }
+            (outer, _) => outer != Why::Others,
+        };
         let inside = |outer: &Hole| {
             hole.path.starts_with(&outer.path) && outer.level <= hole.level && same(outer)
         };

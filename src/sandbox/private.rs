@@ -121,29 +121,56 @@ impl Private {
 
     /// The directories to which commands of this Pod write instead of to the caches.
     fn changes(&self) -> Vec<PathBuf> {
-        let entries = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
-        let asides = entries(self.dir.join(ASIDE)).map(|entry| entry.path());
-        let layers = std::iter::once(self.dir.join(CACHES)).chain(asides).flat_map(entries);
-        layers.map(|layer| layer.path().join(CHANGES)).collect()
+        let asides = entries(&self.dir.join(ASIDE));
+        let layers = std::iter::once(self.dir.join(CACHES)).chain(asides);
+        layers.flat_map(|layers| changes_in(&layers)).collect()
     }
 
     /// Makes a place measurable that is not, so that the next command can run: its directories are opened
-    /// to their owner, and where that is not enough it is emptied.
-    pub fn make_measurable(&self) -> io::Result<()> {
-        for dirs in [vec![self.tmp()], self.changes()] {
+    /// to their owner, and where that is not enough it is emptied. Layers of commands that run now are left
+    /// alone, and `/tmp` stays the directory that they see.
+    pub fn make_measurable(&self, hold: &Hold) -> io::Result<()> {
+        let layers = hold.aside.clone().unwrap_or_else(|| self.dir.join(CACHES));
+        for dirs in [vec![self.tmp()], changes_in(&layers)] {
             if tree_size(&dirs).is_ok() {
                 continue;
             }
             let opened = dirs.iter().try_for_each(|dir| open_up(dir));
             if opened.is_err() || tree_size(&dirs).is_err() {
-                for dir in &dirs {
-                    remove_tree(dir)?;
-                    make(dir)?;
-                }
+                dirs.iter().try_for_each(|dir| empty(dir))?;
             }
         }
         Ok(())
     }
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn changes_in(layers: &Path) -> Vec<PathBuf> {
+    entries(layers).map(|layer| layer.join(CHANGES)).collect()
+}
+
+/// Removes what lies in a directory, which stays: other commands can have it mounted.
+fn empty(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let removed = match entry.file_type()?.is_dir() {
+            true => remove_tree(&entry.path()),
+            false => fs::remove_file(entry.path()),
+        };
+        match removed {
+            // Another command of the Pod removed it, or writes in it: its own end looks again.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+                ) => {}
+            removed => removed?,
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Hold {
@@ -195,6 +222,7 @@ fn locked(dir: &Path) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt as _;
 
     fn private() -> (tempfile::TempDir, Private) {
         let top = tempfile::tempdir().unwrap();
@@ -230,7 +258,7 @@ mod tests {
     #[test]
     fn a_command_is_ended_for_what_its_pod_gained_and_not_for_what_it_removes() {
         let (_top, mut private) = private();
-        let _hold = private.hold().unwrap();
+        let hold = private.hold().unwrap();
         let limits = CommandLimits { tmp_mib: 1, cache_mib: 1, ..CommandLimits::default() };
         let empty = private.size();
         fs::write(private.tmp().join("big"), vec![1; 2 << 20]).unwrap();
@@ -249,8 +277,11 @@ mod tests {
         fs::create_dir_all(deep).unwrap();
         let said = full.too_much(&private.size(), &limits).unwrap();
         assert!(said.contains("cannot be measured: it lies deeper than"), "{said}");
-        private.make_measurable().unwrap();
+        let inode = fs::metadata(private.tmp()).unwrap().ino();
+        private.make_measurable(&hold).unwrap();
         assert!(private.size().tmp.is_ok());
+        let now = fs::metadata(private.tmp()).unwrap().ino();
+        assert_eq!(now, inode, "other commands of the Pod have it mounted");
         assert_eq!(fs::read_dir(private.tmp()).unwrap().count(), 0);
     }
 

@@ -28,6 +28,8 @@ const BASES: [&str; 3] = ["/tmp", "/usr", "/var"];
 /// Where the old and the new root lie during the build.
 const OLD: &str = "/old";
 const NEW: &str = "/new";
+/// How often the place of a mount is made anew where another command of the Pod makes it at the same time.
+const TRIES: usize = 10;
 /// The name of a copy of a script, in the new root, until it lies in its place.
 const SCRIPT: &str = ".script";
 /// The device that is mounted over a hidden file: on a mount that allows no devices nobody can
@@ -270,6 +272,18 @@ impl Build {
     /// command left in its way is removed, or put aside if it is a directory. Nothing is made in a directory
     /// that is bound from outside.
     fn point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
+        let mut point = self.made_point(world, path, kind);
+        for _ in 1..TRIES {
+            match point {
+                // Another command of the Pod makes the same place at this moment.
+                Err(Errno::EXIST | Errno::NOENT) => point = self.made_point(world, path, kind),
+                point => return point,
+            }
+        }
+        point
+    }
+
+    fn made_point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
         let own = path.parent().is_some_and(|dir| world.owns(dir));
         let is_there = match open(&self.new, path) {
             Ok(place) if !own || fits(&place, kind)? => return Ok(place),

@@ -130,14 +130,15 @@ async fn outside_changes_no_file_that_another_pod_writes_landlock_3() {
     if !cell.covered(3, "holes").await {
         return;
     }
-    cell.name(&[(Write, "team"), (Write, "file"), (Write, "outside")]);
-    for dir in ["team/sibling", "team/mine", "file"] {
+    cell.name(&[(Write, "team"), (Write, "team/named"), (Write, "file"), (Write, "outside")]);
+    for dir in ["team/sibling", "team/mine", "team/named/lent", "file"] {
         fs::create_dir_all(cell.path(dir)).unwrap();
         fs::write(cell.path(dir).join("a"), "theirs").unwrap();
     }
     let mine = Rule::new(cell.path("team/mine"), Permission::Write);
     cell.bench.ctx.scope.allow.push(mine);
-    let others = ["team", "team/sibling", "file/a", "ws"].map(|path| cell.path(path));
+    let others = ["team", "team/sibling", "team/named/lent", "file/a", "ws"];
+    let others = others.map(|path| cell.path(path));
     cell.bench.ctx.others = others.into();
     for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
         cell.isolation = isolation;
@@ -147,6 +148,7 @@ async fn outside_changes_no_file_that_another_pod_writes_landlock_3() {
             "echo x >> ../team/sibling/a",
             "mv ../team/sibling ../elsewhere",
             "rm ../team/sibling/a",
+            "echo x >> ../team/named/lent/a",
             "echo x >> ../file/a",
         ] {
             cell.run(program).await.refused();

@@ -140,6 +140,19 @@ async fn commands_that_run_at_once_write_to_different_layers() {
     assert_eq!(left, 0, "what it wrote is gone with it");
 }
 
+/// The workspace lies below `/tmp`, so each of them makes its mount points in what the Pod keeps there.
+#[tokio::test]
+async fn the_first_commands_of_a_pod_start_together() {
+    let Some(mut cell) = person().await else { return };
+    for n in 0..10 {
+        cell.bench.ctx.private = cell.path(&format!("pod-{n}"));
+        let together = (0..6).map(|_| cell.run("echo started"));
+        for did in futures_util::future::join_all(together).await {
+            assert_eq!(did.well(), "started\n");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_file_in_tmp_is_the_same_for_commands_and_for_file_tools() {
     let Some(mut cell) = person().await else { return };
