@@ -438,6 +438,26 @@ async fn a_notification_wakes_an_idle_pod_and_reaches_a_running_one_before_its_r
 }
 
 #[tokio::test]
+async fn a_message_that_cannot_be_read_starts_one_run_at_most() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let store = bench.host.shared.store.clone();
+    let damaged = crate::store::MailboxMessage {
+        id: "1".into(),
+        kind: crate::store::MailboxKind::PodEvent,
+        payload: serde_json::json!({ "of": "a newer version" }),
+        created: 1,
+    };
+    store.add_message(&pod, damaged).await.unwrap();
+    let no_input = bench.call(&pod, Method::EditQueued { id: "1".into(), input: None }).await;
+    assert!(no_input.is_err(), "only inputs are edited and dropped");
+    bench.call(&pod, Method::Notify { message: "some news".into() }).await.unwrap();
+    let passed_over = bench.next(|e| matches!(e, Event::Alert { .. })).await;
+    assert!(format!("{passed_over:?}").contains("could not be read"), "{passed_over:?}");
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(store.messages(&pod).await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn a_broken_stream_is_gone_on_with() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("break")).await.unwrap();

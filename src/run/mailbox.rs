@@ -1,6 +1,9 @@
 //! The rows of the mailbox become entries of the history: each row once, also after a crash.
 
-use crate::protocol::{Entry, Fact, NotificationSource, PodEvent, SystemItem, Trigger};
+use crate::protocol::{
+    AlertSource, Entry, Fact, NotificationSource, PodEvent, SystemItem, Trigger,
+};
+use crate::run::attach::alert;
 use crate::run::{AgentMessage, Input, Notification, Run, Stopped, prompt};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
@@ -9,6 +12,9 @@ use crate::trace::OrLog as _;
 const BATCH: usize = 64;
 /// The same in bytes of their texts; one message enters in any case.
 const BATCH_BYTES: usize = 256 * 1024;
+/// Said where a row of a newer version, or a damaged one, was passed over.
+const UNREADABLE: &str =
+    "A message in the mailbox could not be read by this version of yoi and was passed over.";
 
 impl Run {
     /// The trigger of a run that mailbox messages start, and the messages that start it.
@@ -95,40 +101,27 @@ impl Run {
         Ok(())
     }
 
-    /// One row becomes one entry that carries the row's id; then the row is marked.
+    /// One row becomes one entry that carries the row's id; then the row is marked. A row that cannot be read
+    /// is marked, too: it would start one run after the other.
     async fn take(&mut self, mailbox: MailboxMessage) -> Result<bool, Stopped> {
-        if self.has_taken(&mailbox.id) {
-            self.taken(Some(mailbox.id)).await;
+        let id = mailbox.id.clone();
+        if self.has_taken(&id) {
+            self.taken(Some(id)).await;
             return Ok(false);
         }
-        let taken = Some(mailbox.id.clone());
-        let fact = match mailbox.kind {
-            MailboxKind::Input => {
-                let Some(input) = Input::read(mailbox.payload) else { return Ok(false) };
-                Fact::UserInput { segments: input.segments, taken, from: input.from }
-            }
-            MailboxKind::Notify => {
-                let Some(Notification { message, from }) = Notification::read(mailbox.payload)
-                else {
-                    return Ok(false);
-                };
-                let body = prompt::notification(&message);
-                Fact::SystemItem { item: SystemItem::Notification { message, body, from }, taken }
-            }
-            MailboxKind::PodEvent => {
-                let Ok(event) = serde_json::from_value::<PodEvent>(mailbox.payload) else {
-                    return Ok(false);
-                };
-                let body = prompt::child_event_text(&event);
-                Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
-            }
-            // They wait in the store, and are taken in the order in which they came.
-            MailboxKind::Agent => return Ok(false),
+        // They wait in the store, and are taken in the order in which they came.
+        if mailbox.kind == MailboxKind::Agent {
+            return Ok(false);
+        }
+        let Some(fact) = fact(mailbox) else {
+            self.taken(Some(id)).await;
+            self.publish(alert(AlertSource::Pod, UNREADABLE)).await;
+            return Ok(false);
         };
         crate::crash_point!("mail-received");
         self.commit(vec![Entry::new(fact)]).await?;
         crate::crash_point!("mail-taken");
-        self.taken(Some(mailbox.id)).await;
+        self.taken(Some(id)).await;
         crate::crash_point!("mail-marked");
         // A run that took a message is not rolled back any more, so the model reads it once.
         self.acted = true;
@@ -152,4 +145,26 @@ impl Run {
         let marked = self.setup.store.take_message(&self.setup.pod, ids).await;
         marked.or_log("mark mailbox messages as taken");
     }
+}
+
+/// What a row becomes in the history; nothing if it cannot be read.
+fn fact(mailbox: MailboxMessage) -> Option<Fact> {
+    let taken = Some(mailbox.id);
+    Some(match mailbox.kind {
+        MailboxKind::Input => {
+            let input = Input::read(mailbox.payload)?;
+            Fact::UserInput { segments: input.segments, taken, from: input.from }
+        }
+        MailboxKind::Notify => {
+            let Notification { message, from } = Notification::read(mailbox.payload)?;
+            let body = prompt::notification(&message);
+            Fact::SystemItem { item: SystemItem::Notification { message, body, from }, taken }
+        }
+        MailboxKind::PodEvent => {
+            let event = serde_json::from_value::<PodEvent>(mailbox.payload).ok()?;
+            let body = prompt::child_event_text(&event);
+            Fact::SystemItem { item: SystemItem::PodEvent { event, body }, taken }
+        }
+        MailboxKind::Agent => return None,
+    })
 }

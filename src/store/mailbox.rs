@@ -87,8 +87,8 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Changes a message that still waits. Returns whether it does.
-    pub async fn edit_message(
+    /// Changes an input that still waits. Returns whether it does.
+    pub async fn edit_input(
         &self,
         pod: &PodName,
         id: &str,
@@ -96,7 +96,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let (key, id, payload) = (pod.key(), id.to_owned(), payload.to_string());
         let edit = move |db: &Connection| {
-            let sql = "UPDATE mail SET payload = ?3 WHERE pod = ?1 AND id = ?2 AND taken = 0";
+            let sql = "UPDATE mail SET payload = ?3
+                WHERE pod = ?1 AND id = ?2 AND taken = 0 AND kind = 'input'";
             Ok(db.execute(sql, params![key, id, payload])? > 0)
         };
         self.writer.run("write to", edit).await
@@ -152,10 +153,15 @@ impl Store {
         self.writer.run("write to", delete_taken).await
     }
 
-    /// Deletes a message that waits. Returns whether it did.
-    pub async fn drop_message(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
+    /// Takes an input that waits out of the queue, unread. Returns whether it waited.
+    pub async fn drop_input(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
         let (key, id) = (pod.key(), id.to_owned());
-        self.writer.run("write to", move |db| Ok(end(db, &key, &id)?)).await
+        let drop = move |db: &Connection| {
+            let sql = "SELECT 1 FROM mail WHERE pod = ?1 AND id = ?2 AND kind = 'input'";
+            let is_input = db.query_row(sql, [&key, &id], |_| Ok(())).optional()?.is_some();
+            Ok(is_input && end(db, &key, &id)?)
+        };
+        self.writer.run("write to", drop).await
     }
 }
 

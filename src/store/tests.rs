@@ -279,14 +279,14 @@ async fn a_mailbox_message_is_accepted_once_and_taken_once() {
         assert_eq!(store.add_message(&a, mailbox(id, id)).await.unwrap(), new, "{id}");
     }
     assert!(store.add_message(&name("b"), mailbox("1", "of b")).await.unwrap());
-    assert!(store.edit_message(&a, "1", &json!({"text": "edited"})).await.unwrap());
+    assert!(store.edit_input(&a, "1", &json!({"text": "edited"})).await.unwrap());
     let waiting = vec![mailbox("2", "2"), mailbox("1", "edited"), mailbox("3", "3")];
     assert_eq!(store.messages(&a).await.unwrap(), waiting);
 
     store.take_message(&a, vec!["2".into(), "unknown".into()]).await.unwrap();
-    assert!(store.drop_message(&a, "3").await.unwrap());
-    assert!(!store.drop_message(&a, "3").await.unwrap());
-    assert!(!store.edit_message(&a, "2", &Value::Null).await.unwrap());
+    assert!(store.drop_input(&a, "3").await.unwrap());
+    assert!(!store.drop_input(&a, "3").await.unwrap());
+    assert!(!store.edit_input(&a, "2", &Value::Null).await.unwrap());
     drop(store);
     let store = bench.open().await;
     for id in ["1", "2", "3"] {

@@ -37,7 +37,7 @@ impl Pod {
             return self.start(Start::User { input, taken: Some(row.id), accepted }).await;
         }
         // A row that cannot be read would block the queue for ever.
-        let dropped = self.shared.store.drop_message(&self.row.name, &row.id).await;
+        let dropped = self.shared.store.drop_input(&self.row.name, &row.id).await;
         dropped.or_log("drop a mailbox message");
         self.load_queue().await;
     }

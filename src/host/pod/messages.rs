@@ -113,18 +113,26 @@ impl Pod {
         let found = match input {
             Some(input) => {
                 let payload = Input { segments: input, from: None }.payload();
-                store.edit_message(name, id, &payload).await?
+                store.edit_input(name, id, &payload).await?
             }
-            None => store.drop_message(name, id).await?,
+            None => store.drop_input(name, id).await?,
         };
         if found { Ok(done()) } else { Err(not_queued()) }
     }
 
-    /// Puts an input into the run that is under way; an idle Pod starts a run instead.
+    /// Puts an input into the run that is under way; an idle Pod starts a run instead. A new input is stored
+    /// once it is known that a run takes it: one that is refused never runs later.
     pub(super) async fn steer(&mut self, id: Option<String>, input: Vec<Segment>, answer: Answer) {
-        match self.steered(id, input).await {
+        let runs = self.phase.is_running() || self.is_undecided();
+        let input = Input { segments: input, from: None };
+        let row = match id {
+            None if !runs => return self.send(input, false, answer).await,
+            None => self.put_live(input).await,
+            Some(id) => self.queued_input(&id).await,
+        };
+        match row {
             Err(refusal) => reply(answer, Err(refusal)),
-            Ok(row) if self.phase.is_running() || self.is_undecided() => {
+            Ok(row) if runs => {
                 self.load_queue().await;
                 let queued = Some(row.id.clone());
                 self.hand_over(row);
@@ -134,17 +142,13 @@ impl Pod {
         }
     }
 
-    /// The input to put into the run: a queued one, or a new one, stored.
-    async fn steered(
-        &self,
-        id: Option<String>,
-        input: Vec<Segment>,
-    ) -> Result<MailboxMessage, Refusal> {
+    async fn put_live(&self, input: Input) -> Result<MailboxMessage, Refusal> {
         self.must_be_live()?;
-        let Some(id) = id else {
-            let payload = Input { segments: input, from: None }.payload();
-            return self.put(MailboxKind::Input, payload).await;
-        };
+        self.put(MailboxKind::Input, input.payload()).await
+    }
+
+    async fn queued_input(&self, id: &str) -> Result<MailboxMessage, Refusal> {
+        self.must_be_live()?;
         let rows = self.mailbox().await?;
         let found = rows.into_iter().find(|row| row.id == id && row.kind == MailboxKind::Input);
         found.ok_or_else(not_queued)

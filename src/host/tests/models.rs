@@ -203,6 +203,8 @@ async fn nothing_is_sent_to_a_model_without_a_choice_or_a_consent() {
         let refused = bench.call(&pod, method.clone()).await.unwrap_err().message;
         assert!(refused.contains("nothing was sent"), "{method:?}: {refused}");
     }
+    let waiting = bench.host.shared.store.messages(&pod).await.unwrap();
+    assert_eq!(waiting, [], "what was refused is never sent later");
     bench.call(&pod, Method::Notify { message: "psst".into() }).await.unwrap();
     assert_eq!(bench.info(&pod).await.state, State::NeedsYou);
     bench.agree(&pod).await;
