@@ -98,10 +98,11 @@ impl Follow {
 
     /// Whether the log has to be read now, before events can be shown. Where only this program's runs are
     /// shown it is read once the host has accepted the message: a reader of the log that does not know the
-    /// message takes its run for another program's and passes the answer over.
+    /// message takes its run for another program's and passes the answer over. A Pod of which only later events
+    /// are shown is read from the first entry that came.
     pub fn needs_log(&self, form: Form) -> bool {
         let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
-        self.behind && !waits
+        self.behind && !waits && self.place.is_known()
     }
 
     /// Notes that events were missed.
@@ -118,6 +119,9 @@ impl Follow {
             }
             self.behind |= self.seq.is_some_and(|seen| seq > seen + 1);
             self.seq = Some(seq);
+        }
+        if let Event::Entry { entry, .. } = &outgoing.event {
+            entry.id.into_iter().for_each(|id| self.place.begin_at(id));
         }
         let is_undecided = self.own.as_ref().is_some_and(OwnRuns::is_undecided);
         if is_undecided && printer.form() != Form::Json && !self.behind {
@@ -343,6 +347,29 @@ async fn write(output: &Output, piece: Piece) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pod_of_which_later_events_are_shown_is_read_from_the_first_entry_that_came() {
+        let input = || Entry::new(Fact::UserInput { segments: vec![], taken: None, from: None });
+        let (before, first) = (input(), input());
+        let output = Output::over(Box::new(std::io::sink()), Box::new(std::io::sink()), false);
+        let mut printer = Printer::over(Form::Json, output);
+        let mut follow = Follow::from_here();
+        follow.missed();
+        assert!(!follow.needs_log(Form::Json), "the place in its log is not known");
+        let event = Event::Entry { entry: Box::new(first.clone()), cut_bytes: Some(70_000) };
+        follow.event(&Outgoing { re: None, pod: None, seq: Some(7), event }, &mut printer);
+        assert!(follow.needs_log(Form::Json));
+        let lines = [before, first].map(|entry| Line::Whole(Box::new(entry)));
+        assert_eq!(follow.place.within(&lines), Some(1));
+        follow.place.read(crate::headless::pages::id_of(&lines[1]).expect("an id"));
+        assert_eq!(follow.place.within(&lines), Some(2));
+        assert_eq!(
+            follow.place.within(&lines[..1]),
+            None,
+            "no entry is shown twice after a rewind"
+        );
+    }
 
     /// Where a busy machine delays the reply, a whole run can be over before it.
     #[test]

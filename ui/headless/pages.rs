@@ -19,6 +19,8 @@ pub struct Place {
     last: VecDeque<EntryId>,
     /// Whether every entry from the beginning was read.
     from_start: bool,
+    /// The first entry to read, where none was read yet.
+    next: Option<EntryId>,
 }
 
 impl Place {
@@ -34,8 +36,21 @@ impl Place {
         place
     }
 
+    /// Whether it can be found in the transcript.
+    pub fn is_known(&self) -> bool {
+        self.from_start || self.next.is_some() || !self.last.is_empty()
+    }
+
+    /// Moves in front of an entry, the first one that came, if nothing is known so far.
+    pub fn begin_at(&mut self, id: EntryId) {
+        if !self.is_known() {
+            self.next = Some(id);
+        }
+    }
+
     /// Moves behind an entry.
     pub fn read(&mut self, id: EntryId) {
+        self.next = None;
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
         }
@@ -47,9 +62,11 @@ impl Place {
     }
 
     /// How many of these lines were read already; `None` if the place is not among them.
-    fn within(&self, lines: &[Line]) -> Option<usize> {
+    pub fn within(&self, lines: &[Line]) -> Option<usize> {
         let read = |line: &Line| id_of(line).is_some_and(|id| self.has_read(id));
-        lines.iter().rposition(read).map(|at| at + 1)
+        let next = |line: &Line| self.next.is_some() && id_of(line) == self.next;
+        let behind = lines.iter().rposition(read).map(|at| at + 1);
+        behind.or_else(|| lines.iter().position(next))
     }
 }
 
