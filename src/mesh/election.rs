@@ -107,12 +107,13 @@ pub(crate) fn remove_own(path: &Path, own: FileId) {
     }
 }
 
-/// Whether the socket was made by a leader of ours.
-fn is_recorded(lock: &mut File, socket: FileId) -> bool {
+/// Whether the socket at the path was made by a leader of ours.
+fn is_recorded(lock: &mut File, path: &Path) -> bool {
     let mut text = String::new();
     let read = lock.rewind().and_then(|()| lock.take(MAX_RECORD).read_to_string(&mut text));
     let record: Option<Record> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
-    record.is_some_and(|record| record.socket == Inode::of(socket))
+    let there = fs::symlink_metadata(path).ok().map(|found| Inode::of(&found));
+    record.is_some_and(|record| Some(record.socket) == there)
 }
 
 /// The content of the lock file: which socket the last leader of ours made.
@@ -126,11 +127,15 @@ struct Record {
 struct Inode {
     device: u64,
     inode: u64,
+    /// When it was made, in seconds and nanoseconds since the Unix epoch: a file system gives the number of an
+    /// inode that is gone to the next one.
+    #[serde(default)]
+    made: (i64, i64),
 }
 
 impl Inode {
-    fn of(id: FileId) -> Self {
-        Self { device: id.device(), inode: id.inode() }
+    fn of(found: &fs::Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino(), made: (found.mtime(), found.mtime_nsec()) }
     }
 }
 
@@ -181,7 +186,7 @@ async fn lead(
     let mut lock = lock(path).await?;
     match (socket_at(path)?, frozen) {
         (Some(there), Some(frozen)) if there == frozen => {
-            if !is_recorded(&mut lock, frozen) {
+            if !is_recorded(&mut lock, path) {
                 return Ok(None);
             }
             remove(path, there).map_err(unusable(path))?;
@@ -195,9 +200,9 @@ async fn lead(
         }
         (None, _) => {}
     }
-    let Some((listener, id)) = publish(path).map_err(unusable(path))? else { return Ok(None) };
-    record(&mut lock, id).map_err(unusable(path))?;
-    Ok(Some((listener, id)))
+    let Some((listener, made)) = publish(path).map_err(unusable(path))? else { return Ok(None) };
+    record(&mut lock, &made).map_err(unusable(path))?;
+    Ok(Some((listener, FileId::read(&made))))
 }
 
 /// Whether a process listens. Another program binds first and listens a moment later, so a refusal counts when it
@@ -269,7 +274,7 @@ fn remove(path: &Path, expected: FileId) -> io::Result<()> {
 }
 
 /// Makes a socket that listens and puts it at the path; `None`: another one lies there.
-fn publish(path: &Path) -> io::Result<Option<(UnixListener, FileId)>> {
+fn publish(path: &Path) -> io::Result<Option<(UnixListener, fs::Metadata)>> {
     let name = private_name(path);
     let listener = match UnixListener::bind(&name) {
         // Another process works under this name at this moment.
@@ -278,20 +283,20 @@ fn publish(path: &Path) -> io::Result<Option<(UnixListener, FileId)>> {
     };
     let placed = place(&name, path);
     fs::remove_file(&name)?;
-    Ok(placed?.map(|id| (listener, id)))
+    Ok(placed?.map(|made| (listener, made)))
 }
 
-fn place(name: &Path, path: &Path) -> io::Result<Option<FileId>> {
+fn place(name: &Path, path: &Path) -> io::Result<Option<fs::Metadata>> {
     fs::set_permissions(name, Permissions::from_mode(0o600))?;
     let found = fs::symlink_metadata(name)?;
     match fs::hard_link(name, path) {
-        Ok(()) => Ok(Some(FileId::read(&found))),
+        Ok(()) => Ok(Some(found)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn record(lock: &mut File, socket: FileId) -> io::Result<()> {
+fn record(lock: &mut File, socket: &fs::Metadata) -> io::Result<()> {
     let record = Record { pid: std::process::id(), socket: Inode::of(socket) };
     let text = serde_json::to_vec(&record).map_err(io::Error::from)?;
     lock.rewind()?;
@@ -303,4 +308,25 @@ fn record(lock: &mut File, socket: FileId) -> io::Result<()> {
 fn is_exposed(dir: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     fs::metadata(dir).is_ok_and(|found| found.uid() != own || found.mode() & 0o022 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ext4 gives the next socket the number of the inode that was just freed.
+    #[tokio::test]
+    async fn a_socket_that_another_program_makes_later_is_not_taken_for_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("broker.sock");
+        let mut lock = tempfile::tempfile_in(&dir).unwrap();
+        let (ours, made) = publish(&path).unwrap().unwrap();
+        record(&mut lock, &made).unwrap();
+        assert!(is_recorded(&mut lock, &path));
+        drop(ours);
+        remove_own(&path, FileId::read(&made));
+        assert!(!is_recorded(&mut lock, &path));
+        let _theirs = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(!is_recorded(&mut lock, &path));
+    }
 }

@@ -238,10 +238,12 @@ impl Parts<'_> {
     }
 }
 
-/// The line of an envelope that a member sends. The leader writes the sender's name over `from`.
+/// The line of an envelope that a member sends. The leader writes the sender's name over `from`. Line breaks in
+/// the body, which JSON allows between its parts, become blanks: they would end the line.
 pub(crate) fn line(from: &str, to: &To, id: Id, re: Option<Id>, body: &str) -> Vec<u8> {
     let from = serde_json::to_vec(from).expect("a name is text");
     let mut line = Vec::with_capacity(body.len() + 160);
+    let body = body.replace(['\n', '\r'], " ");
     Parts { from: &from, to: &to.json(), id, re, body: body.as_bytes() }.write(&mut line);
     line
 }
@@ -466,6 +468,18 @@ mod tests {
                 body
             );
         }
+    }
+
+    #[test]
+    fn line_breaks_in_a_body_end_no_line() {
+        let smuggled = format!(r#"{{"from":"a","to":"b","id":"{ID}","re":null,"body":2}}"#);
+        let body = format!("[1,\r\n{smuggled}\n]");
+        let line = line("a", &To::One("b".into()), Id::parse(ID).unwrap(), None, &body);
+        let lines: Vec<&[u8]> = line.split_inclusive(|byte| *byte == b'\n').collect();
+        assert_eq!(lines.len(), 1);
+        let text = String::from_utf8_lossy(&line);
+        let sent: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(sent["body"], serde_json::from_str::<serde_json::Value>(&body).unwrap());
     }
 
     #[test]
