@@ -7,6 +7,7 @@ use crate::host::Shared;
 use crate::host::events::Publisher;
 use crate::host::mesh::membership::Membership;
 use crate::host::pod::approval::PendingApproval;
+use crate::host::pod::exchange::Exchange;
 use crate::host::pod::handle::REQUESTS;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
@@ -42,6 +43,8 @@ mod mailbox;
 mod model;
 /// What the commands of a Pod get, for a person who asks.
 mod explain;
+/// Two agents that only answer each other.
+mod exchange;
 /// How a run starts.
 pub(crate) mod start;
 /// How a run is followed, and how it ends.
@@ -120,6 +123,8 @@ pub(crate) struct Pod {
     listener: Option<JoinHandle<()>>,
     /// The Pod's membership of the mesh, while it takes part.
     mesh: Option<Membership>,
+    /// The runs in a row that messages of one agent started.
+    exchange: Exchange,
     /// The tools of the host, and those of the mesh while the Pod takes part.
     tool_set: watch::Sender<ToolSet>,
     /// The first message of the Pod is not committed: it serves its parent only and is not shown.
@@ -170,6 +175,7 @@ pub(crate) fn spawn(
         end: None,
         listener: None,
         mesh: None,
+        exchange: Exchange::default(),
         tool_set: watch::Sender::new(shared.tools.borrow().clone()),
         newborn,
         requests: requests.downgrade(),
@@ -195,6 +201,7 @@ impl Pod {
         let mut tools = self.shared.tools.subscribe();
         loop {
             let deadline = self.phase.deadline();
+            let held = self.exchange.next().filter(|_| !self.phase.is_running());
             tokio::select! {
                 request = inbox.recv() => match request {
                     Some(request) => self.carry_out(request).await,
@@ -206,6 +213,9 @@ impl Pod {
                 Ok(()) = tools.changed() => self.choose_tools(),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.deadline_passed().await;
+                }
+                () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {
+                    self.exchange_goes_on().await;
                 }
             }
         }

@@ -46,17 +46,12 @@ impl Run {
         self.take_agent_messages(waiting).await
     }
 
-    /// The same when the model is done. Whether another request is to be made: a message arrived that starts a
-    /// run of an idle Pod.
+    /// The same when the model is done. Whether another request is to be made. A message of an agent starts the next
+    /// run, so that the Pod counts the runs that agents start.
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
             any |= self.take(mailbox).await?;
-        }
-        let waiting = self.waiting_agent_messages().await?;
-        if waiting.iter().any(MailboxMessage::wakes) {
-            self.take_agent_messages(waiting).await?;
-            any = true;
         }
         Ok(any)
     }

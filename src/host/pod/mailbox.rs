@@ -5,6 +5,7 @@ use crate::protocol::State;
 use crate::run::{Accepted, Input, Start};
 use crate::store::{MailboxKind, MailboxMessage, StoreError};
 use crate::trace::OrLog as _;
+use tokio::time::Instant;
 
 impl Pod {
     /// Starts a run for a message that waits, if the Pod is idle: for all notifications first, then
@@ -14,12 +15,30 @@ impl Pod {
             return;
         }
         let rows = self.mailbox().await.unwrap_or_default();
-        if rows.iter().any(|row| row.kind != MailboxKind::Input && row.wakes()) {
-            return self.start(Start::MailboxMessage).await;
+        let wakes = |row: &&MailboxMessage| row.kind != MailboxKind::Input && row.wakes();
+        let waking: Vec<&MailboxMessage> = rows.iter().filter(wakes).collect();
+        if !waking.is_empty() {
+            let begins = self.exchange.begins(&waking, Instant::now());
+            self.show_granted();
+            if begins {
+                return self.start(Start::MailboxMessage).await;
+            }
         }
         let input = rows.into_iter().find(|row| row.kind == MailboxKind::Input);
         if let Some(row) = input {
             self.start_queued(row, None).await;
+        }
+    }
+
+    /// The time has come at which messages of an agent that were held back may start a run.
+    pub(super) async fn exchange_goes_on(&mut self) {
+        if self.mailbox().await.is_ok_and(|rows| rows.iter().any(MailboxMessage::wakes)) {
+            self.wake().await;
+        }
+        if !self.phase.is_running() {
+            // Nothing waits, or the Pod cannot run now: the exchange is over.
+            self.exchange.end();
+            self.show_granted();
         }
     }
 

@@ -48,6 +48,10 @@ impl Pod {
 
     /// The same after the model was looked for.
     pub(super) async fn start_now(&mut self, start: Start) {
+        if !matches!(start, Start::MailboxMessage) {
+            self.exchange.end();
+            self.show_granted();
+        }
         self.choose_tools();
         let setup = match self.setup().await {
             Ok(setup) => setup,

@@ -448,3 +448,44 @@ text = "Noted."
     let after = rules(bench.client.call(None, Method::ListPolicy).await.unwrap());
     assert_eq!(before, after);
 }
+
+#[tokio::test]
+async fn two_pods_that_only_answer_each_other_are_slowed_down_until_a_person_writes() {
+    let pods = [("alice", None, Wanted::Live), ("bob", None, Wanted::Live)];
+    let mut bench = family(&pods, &[("alice", "bob")]).await;
+    for (pod, other) in [("alice", "bob"), ("bob", "alice")] {
+        bench.joins(pod).await;
+        let answers = format!(
+            r#"
+[[when]]
+note = "*"
+[[when.step]]
+call = [{{ name = "agent_send", args = {{ to = "{other}", body = "thanks" }} }}]
+[[when.step]]
+text = "Answered."
+
+[[when]]
+any = true
+text = "Yes."
+"#
+        );
+        let script = bench.root.join(format!("{pod}.toml"));
+        std::fs::write(&script, answers).unwrap();
+        let model = format!("rehearsal:{}", script.display());
+        bench.call(&name(pod), Method::SetModel { model }).await.unwrap();
+    }
+    bench.call(&name("alice"), send("bob", "hello", None)).await.unwrap();
+    let slowed = |info: &crate::protocol::PodInfo| {
+        info.notes.iter().any(|note| note.contains("only answer each other"))
+    };
+    for pod in ["alice", "bob"] {
+        let until = bench.until(pod, slowed);
+        tokio::time::timeout(PATIENCE, until).await.expect("both screens say so");
+    }
+    let read = bench.read_of_agents("bob").await.len() + bench.read_of_agents("alice").await.len();
+    assert!((8..40).contains(&read), "{read}");
+    // A message of a person, which waits where a run is under way.
+    let input = vec![crate::protocol::Segment::Text { content: "stop that".into() }];
+    bench.call(&name("alice"), Method::Send { input, queue: true }).await.unwrap();
+    bench.until("alice", |info| !slowed(info)).await;
+}
