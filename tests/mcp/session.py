@@ -185,6 +185,39 @@ def pushes():
         bob.close()
 
 
+def subscriptions():
+    uri = "yoi://messages"
+    for version in (LEGACY, STATELESS):
+        server = client(version=version)
+        server.until_joined()
+        [resource] = server.result(server.request("resources/list", {}))["resources"]
+        assert resource["uri"] == uri, resource
+        if version == LEGACY:
+            assert server.result(server.request("resources/subscribe", {"uri": uri})) == {}
+            assert "error" in server.answer(server.request("resources/subscribe", {"uri": "yoi://other"}))
+        else:
+            listening = server.request("subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}})
+            while not server.notifications:
+                server.read()
+            assert server.notifications.pop()["method"] == "notifications/subscriptions/acknowledged"
+        bob = peer("bob")
+        assert ack(bob, bob.send("project", "one")) == "received"
+        while not server.notifications:
+            server.read()
+        update = server.notifications.pop()
+        assert update["method"] == "notifications/resources/updated" and update["params"]["uri"] == uri, update
+        if version == LEGACY:
+            assert server.result(server.request("resources/unsubscribe", {"uri": uri})) == {}
+        else:
+            server.notify("notifications/cancelled", requestId=listening)
+        # What was written before an answered request was read.
+        server.result(server.request("tools/list", {}))
+        assert ack(bob, bob.send("project", "two")) == "received"
+        assert len(server.messages()) == 2 and server.messages() == [] and server.notifications == []
+        assert server.end()[0] == 0
+        bob.close()
+
+
 def strange_lines():
     server = client()
     server.process.stdin.write(b"no json\n\xff\xfe\n[]\n\n" + b"x" * (17 << 20) + b"\n\xef\xbb\xbf")

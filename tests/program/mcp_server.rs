@@ -56,6 +56,11 @@ fn a_message_that_is_too_large_or_one_too_many_is_denied() {
 }
 
 #[test]
+fn a_client_of_either_version_that_subscribes_hears_of_each_message() {
+    session("subscriptions");
+}
+
+#[test]
 fn lines_that_are_no_messages_end_no_server() {
     session("strange_lines");
 }

@@ -13,6 +13,7 @@ mod mailbox;
 mod server;
 mod stdio;
 mod tools;
+mod waiting;
 mod words;
 
 /// The arguments of `yoi mcp`.

@@ -2,16 +2,21 @@
 
 use crate::cli::mcp::agent::{Agent, Arrived};
 use crate::cli::mcp::stdio::{Stdio, Traffic};
+use crate::cli::mcp::waiting::{self, Waiting};
 use crate::cli::mcp::{tools, words};
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification,
-    ExperimentalCapabilities, Implementation, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, ServerNotification,
+    ExperimentalCapabilities, Implementation, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, ServerNotification, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
-use rmcp::service::{Peer, RequestContext, RunningService, ServerInitializeError};
+use rmcp::service::{
+    Peer, RequestContext, RunningService, ServerInitializeError, SubscriptionContext,
+};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
@@ -41,7 +46,8 @@ pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> 
     let (agent, task) = Agent::start(opening, agent, arrived, leaving.clone());
     let traffic = Traffic::default();
     let transport = Stdio::new(traffic.clone());
-    let server = Server { agent, traffic, giving: Arc::default(), instructions };
+    let waiting = Waiting::new();
+    let server = Server { agent, traffic, giving: Arc::default(), waiting, instructions };
     let result = tokio::select! {
         result = run(server, transport, arrivals) => result,
         number = signals.next() => Err(Failure::new(Exit::Signal(number), String::new())),
@@ -64,23 +70,24 @@ async fn run(
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(Failure::new(Exit::Failed, error.to_string())),
         };
-    let peer = running.peer().clone();
+    let (peer, waiting) = (running.peer().clone(), running.service().waiting.clone());
     tokio::select! {
         ended = running.waiting() => match ended {
             Ok(_) => Ok(()),
             Err(error) => Err(Failure::new(Exit::Failed, format!("the MCP service ended: {error}"))),
         },
-        () = tell(peer, arrivals) => Ok(()),
+        () = tell(peer, waiting, arrivals) => Ok(()),
     }
 }
 
 /// Tells the client of each message that arrives, where it can take that.
-async fn tell(peer: Peer<RoleServer>, mut arrivals: mpsc::Receiver<Arrived>) {
+async fn tell(peer: Peer<RoleServer>, waiting: Waiting, mut arrivals: mpsc::Receiver<Arrived>) {
     loop {
         // The agent holds the other end until the client is gone.
         let Some(Arrived { from, id }) = arrivals.recv().await else {
             return std::future::pending().await;
         };
+        waiting.arrived(&peer).await;
         if !can_be_woken(&peer) {
             continue;
         }
@@ -132,6 +139,7 @@ pub struct Server {
     pub traffic: Traffic,
     /// Held while a batch is given, so that each request gets its own.
     pub giving: Arc<Mutex<()>>,
+    waiting: Waiting,
     instructions: String,
 }
 
@@ -139,8 +147,12 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let channel =
             ExperimentalCapabilities::from([(CHANNEL.to_owned(), serde_json::Map::new())]);
-        let capabilities =
-            ServerCapabilities::builder().enable_experimental_with(channel).enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_experimental_with(channel)
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("yoi", env!("CARGO_PKG_VERSION")))
             .with_instructions(self.instructions.clone())
@@ -152,6 +164,50 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(tools::list()))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(waiting::listed())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        waiting::read(&request.uri).map(ReadResourceResponse::from)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.waiting.subscribe(&request.uri, true)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.waiting.subscribe(&request.uri, false)
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(waiting::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.waiting.listen(&context).await;
+        Ok(())
     }
 
     async fn call_tool(
