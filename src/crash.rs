@@ -27,9 +27,6 @@ pub const POINTS: &[&str] = &[
     "mail-taken",
     "mail-marked",
     "upward-stored",
-    // the mesh
-    "mesh-chosen",
-    "mesh-kept",
     // one turn
     "block-received",
     "block-committed",

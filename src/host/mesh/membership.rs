@@ -148,7 +148,6 @@ impl Task {
                 return;
             }
         };
-        crate::crash_point!("mesh-kept");
         for (message, outcome) in kept.iter().zip(&outcomes) {
             match delivery::refusal(&self.shared, &self.pod, outcome) {
                 None => inbox.confirm(message).await,

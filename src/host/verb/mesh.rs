@@ -22,7 +22,6 @@ impl Verb for Join {
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let pod = cx.pod()?;
         cx.shared.store.set_mesh_choice(&pod.name, true).await?;
-        crate::crash_point!("mesh-chosen");
         pod.tell(Fact::MeshChosen(true)).await;
         let mut info = pod.info.clone();
         let is_known = |info: &crate::protocol::PodInfo| {
