@@ -94,11 +94,12 @@ impl App {
     }
 }
 
-/// Whether an event changes the tree, the peers or the inbox.
+/// Whether an event changes the tree, the peers or the inbox, or what each transcript shows.
 fn is_of_the_family(event: &Event) -> bool {
     matches!(
         event,
-        Event::Family { .. }
+        Event::Lagged
+            | Event::Family { .. }
             | Event::HostNotices { .. }
             | Event::PodChanged { .. }
             | Event::PodRemoved { .. }

@@ -35,6 +35,11 @@ impl App {
             }
         }
         match event {
+            // The mark is of no Pod: each may have missed events.
+            Event::Lagged => {
+                self.transcripts.values_mut().for_each(|one| one.apply(None, &Event::Lagged));
+                Vec::new()
+            }
             Event::Family { pods, peers, approvals } => {
                 let first = !self.family.is_known();
                 self.family.replace(pods, peers, approvals);

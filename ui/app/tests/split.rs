@@ -297,3 +297,18 @@ fn the_wheel_scrolls_and_a_click_chooses_what_is_under_the_pointer() {
     bench.msg(mouse(MouseEventKind::Down(MouseButton::Left), 60));
     assert_eq!(bench.app.focus, Focus::Transcript);
 }
+
+#[test]
+fn both_panes_read_their_pages_again_after_the_host_left_events_out() {
+    let mut bench = split(120, 36);
+    let pages = |bench: &mut Bench| {
+        let effects = bench.app.prepare_frame();
+        let calls = calls(&effects).into_iter();
+        let pages = calls.filter(|(_, method)| matches!(method, Method::Page { before: None, .. }));
+        pages.filter_map(|(pod, _)| pod.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(pages(&mut bench), Vec::<String>::new());
+    let lagged = Outgoing { re: None, pod: None, seq: None, event: Event::Lagged };
+    assert_eq!(bench.update(Msg::Host(lagged)).redraw, Redraw::Frame);
+    assert_eq!(pages(&mut bench), ["alice", "bob"]);
+}

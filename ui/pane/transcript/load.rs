@@ -43,7 +43,8 @@ pub struct Load {
     pub want: Option<Want>,
     under_way: Option<Want>,
     pub failed: Option<String>,
-    /// Whether events were lost, so that there may be a gap.
+    /// Whether events were lost: later ones do not follow the loaded blocks, so none is applied until
+    /// the newest page has come.
     lost: bool,
     /// Whether the history goes on from another place than the end of the loaded blocks.
     jumped: bool,
@@ -71,7 +72,7 @@ impl Load {
         self.again();
     }
 
-    /// Notes that events were lost: the next ones may not follow the loaded blocks.
+    /// Notes that events were lost, and requests the newest page.
     pub fn lagged(&mut self) {
         self.lost = true;
         self.again();
@@ -95,6 +96,7 @@ impl Load {
     }
 
     /// Whether an event is to be applied now. While the newest page is under way, it is kept for later.
+    /// An event that comes before that page is requested is in the page.
     pub fn is_new(&mut self, seq: Option<u64>, event: &Event) -> bool {
         if self.under_way == Some(Want::Tail) {
             if self.early.len() == EARLY {
@@ -103,11 +105,31 @@ impl Load {
             }
             self.early.push_back((seq, event.clone()));
         }
-        if !self.ready || seq.is_some_and(|seq| seq <= self.seq) {
+        self.wait_for_page(event);
+        if !self.ready || self.lost || seq.is_some_and(|seq| seq <= self.seq) {
             return false;
         }
         self.seq = seq.unwrap_or(self.seq);
         true
+    }
+
+    /// Notes what an event means for the newest page, if that is waited for. One that could not be
+    /// read is requested again at the next entry: the view may never move.
+    fn wait_for_page(&mut self, event: &Event) {
+        if self.next() != Some(Want::Tail) && !self.lost {
+            return;
+        }
+        match event {
+            Event::RewindApplied { .. } => self.jumped = true,
+            Event::Entry { .. } | Event::Lagged => self.failed = None,
+            _ => {}
+        }
+    }
+
+    /// Whether the newest page is loaded and what came after it is applied.
+    #[cfg(test)]
+    pub fn is_current(&self) -> bool {
+        self.ready && !self.stale && !self.lost
     }
 }
 
@@ -195,7 +217,7 @@ impl Transcript {
         in_flight.into_iter().for_each(|block| self.in_flight(block));
         (self.load.ready, self.load.seq) = (true, seq);
         if self.load.overflown {
-            self.load.again();
+            self.load.lagged();
         }
         for (seq, event) in std::mem::take(&mut self.load.early) {
             self.apply(seq, &event);

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use yoi::protocol::event::{Event, InFlight, Line, RunResult};
 use yoi::protocol::{Fact, Item, Role, Segment};
 
+mod behind;
 mod history;
 mod long;
 mod reading;

@@ -91,6 +91,7 @@ impl Pages {
     pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, kept: Kept) {
         let ids: Vec<EntryId> = lines.iter().filter_map(line_id).collect();
         let mut parts = self.take_parts();
+        self.all_mut().filter(|block| block.live).for_each(|block| block.gone = true);
         // A page that reaches the beginning holds everything, also damaged lines, which have no id.
         let joins = kept != Kept::Nothing && older.is_some();
         let overlap = joins.then(|| self.overlap(&ids)).flatten();
@@ -101,7 +102,6 @@ impl Pages {
                 self.meet(&ids, oldest, older);
             }
             (None, Some(newest), Some(oldest)) if kept == Kept::OverGap && older.is_some() => {
-                self.all_mut().filter(|block| block.live).for_each(|block| block.gone = true);
                 let state = State::Dropped { newest: Vec::new(), next: oldest };
                 let gap = Page::new(Vec::new(), Some(oldest));
                 let bound = Some(Bound::After(newest));
