@@ -65,6 +65,9 @@ pub enum Kind {
     /// A message of a person, or of the parent.
     User {
         segments: Vec<Segment>,
+        /// What follows a long text of which the last segment is the beginning. It is shown while a
+        /// long paste is folded; the parts of the text hold it, too.
+        behind: Vec<Segment>,
         from: Option<PodName>,
     },
     /// A text of the model, as markdown, safe to show.
@@ -157,10 +160,12 @@ impl Block {
 
     /// Reads one entry of the log.
     pub fn read(mut entry: Entry, cut: Option<u64>) -> Reading {
-        let long = if cut.is_some() { shortened(&mut entry) } else { None };
+        let (long, behind) = cut.and_then(|_| shortened(&mut entry)).unzip();
         let Entry { id, ts, fact } = entry;
         let kind = match fact {
-            Fact::UserInput { segments, from, .. } => Kind::User { segments, from },
+            Fact::UserInput { segments, from, .. } => {
+                Kind::User { segments, behind: behind.unwrap_or_default(), from }
+            }
             Fact::AssistantItem { item, partial, .. } => match said(item, ts, partial) {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
@@ -207,7 +212,9 @@ impl Block {
     /// Its approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let text = match &self.kind {
-            Kind::User { segments, .. } => segments.iter().map(|s| s.flat().len() + 64).sum(),
+            Kind::User { segments, behind, .. } => {
+                segments.iter().chain(behind).map(|s| s.flat().len() + 64).sum()
+            }
             Kind::Said { text, .. } | Kind::Note { text, .. } | Kind::Usage(text) => text.len(),
             Kind::Thought(thought) => thought.text.len(),
             Kind::Tool(tool) => tool.bytes(),
@@ -265,7 +272,8 @@ fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
         Item::ToolResult { .. } => result(item, ts, None),
         Item::Message { role: yoi::protocol::Role::User, .. } => {
             let content = item.text().unwrap_or_default();
-            Some(Kind::User { segments: vec![Segment::Text { content }], from: None })
+            let (segments, behind) = (vec![Segment::Text { content }], Vec::new());
+            Some(Kind::User { segments, behind, from: None })
         }
         Item::Message { .. } => {
             let text = clean::words(&item.text().unwrap_or_default()).into_owned();

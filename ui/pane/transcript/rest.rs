@@ -166,37 +166,38 @@ impl Block {
 }
 
 /// Reduces an entry that came shortened to the beginning of its long text, and returns the place of that
-/// text; `None` for an entry that is not read in parts.
-pub fn shortened(entry: &mut Entry) -> Option<LongText> {
+/// text with the segments of a message behind it; `None` for an entry that is not read in parts.
+pub fn shortened(entry: &mut Entry) -> Option<(LongText, Vec<Segment>)> {
     let id = entry.id?;
-    let long = |fields, skip, kept| LongText { entry: id, fields, skip, kept };
+    let place = |fields, skip, kept| LongText { entry: id, fields, skip, kept };
+    let long = |fields, kept| (place(fields, 0, kept), Vec::new());
     match &mut entry.fact {
         Fact::UserInput { segments, .. } => {
-            let (skip, kept) = shorten_segments(segments)?;
-            Some(long(&["content"], skip, kept))
+            let (skip, kept, behind) = shorten_segments(segments)?;
+            Some((place(&["content"], skip, kept), behind))
         }
         Fact::ToolResult { item: Item::ToolResult { content: Some(content), .. }, .. } => {
             content.truncate(beginning(content));
-            Some(long(&["content"], 0, content.len()))
+            Some(long(&["content"], content.len()))
         }
         Fact::AssistantItem { item: Item::Reasoning { text, .. }, .. } if !text.is_empty() => {
             text.truncate(beginning(text));
-            Some(long(&["text"], 0, text.len()))
+            Some(long(&["text"], text.len()))
         }
         Fact::AssistantItem { item: Item::Message { content, .. }, .. } => {
             let first = content.first()?.text();
             let kept = first[..beginning(first)].to_owned();
             let size = kept.len();
             *content = vec![yoi::protocol::item::Content::Text { text: kept }];
-            Some(long(&["text", "refusal"], 0, size))
+            Some(long(&["text", "refusal"], size))
         }
         _ => None,
     }
 }
 
 /// Keeps the segments of a message up to the first long one, and the beginning of that. Returns how many
-/// texts come before it, and how many bytes of it are kept.
-fn shorten_segments(segments: &mut Vec<Segment>) -> Option<(usize, usize)> {
+/// texts come before it, how many bytes of it are kept, and the segments behind it.
+fn shorten_segments(segments: &mut Vec<Segment>) -> Option<(usize, usize, Vec<Segment>)> {
     let mut texts = 0;
     for at in 0..segments.len() {
         let (Segment::Text { content } | Segment::Paste { content, .. }) = &mut segments[at] else {
@@ -205,8 +206,8 @@ fn shorten_segments(segments: &mut Vec<Segment>) -> Option<(usize, usize)> {
         if content.ends_with('…') {
             content.truncate(beginning(content));
             let kept = content.len();
-            segments.truncate(at + 1);
-            return Some((texts, kept));
+            let behind = segments.split_off(at + 1);
+            return Some((texts, kept, behind));
         }
         texts += 1;
     }

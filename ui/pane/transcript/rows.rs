@@ -94,14 +94,17 @@ impl Block {
 
     /// Whether the parts of its text are shown; those of a folded paste are not.
     pub fn shows_rest(&self, detail: Detail, unfolded: bool) -> bool {
-        let all = self.fold == Fold::Open || detail == Detail::Full;
-        let folded = match &self.kind {
-            Kind::User { segments, .. } => {
-                matches!(segments.last(), Some(paste) if is_folded(paste)) && !all
-            }
-            _ => false,
-        };
-        !folded && self.shape(detail, unfolded).open
+        !self.folds_rest(detail) && self.shape(detail, unfolded).open
+    }
+
+    /// Whether the rest of its text belongs to a paste that is folded.
+    fn folds_rest(&self, detail: Detail) -> bool {
+        let Kind::User { segments, .. } = &self.kind else { return false };
+        !self.unfolds_pastes(detail) && segments.last().is_some_and(is_folded)
+    }
+
+    fn unfolds_pastes(&self, detail: Detail) -> bool {
+        self.fold == Fold::Open || detail == Detail::Full
     }
 
     /// Updates its rows; the head is not among them.
@@ -141,7 +144,7 @@ impl Block {
             }
         }
         if shape.open {
-            self.remarks(cells_at_most, &mut cache.rows);
+            self.remarks(cells_at_most, detail, &mut cache.rows);
         }
         self.cache = Some(cache);
     }
@@ -167,7 +170,7 @@ impl Block {
     }
 
     /// The remarks below a block: the rest of it is being loaded, could not be loaded, or is left out.
-    fn remarks(&self, cells: usize, out: &mut Vec<Row>) {
+    fn remarks(&self, cells: usize, detail: Detail, out: &mut Vec<Row>) {
         let cut_off = match &self.kind {
             Kind::Said { partial, .. } => *partial && self.rest.slots.is_empty(),
             Kind::Part(part) => part.partial,
@@ -176,7 +179,7 @@ impl Block {
         if cut_off {
             text("(interrupted here)", Role::Warn, cells, out);
         }
-        if self.long().is_some() {
+        if self.long().is_some() && !self.folds_rest(detail) {
             match &self.rest.state {
                 Reading::Wanted | Reading::UnderWay if self.rest.slots.is_empty() => {
                     text("(the rest is being loaded …)", Role::Dim, cells, out);
@@ -196,8 +199,10 @@ impl Block {
 
     fn body(&self, cells: usize, detail: Detail, out: &mut Vec<Row>) {
         match &self.kind {
-            Kind::User { segments, .. } => {
-                user(segments, self.fold == Fold::Open || detail == Detail::Full, cells, out)
+            Kind::User { segments, behind, .. } => {
+                let behind = if self.folds_rest(detail) { &behind[..] } else { &[] };
+                let all = segments.iter().chain(behind);
+                user(all, self.unfolds_pastes(detail), cells, out)
             }
             Kind::Said { text, .. } | Kind::Summary(text) => {
                 out.extend(markdown::render(text, cells))
@@ -349,7 +354,12 @@ fn is_folded(segment: &Segment) -> bool {
     matches!(segment, Segment::Paste { lines, .. } if *lines > PASTE_LINES)
 }
 
-fn user(segments: &[Segment], all: bool, cells: usize, out: &mut Vec<Row>) {
+fn user<'a>(
+    segments: impl Iterator<Item = &'a Segment>,
+    all: bool,
+    cells: usize,
+    out: &mut Vec<Row>,
+) {
     let mut body: Vec<Piece> = Vec::new();
     for segment in segments {
         match segment {

@@ -354,3 +354,25 @@ fn a_search_waits_for_the_rest_of_an_answer_that_is_being_loaded() {
     bench.find_visible_rows();
     assert!(numbers(&mut bench).contains(&2_500), "{}", bench.screen());
 }
+
+#[test]
+fn a_long_paste_that_is_folded_is_not_said_to_be_loaded_and_what_follows_it_is_shown() {
+    let content = numbered(3_000);
+    let lines = 3_000;
+    let chars = u32::try_from(content.len()).expect("a length");
+    let paste = Segment::Paste { id: 1, chars, lines, content };
+    let question = Segment::Text { content: " what is wrong here?".into() };
+    let segments = vec![paste, question];
+    let sent = entry(0, Fact::UserInput { segments, taken: None, from: None });
+    let mut bench = Bench::new(vec![sent]).sized(80, 12).open();
+    let screen = bench.screen();
+    assert!(screen.contains("[pasted text: 3000 lines"), "{screen}");
+    assert!(screen.contains("characters] what is wrong here?"), "{screen}");
+    assert!(!screen.contains("being loaded"), "{screen}");
+    bench.transcript.unfold();
+    bench.transcript.scroll(Scroll::Tail);
+    bench.find_visible_rows();
+    let screen = bench.screen();
+    assert_eq!(screen.matches("what is wrong here?").count(), 1, "{screen}");
+    assert!(screen.contains("line 2999 of"), "{screen}");
+}
