@@ -87,6 +87,8 @@ pub struct Transcript {
     /// Whether a streaming block has no start time yet.
     unstamped: bool,
     cursor: Option<Pos>,
+    /// No block before this one streams; `None` while nothing does.
+    streams_from: Option<Pos>,
     find: find::Find,
     tables: long::Tables,
     /// The folds that a person chose, by the entry of the block: a page that is loaded again gets them back.
@@ -151,6 +153,7 @@ impl Transcript {
             cached: Vec::new(),
             unstamped: false,
             cursor: None,
+            streams_from: None,
             find: find::Find::default(),
             tables: long::Tables::default(),
             folds: BTreeMap::new(),

@@ -8,11 +8,11 @@ use crate::pane::transcript::tool::{Outcome, Progress, Tool};
 use crate::pane::transcript::{Transcript, clean};
 use crate::theme::Role;
 use std::rc::Rc;
-use yoi::protocol::Entry;
 use yoi::protocol::event::Event;
+use yoi::protocol::{Entry, Fact, Item};
 
-/// Streaming blocks are looked for among this many last blocks.
-const STREAMING: usize = 64;
+/// Calls that a run leaves without a result are looked for among this many last blocks at least.
+const RECENT: usize = 256;
 
 impl Transcript {
     /// Applies an event of this Pod; an event that the loaded page covers is skipped.
@@ -23,9 +23,7 @@ impl Transcript {
         match event {
             Event::Entry { entry, cut_bytes } => self.committed(entry, *cut_bytes),
             Event::TextDelta { text } => self.text(text),
-            Event::ThinkingStart => {
-                self.begin(Kind::Thought(Thought::default()));
-            }
+            Event::ThinkingStart => drop(self.begin_thought()),
             Event::ThinkingDelta { text } => self.think(text),
             Event::ToolCallStart { id, name } => {
                 self.begin(Kind::Tool(Box::new(Tool::asked(id.clone(), name.clone()))));
@@ -60,6 +58,8 @@ impl Transcript {
                 );
             }
             Event::LlmContinuation { attempt, max_attempts, reason, .. } => {
+                // What was not committed by now is not part of the history.
+                self.drop_streaming();
                 let text = format!("stream cut, going on ({attempt} of {max_attempts}): {reason}");
                 self.retry(text, 0);
             }
@@ -81,7 +81,7 @@ impl Transcript {
     /// Adds a committed entry in the place of its streaming block.
     fn committed(&mut self, entry: &Entry, cut_bytes: Option<u64>) {
         let block = match Block::read(entry.clone(), cut_bytes) {
-            Reading::Nothing => return,
+            Reading::Nothing => return self.drop_hidden(&entry.fact),
             Reading::TakenBack(from) => {
                 // The entry that begins a run shows no block: the page of the log says what is left.
                 if !self.pages.take_back(from) {
@@ -105,6 +105,22 @@ impl Transcript {
             }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),
             _ => drop(self.add(block)),
+        }
+    }
+
+    /// Drops the streaming block of an item that shows nothing, such as a thought whose text the
+    /// provider keeps to itself.
+    fn drop_hidden(&mut self, fact: &Fact) {
+        let Fact::AssistantItem { item, .. } = fact else { return };
+        let same = |streamed: &Block| match item {
+            Item::Reasoning { .. } => matches!(streamed.kind, Kind::Thought(_)),
+            Item::Message { .. } => matches!(streamed.kind, Kind::Said { .. }),
+            _ => false,
+        };
+        let place = self.streaming().filter(|(_, block)| same(block)).last().map(|(pos, _)| pos);
+        if let Some(block) = place.and_then(|pos| self.pages.get_mut(pos)) {
+            (block.gone, block.live) = (true, false);
+            self.find_visible_rows();
         }
     }
 
@@ -163,12 +179,37 @@ impl Transcript {
     pub(super) fn begin(&mut self, kind: Kind) -> Pos {
         self.forget_retry();
         self.unstamped = true;
-        self.add(Block::live(kind))
+        let pos = self.add(Block::live(kind));
+        self.streams_at(pos);
+        pos
+    }
+
+    /// Begins a thought that streams: nothing of an earlier one belongs to it.
+    pub(super) fn begin_thought(&mut self) -> Pos {
+        self.thought = LiveText::default();
+        self.begin(Kind::Thought(Thought::default()))
+    }
+
+    /// Adds a streaming block that is not counted as new to a person who reads above it.
+    pub(super) fn push_streaming(&mut self, kind: Kind) -> Pos {
+        self.unstamped = true;
+        let pos = self.pages.push(Block::live(kind));
+        self.streams_at(pos);
+        pos
+    }
+
+    /// Notes that the block at this position streams or runs.
+    pub(super) fn streams_at(&mut self, pos: Pos) {
+        let first = self.streaming().last().map_or(pos, |(first, _)| first.min(pos));
+        self.streams_from = Some(first);
     }
 
     /// The blocks that stream, newest first.
     fn streaming(&self) -> impl Iterator<Item = (Pos, &Block)> {
-        self.pages.newest_first().take(STREAMING).filter(|(_, block)| block.live && !block.gone)
+        let from = self.streams_from;
+        let newest = self.pages.newest_first();
+        let reach = newest.take_while(move |(pos, _)| from.is_some_and(|from| *pos >= from));
+        reach.filter(|(_, block)| block.live && !block.gone)
     }
 
     pub(super) fn text(&mut self, delta: &str) {
@@ -189,10 +230,7 @@ impl Transcript {
         let last = self.streaming().find(|(_, block)| matches!(block.kind, Kind::Thought(_)));
         let pos = match last.map(|(pos, _)| pos) {
             Some(pos) => pos,
-            None => {
-                self.thought = LiveText::default();
-                self.begin(Kind::Thought(Thought::default()))
-            }
+            None => self.begin_thought(),
         };
         let pieces = self.thought.push(delta);
         self.grow(pos, pieces, Form::Thought);
@@ -262,14 +300,22 @@ impl Transcript {
     fn retry(&mut self, text: String, wait_ms: u64) {
         self.forget_retry();
         let text = clean::words(&text).replace('\n', " ");
-        self.unstamped = true;
-        self.pages.push(Block::live(Kind::Retry { text, wait_ms, since: None }));
+        self.push_streaming(Kind::Retry { text, wait_ms, since: None });
     }
 
     fn forget_retry(&mut self) {
-        let retry = |block: &Block| block.live && matches!(block.kind, Kind::Retry { .. });
-        let all = self.pages.newest_first().take(STREAMING);
-        let places: Vec<Pos> = all.filter(|(_, b)| retry(b)).map(|(pos, _)| pos).collect();
+        self.drop_streaming_of(|kind| matches!(kind, Kind::Retry { .. }));
+    }
+
+    /// Drops what streams.
+    fn drop_streaming(&mut self) {
+        self.drop_streaming_of(|_| true);
+        self.find_visible_rows();
+    }
+
+    fn drop_streaming_of(&mut self, of: impl Fn(&Kind) -> bool) {
+        let all = self.streaming().filter(|(_, block)| of(&block.kind));
+        let places: Vec<Pos> = all.map(|(pos, _)| pos).collect();
         for pos in places {
             if let Some(block) = self.pages.get_mut(pos) {
                 (block.gone, block.live) = (true, false);
@@ -279,13 +325,14 @@ impl Transcript {
 
     /// Ends all streams and calls: blocks that were not committed are not part of the history.
     fn run_ended(&mut self) {
-        let recent: Vec<Pos> =
-            self.pages.newest_first().take(STREAMING * 4).map(|(pos, _)| pos).collect();
+        self.drop_streaming();
+        let from = self.streams_from.take();
+        let all = self.pages.newest_first().enumerate();
+        let recent =
+            all.take_while(|(n, (pos, _))| *n < RECENT || from.is_some_and(|at| *pos >= at));
+        let recent: Vec<Pos> = recent.map(|(_, (pos, _))| pos).collect();
         for pos in recent {
             let Some(block) = self.pages.get_mut(pos) else { continue };
-            if block.live {
-                (block.gone, block.live) = (true, false);
-            }
             if let Kind::Tool(tool) = &mut block.kind
                 && tool.progress != Progress::Over
             {

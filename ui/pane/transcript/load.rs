@@ -1,7 +1,7 @@
 //! Chooses which page to request, and applies it when it comes.
 
 use crate::pane::transcript::Transcript;
-use crate::pane::transcript::block::{Block, Kind, Thought};
+use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::pages::{Beginning, Kept, Pos};
 use crate::pane::transcript::parts::PartRange;
 use crate::pane::transcript::scroll::{Anchor, RowPosition};
@@ -206,6 +206,7 @@ impl Transcript {
             (false, false) => Kept::Joined,
         };
         self.pages.renew(entries, before, kept);
+        self.streams_from = None;
         self.cached.clear();
         self.cursor = None;
         self.pages.all_mut().for_each(|block| block.cache = None);
@@ -235,7 +236,7 @@ impl Transcript {
         let kind = match block {
             InFlight::Text { text, .. } => return self.text(&text),
             InFlight::Thinking { text, .. } => {
-                self.begin(Kind::Thought(Thought::default()));
+                self.begin_thought();
                 return self.think(&text);
             }
             InFlight::ToolCall { id, name, arguments } => {
@@ -245,15 +246,16 @@ impl Transcript {
             }
             InFlight::Tool { id, name, output } => return self.running(id, name, &output),
         };
-        self.unstamped = true;
-        self.pages.push(Block::live(kind));
+        self.push_streaming(kind);
     }
 
     fn running(&mut self, id: String, name: String, output: &str) {
-        let pos = self.pages.find_call(&id).unwrap_or_else(|| {
-            self.pages.push(Block::live(Kind::Tool(Box::new(Tool::asked(id, name)))))
-        });
+        let pos = match self.pages.find_call(&id) {
+            Some(pos) => pos,
+            None => self.push_streaming(Kind::Tool(Box::new(Tool::asked(id, name)))),
+        };
         self.unstamped = true;
+        self.streams_at(pos);
         let Some(block) = self.pages.get_mut(pos) else { return };
         if let Kind::Tool(tool) = &mut block.kind {
             tool.progress = Progress::Running;

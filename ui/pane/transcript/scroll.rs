@@ -74,7 +74,10 @@ impl Transcript {
     /// Gives streaming blocks the time at which they were first shown.
     fn stamp(&mut self) {
         let now = self.now;
-        let recent: Vec<Pos> = self.pages.newest_first().take(64).map(|(pos, _)| pos).collect();
+        let from = self.streams_from;
+        let all = self.pages.newest_first();
+        let recent = all.take_while(|(pos, _)| from.is_some_and(|from| *pos >= from));
+        let recent: Vec<Pos> = recent.map(|(pos, _)| pos).collect();
         for pos in recent {
             let Some(block) = self.pages.get_mut(pos) else { continue };
             match &mut block.kind {

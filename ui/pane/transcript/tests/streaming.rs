@@ -228,3 +228,86 @@ fn arguments_that_stream_without_end_do_not_grow_the_screen() {
     });
     assert!(bench.screen().contains("▸ Write  /w/a.txt"), "{}", bench.screen());
 }
+
+fn thinking(text: &str) -> Event {
+    Event::ThinkingDelta { text: text.into() }
+}
+
+#[test]
+fn a_thought_that_streams_holds_nothing_of_the_thoughts_before_it() {
+    let mut bench = Bench::new(vec![you("go")]).open();
+    // Together they are longer than a part, and the first one ends inside an escape sequence.
+    let texts = ["first ".repeat(8_000) + "\u{1b}[3", "second ".repeat(8_000)];
+    for text in &texts {
+        bench.event(&Event::ThinkingStart);
+        bench.event(&thinking(text));
+        let (_, block) = bench.transcript.pages.newest_first().next().expect("a block");
+        assert!(block.rest.slots.is_empty() && block.plain().starts_with(&text[..40]));
+        bench.commit(thought(text));
+    }
+    // A page that is read meanwhile begins the thought anew.
+    bench.event(&Event::ThinkingStart);
+    bench.event(&thinking("third"));
+    bench.transcript.asked();
+    let (lines, older) = bench.page(None);
+    let third = InFlight::Thinking { text: "third".into(), skipped: 0 };
+    bench.event(&Event::Lagged);
+    bench.transcript.asked();
+    bench.transcript.page(lines, older, vec![third], bench.seq);
+    bench.event(&thinking(" thought"));
+    let (_, block) = bench.transcript.pages.newest_first().next().expect("a block");
+    assert_eq!((block.plain().as_str(), block.rest.slots.len()), ("third thought", 0));
+}
+
+#[test]
+fn what_a_broken_stream_did_not_commit_leaves_when_it_goes_on() {
+    let mut bench = Bench::new(vec![you("go")]).open();
+    bench.event(&Event::ThinkingStart);
+    bench.event(&delta("half a "));
+    bench.event(&Event::ToolCallStart { id: "a".into(), name: "Bash".into() });
+    bench.commit(said("half a "));
+    bench.event(&Event::LlmContinuation {
+        llm_call: 1,
+        attempt: 1,
+        max_attempts: 3,
+        reason: "cut".into(),
+    });
+    let screen = bench.screen();
+    assert!(screen.contains("half a") && screen.contains("stream cut, going on"), "{screen}");
+    assert!(!screen.contains("Bash") && !screen.contains("Thinking"), "{screen}");
+    bench.event(&Event::ThinkingStart);
+    bench.event(&thinking("now the rest"));
+    bench.commit(thought("now the rest"));
+    let screen = bench.screen();
+    let row = |text: &str| screen.lines().position(|row| row.contains(text)).expect("a row");
+    assert!(row("half a") < row("now the rest"), "{screen}");
+}
+
+#[test]
+fn a_thought_without_a_text_ends_with_its_entry() {
+    let mut bench = Bench::new(vec![you("go")]).open();
+    bench.event(&Event::ThinkingStart);
+    assert!(bench.screen().contains("Thinking …"));
+    bench.commit(thought(""));
+    assert!(!bench.screen().contains("Thinking"), "{}", bench.screen());
+}
+
+#[test]
+fn a_reply_of_many_calls_shows_each_call_once_and_in_its_place() {
+    let ids: Vec<String> = (0..100).map(|n| format!("number{n:02}")).collect();
+    let mut bench = Bench::new(vec![you("go")]).sized(60, 120).open();
+    bench.event(&delta("all of them"));
+    for id in &ids {
+        bench.event(&Event::ToolCallStart { id: id.clone(), name: "Bash".into() });
+    }
+    bench.commit(said("all of them"));
+    for id in &ids {
+        bench.commit(call(id, "Bash", json!({ "command": id })));
+    }
+    let screen = bench.screen();
+    let row = |text: &str| screen.lines().position(|row| row.contains(text)).expect("a row");
+    assert!(row("all of them") < row("number00"), "{screen}");
+    assert_eq!(screen.matches("▸ Bash").count(), ids.len(), "{screen}");
+    bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None });
+    assert_eq!(bench.screen().matches("no result").count(), ids.len(), "{}", bench.screen());
+}
