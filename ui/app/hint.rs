@@ -1,6 +1,6 @@
 //! The hints and counts of the action bar, computed from the state.
 
-use crate::app::{App, Focus, Link};
+use crate::app::{App, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, label};
 use crate::pane::actionbar::{Count, Hint};
 use crate::pane::inbox::waiting;
@@ -24,6 +24,10 @@ impl App {
             Link::Ended => return self.ended_hints(),
             Link::Connecting => return vec![Hint::new("", "starting the host …")],
             Link::Up => {}
+        }
+        // A confirmation names its keys itself, and the panes below it get none.
+        if let Some(Layer::Confirm(_)) = self.layers.top() {
+            return Vec::new();
         }
         match self.focus {
             Focus::Composer => self.composer_hints(),

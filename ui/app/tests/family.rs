@@ -196,6 +196,11 @@ fn a_rule_is_edited_before_it_is_written_and_must_allow_the_request() {
     bench.wait(400);
     bench.press("A");
     assert!(bench.screen().contains("always allow Bash: cargo * for tester?"));
+    bench.wait(layer::ARMED_AFTER);
+    let screen = bench.screen();
+    let last = screen.lines().last().unwrap_or_default();
+    assert!(screen.contains("Enter: allow and write the rule · Esc: back"), "{screen}");
+    assert!(!last.contains("edit the rule") && !last.contains("go there"), "{screen}");
     bench.wait(300);
     let rule = Some("Bash:cargo *".parse().unwrap());
     assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule })]);
