@@ -286,13 +286,19 @@ impl Said {
 impl Reply {
     /// The result of the only request.
     pub fn single(self) -> Result<Event, End> {
-        let result = match self {
-            Self::Results(results) => results.into_iter().next(),
-            Self::Confirmed | Self::Picked(_) => None,
+        Ok(self.first_and_rest()?.0)
+    }
+
+    /// The result of the first request, and those of the others that were granted.
+    pub fn first_and_rest(self) -> Result<(Event, Vec<Event>), End> {
+        let mut results = match self {
+            Self::Results(results) => results.into_iter(),
+            Self::Confirmed | Self::Picked(_) => Vec::new().into_iter(),
         };
         let lost = || End::refused(Why::Failed, "the host did not answer");
         let refused = |refusal: Refusal| End::refused(Why::Failed, refusal.message);
-        result.ok_or_else(lost)?.map_err(refused)
+        let first = results.next().ok_or_else(lost)?.map_err(refused)?;
+        Ok((first, results.filter_map(Result::ok).collect()))
     }
 }
 

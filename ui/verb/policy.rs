@@ -47,7 +47,7 @@ fn number(text: &str) -> Result<u64, String> {
 impl Dialogue for Policy {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match (last, &self.change) {
-            (None, None) => Next::call(Request::host(Method::ListPolicy)),
+            (None, None) => Next::Call(lists(known)),
             (None, Some(Change::Revoke { rule })) => {
                 Next::call(Request::host(Method::Revoke { rule: *rule }))
             }
@@ -55,9 +55,31 @@ impl Dialogue for Policy {
             (Some(reply), Some(Change::Revoke { rule })) => {
                 or_end(reply.single().map(|event| Next::End(End::done(ended(*rule, &event)))))
             }
-            (Some(reply), None) => or_end(reply.single().map(|event| self.list(event, known))),
+            (Some(reply), None) => or_end(both(reply).map(|event| self.list(event, known))),
         }
     }
+}
+
+/// The requests for the rules that bind the selected Pod, those of its workspace among them, and for
+/// the decisions for every Pod.
+fn lists(known: &Known<'_>) -> Vec<Request> {
+    let selected = known.selected.filter(|pod| known.family.get(pod).is_some());
+    let of_pod = selected.map(|pod| Request::to(pod.clone(), Method::ListPolicy));
+    of_pod.into_iter().chain([Request::host(Method::ListPolicy)]).collect()
+}
+
+/// What binds the Pod, and behind it the decisions for other Pods, which have numbers, too.
+fn both(reply: Reply) -> Result<Event, End> {
+    let (mut first, rest) = reply.first_and_rest()?;
+    if let Event::Policy { rules, .. } = &mut first {
+        for other in rest {
+            let Event::Policy { rules: all, .. } = other else { continue };
+            let is_new = |rule: &PolicyRule| rule.id.is_some() && !rules.contains(rule);
+            let others: Vec<PolicyRule> = all.into_iter().filter(is_new).collect();
+            rules.extend(others);
+        }
+    }
+    Ok(first)
 }
 
 impl Policy {

@@ -435,6 +435,44 @@ fn a_rule_that_was_revoked_is_named() {
 }
 
 #[test]
+fn the_rules_of_the_workspace_of_the_selected_pod_are_listed_before_the_decisions_for_others() {
+    use yoi::protocol::{Action as Does, Event, Method, Pattern, PolicyRule};
+    let rule = |id: Option<u64>, pattern: &str, source: &str| PolicyRule {
+        id,
+        pod: id.map(|_| pod("bob")),
+        tree: false,
+        pattern: Pattern { tool: "Bash".into(), pattern: pattern.into() },
+        action: Does::Deny,
+        source: source.into(),
+    };
+    let policy = |rules: Vec<PolicyRule>| {
+        Ok(Event::Policy { rules, consents: Vec::new(), trusts: Vec::new() })
+    };
+    let family = family(&[("alice", State::Idle), ("bob", State::Idle)]);
+    let (env, selected) = (BTreeMap::new(), pod("alice"));
+    let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
+    let mut dialogue = read("policy", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+    let Next::Call(requests) = dialogue.next(&known, None) else { panic!("no request") };
+    let of: Vec<_> =
+        requests.iter().map(|request| request.pod.as_ref().map(PodName::as_str)).collect();
+    assert_eq!(of, [Some("alice"), None]);
+    assert!(requests.iter().all(|request| request.method == Method::ListPolicy));
+    let own = vec![rule(None, "git push*", "/w/.yoi/config.toml"), rule(None, "*", "the program")];
+    let all = vec![rule(Some(3), "make", "your decision for bob"), rule(None, "*", "the program")];
+    let replies = Reply::Results(vec![policy(own), policy(all)]);
+    let Next::Pick(pick) = dialogue.next(&known, Some(replies)) else { panic!("no list") };
+    let rows: Vec<&str> = pick.rows.iter().map(|(text, _)| text.as_str()).collect();
+    assert_eq!(
+        rows,
+        [
+            "deny Bash: git push*  (/w/.yoi/config.toml)",
+            "deny Bash: *  (the program)",
+            "3  deny Bash: make for bob  (your decision for bob)",
+        ]
+    );
+}
+
+#[test]
 fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back() {
     use yoi::protocol::{Event, PolicyConsent};
     let consent = PolicyConsent {

@@ -114,7 +114,7 @@ const CASES: &[Case] = &[
     case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
     after(Before::Lent, case("reclaim {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),
     case("who {dir}/alice", &[("who", "")], "alice may read and write"),
-    case("policy", &[("list_policy", "")], "allow"),
+    case("policy", &[("list_policy", "alice"), ("list_policy", "")], "allow"),
     case("policy revoke 99", &[("revoke", "")], ""),
     case("trust", &[("trust", "")], "there is nothing to trust: there is no {dir}/alice/.yoi/config.toml"),
     confirms(after(Before::Untrusted, case("trust", &[("trust", ""), ("trust", "")], "is trusted with this content: its rules count from the next run")), "{dir}/alice/.yoi/config.toml asks for:\npermissions.rule = allow Bash: make *\ntrust it with this content?"),
