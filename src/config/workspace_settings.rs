@@ -92,14 +92,17 @@ impl WorkspaceSettings {
 
     /// What a text says.
     pub fn read(file: &Path, text: &str) -> Self {
-        let found = Self { sha256: Some(sha256(text.as_bytes())), ..Self::default() };
         match DeTable::parse(text) {
             Ok(table) => {
+                let found = Self { sha256: Some(sha256(text.as_bytes())), ..Self::default() };
                 let mut reader = Reader { file, text, found };
                 reader.whole(table.get_ref());
                 reader.found
             }
-            Err(error) => Self { notices: vec![Diagnostic::of_toml(file, text, &error)], ..found },
+            Err(error) => {
+                let notice = Diagnostic::of_toml(file, text, &error);
+                Self { notices: vec![notice], ..Self::default() }
+            }
         }
     }
 

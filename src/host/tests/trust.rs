@@ -58,6 +58,10 @@ async fn rules_that_allow_count_while_the_content_that_was_shown_is_trusted() {
     std::fs::write(&script, SCRIPT).unwrap();
     let refused = bench.trust(None).await.unwrap_err();
     assert!(refused.starts_with("there is nothing to trust: there is no "), "{refused}");
+    bench.write_workspace_file("a = [");
+    let refused = bench.trust(None).await.unwrap_err();
+    assert!(refused.starts_with("there is nothing to trust: "), "{refused}");
+    assert!(refused.contains("config.toml:1:") && refused.contains("unclosed array"), "{refused}");
     bench.write_workspace_file(RULE);
     let pod = bench.new_pod(Some(&script)).await.name;
     assert!(bench.write_is_asked_about(&pod, "a").await, "nothing is trusted yet");
