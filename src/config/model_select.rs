@@ -369,10 +369,32 @@ fn found(
 /// sentence says first what would be sent where.
 fn of_workspace(all: &Catalogue, place: &ModelContext<'_>) -> Option<ModelChoice> {
     let spec = place.workspace.model.as_deref()?;
-    let choice = found(all, spec, "this workspace's .yoi/config.toml".into(), place).ok()?;
-    let known = all.specs().contains(&choice.model.spec());
-    let key = place.keys.resolve(&choice.model.key, place.env).is_ok();
-    (known && key).then_some(choice)
+    named_by_workspace(all, spec, place).ok()
+}
+
+/// Why the model that a workspace names cannot count.
+pub fn ignored_of_workspace(place: &ModelContext<'_>) -> Option<String> {
+    let spec = place.workspace.model.as_deref()?;
+    let why = named_by_workspace(&Catalogue::with(place.settings), spec, place).err()?;
+    let why = why.lines().next().unwrap_or_default();
+    Some(format!("model = {spec:?} is ignored: {why}"))
+}
+
+fn named_by_workspace(
+    all: &Catalogue,
+    spec: &str,
+    place: &ModelContext<'_>,
+) -> Result<ModelChoice, String> {
+    let from = "this workspace's .yoi/config.toml".into();
+    let choice = found(all, spec, from, place).map_err(|why| why.to_string())?;
+    let spec = choice.model.spec();
+    if !all.specs().contains(&spec) {
+        return Err(format!(
+            "{spec} is not a known model; [models.{spec:?}] with its context window makes it one, in your settings or beside its provider"
+        ));
+    }
+    place.keys.resolve(&choice.model.key, place.env).map_err(|why| why.to_string())?;
+    Ok(choice)
 }
 
 /// Where a message would go, and with which key.

@@ -1,12 +1,13 @@
 //! Which model a Pod gets: the one that the configuration and the keys name, else one of a server on this
 //! machine; and where a person agreed that text is sent.
 
+use crate::config::diagnostic::Diagnostic;
 use crate::config::dirs::Env;
 use crate::config::keys::{Keys, register_secrets};
 use crate::config::model_select::{self, Destination, ModelChoice, ModelContext, WantedModel};
 use crate::config::settings::Settings;
 use crate::config::settings_file::Reading;
-use crate::config::workspace_settings::WorkspaceSettings;
+use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::Shared;
 use crate::host::rules::trusted_hash;
 use crate::protocol::{Event, FoundModel, PolicyConsent, Refusal};
@@ -56,7 +57,7 @@ pub(crate) async fn find(shared: &Shared, search: Search, local: Local) -> Resul
 /// The model that the rules choose. Blocking.
 fn by_rule(shared: &Shared, search: Search, trusted: Option<&str>) -> (Search, Found) {
     let reading = shared.settings_now();
-    let says = WorkspaceSettings::load(&search.workspace).with_trust(trusted);
+    let mut says = WorkspaceSettings::load(&search.workspace).with_trust(trusted);
     let keys = Keys::at(&shared.dirs.config);
     let settings = Settings::clone(&reading.settings).with_providers_of(&says);
     // A variable may hold a key by the workspace's file.
@@ -68,6 +69,9 @@ fn by_rule(shared: &Shared, search: Search, trusted: Option<&str>) -> (Search, F
         let mistakes = reading.mistakes.iter().map(|mistake| format!("{mistake}\n"));
         format!("{}{error}", mistakes.collect::<String>())
     });
+    if let Some(why) = model_select::ignored_of_workspace(&context) {
+        says.notices.push(Diagnostic::at(&file_of(&search.workspace), "", 0, why));
+    }
     (search, Found { choice, says, reading })
 }
 

@@ -34,6 +34,10 @@ impl Bench {
     fn found(&self) -> Option<ModelChoice> {
         choose(None, &self.place()).unwrap()
     }
+
+    fn ignored_of_workspace(&self) -> Option<String> {
+        ignored_of_workspace(&self.place())
+    }
 }
 
 #[test]
@@ -227,6 +231,24 @@ fn a_workspace_chooses_only_a_known_model_with_a_key_and_it_is_said() {
         let choice = bench.found().unwrap();
         assert_eq!(choice.model.spec(), used, "{asked}");
         assert!(!choice.chosen && choice.sends.is_some());
+    }
+}
+
+#[test]
+fn a_model_of_a_workspace_that_cannot_count_is_ignored_with_its_reason() {
+    let mut bench = Bench::new(&[("OPENAI_API_KEY", "k")]);
+    for (asked, why) in [
+        ("openai/gpt-6-luna", None),
+        ("openai/unheard-of", Some("openai/unheard-of is not a known model")),
+        ("anthropic/claude-opus-5-5", Some("ANTHROPIC_API_KEY")),
+        ("nobody/x", Some("nobody")),
+    ] {
+        bench.workspace.model = Some(asked.into());
+        let ignored = bench.ignored_of_workspace();
+        assert_eq!(ignored.is_some(), why.is_some(), "{asked}: {ignored:?}");
+        let text = ignored.unwrap_or_default();
+        assert!(text.contains(why.unwrap_or_default()) && !text.contains('\n'), "{text}");
+        assert!(text.is_empty() || text.starts_with(&format!("model = {asked:?} is ignored: ")));
     }
 }
 
