@@ -25,7 +25,7 @@ const NAMED: usize = 6;
 #[derive(Args)]
 struct Remove {
     /// The Pods
-    #[arg(value_name = "POD", required_unless_present_any = ["stopped", "older_than"])]
+    #[arg(value_name = "POD", required_unless_present_any = ["stopped", "older_than", "all"])]
     pods: Vec<PodName>,
     /// Every stopped Pod of this workspace
     #[arg(long, conflicts_with = "pods")]
@@ -59,6 +59,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 impl Dialogue for Remove {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match last {
+            None if self.pods.is_empty() && !self.stopped && self.older_than.is_none() => {
+                let line = known.spell("rm --stopped --all");
+                let text = format!("--all alone names no Pod: {line} deletes every stopped one");
+                Next::End(End::refused(Why::Usage, text))
+            }
             None if self.pods.is_empty() => self.begin_stopped(known),
             None => self.begin_named(known),
             Some(Reply::Confirmed) => {

@@ -73,6 +73,8 @@ fn stopped_pods_of_this_workspace_are_deleted_by_age_after_they_were_counted() {
     let none = "nothing to delete: there is no stopped Pod in this workspace that was last active more \
                 than 70 d ago";
     assert_eq!(deletion("rm --older-than 10w"), Err(Said::Info(none.into())));
+    let alone = "--all alone names no Pod: :rm --stopped --all deletes every stopped one";
+    assert_eq!(deletion("rm --all"), Err(Said::Refused(Why::Usage, alone.into())));
 }
 
 #[test]
@@ -97,7 +99,6 @@ fn a_deletion_names_six_pods_and_counts_the_others() {
 fn a_deletion_by_age_takes_a_number_with_a_unit_and_no_names() {
     for (line, said) in [
         (":rm", "usage: :rm [pod …] [--stopped] [--older-than time] [--all]"),
-        (":rm --all", "usage: :rm [pod …] [--stopped] [--older-than time] [--all]"),
         (":rm --older-than 7", "`7` is no time: a number with m, h, d or w is, such as 12h or 7d"),
         (
             ":rm --older-than 99999999999999999999d",
