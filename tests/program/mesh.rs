@@ -79,6 +79,9 @@ fn a_shell_lists_agents_sends_to_them_and_prints_what_comes() {
     );
     assert_eq!((&lines[1]["to"], &lines[1]["re"]), (&json!(["first", "second"]), &json!(id)));
     assert!(printed.contains("{\"n\":1.0}"), "{printed}");
+    let piped = bench.yoi_reading(&["mesh", "send", "second", "-"], "read from a pipe\n");
+    assert!(piped.code == Some(0) && piped.out.starts_with("received "), "{piped:?}");
+    eventually("it is printed", || read(&bench, "second.out").contains("read from a pipe"));
     let denied = bench.yoi(&["mesh", "send", "nowhere", "hi"]);
     assert!(denied.code == Some(3) && denied.out.starts_with("denied "), "{denied:?}");
     signal(first.0.id(), "TERM");

@@ -1,6 +1,6 @@
 //! `yoi mesh`: the agent mesh from a shell. The program is a plain member like any agent.
 
-use crate::cli::mesh_audit;
+use crate::cli::{mesh_audit, prompt};
 use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
@@ -21,7 +21,7 @@ pub enum MeshCommand {
     Send {
         /// A name of `yoi mesh ls`, several with commas between them, or `broadcast`
         to: String,
-        /// The message
+        /// The message; a single `-` is the text of the standard input
         #[arg(required = true)]
         text: Vec<String>,
         /// The message is JSON
@@ -69,7 +69,7 @@ pub async fn carry_out(opening: &Opening, command: MeshCommand) -> Result<(), Fa
     match command {
         MeshCommand::Ls => list(&socket).await,
         MeshCommand::Send { to, text, json, re, name } => {
-            let body = body(text.join(" "), json)?;
+            let body = body(prompt::message(&text)?, json)?;
             send(
                 Options { socket, name, leads: false, confirms: false },
                 addressees(&to),

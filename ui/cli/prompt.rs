@@ -26,8 +26,12 @@ pub fn whole(prompt: &str) -> Result<Vec<Segment>, Failure> {
 
 /// The words of a message, or standard input for a single `-`.
 pub fn joined(words: &[String]) -> Result<Vec<Segment>, Failure> {
-    let message = if words == [INPUT] { read_input()? } else { words.join(" ") };
-    Ok(vec![text(not_empty(message)?)])
+    Ok(vec![text(not_empty(message(words)?)?)])
+}
+
+/// The same as one text, which may be empty.
+pub fn message(words: &[String]) -> Result<String, Failure> {
+    if words == [INPUT] { read_input() } else { Ok(words.join(" ")) }
 }
 
 /// Says that piped input was not sent, and what sends it: a message of `yoi send` or of -c holds none.
