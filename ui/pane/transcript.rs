@@ -171,10 +171,13 @@ impl Transcript {
             return;
         }
         let (detail, unfolded) = (self.detail, self.unfolded);
-        let Some(open) = self.pages.get(pos).map(|b| b.shape(detail, unfolded).open) else {
-            return;
+        let Some(block) = self.pages.get(pos) else { return };
+        let fold = match (block.shape(detail, unfolded).open, block.folds_paste(detail)) {
+            (false, _) | (true, Some(true)) => Fold::Open,
+            (true, Some(false)) => Fold::Auto,
+            (true, None) => Fold::Shut,
         };
-        self.set_fold(pos, if open { Fold::Shut } else { Fold::Open });
+        self.set_fold(pos, fold);
     }
 
     /// Unfolds the block under the cursor.

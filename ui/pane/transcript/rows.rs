@@ -103,6 +103,13 @@ impl Block {
         !self.unfolds_pastes(detail) && segments.last().is_some_and(is_folded)
     }
 
+    /// Whether a paste of the message is folded; `None` if none is ever folded at this level of detail.
+    pub fn folds_paste(&self, detail: Detail) -> Option<bool> {
+        let Kind::User { segments, .. } = &self.kind else { return None };
+        let folds = detail != Detail::Full && segments.iter().any(is_folded);
+        folds.then(|| !self.unfolds_pastes(detail))
+    }
+
     fn unfolds_pastes(&self, detail: Detail) -> bool {
         self.fold == Fold::Open || detail == Detail::Full
     }

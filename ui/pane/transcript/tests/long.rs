@@ -369,10 +369,13 @@ fn a_long_paste_that_is_folded_is_not_said_to_be_loaded_and_what_follows_it_is_s
     assert!(screen.contains("[pasted text: 3000 lines"), "{screen}");
     assert!(screen.contains("characters] what is wrong here?"), "{screen}");
     assert!(!screen.contains("being loaded"), "{screen}");
-    bench.transcript.unfold();
+    bench.transcript.toggle_fold();
     bench.transcript.scroll(Scroll::Tail);
     bench.find_visible_rows();
     let screen = bench.screen();
     assert_eq!(screen.matches("what is wrong here?").count(), 1, "{screen}");
     assert!(screen.contains("line 2999 of"), "{screen}");
+    bench.transcript.toggle_fold();
+    let screen = bench.screen();
+    assert!(screen.contains("characters] what is wrong here?"), "{screen}");
 }
