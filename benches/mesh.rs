@@ -1,5 +1,6 @@
 //! The leader of a mesh under load, with raw members: messages each second, the time to an acknowledgement, its
-//! processor time for a message, its memory with a member that never reads.
+//! processor time for a message, its memory with a member that never reads. Messages to Pods are acknowledged when
+//! they are committed to the mailbox, so they have rows of their own.
 //!
 //! `cargo bench --bench mesh` measures everything and prints a table. `YOI` may name another build of the program. The
 //! leader is a process of its own, with its audit on; members are threads of this one. The sizes and patterns are those
@@ -47,7 +48,30 @@ fn main() {
         println!("{}", load.measure(&leader));
     }
     println!("{}", never_reads(&leader));
+    let host = Leader::with_pods(POD_PAIRS);
+    println!(
+        "\n| committed to the mailbox of a Pod | messages/s | ack p50 | ack p99 | host CPU/message |"
+    );
+    println!("|---|---|---|---|---|");
+    for load in [
+        Load { name: "one pair, one in flight", pairs: 1, window: 1, body: 200, messages: 1_000 },
+        Load { name: "one pair, 64 in flight", pairs: 1, window: 64, body: 200, messages: 5_000 },
+        Load {
+            name: "ten pairs, 16 in flight",
+            pairs: POD_PAIRS,
+            window: 16,
+            body: 200,
+            messages: 2_000,
+        },
+    ] {
+        println!("{}", load.measure_pods(&host));
+    }
 }
+
+/// Pods of the host that is measured.
+const POD_PAIRS: usize = 10;
+/// Every Pod joins, and takes what the load sends: no message wakes it, so all of them wait.
+const POD_SETTINGS: &str = "[mesh]\njoin = true\nwaiting = 1000000\nper_minute = 1000000000\n[limits]\nmailbox = 1000000\n";
 
 /// The program under test as the leader of a mesh of its own.
 struct Leader {
@@ -75,6 +99,48 @@ impl Leader {
         // It says who joins and leaves; a full pipe would stop it.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         Self { process, socket: home.path().join("run/.mesh/sock"), _home: home }
+    }
+
+    /// A host with so many Pods, `pod0` and on, each of which is a member of the mesh that the host leads.
+    fn with_pods(count: usize) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| home.path().join(name);
+        for dir in ["config", "ws"] {
+            std::fs::create_dir(path(dir)).expect("a new directory");
+        }
+        std::fs::write(path("config/config.toml"), POD_SETTINGS).expect("a writable directory");
+        let script = path("script.toml");
+        std::fs::write(&script, "[[when]]\nany = true\ntext = \"done\"\n")
+            .expect("a writable directory");
+        let program = std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").to_owned());
+        let yoi = |args: &[String]| {
+            let mut command = Command::new(&program);
+            command.args(args).env("YOI_HOME", home.path()).env("HOME", home.path());
+            command.current_dir(path("ws")).stdin(Stdio::null()).stdout(Stdio::null());
+            command
+        };
+        let serve = ["--no-ui", "--serve"].map(str::to_owned);
+        let process = yoi(&serve).stderr(Stdio::null()).spawn().expect("the program starts");
+        let (hosts, socket) = (path("run/.host/sock"), path("run/.mesh/sock"));
+        let begun = Instant::now();
+        let until = |what: &str, so: &dyn Fn() -> bool| {
+            while !so() {
+                assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        until("the host serves", &|| UnixStream::connect(&hosts).is_ok());
+        let mut args = vec!["--model".to_owned(), format!("rehearsal:{}", script.display())];
+        args.extend((0..count).flat_map(|pod| ["-c".to_owned(), format!("new pod{pod}")]));
+        let made = yoi(&args).stderr(Stdio::null()).status().expect("the program starts");
+        assert!(made.success(), "the Pods are made");
+        let joined = || {
+            let names = yoi(&["mesh".to_owned(), "ls".to_owned()]).stdout(Stdio::piped()).output();
+            let names = names.expect("the program starts").stdout;
+            String::from_utf8_lossy(&names).lines().filter(|name| name.starts_with("pod")).count()
+        };
+        until("the Pods join", &|| joined() == count);
+        Self { process, socket, _home: home }
     }
 
     /// Processor time of the leader so far.
@@ -153,7 +219,7 @@ impl Load {
             .iter()
             .for_each(|(sender, receiver, _)| [sender, receiver].into_iter().for_each(skip));
         let (cpu, begun) = (leader.cpu(), Instant::now());
-        let mut times: Vec<Duration> = std::thread::scope(|scope| {
+        let times: Vec<Duration> = std::thread::scope(|scope| {
             let mut senders = Vec::new();
             for (sender, receiver, name) in &pairs {
                 scope.spawn(|| self.receive(receiver));
@@ -161,7 +227,30 @@ impl Load {
             }
             senders.into_iter().flat_map(|sender| sender.join().expect("a sender")).collect()
         });
-        let (took, cpu) = (begun.elapsed(), leader.cpu() - cpu);
+        self.row(times, begun.elapsed(), leader.cpu() - cpu)
+    }
+
+    /// The same with Pods as receivers.
+    fn measure_pods(&self, host: &Leader) -> String {
+        let senders: Vec<(UnixStream, String)> = (0..self.pairs)
+            .map(|pair| {
+                // Messages of a sender are known by their ids, so each load has senders of its own.
+                let name = format!("{}-{}-{pair}", self.pairs, self.window);
+                (joined(&host.socket, &name), format!("pod{pair}"))
+            })
+            .collect();
+        senders.iter().for_each(|(sender, _)| skip(sender));
+        let (cpu, begun) = (host.cpu(), Instant::now());
+        let times: Vec<Duration> = std::thread::scope(|scope| {
+            let send = |(sender, pod)| scope.spawn(move || self.send(sender, pod));
+            let threads: Vec<_> = senders.iter().map(|(sender, pod)| send((sender, pod))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("a sender")).collect()
+        });
+        self.row(times, begun.elapsed(), host.cpu() - cpu)
+    }
+
+    /// A row of the table.
+    fn row(&self, mut times: Vec<Duration>, took: Duration, cpu: Duration) -> String {
         times.sort_unstable();
         let count = times.len();
         format!(
@@ -189,6 +278,7 @@ impl Load {
             }
             stream.write_all(lines.as_bytes()).expect("an open connection");
             let acks = lines_in(stream, &mut buffer);
+            assert!(memchr::memmem::find(&buffer, b"\"denied\"").is_none(), "no message is denied");
             let now = Instant::now();
             acknowledged.extend(begun.drain(..acks).map(|begun| now - begun));
         }
