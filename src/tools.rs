@@ -30,7 +30,7 @@ use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::{EntryId, FileMark, LimitMet, OutsidePath, PodName, ScriptHash};
-use crate::sandbox::{CommandLimits, Isolation, Need, Person, Private};
+use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage};
 use crate::scope::Scope;
 use fault::Fault;
 use serde_json::Value;
@@ -412,7 +412,7 @@ async fn left_behind(cancel: &CancellationToken) {
 impl Context {
     /// What this Pod's tools see as `/tmp`.
     fn tmp(&self) -> PathBuf {
-        Private::of(&self.private).tmp()
+        PodStorage::of(&self.private).tmp()
     }
 
     /// The same, with the directories of its own in the form that checked paths have, and without

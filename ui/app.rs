@@ -189,7 +189,7 @@ pub struct App {
     opened: HashSet<PodName>,
     tour: Option<Tour>,
     /// Verbs that wait for results or for the person.
-    verbs: BTreeMap<VerbId, verb::Carried>,
+    verbs: BTreeMap<VerbId, verb::RunningVerb>,
     /// A Pod is being created for a message.
     creating: bool,
     /// Counts what the person does; a [`RequestToken`] holds the count of its request.

@@ -6,8 +6,8 @@ use crate::sandbox::after::Before;
 use crate::sandbox::control_group::{ControlGroup, Delegated};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{JsonLine as _, Order, Report, Streams, WorldOrder};
+use crate::sandbox::pod_storage::{LayerLock, PodStorage};
 use crate::sandbox::prepare::Prepared;
-use crate::sandbox::private::{Hold, Private};
 use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
 use crate::sandbox::world::enter::{GROUP, NETWORK};
@@ -110,8 +110,8 @@ fn watcher_killed() -> Report {
 fn prepare(
     order: Order,
     mut view: CommandView,
-) -> Result<(WorldOrder, Before, Option<Hold>), String> {
-    let hold = view.private.as_mut().map(Private::hold).transpose();
+) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
+    let hold = view.private.as_mut().map(PodStorage::lock_layers).transpose();
     let hold = hold.map_err(|error| format!("the directories that its Pod keeps: {error}"))?;
     let (order, before) = Prepared::of(view).world(order)?;
     Ok((order, before, hold))
@@ -119,7 +119,7 @@ fn prepare(
 
 /// Ends the command when what its Pod keeps grows beyond its limits, and says so.
 fn watch_size(
-    private: Private,
+    private: PodStorage,
     limits: CommandLimits,
     input: Arc<Mutex<Option<ChildStdin>>>,
 ) -> Result<Receiver<String>, String> {

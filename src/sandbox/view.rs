@@ -3,7 +3,7 @@
 use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::places::{DEVICES, ETC, KERNEL, NAMES, Person, SYSTEM};
-use crate::sandbox::private::Private;
+use crate::sandbox::pod_storage::PodStorage;
 use crate::sandbox::project;
 use crate::scope::{Permission, Rule, Scope};
 use schemars::JsonSchema;
@@ -163,7 +163,7 @@ pub struct CommandView {
     /// Where long output of earlier commands lies, to be read.
     pub outputs: Option<PathBuf>,
     /// What the Pod keeps for its commands; without it caches are only read.
-    pub private: Option<Private>,
+    pub private: Option<PodStorage>,
     pub limits: CommandLimits,
 }
 
@@ -287,7 +287,7 @@ impl CommandView {
             sockets: if socket { Sockets::Named } else { Sockets::Refused },
             isolation: around.isolation,
             outputs: around.outputs.map(Path::to_owned),
-            private: around.private.map(Private::of),
+            private: around.private.map(PodStorage::of),
             limits: around.limits,
         };
         if !granted(Need::Git) {

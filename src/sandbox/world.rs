@@ -14,7 +14,7 @@ use crate::protocol::ScriptHash;
 use crate::sandbox::any_path::AnyPath;
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
-use crate::sandbox::private::Private;
+use crate::sandbox::pod_storage::PodStorage;
 use crate::sandbox::scripts::{self, Copy};
 use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub struct World {
     /// Where temporary files go.
     pub tmp: PathBuf,
     /// What the Pod keeps for its commands.
-    pub private: Option<Private>,
+    pub private: Option<PodStorage>,
     /// What a command cannot do although it should.
     pub cost: Vec<String>,
 }
@@ -85,7 +85,7 @@ struct WrittenWorld {
     links: Vec<(AnyPath, AnyPath)>,
     files: Vec<(AnyPath, String)>,
     tmp: AnyPath,
-    private: Option<Private>,
+    private: Option<PodStorage>,
     cost: Vec<String>,
 }
 
@@ -325,7 +325,7 @@ impl World {
     fn own_places(&mut self, view: &CommandView) {
         let limits = &view.limits;
         self.tmp = if self.shows(TMP.as_ref()) { OWN_TMP } else { TMP }.into();
-        let kept = self.private.as_ref().map(Private::tmp);
+        let kept = self.private.as_ref().map(PodStorage::tmp);
         let tmp = if kept.is_some() { Part::Kept } else { Part::Memory(limits.tmp_mib) };
         self.parts.insert(self.tmp.clone(), tmp);
         // Results of file tools name the place outside.

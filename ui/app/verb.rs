@@ -18,7 +18,7 @@ use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
 const STEPS_OF_THE_TOUR: [&str; 3] = ["peer", "stop", "restore"];
 
 /// A verb that is being carried out.
-pub(super) struct Carried {
+pub(super) struct RunningVerb {
     verb: &'static Verb,
     /// The line as it was typed.
     line: String,
@@ -30,7 +30,7 @@ pub(super) struct Carried {
     token: RequestToken,
 }
 
-impl Carried {
+impl RunningVerb {
     /// Whether a result is still missing.
     pub(super) fn waits_for_results(&self) -> bool {
         self.results.iter().any(Option::is_none)
@@ -52,7 +52,7 @@ impl App {
         match read(line, way) {
             Err(why) => self.say(Kind::Refused, why),
             Ok(understood) => {
-                let carried = Carried {
+                let running = RunningVerb {
                     verb: understood.verb,
                     line: line.to_owned(),
                     dialogue: understood.dialogue,
@@ -61,7 +61,7 @@ impl App {
                     results: Vec::new(),
                     token: self.request_token(),
                 };
-                self.step(carried, None)
+                self.advance(running, None)
             }
         }
     }
@@ -85,49 +85,49 @@ impl App {
         at: usize,
         result: Result<Event, Refusal>,
     ) -> Vec<Effect> {
-        let Some(carried) = self.verbs.get_mut(&id) else { return Vec::new() };
-        if let Some(slot) = carried.results.get_mut(at) {
+        let Some(running) = self.verbs.get_mut(&id) else { return Vec::new() };
+        if let Some(slot) = running.results.get_mut(at) {
             *slot = Some(result);
         }
-        if carried.waits_for_results() {
+        if running.waits_for_results() {
             return Vec::new();
         }
-        let Some(mut carried) = self.verbs.remove(&id) else { return Vec::new() };
-        let results = std::mem::take(&mut carried.results).into_iter().flatten().collect();
-        self.step(carried, Some(Reply::Results(results)))
+        let Some(mut running) = self.verbs.remove(&id) else { return Vec::new() };
+        let results = std::mem::take(&mut running.results).into_iter().flatten().collect();
+        self.advance(running, Some(Reply::Results(results)))
     }
 
     /// Continues the dialogue of a verb with the person's reply.
     pub(super) fn verb_replied(&mut self, id: VerbId, reply: Reply) -> Vec<Effect> {
-        let Some(mut carried) = self.verbs.remove(&id) else { return Vec::new() };
-        carried.token = self.request_token();
-        self.step(carried, Some(reply))
+        let Some(mut running) = self.verbs.remove(&id) else { return Vec::new() };
+        running.token = self.request_token();
+        self.advance(running, Some(reply))
     }
 
-    fn step(&mut self, mut carried: Carried, last: Option<Reply>) -> Vec<Effect> {
+    fn advance(&mut self, mut running: RunningVerb, last: Option<Reply>) -> Vec<Effect> {
         let with_keys = |text: &str| self.keymap.with_keys(text);
-        match carried.dialogue.next(&self.known_to(&carried, &with_keys), last) {
+        match running.dialogue.next(&self.known_to(&running, &with_keys), last) {
             Next::Call(requests) if requests.is_empty() => {
-                self.step(carried, Some(Reply::Results(Vec::new())))
+                self.advance(running, Some(Reply::Results(Vec::new())))
             }
-            Next::Call(requests) => self.send_requests(carried, requests),
+            Next::Call(requests) => self.send_requests(running, requests),
             Next::Confirm(confirm) => {
-                let late = format!("not done: :{} says what it does and asks", carried.line);
-                let token = carried.token.clone();
-                let id = self.keep(carried);
+                let late = format!("not done: :{} says what it does and asks", running.line);
+                let token = running.token.clone();
+                let id = self.keep(running);
                 let layer = Layer::Confirm(Confirm::Verb { id, confirm });
                 self.open_for_reply(&token, layer, late)
             }
-            Next::Pick(pick) => self.pick(carried, pick),
-            Next::End(end) => self.verb_ends(&carried, end),
+            Next::Pick(pick) => self.pick(running, pick),
+            Next::End(end) => self.verb_ends(&running, end),
         }
     }
 
-    fn known_to<'a>(&'a self, carried: &Carried, with_keys: WithKeys<'a>) -> Known<'a> {
+    fn known_to<'a>(&'a self, running: &RunningVerb, with_keys: WithKeys<'a>) -> Known<'a> {
         Known {
             family: &self.family,
             selected: self.selected(),
-            pods_are_marked: carried.pods_are_marked,
+            pods_are_marked: running.pods_are_marked,
             numbers: None,
             cwd: &self.setup.cwd,
             workspace: &self.setup.workspace,
@@ -135,28 +135,28 @@ impl App {
             env: &self.setup.env,
             now: self.now,
             zone: self.zone(),
-            way: carried.way,
+            way: running.way,
             with_keys,
         }
     }
 
     /// Keeps a verb until its results or the person's reply come. Verbs whose layer was closed are dropped.
-    fn keep(&mut self, carried: Carried) -> VerbId {
+    fn keep(&mut self, running: RunningVerb) -> VerbId {
         let Self { verbs, layers, .. } = self;
         verbs.retain(|id, verb| verb.waits_for_results() || layers.request_for(*id));
         let id = VerbId::after(verbs.keys().next_back().copied());
-        verbs.insert(id, carried);
+        verbs.insert(id, running);
         id
     }
 
-    fn send_requests(&mut self, mut carried: Carried, requests: Vec<Request>) -> Vec<Effect> {
-        if carried.verb.takes_several() {
+    fn send_requests(&mut self, mut running: RunningVerb, requests: Vec<Request>) -> Vec<Effect> {
+        if running.verb.takes_several() {
             let used = requests.iter().filter(|request| !is_plan(request));
             let used: Vec<_> = used.filter_map(|request| request.pod.clone()).collect();
             self.tree.marks.drop_if(|marked| used.contains(marked));
         }
-        carried.results = requests.iter().map(|_| None).collect();
-        let id = self.keep(carried);
+        running.results = requests.iter().map(|_| None).collect();
+        let id = self.keep(running);
         let effect = |(at, Request { pod, method }): (usize, Request)| Effect::Call {
             pod,
             method,
@@ -165,11 +165,11 @@ impl App {
         requests.into_iter().enumerate().map(effect).collect()
     }
 
-    fn pick(&mut self, carried: Carried, pick: Pick) -> Vec<Effect> {
+    fn pick(&mut self, running: RunningVerb, pick: Pick) -> Vec<Effect> {
         let of = pick.about.as_ref().map(|pod| format!(" for {pod}")).unwrap_or_default();
-        let late = format!("the list{of} is ready: :{} shows it", carried.line);
-        let token = carried.token.clone();
-        let id = self.keep(carried);
+        let late = format!("the list{of} is ready: :{} shows it", running.line);
+        let token = running.token.clone();
+        let id = self.keep(running);
         let about = pick.about;
         let row = |(at, (text, help)): (usize, (String, String))| ListRow {
             text,
@@ -181,8 +181,8 @@ impl App {
     }
 
     /// Shows the result of a verb, and does what its end requires of the screen.
-    fn verb_ends(&mut self, carried: &Carried, end: End) -> Vec<Effect> {
-        if STEPS_OF_THE_TOUR.contains(&carried.verb.name) {
+    fn verb_ends(&mut self, running: &RunningVerb, end: End) -> Vec<Effect> {
+        if STEPS_OF_THE_TOUR.contains(&running.verb.name) {
             self.tour_step();
         }
         match end.said {
@@ -197,18 +197,18 @@ impl App {
             Said::Refused(..) if self.link == Link::Ended => Vec::new(),
             Said::Refused(_, text) => self.say(Kind::Refused, text),
             Said::Sheet { title, lines } => {
-                let late = format!("the text is ready: :{} shows it", carried.line);
+                let late = format!("the text is ready: :{} shows it", running.line);
                 let sheet = self.labelled_sheet(&title, &lines);
-                self.open_for_reply(&carried.token, sheet, late)
+                self.open_for_reply(&running.token, sheet, late)
             }
         };
-        end.action.map(|action| self.verb_acts(carried, action)).unwrap_or_default()
+        end.action.map(|action| self.verb_acts(running, action)).unwrap_or_default()
     }
 
-    fn verb_acts(&mut self, carried: &Carried, action: Action) -> Vec<Effect> {
+    fn verb_acts(&mut self, running: &RunningVerb, action: Action) -> Vec<Effect> {
         match action {
             Action::GoTo(pod) => self.make_current(&pod),
-            Action::Created(info) => self.go_to_new(*info, &carried.token),
+            Action::Created(info) => self.go_to_new(*info, &running.token),
             Action::Prefill(line) => self.open_line(&line),
             Action::ModelOfNewPods(model) => {
                 self.model = Some(model);
@@ -220,7 +220,7 @@ impl App {
             Action::Split(pod) => self.split(pod.as_ref()),
             Action::Zoom => self.toggle_zoom(),
             Action::Notices => self.list_notices(),
-            Action::Tour => vec![Effect::Tour(carried.token.clone())],
+            Action::Tour => vec![Effect::Tour(running.token.clone())],
             Action::Redraw => vec![Effect::Redraw],
             Action::Keys => self.list_keys(),
             Action::Quit => self.leave(),

@@ -200,18 +200,18 @@ impl Build {
             found => found,
         };
         remove_mark(&layer.work);
-        let (changes, work) = (own(&layer.changes)?, own(&layer.work)?);
+        let (upper, work) = (own(&layer.upper)?, own(&layer.work)?);
         // The list of mounts tells a command no paths of this machine then.
         let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
-        let before = layer.before.and_then(|before| open(&self.old, &before).ok());
+        let kept = layer.lower.and_then(|kept| open(&self.old, &kept).ok());
         let real = open(&self.old, path)?;
-        let lower: Vec<String> = before.iter().chain([&real]).map(named).collect();
+        let lower: Vec<String> = kept.iter().chain([&real]).map(named).collect();
         // Without `volatile` the end of each command waits until all that any program wrote to that file
         // system is on the disk.
         let options = format!(
             "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
             lower.join(":"),
-            named(&changes),
+            named(&upper),
             named(&work)
         );
         let options = CString::new(options).map_err(|_| Errno::INVAL)?;
@@ -220,7 +220,7 @@ impl Build {
             Err(error) => {
                 let (path, error) = (path.display(), words(error));
                 missing.cost.push(format!("what you have in {path} is not shown ({error})"));
-                attach(&copy(&changes)?, &place)
+                attach(&copy(&upper)?, &place)
             }
         }
     }

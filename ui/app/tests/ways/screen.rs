@@ -113,7 +113,8 @@ impl Screen {
             if let Some(Layer::Confirm(Confirm::Verb { confirm, .. })) = self.app.layers.top() {
                 confirmation = Some(confirm.question.clone());
                 self.press("enter");
-            } else if self.app.verbs.values().any(crate::app::verb::Carried::waits_for_results) {
+            } else if self.app.verbs.values().any(crate::app::verb::RunningVerb::waits_for_results)
+            {
                 self.one().await;
             } else {
                 return confirmation;

@@ -26,9 +26,9 @@ const TRIES: usize = 100;
 /// Only the Pod's user gets into these directories.
 const OWNER_ONLY: RawMode = 0o700;
 
-/// The places of one Pod.
+/// The directories that one Pod keeps between commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Private {
+pub struct PodStorage {
     dir: PathBuf,
     /// Where this command writes to caches while another one holds those of the Pod.
     #[serde(default)]
@@ -39,14 +39,14 @@ pub struct Private {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layer {
     /// What the Pod wrote before, where this command writes elsewhere.
-    pub before: Option<PathBuf>,
-    pub changes: PathBuf,
+    pub lower: Option<PathBuf>,
+    pub upper: PathBuf,
     pub work: PathBuf,
 }
 
-/// The right of one command to write to the layers of its [`Private`], until this is dropped.
+/// The right of one command to write to the layers of its [`PodStorage`], until this is dropped.
 #[derive(Debug)]
-pub struct Hold {
+pub struct LayerLock {
     aside: Option<PathBuf>,
     _lock: File,
 }
@@ -58,7 +58,7 @@ pub struct Size {
     caches: Result<u64, Unmeasured>,
 }
 
-impl Private {
+impl PodStorage {
     pub fn of(dir: &Path) -> Self {
         Self { dir: dir.to_owned(), aside: None }
     }
@@ -76,14 +76,14 @@ impl Private {
             Some(aside) => aside.join(&name[..32]),
             None => kept.clone(),
         };
-        let before = self.aside.is_some().then(|| kept.join(CHANGES));
-        Layer { before, changes: own.join(CHANGES), work: own.join(WORK) }
+        let lower = self.aside.is_some().then(|| kept.join(CHANGES));
+        Layer { lower, upper: own.join(CHANGES), work: own.join(WORK) }
     }
 
     /// Makes the directories and takes the right to write to the layers. An overlay must not be
     /// mounted twice at a time, so a command that runs beside another one of its Pod sees what the Pod
     /// wrote to caches so far, and what it writes itself is gone with it.
-    pub fn hold(&mut self) -> io::Result<Hold> {
+    pub fn lock_layers(&mut self) -> io::Result<LayerLock> {
         make(&self.tmp())?;
         let caches = self.dir.join(CACHES);
         make(&caches)?;
@@ -96,7 +96,7 @@ impl Private {
                     let _ = remove_tree(&left.path());
                 }
             }
-            return Ok(Hold { aside: None, _lock: lock });
+            return Ok(LayerLock { aside: None, _lock: lock });
         }
         for _ in 0..TRIES {
             let own = asides.join(uuid::Uuid::now_v7().simple().to_string());
@@ -105,7 +105,7 @@ impl Private {
             match locked(&own) {
                 Ok(Some(lock)) if FileId::is_at(&lock, &own) => {
                     self.aside = Some(own.clone());
-                    return Ok(Hold { aside: Some(own), _lock: lock });
+                    return Ok(LayerLock { aside: Some(own), _lock: lock });
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -129,7 +129,7 @@ impl Private {
     /// Makes a place measurable that is not, so that the next command can run: its directories are opened
     /// to their owner, and where that is not enough it is emptied. Layers of commands that run now are left
     /// alone, and `/tmp` stays the directory that they see.
-    pub fn make_measurable(&self, hold: &Hold) -> io::Result<()> {
+    pub fn make_measurable(&self, hold: &LayerLock) -> io::Result<()> {
         let layers = hold.aside.clone().unwrap_or_else(|| self.dir.join(CACHES));
         for dirs in [vec![self.tmp()], changes_in(&layers)] {
             if tree_size(&dirs).is_ok() {
@@ -173,7 +173,7 @@ fn empty(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-impl Drop for Hold {
+impl Drop for LayerLock {
     fn drop(&mut self) {
         if let Some(aside) = &self.aside {
             // What is left of it is removed by the next command that holds the layers of the Pod.
@@ -224,9 +224,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt as _;
 
-    fn private() -> (tempfile::TempDir, Private) {
+    fn private() -> (tempfile::TempDir, PodStorage) {
         let top = tempfile::tempdir().unwrap();
-        let private = Private::of(&top.path().canonicalize().unwrap().join("private"));
+        let private = PodStorage::of(&top.path().canonicalize().unwrap().join("private"));
         (top, private)
     }
 
@@ -236,29 +236,29 @@ mod tests {
         let cache = Path::new("/h/.npm");
         let (mut first, mut second, mut third) =
             (private.clone(), private.clone(), private.clone());
-        let held = first.hold().unwrap();
-        let beside = second.hold().unwrap();
+        let held = first.lock_layers().unwrap();
+        let beside = second.lock_layers().unwrap();
         let (own, aside) = (first.layer(cache), second.layer(cache));
-        assert_eq!(own.before, None);
-        assert_eq!(aside.before, Some(own.changes.clone()));
-        assert!(aside.changes != own.changes && aside.work != own.work);
+        assert_eq!(own.lower, None);
+        assert_eq!(aside.lower, Some(own.upper.clone()));
+        assert!(aside.upper != own.upper && aside.work != own.work);
         drop(held);
         // One that came while the other still runs leaves it what it has.
         let kept = beside.aside.clone().unwrap();
-        let held = third.hold().unwrap();
+        let held = third.lock_layers().unwrap();
         assert!(kept.is_dir() && third.layer(cache) == own);
         drop(beside);
         assert!(!kept.exists());
         fs::create_dir_all(&kept).unwrap();
         drop(held);
-        drop(private.clone().hold().unwrap());
+        drop(private.clone().lock_layers().unwrap());
         assert!(!kept.exists(), "what a command left that was killed is swept");
     }
 
     #[test]
     fn a_command_is_ended_for_what_its_pod_gained_and_not_for_what_it_removes() {
         let (_top, mut private) = private();
-        let hold = private.hold().unwrap();
+        let hold = private.lock_layers().unwrap();
         let limits = CommandLimits { tmp_mib: 1, cache_mib: 1, ..CommandLimits::default() };
         let empty = private.size();
         fs::write(private.tmp().join("big"), vec![1; 2 << 20]).unwrap();
@@ -269,8 +269,8 @@ mod tests {
         assert_eq!(full.too_much(&empty, &limits), None);
         fs::remove_file(private.tmp().join("big")).unwrap();
         let layer = private.layer(Path::new("/h/.npm"));
-        fs::create_dir_all(&layer.changes).unwrap();
-        (0..300).for_each(|n| fs::write(layer.changes.join(n.to_string()), "").unwrap());
+        fs::create_dir_all(&layer.upper).unwrap();
+        (0..300).for_each(|n| fs::write(layer.upper.join(n.to_string()), "").unwrap());
         let said = empty.too_much(&private.size(), &limits).unwrap();
         assert!(said.contains("caches of toolchains grew"), "{said}");
         let deep = (0..300).fold(private.tmp(), |dir, _| dir.join("d"));
@@ -291,7 +291,7 @@ mod tests {
         for _ in 0..50 {
             std::thread::scope(|threads| {
                 for _ in 0..8 {
-                    threads.spawn(|| drop(private.clone().hold().unwrap()));
+                    threads.spawn(|| drop(private.clone().lock_layers().unwrap()));
                 }
             });
         }
