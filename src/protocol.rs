@@ -18,6 +18,7 @@ pub mod outside;
 pub mod piece;
 pub mod reply;
 pub mod script;
+pub mod server;
 pub mod tool_words;
 
 pub use approval::{
@@ -48,6 +49,7 @@ pub use reply::{
     PodOutput, Restoring, RewindSummary, RewindTarget, RewindTargetId, StoppedPod,
 };
 pub use script::ScriptHash;
+pub use server::{McpServerInfo, McpServerState};
 
 /// The number both sides name in their first line on the host socket.
 pub const PROTOCOL: u32 = 1;

@@ -25,6 +25,7 @@ mod inbox;
 mod keys;
 mod lend;
 mod mesh;
+mod mcp;
 pub mod model;
 mod new;
 mod notices;
@@ -84,6 +85,7 @@ pub static LIST: &[&Verb] = &[
     &who::VERB,
     &policy::VERB,
     &trust::VERB,
+    &mcp::VERB,
     &model::VERB,
     &theme::VERB,
     &rm::VERB,

@@ -116,6 +116,22 @@ impl McpServers {
 }
 
 impl McpServer {
+    /// The command line or the address, as a person reads it, with what it asks for beyond reading.
+    pub fn reached_by(&self) -> String {
+        let words = self.command.iter().chain(&self.args).map(|word| shown(word));
+        let mut text = match &self.url {
+            Some(url) => url.clone(),
+            None => words.collect::<Vec<_>>().join(" "),
+        };
+        if self.network == Some(true) {
+            text.push_str(", with the network");
+        }
+        if self.write == Some(true) {
+            text.push_str(", writes what its pod writes");
+        }
+        text
+    }
+
     fn is_only_grants(&self) -> bool {
         self.command.is_none() && self.url.is_none()
     }
@@ -199,14 +215,6 @@ impl McpDefinition {
         let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
             &self.reach;
         templates.values().flat_map(|template| variables(template)).collect()
-    }
-
-    /// The names of its variables or headers whose values hold a variable of the person.
-    pub fn from_variables(&self) -> BTreeSet<String> {
-        let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
-            &self.reach;
-        let taking = templates.iter().filter(|(_, template)| !variables(template).is_empty());
-        taking.map(|(name, _)| name.clone()).collect()
     }
 
     /// The values of its variables or headers. `env` is the person's environment.

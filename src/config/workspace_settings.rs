@@ -34,6 +34,8 @@ pub struct WorkspaceSettings {
     asked: Granted,
     /// The notices that trust ends.
     until_trusted: Vec<Diagnostic>,
+    /// The file of servers is the only one.
+    servers_alone: bool,
 }
 
 /// What the file of a workspace changes while it is trusted.
@@ -54,6 +56,9 @@ pub struct Granted {
     provider_lines: Vec<(String, String)>,
 }
 
+/// The beginning of the notice about servers that are not trusted.
+const ITS_SERVERS: &str = "its MCP servers";
+
 /// Why a key is ignored.
 #[derive(Clone, Copy)]
 enum Ignored {
@@ -73,21 +78,62 @@ pub fn mcp_file_of(root: &Path) -> PathBuf {
 }
 
 impl WorkspaceSettings {
-    /// Reads the file of a workspace, if there is one; nothing in it is trusted. Blocking.
+    /// Reads the files of a workspace, if there are any; nothing in them is trusted. Blocking.
     pub fn load(root: &Path) -> Self {
         let file = file_of(root);
-        let ignored = |why: String| {
-            let notice = Diagnostic::at(&file, "", 0, format!("is ignored: {why}"));
-            Self { notices: vec![notice], ..Self::default() }
+        let found = match text_of(root, &file) {
+            Ok(Some(text)) => Self::read(&file, &text),
+            Ok(None) => Self::default(),
+            Err(notice) => Self { notices: vec![notice], ..Self::default() },
         };
-        match WorkspaceFiles::of(root).read(&file, Limit::whole(MAX_FILE)) {
-            Ok(found) => match String::from_utf8(found.bytes) {
-                Ok(text) => Self::read(&file, &text),
-                Err(_) => ignored("it is not valid UTF-8".into()),
-            },
-            Err(FileError::Missing(_)) => Self::default(),
-            Err(error) => ignored(error.to_string()),
+        let file = mcp_file_of(root);
+        match text_of(root, &file) {
+            Ok(Some(text)) => found.with_servers(&file, &text),
+            Ok(None) => found,
+            Err(notice) => {
+                Self { notices: found.notices.iter().cloned().chain([notice]).collect(), ..found }
+            }
         }
+    }
+
+    /// The same with the MCP servers that a text names. A person trusts both files together.
+    #[must_use]
+    pub fn with_servers(mut self, file: &Path, text: &str) -> Self {
+        let (servers, problems) = mcp::read_workspace_file(text);
+        let complain = |message: String| Diagnostic::at(file, "", 0, message);
+        self.notices.extend(problems.into_iter().map(complain));
+        if servers.is_empty() {
+            return self;
+        }
+        let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let notice = complain(format!(
+            "{ITS_SERVERS} ({}) are ignored until you trust this file: :trust shows what it asks for",
+            names.join(", ")
+        ));
+        self.until_trusted.push(notice.clone());
+        self.notices.push(notice);
+        self.asked.mcp = servers;
+        let own = sha256(text.as_bytes());
+        self.sha256 = Some(match self.sha256.take() {
+            Some(settings) => sha256(format!("{settings} {own}").as_bytes()),
+            None => {
+                self.servers_alone = true;
+                own
+            }
+        });
+        self
+    }
+
+    /// Why the MCP servers of the workspace are not used; `None` where they are, or there are none.
+    pub fn untrusted_servers(&self) -> Option<String> {
+        let notice =
+            self.until_trusted.iter().find(|notice| notice.message.starts_with(ITS_SERVERS))?;
+        self.notices.contains(notice).then(|| notice.to_string())
+    }
+
+    /// The file that a person trusts; where there are both, `.yoi/config.toml` stands for the two.
+    pub fn trusted_file(&self, root: &Path) -> PathBuf {
+        if self.servers_alone { mcp_file_of(root) } else { file_of(root) }
     }
 
     /// What a text says.
@@ -138,7 +184,9 @@ impl WorkspaceSettings {
         });
         let new = asked.provider_lines.iter().filter(|(id, _)| !settings.provider.contains_key(id));
         let new = new.map(|(_, line)| line.clone());
-        rules.chain(default).chain(turns).chain(new).collect()
+        let servers = asked.mcp.iter().filter(|(name, _)| !settings.mcp.contains_key(*name));
+        let servers = servers.map(|(name, server)| format!("mcp.{name} = {}", server.reached_by()));
+        rules.chain(default).chain(turns).chain(new).chain(servers).collect()
     }
 }
 
@@ -328,6 +376,19 @@ fn word(action: Action) -> &'static str {
         Action::Allow => "allow",
         Action::Ask => "ask",
         Action::Deny => "deny",
+    }
+}
+
+/// The text of a file of a workspace, `None` if there is none; the error says why it is ignored.
+fn text_of(root: &Path, file: &Path) -> Result<Option<String>, Diagnostic> {
+    let ignored = |why: String| Diagnostic::at(file, "", 0, format!("is ignored: {why}"));
+    match WorkspaceFiles::of(root).read(file, Limit::whole(MAX_FILE)) {
+        Ok(found) => match String::from_utf8(found.bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(ignored("it is not valid UTF-8".into())),
+        },
+        Err(FileError::Missing(_)) => Ok(None),
+        Err(error) => Err(ignored(error.to_string())),
     }
 }
 

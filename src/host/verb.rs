@@ -41,6 +41,7 @@ mod stop;
 mod trace;
 mod trust;
 mod unpeer;
+mod mcp;
 mod who;
 
 /// A verb with its arguments.
@@ -166,6 +167,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Unpeer { name } => authorized(unpeer::Unpeer { name }, cx).await,
         Method::Lend { to, rule } => authorized(lend::Lend { to, rule }, cx).await,
         Method::Reclaim { path } => authorized(reclaim::Reclaim { path }, cx).await,
+        Method::ListServers { workspace } => authorized(mcp::ListServers { workspace }, cx).await,
         Method::Who { path } => authorized(who::WhoHolds { path }, cx).await,
         Method::Decide { approval: id, verdict } => {
             authorized(decide::Decide { id, verdict }, cx).await

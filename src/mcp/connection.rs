@@ -9,6 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{Peer, RoleClient, ServiceExt};
 use serde_json::Value;
 use std::time::Duration;
@@ -95,8 +96,13 @@ fn not_greeted(error: &ClientInitializeError) -> String {
     }
 }
 
-/// An error with its causes.
+/// An error with its causes. The library does not link the one of HTTP to its own.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(StreamableHttpError::Client(error)) =
+        error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+    {
+        return causes(error);
+    }
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

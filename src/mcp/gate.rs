@@ -1,7 +1,11 @@
 //! What is let in of the messages of a server: answers to requests of ours, and of the rest so much that a flood
 //! costs nothing.
 
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage, ServerNotification};
+use rmcp::model::{
+    ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ServerNotification,
+};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -24,8 +28,8 @@ pub struct Gate {
 
 #[derive(Debug)]
 struct State {
-    /// Requests of ours without an answer.
-    open: usize,
+    /// The ids of requests of ours without an answer; a server may answer a number as text.
+    open: HashSet<String>,
     left: f64,
     at: Instant,
 }
@@ -55,7 +59,7 @@ impl Why {
 
 impl Gate {
     pub fn new(why: Why) -> Self {
-        let state = State { open: 0, left: BURST, at: Instant::now() };
+        let state = State { open: HashSet::new(), left: BURST, at: Instant::now() };
         Self { state: Arc::new(Mutex::new(state)), why }
     }
 
@@ -65,22 +69,21 @@ impl Gate {
 
     /// Notes a message of ours.
     pub fn sent(&self, message: &ClientJsonRpcMessage) {
-        if matches!(message, JsonRpcMessage::Request(_)) {
-            self.lock().open += 1;
+        if let JsonRpcMessage::Request(request) = message {
+            self.lock().open.insert(request.id.to_string());
         }
     }
 
     /// Decides about a message of the server that takes so many bytes.
     pub fn admit(&self, message: &ServerJsonRpcMessage, bytes: usize) -> Admit {
         let pass = match message {
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
-                let mut state = self.lock();
-                if let Some(open) = state.open.checked_sub(1) {
-                    state.open = open;
-                    return Admit::Pass;
-                }
-                false
+            JsonRpcMessage::Response(response) if self.is_awaited(&response.id) => {
+                return Admit::Pass;
             }
+            JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) if self.is_awaited(id) => {
+                return Admit::Pass;
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => false,
             JsonRpcMessage::Request(_) => true,
             JsonRpcMessage::Notification(notification) => matches!(
                 notification.notification,
@@ -93,6 +96,11 @@ impl Gate {
             Admit::Pass if !pass => Admit::Drop,
             admit => admit,
         }
+    }
+
+    /// Whether a request of ours waits for an answer with this id; it does not any more.
+    fn is_awaited(&self, id: &RequestId) -> bool {
+        self.lock().open.remove(&id.to_string())
     }
 
     /// Counts bytes that nobody asked for.
@@ -133,6 +141,8 @@ mod tests {
         assert_eq!(gate.admit(&answer, 10), Admit::Drop, "nothing was asked");
         let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
         gate.sent(&serde_json::from_value(ping.clone()).unwrap());
+        let other = message(json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+        assert_eq!(gate.admit(&other, 10), Admit::Drop, "it has another id");
         assert_eq!(gate.admit(&answer, 8 << 20), Admit::Pass);
         assert_eq!(gate.admit(&answer, 10), Admit::Drop);
         assert_eq!(gate.admit(&message(ping), 10), Admit::Pass);

@@ -65,7 +65,7 @@ impl Launch {
         let values = definition.values(around.env).map_err(|unset| {
             format!("{unset}: set it there, or take it out of {}", definition.file)
         })?;
-        register_secrets(definition, &values);
+        register_secrets(definition, &values, around.env);
         let launch = match &definition.reach {
             Reach::Http { url, .. } => {
                 return http(url, &values, around.http).map(|launch| {
@@ -168,14 +168,15 @@ fn http(url: &str, headers: &BTreeMap<String, String>, http: &Http) -> Result<La
     Ok(Launch::Http { client, config: Box::new(config) })
 }
 
-/// What comes from a variable of the person, or has the name of a secret, is shown nowhere.
-fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String>) {
-    let from_variables = definition.from_variables();
-    for (name, value) in values {
-        if from_variables.contains(name) || secrets::is_secret_name(name) {
-            secrets::register(value);
-        }
-    }
+/// What is named as a secret, here or where it comes from, is shown nowhere.
+fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String>, env: &Env) {
+    let named = values.iter().filter(|(name, _)| {
+        secrets::is_secret_name(name) || name.to_ascii_lowercase().contains("auth")
+    });
+    named.for_each(|(_, value)| secrets::register(value));
+    let taken = definition.takes();
+    let taken = taken.iter().filter(|name| secrets::is_secret_name(name));
+    taken.filter_map(|name| env.get(name)).for_each(|value| secrets::register(value));
 }
 
 /// A server that was started and not greeted yet.

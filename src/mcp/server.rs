@@ -20,6 +20,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const HEALTHY: Duration = Duration::from_secs(60);
 /// How long a Pod waits for the tools of a server that it starts.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
+/// How long a call waits for a server that failed to be started again.
+const AGAIN: Duration = Duration::from_secs(3);
 /// The least time between two looks at the tools of a server that says that they changed.
 const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 /// How long a connection may take to close.
@@ -220,6 +222,11 @@ impl Server {
     async fn connected(&self) -> Result<Arc<Connection>, String> {
         self.wanted.notify_one();
         let mut state = self.state.clone();
+        if self.failure().is_some() {
+            // One that failed for the first time is started again soon.
+            let again = state.wait_for(|state| !matches!(state.phase, Phase::Failed(_)));
+            let _ = timeout(AGAIN, again).await;
+        }
         let settled = state.wait_for(|state| !matches!(state.phase, Phase::Starting));
         let phase = match timeout(FIRST_WAIT, settled).await {
             Ok(Ok(state)) => state.phase.clone(),
@@ -405,6 +412,8 @@ impl Life {
             format!(
                 "`write = true` below [mcp.{name}] in config.toml lets it write what its pod may write"
             )
+        } else if why.contains("it was not reached") {
+            format!("does it run? its address stands in {file}")
         } else if why.contains(crate::mcp::connection::AUTHORIZATION) {
             format!("it stands in {file}")
         } else {

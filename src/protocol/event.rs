@@ -14,6 +14,7 @@ use crate::protocol::reply::{
     Comeback, Completion, CompletionKind, FoundModel, PathHolder, PeerRegistered, PlanStep,
     PodOutput, RewindSummary, RewindTarget, StoppedPod,
 };
+use crate::protocol::server::McpServerInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -322,6 +323,13 @@ pub enum Event {
     },
     /// The reply to `trust`.
     WorkspaceFile(WorkspaceFile),
+    /// The reply to `list_mcp_servers`.
+    McpServers {
+        servers: Vec<McpServerInfo>,
+        /// Why others that are named are not used, each a sentence.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        problems: Vec<String>,
+    },
     /// The reply to `explain_command`.
     CommandSheet(Box<CommandSheet>),
     /// The reply to `mesh_agents`, `mesh_join`, `mesh_leave` and `mesh_block`.
@@ -377,6 +385,7 @@ impl Event {
                 | Self::WorkspaceFile(_)
                 | Self::Mesh(_)
                 | Self::MeshSent { .. }
+                | Self::McpServers { .. }
                 | Self::Lagged
                 | Self::Unknown(_)
         )

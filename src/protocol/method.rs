@@ -188,6 +188,12 @@ pub enum Method {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sha256: Option<String>,
     },
+    /// The MCP servers that run, and those that the user's settings and a workspace name.
+    #[serde(rename = "list_mcp_servers")]
+    ListServers {
+        /// The root of the workspace.
+        workspace: PathBuf,
+    },
     /// Take a rewind back, or the undo of one: the entry is the one of `rewind_targets`.
     UndoRewind {
         entry: EntryId,
@@ -267,6 +273,7 @@ impl Method {
             | Self::ExplainCommand
             | Self::Revoke { .. }
             | Self::Trust { .. }
+            | Self::ListServers { .. }
             | Self::UndoRewind { .. }
             | Self::MeshJoin
             | Self::MeshLeave
@@ -321,6 +328,7 @@ impl Method {
             Self::ExplainCommand => "explain_command",
             Self::Revoke { .. } => "revoke",
             Self::Trust { .. } => "trust",
+            Self::ListServers { .. } => "list_mcp_servers",
             Self::UndoRewind { .. } => "undo_rewind",
             Self::MeshJoin => "mesh_join",
             Self::MeshLeave => "mesh_leave",

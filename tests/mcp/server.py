@@ -26,7 +26,7 @@ def tools():
         tool("slow", "Works until it is cancelled, and tells its progress."),
         tool("things", "An image, a resource and a link."),
         tool("fail", "Fails."),
-        tool("pid", "The id of the process."),
+        tool("count", "How many calls of this tool the process has had."),
         tool("crash", "Ends the process."),
     ]
     if MODE == "changing" and os.path.exists("changed"):
@@ -58,17 +58,18 @@ def notify(method, **params):
 
 
 cancelled = set()
+counted = []
 
 
 def slow(request):
     token = request["params"].get("_meta", {}).get("progressToken")
     step = 0
+    with open("is-slow", "w") as file:
+        file.write("yes")
     while request["id"] not in cancelled:
         step += 1
         notify("notifications/progress", progressToken=token, progress=step, total=1000, message="step")
         time.sleep(0.05)
-    with open("was-cancelled", "w") as file:
-        file.write("yes")
 
 
 def flood(write):
@@ -124,8 +125,9 @@ def call(request):
         ]}
     if name == "fail":
         return text("it went wrong", isError=True)
-    if name == "pid":
-        return text(str(os.getpid()))
+    if name == "count":
+        counted.append(1)
+        return text(f"call {len(counted)}")
     if name == "crash":
         print("about to crash", file=sys.stderr, flush=True)
         os._exit(3)
@@ -145,7 +147,10 @@ def answer(request):
     if method == "tools/list":
         if MODE == "many-tools":
             return {"tools": [tool(f"t{n}", "x") for n in range(5000)]}
-        return {"tools": tools()}
+        send({"jsonrpc": "2.0", "id": request["id"], "result": {"tools": tools()}})
+        if MODE == "changing" and os.path.exists("changed") and os.access(".", os.W_OK):
+            open("listed-again", "w").close()
+        return None
     if method == "tools/call":
         return call(request)
     return {}
@@ -171,12 +176,17 @@ def main():
         message = json.loads(line)
         if message.get("method") == "notifications/cancelled":
             cancelled.add(message["params"].get("requestId"))
+            with open("was-cancelled", "w") as file:
+                file.write("yes")
         if "id" not in message or "method" not in message:
             if MODE == "asks":
                 with open("answers", "a") as file:
                     file.write(line)
             continue
-        result = answer(message)
+        try:
+            result = answer(message)
+        except OSError as error:
+            result = text(str(error), isError=True)
         if result is not None:
             send({"jsonrpc": "2.0", "id": message["id"], "result": result})
 

@@ -1,7 +1,11 @@
 //! Pods and servers of MCP: programs of other makers, good ones and bad ones.
 
-use crate::bench::{Bench, Done};
+use crate::bench::{Bench, Done, eventually, signal};
+use serde_json::Value;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const SERVER: &str = include_str!("../mcp/server.py");
 
@@ -16,28 +20,47 @@ fn bench(mode: &str, more: &str) -> Bench {
 }
 
 impl Bench {
-    /// The model calls these tools of the server one after the other, and says each result.
-    fn calls(&self, calls: &[(&str, &str)]) {
+    /// The model calls these tools one after the other, and says each result.
+    fn plan(&self, calls: &[(&str, &str)]) {
         let step = |(tool, arguments): &(&str, &str)| {
             format!(
-                "[[when.step]]\ntext = \"{{result}}|\"\n\
-                 call = [{{ name = \"mcp__demo__{tool}\", args = '{arguments}' }}]\n"
+                "[[when.step]]\ntext = \"<{{result}}>\"\n\
+                 call = [{{ name = \"{tool}\", args = '{arguments}' }}]\n"
             )
         };
         let steps: String = calls.iter().map(step).collect();
-        self.play(&format!("[[when]]\nany = true\n{steps}[[when.step]]\ntext = \"{{result}}\"\n"));
+        self.play(&format!(
+            "[[when]]\nany = true\n{steps}[[when.step]]\ntext = \"<{{result}}>\"\n"
+        ));
     }
 
-    /// One call of a tool by a fresh Pod that may start the server.
+    /// One call of a tool of the server by a fresh Pod.
     fn call(&self, tool: &str, arguments: &str) -> Done {
-        self.calls(&[(tool, arguments)]);
+        self.plan(&[(&format!("mcp__demo__{tool}"), arguments)]);
         self.go(&[])
     }
 
+    /// A run of a fresh Pod that may start the server.
     fn go(&self, more: &[&str]) -> Done {
         let model = self.model();
         let start = ["--no-ui", "--allow", "McpServer:demo", "--model", &model, "-p", "go"];
         self.yoi(&[&start, more].concat())
+    }
+
+    /// A bad server harms its own call, which ends with this; a file tool in the same run works on.
+    #[track_caller]
+    fn harms_only_its_call(&self, tool: &str, arguments: &str, said: &str) {
+        let name = format!("mcp__demo__{tool}");
+        let file = r#"{"file_path": "after.txt", "content": "it went on"}"#;
+        let file = file.replace("after.txt", &self.ws().join("after.txt").display().to_string());
+        self.plan(&[(&name, arguments), ("Write", &file)]);
+        let begun = Instant::now();
+        let done = self.go(&[]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.out.contains(said), "{said}: {done:?}");
+        let after = fs::read_to_string(self.ws().join("after.txt"));
+        assert_eq!(after.expect("the file of the next call"), "it went on");
+        assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     }
 }
 
@@ -47,4 +70,442 @@ fn a_pod_uses_the_tools_of_a_server_that_policy_lets_start() {
     let done = bench.call("echo", r#"{"text": "hello there"}"#);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.out.contains("hello there"), "{done:?}");
+}
+
+#[test]
+fn a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets() {
+    let bench = bench("good", "env = { A = \"${HOME}\" }\nnetwork = true");
+    bench.plan(&[("mcp__demo__echo", r#"{"text": "hello"}"#)]);
+    let args = ["--no-ui", "--model", &bench.model(), "-p", "go"];
+    let done = bench.yoi(&args);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("denied: McpServer demo"), "{done:?}");
+    assert!(done.err.contains("--allow 'McpServer+sha256="), "{done:?}");
+    assert!(done.out.contains("Tool 'mcp__demo__echo' not found"), "{done:?}");
+    let asked = bench.log("ws").into_iter().find(|entry| entry["domain"] == "yoi.asked");
+    let details = asked.expect("a request")["payload"]["details"].to_string();
+    for part in [
+        "command: python3 server.py good",
+        "variables it gets: A",
+        "your variables it takes: HOME",
+        "network: yes",
+        "only reads the scope",
+        "config.toml",
+    ] {
+        assert!(details.contains(part), "{part}: {details}");
+    }
+}
+
+#[test]
+fn a_decision_about_a_server_holds_for_its_definition_and_no_other() {
+    let bench = bench("good", "");
+    bench.plan(&[("mcp__demo__echo", r#"{"text": "hello"}"#)]);
+    let plain = ["--no-ui", "--model", &bench.model(), "-p", "go"];
+    let done = bench.yoi(&plain);
+    let rule = done.err.split("--allow '").nth(1).and_then(|rest| rest.split('\'').next());
+    let rule = rule.expect("the rule that lets it start");
+    let done = bench.yoi(&[&["--allow", rule], &plain[..]].concat());
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "{done:?}");
+    bench.settings("[mcp.demo]\ncommand = \"python3\"\nargs = [\"other.py\", \"good\"]\n");
+    let done = bench.yoi(&[&["--allow", rule], &plain[..]].concat());
+    assert_eq!(done.code, Some(3), "{done:?}");
+}
+
+#[test]
+fn a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_write() {
+    let outside = tempfile::tempdir().expect("a directory");
+    fs::write(outside.path().join("secret"), "hidden").expect("a new file");
+    let secret = outside.path().join("secret").display().to_string();
+    let bench = bench("good", "env = { GIVEN = \"${HOME}\" }");
+    bench.plan(&[
+        ("mcp__demo__read", &format!(r#"{{"path": "{secret}"}}"#)),
+        ("mcp__demo__read", r#"{"path": "server.py"}"#),
+        ("mcp__demo__write", r#"{"path": "new", "text": "x"}"#),
+        ("mcp__demo__env", r#"{"name": "GIVEN"}"#),
+        ("mcp__demo__env", r#"{"name": "YOI_HOME"}"#),
+    ]);
+    let done = bench.go(&[]);
+    assert!(!done.out.contains("hidden") && !bench.ws().join("new").exists(), "{done:?}");
+    assert!(done.out.contains("def watch():"), "the end of the file of the server: {done:?}");
+    assert!(done.out.contains(&format!("<{}", bench.path("home").display())), "{done:?}");
+    assert!(done.out.contains("<None"), "{done:?}");
+    bench.settings("[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\"]\nwrite = true\n");
+    let done = bench.call("write", r#"{"path": "new", "text": "x"}"#);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(fs::read_to_string(bench.ws().join("new")).expect("a new file"), "x", "{done:?}");
+}
+
+#[test]
+fn calls_of_one_run_go_to_one_process_and_nothing_of_it_stays() {
+    let bench = bench("good", "");
+    bench.plan(&[("mcp__demo__count", "{}"), ("mcp__demo__count", "{}")]);
+    let done = bench.go(&[]);
+    assert_eq!(done.out, "<>\n<call 1>\n<call 2>\n", "{done:?}");
+    eventually("the server has ended", || {
+        let processes = fs::read_dir("/proc").expect("a list of processes").flatten();
+        let mut cwds = processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
+        !cwds.any(|cwd| cwd == bench.ws())
+    });
+}
+
+#[test]
+fn a_long_answer_is_kept_in_a_file_as_the_output_of_a_command_is() {
+    let bench = bench("good", "");
+    let done = bench.call("long", r#"{"lines": 5000}"#);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("of output, the last 80 line(s) are shown"), "{done:?}");
+    let path = done.out.split("all of it is in ").nth(1).and_then(|rest| rest.split(']').next());
+    let all = fs::read_to_string(path.expect("a path")).expect("the file");
+    assert!(all.contains("line 0\n") && all.contains("line 4999\n"));
+}
+
+#[test]
+fn images_and_resources_of_an_answer_are_kept() {
+    let bench = bench("good", "");
+    let done = bench.call("things", "{}");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("[resource note://1]\na note"), "{done:?}");
+    assert!(done.out.contains("[resource x: file:///x]"), "{done:?}");
+    let pdf = done.out.split(" is in ").nth(1).and_then(|rest| rest.split(']').next());
+    assert_eq!(fs::read(pdf.expect("a path")).expect("the file"), b"%PDF-1.4");
+    let log = bench.log("ws");
+    let images = log.iter().filter_map(|entry| entry["item"]["images"].as_array());
+    let image: &Value = images.flatten().next().expect("an image");
+    assert_eq!(image["media_type"], "image/png");
+}
+
+#[test]
+fn a_call_that_fails_is_an_error_for_the_model() {
+    let done = bench("good", "").call("fail", "{}");
+    assert!(done.out.contains("it went wrong"), "{done:?}");
+    assert!(done.err.contains("error: fail said that it failed"), "{done:?}");
+}
+
+#[test]
+fn a_server_that_crashes_in_a_call_fails_that_call_and_is_started_again() {
+    let bench = bench("good", "");
+    bench.plan(&[("mcp__demo__crash", "{}"), ("mcp__demo__echo", r#"{"text": "back again"}"#)]);
+    let done = bench.go(&[]);
+    assert!(done.code == Some(0) && done.out.contains("<back again"), "{done:?}");
+    assert!(done.out.contains("ended while it worked on the call"), "{done:?}");
+    assert!(done.out.contains("exit code 3") && done.out.contains("about to crash"), "{done:?}");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_said_with_its_last_words_and_the_run_goes_on() {
+    let bench = bench("crash-start", "");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "Tool 'mcp__demo__echo' not found");
+    let done = bench.go(&[]);
+    assert!(done.err.contains("MCP server `demo`: it closed its output"), "{done:?}");
+    assert!(done.err.contains("exit code 1; it said: no token"), "{done:?}");
+    bench.settings("[mcp.demo]\ncommand = \"no-such-program\"\n");
+    let done = bench.go(&[]);
+    assert!(done.err.contains("is its program installed, and on PATH?"), "{done:?}");
+}
+
+#[test]
+fn a_server_that_never_answers_the_greeting_is_given_up() {
+    let bench = bench("hang-start", "start_s = 1");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "Tool 'mcp__demo__echo' not found");
+    let done = bench.go(&[]);
+    assert!(done.err.contains("it did not answer `initialize` within 1 s"), "{done:?}");
+}
+
+#[test]
+fn a_server_that_lies_in_its_greeting_is_refused() {
+    let bench = bench("lying-start", "");
+    let done = bench.call("echo", r#"{"text": "x"}"#);
+    assert!(done.err.contains("its answer to `initialize` is none of MCP"), "{done:?}");
+}
+
+#[test]
+fn a_call_that_is_never_answered_ends_after_its_time() {
+    let bench = bench("hang-call", "timeout_s = 1");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "did not answer within 1 s");
+}
+
+#[test]
+fn a_server_that_floods_ends_alone() {
+    let bench = bench("flood-call", "");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "it floods");
+}
+
+#[test]
+fn a_server_that_floods_with_what_is_no_message_ends_alone() {
+    let bench = bench("garbage-call", "");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "it floods");
+}
+
+#[test]
+fn a_line_without_an_end_ends_its_server_alone() {
+    let bench = bench("huge-line", "");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "a line of more than 8 MiB");
+}
+
+#[test]
+fn noise_on_the_standard_streams_and_bytes_that_are_no_text_harm_nothing() {
+    for mode in ["flood-errors", "chatty", "not-utf8"] {
+        let done = bench(mode, "").call("echo", r#"{"text": "hello"}"#);
+        assert!(done.code == Some(0) && done.out.contains("<hello"), "{mode}: {done:?}");
+    }
+}
+
+#[test]
+fn answers_to_what_was_not_asked_and_of_no_form_are_nothing() {
+    let bench = bench("wrong-answers", "");
+    let done = bench.call("echo", r#"{"text": "x"}"#);
+    assert!(done.code == Some(0) && !done.out.contains("not yours"), "{done:?}");
+    assert!(
+        done.out.contains("echo answered") && done.out.contains("nothing came back"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn tools_that_lie_about_their_schema_are_left_out_or_narrowed_and_said() {
+    let bench = bench("lies", "");
+    let long = format!("mcp__demo__{}", "x".repeat(100));
+    let done = bench.call("odd", r#"{"a": 1}"#);
+    assert!(done.out.contains("there is no odd"), "the server was asked: {done:?}");
+    for part in ["`no-object` is left out", "`remote` is left out", "`odd` is offered without"] {
+        assert!(done.err.contains(part), "{part}: {done:?}");
+    }
+    let greeting = bench.log("ws").iter().map(Value::to_string).collect::<String>();
+    assert!(!greeting.contains(&long), "names are shortened");
+    let many = self::bench("many-tools", "").call("t1", "{}");
+    assert!(many.err.contains("4872 tools beyond the first 128 are left out"), "{many:?}");
+    assert!(many.out.contains("there is no t1"), "{many:?}");
+}
+
+#[test]
+fn a_server_that_wants_a_model_is_refused() {
+    let bench = bench("asks", "write = true");
+    let done = bench.call("echo", r#"{"text": "hello"}"#);
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "{done:?}");
+    let answers = fs::read_to_string(bench.ws().join("answers")).unwrap_or_default();
+    let answers: Vec<&str> = answers.lines().filter(|line| line.contains("\"id\"")).collect();
+    assert!(!answers.is_empty(), "each request of the server is answered");
+    assert!(answers.iter().all(|line| line.contains("\"error\"")), "{answers:?}");
+}
+
+#[test]
+fn servers_of_a_workspace_count_only_while_its_content_is_trusted() {
+    let bench = bench("good", "");
+    bench.settings("");
+    let file = bench.ws().join(".mcp.json");
+    let text = r#"{"mcpServers": {"demo": {"command": "python3", "args": ["server.py"]}}}"#;
+    fs::write(&file, text).expect("a writable workspace");
+    let done = bench.call("echo", r#"{"text": "hello"}"#);
+    assert!(done.out.contains("Tool 'mcp__demo__echo' not found"), "{done:?}");
+    assert!(!done.err.contains("denied"), "nothing is asked before it is trusted: {done:?}");
+    let trusted = bench.yoi(&["--yes", "-c", "trust"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    let done = bench.go(&[]);
+    assert!(done.out.contains("<hello"), "{done:?}");
+    fs::write(&file, text.replace("server.py", "evil.py")).expect("a writable workspace");
+    let done = bench.go(&[]);
+    assert!(done.out.contains("Tool 'mcp__demo__echo' not found"), "{done:?}");
+}
+
+#[test]
+fn a_tool_that_is_not_as_it_was_waits_for_a_person_and_the_others_go_on() {
+    let bench = bench("changing", "");
+    bench.plan(&[("mcp__demo__echo", r#"{"text": "hello"}"#), ("mcp__demo__count", "{}")]);
+    let done = bench.go(&[]);
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "the first list: {done:?}");
+    fs::write(bench.ws().join("changed"), "").expect("a writable workspace");
+    let done = bench.go(&[]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("denied: McpTools demo"), "{done:?}");
+    assert!(done.err.contains("changed tools are left out (echo, new)"), "{done:?}");
+    assert!(done.out.contains("Tool 'mcp__demo__echo' not found"), "{done:?}");
+    assert!(done.out.contains("<call 1"), "what did not change is offered: {done:?}");
+    let done = bench.go(&["--allow", "McpTools:demo"]);
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "{done:?}");
+    let done = bench.go(&[]);
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "agreed to for good: {done:?}");
+}
+
+#[test]
+fn a_list_that_changes_in_a_run_counts_from_the_next_turn_on() {
+    let bench = bench("changing", "write = true");
+    let wait = r#"{"command": "touch changed; until [ -e listed-again ]; do sleep 0.05; done"}"#;
+    let echo = ("mcp__demo__echo", r#"{"text": "hello"}"#);
+    bench.plan(&[echo, ("Bash", wait), ("mcp__demo__new", "{}")]);
+    let done = bench.go(&["--allow", "McpTools:demo"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("<there is no new"), "the server was called: {done:?}");
+}
+
+#[test]
+fn an_interrupted_call_is_cancelled_at_the_server_and_its_progress_is_shown() {
+    let bench = bench("good", "write = true");
+    bench.plan(&[("mcp__demo__slow", "{}")]);
+    let model = bench.model();
+    let args = ["--no-ui", "--json", "--allow", "McpServer:demo", "--model", &model, "-p", "go"];
+    let child = bench.command(&args).spawn().expect("the program starts");
+    let made = |name: &'static str| {
+        let file = bench.ws().join(name);
+        move || file.exists()
+    };
+    eventually("the server works", made("is-slow"));
+    signal(child.id(), "INT");
+    eventually("the server knows that the call is cancelled", made("was-cancelled"));
+    let done = bench.finish(child);
+    assert!(done.out.contains("of 1000] step"), "{done:?}");
+}
+
+#[test]
+fn servers_are_listed_with_their_state_their_tools_and_their_last_error() {
+    let bench = bench("crash-start", "");
+    let done = bench.yoi(&["-c", "mcp"]);
+    assert!(done.out.contains("demo: not started: no live Pod uses it"), "{done:?}");
+    let file = bench.ws().join(".mcp.json");
+    let text = r#"{"mcpServers": {"theirs": {"command": "x"}}}"#;
+    fs::write(file, text).expect("a writable workspace");
+    let _host = bench.serve();
+    let allow = "[[permissions.rule]]\ntool = \"McpServer\"\naction = \"allow\"\n";
+    let good = "[mcp.good]\ncommand = \"python3\"\nargs = [\"server.py\"]\n";
+    let bad = "[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\", \"crash-start\"]\n";
+    bench.settings(&format!("{good}{bad}{allow}"));
+    bench.play("[[when]]\nany = true\ntext = \"heard\"\n");
+    let done = bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a hi"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let done = bench.yoi(&["-c", "mcp"]);
+    for part in [
+        "good: ready, 10 tools · used by a",
+        "mcp__good__echo",
+        "demo: does not work now · used by a",
+        "exit code 1; it said: no token",
+        "its MCP servers (theirs) are ignored until you trust this file",
+    ] {
+        assert!(done.out.contains(part), "{part}: {done:?}");
+    }
+}
+
+/// A server over HTTP of this machine, ended with the value.
+struct Web {
+    child: Child,
+    port: u16,
+}
+
+impl Web {
+    fn start(mode: &str) -> Self {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/web.py");
+        let mut command = Command::new("python3");
+        let child = command.args([file, mode]).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("python3 starts");
+        let output = child.stdout.take().expect("its output");
+        let line = BufReader::new(output).lines().next().expect("a line").expect("its text");
+        Self { child, port: line.parse().expect("its port") }
+    }
+
+    /// A bench whose settings name this server.
+    fn bench(&self) -> Bench {
+        let bench = Bench::new();
+        let url = format!("http://127.0.0.1:{}/mcp", self.port);
+        let headers = "headers = { Authorization = \"Bearer ${HOME}\" }\ntimeout_s = 2";
+        bench.settings(&format!("[mcp.demo]\nurl = \"{url}\"\n{headers}\n"));
+        bench
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_over_http_is_used_with_its_headers_and_each_call_waits_for_an_approval_or_a_rule() {
+    let web = Web::start("good");
+    let bench = web.bench();
+    let echo = ("mcp__demo__echo", r#"{"text": "hello"}"#);
+    bench.plan(&[echo, ("mcp__demo__header", "{}")]);
+    let done = bench.go(&["--allow", "mcp__demo__*:*"]);
+    let header = format!("<Bearer {}", bench.path("home").display());
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "{done:?}");
+    assert!(done.out.contains(&header), "{done:?}");
+    let done = bench.go(&[]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("--allow 'mcp__demo__echo:*'"), "{done:?}");
+}
+
+#[test]
+fn a_server_that_wants_oauth_or_leads_elsewhere_is_refused_with_what_to_do() {
+    let said = |mode: &str| {
+        let web = Web::start(mode);
+        let bench = web.bench();
+        bench.call("echo", "{}").err
+    };
+    let oauth = said("oauth");
+    assert!(oauth.contains("MCP server `demo`: it asks for OAuth"), "{oauth}");
+    assert!(oauth.contains("write a token of that service into `headers`"), "{oauth}");
+    let moved = said("moved");
+    assert!(moved.contains("MCP server `demo`: ") && moved.contains("307"), "{moved}");
+    let mut gone = Web::start("good");
+    let bench = gone.bench();
+    gone.child.kill().expect("it runs");
+    gone.child.wait().expect("it ends");
+    let gone = bench.call("echo", "{}").err;
+    assert!(gone.contains("it was not reached") && gone.contains("refused"), "{gone}");
+}
+
+#[test]
+fn a_server_over_http_that_hangs_or_floods_fails_its_own_calls() {
+    for (mode, said) in
+        [("hangs", "did not answer within 2 s"), ("floods", "it floods"), ("huge", "")]
+    {
+        let web = Web::start(mode);
+        let bench = web.bench();
+        let file = bench.ws().join("after.txt").display().to_string();
+        let write = format!(r#"{{"file_path": "{file}", "content": "it went on"}}"#);
+        bench.plan(&[("mcp__demo__echo", "{}"), ("Write", &write)]);
+        let done = bench.go(&["--allow", "mcp__demo__*:*"]);
+        assert!(done.code == Some(0) && done.out.contains(said), "{mode}: {done:?}");
+        assert!(done.out.contains("MCP server `demo`"), "{mode}: {done:?}");
+        assert!(std::path::Path::new(&file).exists(), "{mode}: {done:?}");
+    }
+}
+
+#[test]
+fn pods_with_one_scope_share_a_process_which_ends_with_the_last_and_a_narrowed_scope_ends_a_writer()
+{
+    let bench = bench("good", "");
+    let server = |name: &str, more: &str| {
+        format!("[mcp.{name}]\ncommand = \"python3\"\nargs = [\"server.py\"]\n{more}\n")
+    };
+    let rule = "[[permissions.rule]]\ntool = \"McpServer\"\naction = \"allow\"\n";
+    let settings = [server("reader", ""), server("writer", "write = true"), rule.to_owned()];
+    bench.settings(&settings.concat());
+    fs::create_dir(bench.ws().join("part")).expect("a writable workspace");
+    let _host = bench.serve();
+    let model = bench.model();
+    let verbs = |verbs: &[&str]| {
+        let args = verbs.iter().flat_map(|verb| ["-c", verb]);
+        let done = bench.yoi(&["--model", &model].into_iter().chain(args).collect::<Vec<_>>());
+        assert_eq!(done.code, Some(0), "{done:?}");
+    };
+    let counted = |pod: &str, server: &str| {
+        bench.plan(&[(&format!("mcp__{server}__count"), "{}")]);
+        verbs(&[&format!("send {pod} go")]);
+        let log = bench.yoi(&["log", pod]).out;
+        let last = log.lines().rfind(|line| line.trim().starts_with("call "));
+        last.map(|line| line.trim().to_owned()).unwrap_or(log)
+    };
+    verbs(&["new a", "new c"]);
+    assert_eq!(counted("a", "reader"), "call 1", "a starts it");
+    assert_eq!(counted("c", "reader"), "call 2", "c uses the same process");
+    assert_eq!(counted("a", "writer"), "call 1", "a starts it");
+    assert_eq!(counted("a", "writer"), "call 2", "it lives on between the runs");
+    verbs(&["new b", &format!("lend a b {}", bench.ws().join("part").display())]);
+    assert_eq!(counted("a", "writer"), "call 1", "it was ended with the old scope");
+    verbs(&["stop a", "stop b", "stop c"]);
+    eventually("no server runs without a user", || {
+        let processes = fs::read_dir("/proc").expect("a list of processes").flatten();
+        let cwds = processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
+        // The host itself was started there.
+        cwds.filter(|cwd| *cwd == bench.ws()).count() == 1
+    });
 }

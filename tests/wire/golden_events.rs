@@ -8,11 +8,11 @@ use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshVi
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
-    LimitKind, LimitMet, LineShape, Losses, OwnPlace, PathHolder, Pattern, PeerEdge,
-    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyConsent, PolicyRule,
-    PolicyTrust, Queued, Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult,
-    Segment, ShutPlace, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict,
-    WorkspaceFile,
+    LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, OwnPlace, PathHolder,
+    Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus,
+    PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring, RewindSummary, RewindTarget,
+    RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod, SystemItem, TextSpan,
+    Trigger, TurnResult, Verdict, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -647,6 +647,23 @@ fn ours() -> Vec<(Event, String)> {
             format!(r#"{{"event":"mesh_sent","data":{{"id":"{ID}","status":"denied","reason":"no agent of this name is here"}}}}"#),
         ),
         (
+            Event::McpServers {
+                servers: vec![McpServerInfo {
+                    name: "git".into(),
+                    state: McpServerState::Ready,
+                    reached_by: "uvx mcp-server-git".into(),
+                    file: "/c/config.toml".into(),
+                    tools: vec!["mcp__git__log".into()],
+                    notes: Vec::new(),
+                    last_error: None,
+                    users: vec![name("alice")],
+                }],
+                problems: vec!["no".into()],
+            },
+            r#"{"event":"mcp_servers","data":{"servers":[{"name":"git","state":"ready","reached_by":"uvx mcp-server-git","file":"/c/config.toml","tools":["mcp__git__log"],"users":["alice"]}],"problems":["no"]}}"#
+                .into(),
+        ),
+        (
             Event::Unknown(json!({"event": "later", "data": {"x": [1]}})),
             r#"{"event":"later","data":{"x":[1]}}"#.into(),
         ),
@@ -665,8 +682,8 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Mesh MeshSent Lagged
-        Unknown
+        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
+        Lagged Unknown
     );
 }
 

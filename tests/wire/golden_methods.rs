@@ -182,6 +182,10 @@ fn every_method_has_its_line() {
         (Method::ExplainCommand, r#"{"method":"explain_command"}"#),
         (Method::Revoke { rule: 3 }, r#"{"method":"revoke","params":{"rule":3}}"#),
         (
+            Method::ListServers { workspace: "/w".into() },
+            r#"{"method":"list_mcp_servers","params":{"workspace":"/w"}}"#,
+        ),
+        (
             Method::Trust { workspace: "/w".into(), sha256: Some("ab12".into()) },
             r#"{"method":"trust","params":{"workspace":"/w","sha256":"ab12"}}"#,
         ),
@@ -227,7 +231,7 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
-        ListPolicy ExplainCommand Revoke Trust UndoRewind MeshJoin MeshLeave MeshAgents
+        ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock Fork
     );
 }

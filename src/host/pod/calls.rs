@@ -72,6 +72,7 @@ impl Pod {
             | Method::Lend { .. }
             | Method::Reclaim { .. }
             | Method::Who { .. }
+            | Method::ListServers { .. }
             | Method::Decide { .. }
             | Method::ListPolicy
             | Method::Revoke { .. }

@@ -1,7 +1,7 @@
 //! Trust: shows what the settings file of a workspace asks for beyond narrowing, and stores that a person
 //! trusts the content that was shown.
 
-use crate::config::workspace_settings::{WorkspaceSettings, file_of};
+use crate::config::workspace_settings::{WorkspaceSettings, mcp_file_of};
 use crate::host::rules::trusted_hash;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal, WorkspaceFile};
@@ -40,11 +40,15 @@ async fn read(cx: &Cx, workspace: &Path) -> Result<WorkspaceFile, Refusal> {
     let (shared, root) = (cx.shared.clone(), workspace.to_owned());
     let load = move || (shared.settings_now().settings, WorkspaceSettings::load(&root));
     let (settings, says) = cx.files(workspace, load).await?;
-    let file = file_of(workspace);
+    let file = says.trusted_file(workspace);
     let Some(sha256) = says.sha256.clone() else {
         let text = match says.notices.first() {
             Some(why) => format!("there is nothing to trust: {why}"),
-            None => format!("there is nothing to trust: there is no {}", file.display()),
+            None => format!(
+                "there is nothing to trust: there is no {} and no {}",
+                file.display(),
+                mcp_file_of(workspace).display()
+            ),
         };
         return Err(Refusal::invalid(text));
     };

@@ -37,7 +37,7 @@ verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
-    Trust UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock Fork
+    Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -84,6 +84,7 @@ impl Asker<'_> {
                 | Method::Revoke { .. }
                 | Method::Trust { .. }
                 | Method::MeshBlock { .. }
+                | Method::ListServers { .. }
                 | Method::HostStatus
                 | Method::FindModel { .. }
                 | Method::Trace { .. }
@@ -188,6 +189,7 @@ impl Asker<'_> {
             "ListPolicy" => Method::ListPolicy,
             "ExplainCommand" => Method::ExplainCommand,
             "Revoke" => Method::Revoke { rule: n as u64 },
+            "ListServers" => Method::ListServers { workspace: info.workspace.clone() },
             "Trust" => {
                 let sha256 = n.is_multiple_of(2).then(|| "0".repeat(64));
                 Method::Trust { workspace: info.workspace.clone(), sha256 }

@@ -1,0 +1,37 @@
+//! MCP servers as a person sees them.
+
+use crate::protocol::PodName;
+use serde::{Deserialize, Serialize};
+
+/// A server that runs, or that settings name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServerInfo {
+    pub name: String,
+    pub state: McpServerState,
+    /// Its command line or address.
+    pub reached_by: String,
+    /// The file that names it.
+    pub file: String,
+    /// The names of its tools for models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Which tools are left out or narrowed, each a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// The Pods that use it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<PodName>,
+}
+
+/// What a server is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpServerState {
+    /// No Pod uses it now.
+    Unused,
+    Starting,
+    Ready,
+    Failed,
+}
