@@ -35,6 +35,9 @@ pub struct Settings {
     pub mesh: Mesh,
     /// Servers whose tools Pods use, by name.
     pub mcp: BTreeMap<String, McpServer>,
+    /// Why the file could not be read at all. Its rules are not known then, and what they forbid must not run.
+    #[serde(skip)]
+    pub unread: Option<String>,
     pub provider: BTreeMap<String, Provider>,
     pub models: BTreeMap<String, Known>,
     pub profile: BTreeMap<String, Profile>,
@@ -342,12 +345,20 @@ impl Settings {
         match text_of(&file) {
             Ok(Some(text)) => Self::read(&file, &text),
             Ok(None) => (Self::default(), Vec::new()),
-            Err(diagnostic) => (Self::default(), vec![diagnostic]),
+            Err(diagnostic) => (Self::unread(&diagnostic), vec![diagnostic]),
         }
+    }
+
+    fn unread(diagnostic: &Diagnostic) -> Self {
+        Self { unread: Some(diagnostic.to_string()), ..Self::default() }
     }
 
     /// The settings a text holds.
     pub fn read(file: &Path, text: &str) -> (Self, Vec<Diagnostic>) {
+        if let Err(error) = DeTable::parse(text) {
+            let diagnostic = Diagnostic::of_toml(file, text, &error);
+            return (Self::unread(&diagnostic), vec![diagnostic]);
+        }
         let (settings, mut diagnostics) = read_what_fits(file, text);
         for diagnostic in &mut diagnostics {
             if let Some(place) = right_place(&diagnostic.message) {

@@ -43,6 +43,11 @@ pub(crate) async fn policy(
         (host.settings_now().settings, says)
     };
     let (settings, says) = shared.files.run(&workspace, read).await?;
+    if let Some(why) = &settings.unread {
+        return Err(Refusal::invalid(format!(
+            "{why}; its rules are not known, and nothing runs until it is mended"
+        )));
+    }
     let mut user = settings.permissions.clone();
     user.default = user.default.or(says.granted.default);
     let user_file = shared.settings.path().display().to_string();

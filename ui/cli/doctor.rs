@@ -133,7 +133,13 @@ async fn own_files(dirs: &Dirs) -> OwnFiles {
 
 fn read_own_files(config: &Path) -> OwnFiles {
     let (settings, diagnostics) = Settings::load(config);
-    let mut said: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+    let unread = settings.unread.iter().map(|text| {
+        let way_out = "mend it; until then no Pod runs, because what its rules forbid is not known";
+        Finding::broken("settings", "settings", text.clone(), way_out)
+    });
+    let said = diagnostics.iter().map(ToString::to_string);
+    let mut said: Vec<String> =
+        said.filter(|said| settings.unread.as_ref() != Some(said)).collect();
     let mut keymap = keys::default_keymap();
     let own = config.join(settings.ui.keymap.as_deref().unwrap_or(Path::new("keymap.toml")));
     match std::fs::read_to_string(&own) {
@@ -148,7 +154,7 @@ fn read_own_files(config: &Path) -> OwnFiles {
     said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
     let way_out = "mend the line; until then the default holds for it";
     let warning = |text| Finding::warning("settings", "settings", text, way_out);
-    let mut found: Vec<Finding> = said.into_iter().map(warning).collect();
+    let mut found: Vec<Finding> = unread.chain(said.into_iter().map(warning)).collect();
     if found.is_empty() {
         let text = format!("{}, read without a complaint", config.display());
         found.push(Finding::ok("settings", "settings", text));

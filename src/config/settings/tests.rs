@@ -107,7 +107,8 @@ fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
 #[test]
 fn a_text_that_is_no_toml_gives_all_defaults_and_one_diagnostic() {
     let (settings, diagnostics) = read("model = \"a/b\"\nlimits = {\n[x");
-    assert_eq!(settings, Settings::default());
+    assert_eq!(settings.unread.as_deref(), Some(&*diagnostics[0]), "its rules are not known");
+    assert_eq!(Settings { unread: None, ..settings }, Settings::default());
     assert_eq!(diagnostics.len(), 1);
     assert!(diagnostics[0].starts_with("/c/config.toml:"), "{diagnostics:?}");
 }

@@ -65,7 +65,7 @@ impl Bench {
         info
     }
 
-    fn write_settings(&self, text: &str) {
+    pub fn write_settings(&self, text: &str) {
         std::fs::write(self.root.join("home/config/config.toml"), text).unwrap();
     }
 

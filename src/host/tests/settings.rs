@@ -134,7 +134,59 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("profile.*.model", "", "profile.p.model = 'rehearsal:/x.toml'", Effect::NewPodOf("p")),
     ("profile.*.max_turns", "", "profile.p.max_turns = 7", Effect::NewPodOf("p")),
     ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
+    (
+        "mcp.*.command",
+        "",
+        "",
+        Effect::Test(MCP, "a_pod_uses_the_tools_of_a_server_that_policy_lets_start"),
+    ),
+    (
+        "mcp.*.args",
+        "",
+        "",
+        Effect::Test(MCP, "a_pod_uses_the_tools_of_a_server_that_policy_lets_start"),
+    ),
+    ("mcp.*.env", "", "", Effect::Test(MCP, MCP_ASKS)),
+    ("mcp.*.network", "", "", Effect::Test(MCP, MCP_ASKS)),
+    (
+        "mcp.*.write",
+        "",
+        "",
+        Effect::Test(
+            MCP,
+            "a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_write",
+        ),
+    ),
+    (
+        "mcp.*.start_s",
+        "",
+        "",
+        Effect::Test(MCP, "a_server_that_never_answers_the_greeting_is_given_up"),
+    ),
+    (
+        "mcp.*.timeout_s",
+        "",
+        "",
+        Effect::Test(MCP, "a_call_that_is_never_answered_ends_after_its_time"),
+    ),
+    ("mcp.*.url", "", "", Effect::Test(MCP, MCP_HTTP)),
+    ("mcp.*.headers", "", "", Effect::Test(MCP, MCP_HTTP)),
+    (
+        "mcp.*.enabled",
+        "",
+        "",
+        Effect::Test(
+            "src/config/mcp/tests.rs",
+            "a_server_that_cannot_be_meant_is_said_with_what_to_write",
+        ),
+    ),
 ];
+/// The tests of servers as a whole program.
+const MCP: &str = "tests/program/mcp.rs";
+const MCP_ASKS: &str =
+    "a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets";
+const MCP_HTTP: &str =
+    "a_server_over_http_is_used_with_its_headers_and_each_call_waits_for_an_approval_or_a_rule";
 const MAILBOX: &str = "a_full_mailbox_refuses_with_the_limit_and_its_setting";
 const MESH: &str = "a_member_keeps_the_wire_under_a_leader_of_another_program";
 const JOIN: &str = "the_settings_say_which_pods_join_and_a_person_says_otherwise";
@@ -255,4 +307,20 @@ async fn every_key_of_the_settings_changes_something() {
         let (without, with) = (effect.seen(before).await, effect.seen(&after).await);
         assert_ne!(without, with, "{key} changes nothing");
     }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_at_the_start_lets_nothing_run() {
+    let (bench, pod) = Bench::scripted().await;
+    let broken = "[[permissions.rule]]\naction = 'deny'\ntool = 'Bash'\nfrob = [\n";
+    let bench = bench
+        .damaged_while_away(|root| {
+            std::fs::create_dir_all(root.join("home/config")).unwrap();
+            std::fs::write(root.join("home/config/config.toml"), broken).unwrap();
+        })
+        .await;
+    let refused = bench.call(&pod, Method::say("hello")).await.unwrap_err().message;
+    assert!(refused.contains("config.toml:4:") && refused.contains("mended"), "{refused}");
+    bench.write_settings("");
+    bench.call(&pod, Method::say("hello")).await.unwrap();
 }
