@@ -481,6 +481,7 @@ pub fn the_version_is_printed(place: &Place, line: &str) {
 
 pub fn the_socket_of_the_pod_takes_a_message(place: &Place, line: &str) {
     place.does("yoi send api hello");
+    place.until("api", "idle");
     let socket = place.bench.runtime().join("api/sock");
     let line = line.replace("<PATH>", &socket.display().to_string());
     place.does(&format!("{line} api 'through the socket'"));
