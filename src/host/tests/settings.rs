@@ -146,8 +146,8 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
         "",
         Effect::Test(MCP, "a_pod_uses_the_tools_of_a_server_that_policy_lets_start"),
     ),
-    ("mcp.*.env", "", "", Effect::Test(MCP, MCP_ASKS)),
-    ("mcp.*.network", "", "", Effect::Test(MCP, MCP_ASKS)),
+    ("mcp.*.env", "", "", Effect::Test(MCP, MCP_REQUEST)),
+    ("mcp.*.network", "", "", Effect::Test(MCP, MCP_REQUEST)),
     (
         "mcp.*.write",
         "",
@@ -183,7 +183,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
 ];
 /// The tests of servers as a whole program.
 const MCP: &str = "tests/program/mcp.rs";
-const MCP_ASKS: &str =
+const MCP_REQUEST: &str =
     "a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets";
 const MCP_HTTP: &str =
     "a_server_over_http_is_used_with_its_headers_and_each_call_waits_for_an_approval_or_a_rule";
