@@ -107,7 +107,7 @@ pub const PROJECTS: &[Project] = &[
         programs: &["git"],
         files: &[("README", "a repository\n")],
         made: &[
-            "for d in $(seq 60); do mkdir d$d; for f in $(seq 100); do seq $d $((d + f)) > d$d/$f; done; done",
+            "for d in $(seq 200); do mkdir d$d; for f in $(seq 100); do seq $d $((d + f)) > d$d/$f; done; done",
         ],
         steps: &[
             ("status", "for f in d*/7; do echo more >> $f; done; git status --short > /dev/null"),
