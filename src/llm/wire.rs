@@ -38,7 +38,7 @@ pub enum Fault {
     Reported { message: String, retryable: bool },
     /// The event is not what its wire promises.
     Garbled(String),
-    /// The event holds more than [`MAX_VALUES`] values.
+    /// The event holds more than [`MAX_VALUES`](crate::protocol::MAX_VALUES) values.
     TooMany,
 }
 
