@@ -44,6 +44,12 @@ def wait_for(what, condition):
         time.sleep(0.01)
 
 
+def came(wire, count):
+    lines = []
+    wait_for(f"{count} messages", lambda: lines.extend(wire.seen()) or len(lines) >= count)
+    return lines
+
+
 def both_versions():
     for version in (LEGACY, STATELESS):
         server = client(version=version)
@@ -79,7 +85,9 @@ def both_versions():
         assert not failed and sent["status"] == "sent", text
         text, sent, failed = server.call("agent_send", to=["bob", "nowhere"], body="some", re=reply)
         assert not failed and sent["status"] == "sent", text
-        lines = [(line["to"], line["re"], line["body"]) for line in bob.seen()]
+        # `sent` says that it was written, not that its leader has read it.
+        lines = came(bob, 2)
+        lines = [(line["to"], line["re"], line["body"]) for line in lines]
         assert lines == [("broadcast", None, "all"), (["bob", "nowhere"], reply, "some")], lines
         for arguments, word in [
             ({"to": "nowhere", "body": 1}, "denied"),
