@@ -32,6 +32,8 @@ pub struct Inbox {
     decided_elsewhere: bool,
     /// Requests that were shown or decided here, by id.
     handled: BTreeSet<String>,
+    /// Pods whose request was decided here and that are not known to go on yet, by key.
+    answered: BTreeSet<String>,
     /// The first request that was denied because no person was there to decide.
     refused: Option<String>,
 }
@@ -111,6 +113,21 @@ impl Inbox {
     /// Whether a Pod that needs a person is waited for.
     pub fn waits_for_person(&self) -> bool {
         self.unanswered == Some(Unanswered::Wait)
+    }
+
+    /// A decision for this Pod is sent: the reply can come before the news that the Pod goes on.
+    pub fn answering(&mut self, pod: &PodName) {
+        self.answered.insert(pod.key());
+    }
+
+    /// The Pod goes on, or its decision was refused.
+    pub fn went_on(&mut self, pod: &PodName) {
+        self.answered.remove(&pod.key());
+    }
+
+    /// Whether the request of a Pod was decided here and the Pod is about to go on.
+    pub fn is_answered(&self, pod: &PodName) -> bool {
+        self.answered.contains(&pod.key())
     }
 
     /// Keeps the open requests up to date with an event.

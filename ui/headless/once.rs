@@ -183,7 +183,9 @@ async fn wait_for_end(
             return end.result();
         }
         let info = client.find(name)?;
-        let left = client.inbox.waits_for_person() || client.works_for_others(name);
+        let left = client.inbox.waits_for_person()
+            || client.inbox.is_answered(name)
+            || client.works_for_others(name);
         let waits = left && info.state == State::NeedsYou;
         if let Some(failure) = stuck(info).or_else(|| paused(info, begun)).filter(|_| !waits) {
             return Err(with_queued(failure, info, begun));

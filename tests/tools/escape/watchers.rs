@@ -47,10 +47,14 @@ fn parent(pid: i32) -> i32 {
 async fn struck(cell: &Cell, words: &str, signal: &str, cancel: bool) -> crate::escape::cell::Did {
     let program = format!("echo ../.alt > .git/commondir; touch ready; exec sleep {words}");
     let strike = async {
-        while !cell.path("ws/ready").exists() || pids(&format!("sleep {words}")).is_empty() {
-            tokio::task::yield_now().await;
-        }
-        let first = parent(pids(&format!("sleep {words}"))[0]).to_string();
+        // The shell becomes the sleep, and has no command line for a moment.
+        let sleeping = loop {
+            match pids(&format!("sleep {words}")).first() {
+                Some(pid) if cell.path("ws/ready").exists() => break *pid,
+                Some(_) | None => tokio::task::yield_now().await,
+            }
+        };
+        let first = parent(sleeping).to_string();
         let done = std::process::Command::new("kill").args([signal, &first]).status().unwrap();
         assert!(done.success());
         if cancel {

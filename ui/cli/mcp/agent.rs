@@ -66,7 +66,7 @@ enum Command {
     /// The next batch; whether the client took the last one.
     Give { confirmed: bool, done: oneshot::Sender<Result<Delivery, String>> },
     /// The client answered a message, so it took the batch of that message.
-    Answered { id: String },
+    Answered { id: String, done: oneshot::Sender<()> },
 }
 
 impl Agent {
@@ -121,8 +121,10 @@ impl Agent {
 
     /// Notes that the client answered a message.
     pub async fn answered(&self, id: String) {
+        let (done, noted) = oneshot::channel();
         // An agent that has ended notes nothing.
-        let _ = self.commands.send(Command::Answered { id }).await;
+        let _ = self.commands.send(Command::Answered { id, done }).await;
+        let _ = noted.await;
     }
 }
 
@@ -359,7 +361,7 @@ impl Task {
                 // A client that gave up is given the batch again.
                 let _ = done.send(delivery);
             }
-            Command::Answered { id } => {
+            Command::Answered { id, done } => {
                 let confirm = move |mailbox: &mut Mailbox| match mailbox.gave(&id) {
                     true => mailbox.confirm(),
                     false => Ok(()),
@@ -367,6 +369,8 @@ impl Task {
                 if let Err(why) = self.with_mailbox(confirm).await {
                     tracing::warn!("a batch could not be noted as taken: {why}");
                 }
+                // The caller may be gone.
+                let _ = done.send(());
             }
         }
     }
