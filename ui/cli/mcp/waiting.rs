@@ -8,7 +8,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::watch;
 
 /// The address of the resource.
@@ -18,13 +18,16 @@ const URI: &str = "yoi://messages";
 #[derive(Clone)]
 pub struct Waiting {
     arrived: watch::Sender<u64>,
+    /// How many there were when the last subscription was acknowledged.
+    acknowledged: Arc<AtomicU64>,
     /// Of a session that began with `initialize`; later versions subscribe by a request that stays open.
     subscribed: Arc<AtomicBool>,
 }
 
 impl Waiting {
     pub fn new() -> Self {
-        Self { arrived: watch::Sender::new(0), subscribed: Arc::default() }
+        let (acknowledged, subscribed) = Default::default();
+        Self { arrived: watch::Sender::new(0), acknowledged, subscribed }
     }
 
     /// Notes that a message arrived, and says so to the client of a session that subscribed.
@@ -45,9 +48,21 @@ impl Waiting {
         Ok(())
     }
 
+    /// What of a requested subscription is served, before it is acknowledged.
+    pub fn accepted(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
+        self.acknowledged.store(*self.arrived.borrow(), Ordering::Relaxed);
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let known = uris.filter(|uri| *uri == URI).cloned();
+        SubscriptionFilter::builder().resource_subscriptions(known).build()
+    }
+
     /// Serves a subscription that is a request of its own, until the client ends it.
     pub async fn listen(&self, context: &SubscriptionContext) {
         let mut arrived = self.arrived.subscribe();
+        // A message can arrive between the acknowledgement and this.
+        if *arrived.borrow() != self.acknowledged.load(Ordering::Relaxed) {
+            arrived.mark_changed();
+        }
         loop {
             tokio::select! {
                 // A client hears of no message after it ended the subscription.
@@ -62,13 +77,6 @@ impl Waiting {
             }
         }
     }
-}
-
-/// What of a requested subscription is served.
-pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
-    let uris = requested.resource_subscriptions.iter().flatten();
-    let known = uris.filter(|uri| *uri == URI).cloned();
-    SubscriptionFilter::builder().resource_subscriptions(known).build()
 }
 
 /// The resource, for a list.
