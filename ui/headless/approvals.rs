@@ -10,7 +10,7 @@ use crate::verb::spell::spell;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodInfo, PodName, Verdict};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
@@ -32,8 +32,9 @@ pub struct Inbox {
     decided_elsewhere: bool,
     /// Requests that were shown or decided here, by id.
     handled: BTreeSet<String>,
-    /// Pods whose request was decided here and that are not known to go on yet, by key.
-    answered: BTreeSet<String>,
+    /// The requests that were decided here, as their Pods say what they wait for: the key of the Pod, and the
+    /// request in one line.
+    answered: BTreeSet<(String, String)>,
     /// The first request that was denied because no person was there to decide.
     refused: Option<String>,
 }
@@ -115,19 +116,19 @@ impl Inbox {
         self.unanswered == Some(Unanswered::Wait)
     }
 
-    /// A decision for this Pod is sent: the reply can come before the news that the Pod goes on.
-    pub fn answering(&mut self, pod: &PodName) {
-        self.answered.insert(pod.key());
+    /// A request is being decided here.
+    pub fn answering(&mut self, request: &ApprovalRequest) {
+        self.answered.insert((request.pod.key(), request.line()));
     }
 
-    /// The Pod goes on, or its decision was refused.
-    pub fn went_on(&mut self, pod: &PodName) {
-        self.answered.remove(&pod.key());
-    }
-
-    /// Whether the request of a Pod was decided here and the Pod is about to go on.
-    pub fn is_answered(&self, pod: &PodName) -> bool {
-        self.answered.contains(&pod.key())
+    /// Whether a Pod waits for what is or was decided here: a request comes before the news that its Pod
+    /// waits, and the reply to the decision before the news that it goes on.
+    pub fn is_answered(&self, info: &PodInfo) -> bool {
+        let why = info.why.as_deref().unwrap_or_default();
+        let key = info.name.key();
+        let is_next = |open: &ApprovalRequest| open.pod == info.name && self.is_handled_here(open);
+        self.answered.iter().any(|(pod, line)| *pod == key && why.ends_with(line))
+            || self.open.iter().any(is_next)
     }
 
     /// Keeps the open requests up to date with an event.

@@ -126,9 +126,6 @@ impl LineClient {
         if !is_busy(info.state) {
             self.inbox.became_idle(&info.name);
         }
-        if info.state != State::NeedsYou {
-            self.inbox.went_on(&info.name);
-        }
         match self.pods.get_mut(&info.name) {
             Some(known) => known.info = info,
             None => {

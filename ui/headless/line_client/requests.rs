@@ -59,11 +59,7 @@ impl LineClient {
         verdict: Verdict,
     ) -> Result<(), Failure> {
         let method = Method::Decide { approval: approval.id.clone(), verdict };
-        self.inbox.answering(&approval.pod);
-        let decided = self.call(None, method).await;
-        if decided.is_err() {
-            self.inbox.went_on(&approval.pod);
-        }
-        decided.map(drop)
+        self.inbox.answering(approval);
+        self.call(None, method).await.map(drop)
     }
 }
