@@ -10,7 +10,7 @@ use crate::verb::spell::spell;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodInfo, PodName, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
@@ -32,9 +32,6 @@ pub struct Inbox {
     decided_elsewhere: bool,
     /// Requests that were shown or decided here, by id.
     handled: BTreeSet<String>,
-    /// The requests that were decided here, as their Pods say what they wait for: the key of the Pod, and the
-    /// request in one line.
-    answered: BTreeSet<(String, String)>,
     /// The first request that was denied because no person was there to decide.
     refused: Option<String>,
 }
@@ -116,19 +113,10 @@ impl Inbox {
         self.unanswered == Some(Unanswered::Wait)
     }
 
-    /// A request is being decided here.
-    pub fn answering(&mut self, request: &ApprovalRequest) {
-        self.answered.insert((request.pod.key(), request.line()));
-    }
-
-    /// Whether a Pod waits for what is or was decided here: a request comes before the news that its Pod
-    /// waits, and the reply to the decision before the news that it goes on.
-    pub fn is_answered(&self, info: &PodInfo) -> bool {
-        let why = info.why.as_deref().unwrap_or_default();
-        let key = info.name.key();
-        let is_next = |open: &ApprovalRequest| open.pod == info.name && self.is_handled_here(open);
-        self.answered.iter().any(|(pod, line)| *pod == key && why.ends_with(line))
-            || self.open.iter().any(is_next)
+    /// Whether the request that a Pod waits for is decided here. It is open until the Pod goes on: the host
+    /// says so before it says that the request was decided.
+    pub fn decides_for(&self, pod: &PodName) -> bool {
+        self.open.iter().any(|request| request.pod == *pod && self.is_handled_here(request))
     }
 
     /// Keeps the open requests up to date with an event.

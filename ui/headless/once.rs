@@ -184,7 +184,7 @@ async fn wait_for_end(
         }
         let info = client.find(name)?;
         let left = client.inbox.waits_for_person()
-            || client.inbox.is_answered(info)
+            || client.inbox.decides_for(name)
             || client.works_for_others(name);
         let waits = left && info.state == State::NeedsYou;
         if let Some(failure) = stuck(info).or_else(|| paused(info, begun)).filter(|_| !waits) {

@@ -59,7 +59,6 @@ impl LineClient {
         verdict: Verdict,
     ) -> Result<(), Failure> {
         let method = Method::Decide { approval: approval.id.clone(), verdict };
-        self.inbox.answering(approval);
         self.call(None, method).await.map(drop)
     }
 }
