@@ -187,18 +187,30 @@ impl LineClient {
         self.refresh().await
     }
 
-    /// Reads the transcripts of which events were missed, and handles the requests that are open.
-    async fn refresh(&mut self) -> Result<(), Failure> {
-        while let Some(name) = self.stale.pop_first() {
-            let method = Method::Page { before: None, max_bytes: TAIL };
-            let reply = self.exchange(Some(&name), method).await??;
-            let Event::Page { entries, seq, .. } = reply else { continue };
-            let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
-            if let Some(known) = self.pods.get_mut(&name) {
-                known.runs.reread(entries.iter(), seq);
+    /// Reads the transcripts of which events were missed, and handles the requests that are open. Both come with
+    /// events that a call notes, so this has to be done after calls and before a wait: there may be no further
+    /// event.
+    pub async fn refresh(&mut self) -> Result<(), Failure> {
+        loop {
+            while let Some(name) = self.stale.pop_first() {
+                self.read_again(&name).await?;
+            }
+            self.handle_requests().await?;
+            if self.stale.is_empty() {
+                return Ok(());
             }
         }
-        self.handle_requests().await
+    }
+
+    async fn read_again(&mut self, pod: &PodName) -> Result<(), Failure> {
+        let method = Method::Page { before: None, max_bytes: TAIL };
+        let reply = self.exchange(Some(pod), method).await??;
+        let Event::Page { entries, seq, .. } = reply else { return Ok(()) };
+        let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
+        if let Some(known) = self.pods.get_mut(pod) {
+            known.runs.reread(entries.iter(), seq);
+        }
+        Ok(())
     }
 
     /// Waits for the next event, output or log, and notes it.
@@ -239,11 +251,11 @@ impl LineClient {
     ) -> Result<T, Failure> {
         let mut future = std::pin::pin!(future);
         loop {
+            self.refresh().await?;
             tokio::select! {
                 value = &mut future => return Ok(value),
                 happened = self.listen() => happened?,
             }
-            self.refresh().await?;
         }
     }
 }

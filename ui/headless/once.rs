@@ -178,6 +178,7 @@ async fn wait_for_end(
     name: &PodName,
     begun: &Begun,
 ) -> Result<(), Failure> {
+    client.refresh().await?;
     loop {
         if let Some(end) = client.end_of(name, begun) {
             return end.result();

@@ -70,12 +70,12 @@ impl LineClient {
     ) -> Result<(), Failure> {
         let mut left = std::pin::pin!(connections.wait_for(|open| *open <= OWN));
         loop {
+            self.refresh().await?;
             tokio::select! {
                 _ = &mut left => return Ok(()),
                 happened = self.listen() => happened?,
                 ending = host.ended() => return after_host(ending),
             }
-            self.refresh().await?;
         }
     }
 }

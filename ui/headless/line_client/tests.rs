@@ -8,8 +8,9 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::task::JoinHandle;
 use yoi::protocol::frame::{Hello, Lines};
-use yoi::protocol::{Frame, Incoming, MAX_LINE, State};
+use yoi::protocol::{ApprovalRequest, Frame, Incoming, MAX_LINE, State};
 
 /// How long a step may take before the test says that it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,21 +52,27 @@ impl Write for Reader {
     }
 }
 
-fn request(number: usize) -> Event {
-    let approval = crate::app::tests::approval(&format!("q{number}"), "alice", "cargo fetch");
-    Event::ApprovalRequested { approval: Box::new(approval) }
+fn request(number: usize) -> ApprovalRequest {
+    crate::app::tests::approval(&format!("q{number}"), "alice", "cargo fetch")
 }
 
-/// Greets, answers the subscription with a family of one Pod, and sends the requests.
-async fn host(mut lines: Lines<ReadHalf<DuplexStream>>, mut writer: WriteHalf<DuplexStream>) {
+/// Greets, answers the subscription with a family of one Pod, and sends the requests: with the family, or later
+/// and one by one.
+async fn host(
+    mut lines: Lines<ReadHalf<DuplexStream>>,
+    mut writer: WriteHalf<DuplexStream>,
+    approvals: Vec<ApprovalRequest>,
+    later: Vec<ApprovalRequest>,
+) {
     writer.write_all(&Hello::line()).await.expect("a client");
     lines.next().await.expect("the hello of the client");
     let Ok(Some(Frame::Line(watch))) = lines.next().await else { panic!("no subscription") };
     let watch = Incoming::decode(&watch).expect("a request");
     let alice = crate::app::tests::pod("alice", State::NeedsYou);
-    let family = Event::Family { pods: vec![alice], peers: vec![], approvals: vec![] };
+    let family = Event::Family { pods: vec![alice], peers: vec![], approvals };
     let accepted = Event::Accepted { entry: None, queued: None };
-    let requests = (1..=REQUESTS).map(|number| (None, request(number)));
+    let requested = |approval| Event::ApprovalRequested { approval: Box::new(approval) };
+    let requests = later.into_iter().map(|approval| (None, requested(approval)));
     for (re, event) in [(None, family), (watch.id, accepted)].into_iter().chain(requests) {
         let line = Outgoing { re, pod: None, seq: None, event }.encode();
         writer.write_all(&line).await.expect("a client");
@@ -74,18 +81,41 @@ async fn host(mut lines: Lines<ReadHalf<DuplexStream>>, mut writer: WriteHalf<Du
     while let Ok(Some(_)) = lines.next().await {}
 }
 
-#[tokio::test]
-async fn a_request_without_room_on_standard_error_is_shown_when_it_is_read() {
+/// A conversation with such a host, for a person who has selected the Pod and reads standard error there.
+async fn conversation(
+    approvals: Vec<ApprovalRequest>,
+    later: Vec<ApprovalRequest>,
+    err: &Reader,
+) -> (LineClient, JoinHandle<()>) {
     let (ours, theirs) = duplex(1024 * 1024);
     let (reader, writer) = split(theirs);
-    let host = tokio::spawn(host(Lines::new(reader, MAX_LINE), writer));
+    let host = tokio::spawn(host(Lines::new(reader, MAX_LINE), writer, approvals, later));
     let (client, events) = Client::over(ours).await.expect("a connection");
-    let err = Reader::default();
     let output = Output::over(Box::new(io::sink()), Box::new(err.clone()), false);
     let printer = Printer::over(Form::Plain, output);
     let mut client = LineClient::over(client, events, printer).await.expect("a conversation");
     client.inbox.begin(Vec::new(), Unanswered::Wait);
     client.inbox.select(&PodName::parse("alice").expect("a name"));
+    (client, host)
+}
+
+#[tokio::test]
+async fn a_request_that_came_during_a_call_is_shown_though_no_event_follows() {
+    let err = Reader::default();
+    err.begins();
+    let (mut client, host) = conversation(vec![request(1)], vec![], &err).await;
+    client.while_listening(std::future::ready(())).await.expect("a host");
+    client.printer.output().flush().await;
+    assert!(err.text().starts_with("[1] alice asks"), "{}", err.text());
+    drop(client);
+    host.await.expect("the host ends");
+}
+
+#[tokio::test]
+async fn a_request_without_room_on_standard_error_is_shown_when_it_is_read() {
+    let err = Reader::default();
+    let later = (1..=REQUESTS).map(request).collect();
+    let (mut client, host) = conversation(vec![], later, &err).await;
     while client.inbox.open().len() < REQUESTS {
         tokio::time::timeout(PATIENCE, client.step()).await.expect("an event").expect("a host");
     }
