@@ -19,6 +19,8 @@ mod broker;
 mod election;
 /// One agent per folder and name, also beside agents of remote-pi.
 mod folder_lock;
+/// How the message of an agent reads for a model.
+mod for_model;
 /// Notices that the path of the socket leads to another socket.
 mod watch;
 /// A member: joins, sends, receives, and joins again.
@@ -30,6 +32,7 @@ mod tests;
 pub use election::ElectionError;
 pub use envelope::{MAX_FRAME, To};
 pub use folder_lock::{FolderAgent, FolderLock, LockError, remote_pi_locks};
+pub use for_model::{message_for_model, text_of};
 pub use id::Id;
 pub use member::{
     Inbox, JoinError, Member, Message, Options, Peer, Received, SendError, Sent, Standing, Status,

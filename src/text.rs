@@ -74,6 +74,12 @@ impl<'a> SafeText<'a> {
         Self(Cow::Owned(out))
     }
 
+    /// A name in quotes, as JSON writes it, which shows what it hides: no name looks like another one or like the
+    /// end of its quotes.
+    pub fn quoted(name: &str) -> SafeText<'static> {
+        SafeText::spelled(serde_json::Value::from(name).to_string())
+    }
+
     /// The rows of a text that a person has to judge: as [`SafeText::spelled`], but each line of
     /// the text is a row. A row that a line break follows ends in `⏎`.
     pub fn spelled_rows(text: &str) -> Vec<SafeText<'static>> {

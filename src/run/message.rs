@@ -83,6 +83,6 @@ impl AgentMessage {
 
     /// Its text: the body itself where that is a text, else its JSON.
     pub fn text(&self) -> String {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| self.body.clone())
+        crate::mesh::text_of(&self.body)
     }
 }

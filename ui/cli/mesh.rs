@@ -191,8 +191,7 @@ fn say_standing(what: &str, standing: &Standing) {
 /// A message with its head; every line of the text is indented, so that none looks like the head of another one.
 fn as_text(message: &Message) -> String {
     let re = message.re.map(|re| format!(" re={re}")).unwrap_or_default();
-    let text: String =
-        serde_json::from_str(message.body.get()).unwrap_or_else(|_| message.body.get().to_owned());
+    let text = mesh::text_of(message.body.get());
     let from = SafeText::line(&message.from);
     let lines =
         SafeText::lines(&text).lines().map(|line| format!("\n  {line}")).collect::<String>();

@@ -10,6 +10,7 @@ use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{AgentOrigin, NotificationSource, PodName};
 use crate::run::{AgentMessage, Notification};
 use crate::store::{MailboxKind, Offer};
+use crate::text::SafeText;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -204,7 +205,7 @@ impl Task {
         if delivery::over_rate(&self.shared, &self.pod, name).is_some() {
             return;
         }
-        let name = crate::text::SafeText::spelled(serde_json::json!(name).to_string());
+        let name = SafeText::quoted(name);
         let message = format!("[agent-network] the agent {name} {word}");
         let payload = Notification { message, from: None::<NotificationSource> }.payload();
         let id = uuid::Uuid::now_v7().to_string();

@@ -85,7 +85,7 @@ fn listed(_named: &str, event: Event) -> Option<Output> {
 
 /// The name as JSON, so that no name looks like another line or another agent.
 fn line(agent: &MeshAgent) -> String {
-    let name = SafeText::spelled(serde_json::json!(agent.name).to_string());
+    let name = SafeText::quoted(&agent.name);
     let kind = match agent.kind {
         AgentKind::Pod => "Pod, a peer of yours",
         AgentKind::Yoi => "agent of another yoi, says when it has kept a message",

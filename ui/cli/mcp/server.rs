@@ -27,6 +27,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use yoi::mesh::FolderAgent;
+use yoi::text::SafeText;
 
 /// How long the agent may take to leave.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -91,7 +92,7 @@ async fn tell(peer: Peer<RoleServer>, waiting: Waiting, mut arrivals: mpsc::Rece
         if !can_be_woken(&peer) {
             continue;
         }
-        let name = words::quoted(&from);
+        let name = SafeText::quoted(&from);
         let text = format!("A message from {name} waits (id={id}). Call get_messages.");
         let params = json!({ "content": text, "meta": { "from": from, "message_id": id } });
         let notification = CustomNotification::new("notifications/claude/channel", Some(params));

@@ -2,9 +2,9 @@
 //! beginning.
 
 use crate::cli::mcp::agent::Delivery;
-use crate::cli::mcp::mailbox::{Addressed, Given, Kept};
+use crate::cli::mcp::mailbox::{Addressed, Given};
 use serde_json::{Value, json};
-use yoi::mesh::{FolderAgent, Peer, Sent, Standing, Status};
+use yoi::mesh::{self, FolderAgent, Peer, Sent, Standing, Status};
 use yoi::text::SafeText;
 
 /// What stands before messages. Their senders are no persons.
@@ -30,7 +30,7 @@ pub fn instructions(agent: &FolderAgent) -> String {
     )
 }
 
-/// A batch as text. Every line of a body is marked, as for Pods, so that none looks like the head of a message.
+/// A batch as text, each message as a Pod reads it.
 pub fn messages(delivery: &Delivery) -> String {
     let batch = &delivery.batch;
     let mut lines: Vec<String> = Vec::new();
@@ -41,9 +41,8 @@ pub fn messages(delivery: &Delivery) -> String {
     }
     for given in &batch.messages {
         lines.push(String::new());
-        lines.push(head(given));
-        let text = body(&given.message);
-        lines.extend(SafeText::lines(&text).lines().map(|line| format!("> {line}")));
+        let text = mesh::text_of(given.message.body.get());
+        lines.push(mesh::message_for_model(&given.message.from, &facts(given), &text));
     }
     if batch.waiting > 0 {
         lines.push(format!("\n{} more messages wait: call get_messages again", batch.waiting));
@@ -52,7 +51,7 @@ pub fn messages(delivery: &Delivery) -> String {
     lines.join("\n")
 }
 
-fn head(given: &Given) -> String {
+fn facts(given: &Given) -> Vec<String> {
     let message = &given.message;
     let mut facts = vec![format!("id={}", message.id)];
     facts.extend(message.re.as_ref().map(|re| format!("re={re}")));
@@ -64,18 +63,7 @@ fn head(given: &Given) -> String {
     if given.again {
         facts.push("given before".to_owned());
     }
-    format!("[agent-network] message from {} ({})", quoted(&message.from), facts.join(", "))
-}
-
-/// A name in quotes, which shows what it hides.
-pub fn quoted(name: &str) -> String {
-    SafeText::spelled(Value::from(name).to_string()).to_string()
-}
-
-/// The text of a body; JSON that is no text as it was written.
-fn body(message: &Kept) -> String {
-    let json = message.body.get();
-    serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
+    facts
 }
 
 /// A batch as JSON, for programs.
@@ -132,7 +120,7 @@ pub fn peers(peers: &[Peer], standing: &Standing) -> String {
     if lines.is_empty() {
         lines.push("(no peers)".to_owned());
     }
-    lines.push(format!("\nYou are {}.", quoted(&standing.name)));
+    lines.push(format!("\nYou are {}.", SafeText::quoted(&standing.name)));
     if !standing.led_by_yoi {
         let less =
             "Another program leads the mesh: `received` says only that it handed a message over.";
