@@ -32,6 +32,11 @@ pub fn sentence(text: &str) -> SafeText<'static> {
     SafeText::lines(out)
 }
 
+/// Whether an answer to a question `[y/N]` agrees.
+pub fn agrees(answer: &str) -> bool {
+    matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
 /// Writes a prompt to standard error; the cursor stays behind it.
 pub fn prompt(text: &str) -> io::Result<()> {
     let mut err = io::stderr();

@@ -19,7 +19,7 @@ mod own_runs;
 mod once;
 mod print;
 mod serve;
-mod signal;
+pub mod signal;
 mod line_client;
 mod line_runner;
 

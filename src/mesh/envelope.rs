@@ -29,12 +29,17 @@ pub enum To {
 }
 
 impl To {
+    /// The member of this name, or every other member for `broadcast`.
+    pub fn named(name: String) -> Self {
+        if name == BROADCAST { Self::Broadcast } else { Self::One(name) }
+    }
+
     /// The JSON that stands in the envelope.
-    fn json(&self) -> Vec<u8> {
+    pub fn json(&self) -> String {
         let json = match self {
-            Self::One(name) => serde_json::to_vec(name),
-            Self::Many(names) => serde_json::to_vec(names),
-            Self::Broadcast => serde_json::to_vec(BROADCAST),
+            Self::One(name) => serde_json::to_string(name),
+            Self::Many(names) => serde_json::to_string(names),
+            Self::Broadcast => serde_json::to_string(BROADCAST),
         };
         json.expect("names are text")
     }
@@ -244,7 +249,7 @@ pub(crate) fn line(from: &str, to: &To, id: Id, re: Option<Id>, body: &str) -> V
     let from = serde_json::to_vec(from).expect("a name is text");
     let mut line = Vec::with_capacity(body.len() + 160);
     let body = body.replace(['\n', '\r'], " ");
-    Parts { from: &from, to: &to.json(), id, re, body: body.as_bytes() }.write(&mut line);
+    Parts { from: &from, to: to.json().as_bytes(), id, re, body: body.as_bytes() }.write(&mut line);
     line
 }
 

@@ -116,17 +116,6 @@ impl Store {
         self.writer.run("write to", take).await
     }
 
-    /// How many messages wait in a Pod's box.
-    pub async fn waiting_messages(&self, pod: &PodName) -> Result<u64, StoreError> {
-        let key = pod.key();
-        let count = move |db: &Connection| {
-            let sql = "SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0";
-            let count: i64 = db.query_row(sql, [key], |row| row.get(0))?;
-            Ok(u64::try_from(count).unwrap_or(0))
-        };
-        self.reader.run("read", count).await
-    }
-
     /// Marks messages whose ids the log holds already, and deletes old rows that were taken: of each
     /// Pod the newest `KEPT_TAKEN` stay.
     pub async fn delete_taken_messages(

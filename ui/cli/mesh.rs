@@ -2,11 +2,11 @@
 
 use crate::cli::{mesh_audit, prompt};
 use crate::console;
+use crate::headless::signal::Signals;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use serde_json::value::RawValue;
-use tokio::signal::unix::{SignalKind, signal};
-use yoi::config::Settings;
+use yoi::config::{ConfigError, Settings};
 use yoi::mesh::{
     self, Id, Inbox, Member, Message, Options, Received, Socket, Standing, Status, To,
 };
@@ -92,10 +92,15 @@ fn socket(opening: &Opening) -> Result<Socket, Failure> {
     for diagnostic in &diagnostics {
         console::err(&diagnostic.to_string());
     }
+    socket_of(&settings, opening).map_err(failed)
+}
+
+/// The socket of the mesh that these settings name.
+pub(super) fn socket_of(settings: &Settings, opening: &Opening) -> Result<Socket, ConfigError> {
     let mut dirs = opening.dirs.clone();
-    dirs.make().map_err(failed)?;
-    Socket::find(&settings.mesh, &dirs, &opening.env, |pid| !yoi::sandbox::is_ours(pid))
-        .map_err(failed)
+    dirs.make()?;
+    let admits = |pid| !yoi::sandbox::is_ours(pid);
+    Socket::find(&settings.mesh, &dirs, &opening.env, admits)
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> Failure {
@@ -110,10 +115,10 @@ async fn list(socket: &Socket) -> Result<(), Failure> {
 }
 
 fn addressees(to: &str) -> To {
-    match to {
-        "broadcast" => To::Broadcast,
-        one if !one.contains(',') => To::One(one.to_owned()),
-        several => To::Many(several.split(',').map(str::to_owned).collect()),
+    if to.contains(',') {
+        To::Many(to.split(',').map(str::to_owned).collect())
+    } else {
+        To::named(to.to_owned())
     }
 }
 
@@ -142,14 +147,12 @@ async fn send(options: Options, to: To, body: &RawValue, re: Option<Id>) -> Resu
 }
 
 async fn tail(options: Options, json: bool) -> Result<(), Failure> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut signals = Signals::of_the_process()?;
     let (member, mut inbox) = mesh::join(options).await.map_err(failed)?;
     say_standing("joined", &member.standing());
     let number = tokio::select! {
         () = print(&mut inbox, json) => return Err(failed("the mesh was left")),
-        _ = interrupt.recv() => 2,
-        _ = terminate.recv() => 15,
+        number = signals.asked() => number,
     };
     leave(member, inbox, json).await;
     Err(Failure::new(Exit::Signal(number), String::new()))
@@ -200,11 +203,7 @@ fn as_text(message: &Message) -> String {
 
 /// A message as its envelope.
 fn as_json(message: &Message) -> String {
-    let to = match &message.to {
-        To::One(name) => serde_json::json!(name),
-        To::Many(names) => serde_json::json!(names),
-        To::Broadcast => serde_json::json!("broadcast"),
-    };
+    let to = message.to.json();
     let (from, re) =
         (serde_json::json!(message.from), serde_json::json!(message.re.map(|re| re.to_string())));
     let (id, body) = (message.id, message.body.get());

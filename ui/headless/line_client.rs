@@ -65,7 +65,7 @@ impl LineClient {
         printer: Printer,
         attach: Attach,
     ) -> Result<Self, Failure> {
-        let signals = signals_of_the_process()?;
+        let signals = Signals::of_the_process()?;
         let (client, events, host) = attach::connect(opening, attach).await?;
         Self::begin(client, events, host, signals, printer).await
     }
@@ -73,7 +73,7 @@ impl LineClient {
     /// A conversation over a connection to a host that goes on without it.
     #[cfg(test)]
     pub async fn over(client: Client, events: Events, printer: Printer) -> Result<Self, Failure> {
-        Self::begin(client, events, None, signals_of_the_process()?, printer).await
+        Self::begin(client, events, None, Signals::of_the_process()?, printer).await
     }
 
     async fn begin(
@@ -268,11 +268,6 @@ enum Happened {
     /// A waiting line was written, or there is room for one.
     Wrote,
     HostEnded,
-}
-
-fn signals_of_the_process() -> Result<Signals, Failure> {
-    let failed = |e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}"));
-    Signals::listen().map_err(failed)
 }
 
 /// The Pod that a request to the host names.

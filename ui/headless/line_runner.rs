@@ -1,5 +1,6 @@
 //! Carries out lines: sends messages, and drives the same dialogues of verbs as the dashboard.
 
+use crate::console;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{Awaited, LineClient, View, stuck};
 use crate::headless::run_tracker;
@@ -307,9 +308,8 @@ impl<'a> LineRunner<'a> {
         client.printer.note(&format!("{} [y/N]", confirm.question));
         let input = self.input.get_or_insert_with(lines::input);
         let answer = client.while_listening(input.recv()).await?;
-        let yes = |line: &str| matches!(line.trim(), "y" | "Y" | "yes");
         match answer {
-            Some(Ok(line)) if yes(&line) => Ok(()),
+            Some(Ok(line)) if console::agrees(&line) => Ok(()),
             _ => Err(Failure::new(Exit::StoppedShort, "not done")),
         }
     }

@@ -7,8 +7,7 @@ use yoi::host::MeshUse;
 
 /// Runs a host in this process until SIGTERM, SIGINT or SIGHUP. Refuses when one runs already.
 pub async fn serve(opening: &Opening) -> Result<(), Failure> {
-    let mut signals = Signals::listen()
-        .map_err(|e| Failure::new(Exit::Failed, format!("cannot listen for signals: {e}")))?;
+    let mut signals = Signals::of_the_process()?;
     if start::attach(opening).await?.is_some() {
         let data = opening.dirs.data.display();
         let message =

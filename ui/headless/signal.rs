@@ -1,6 +1,8 @@
 //! Signals that end the program. After the first one the program ends in order; a second signal, or the
 //! end of the time for that, ends it at once.
 
+use crate::headless::exit::{Exit, Failure};
+use std::io;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -16,11 +18,12 @@ pub struct Signals {
 
 impl Signals {
     /// Takes over SIGINT, SIGTERM and SIGHUP.
-    pub fn listen() -> std::io::Result<Self> {
+    pub fn of_the_process() -> Result<Self, Failure> {
+        let of = |number: u8, kind| signal(kind).map(|signal| (number, signal)).map_err(unheard);
         let caught = [
-            (2, signal(SignalKind::interrupt())?),
-            (15, signal(SignalKind::terminate())?),
-            (1, signal(SignalKind::hangup())?),
+            of(2, SignalKind::interrupt())?,
+            of(15, SignalKind::terminate())?,
+            of(1, SignalKind::hangup())?,
         ];
         let (tell, asked) = watch::channel(None);
         tokio::spawn(async move {
@@ -42,6 +45,10 @@ impl Signals {
             Err(_) => std::future::pending().await,
         }
     }
+}
+
+fn unheard(error: io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
 }
 
 async fn any(caught: &mut [(u8, Signal); 3]) -> u8 {

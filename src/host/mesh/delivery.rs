@@ -14,14 +14,8 @@ pub(crate) async fn deliver(
     to: &PodName,
     offers: Vec<Offer>,
 ) -> Result<Vec<Offered>, StoreError> {
-    let settings = shared.settings.last().settings;
-    let room = Room {
-        all: settings.limits.mailbox.get().into(),
-        agents: settings.mesh.waiting.get().into(),
-    };
     let messages: Vec<MailboxMessage> = offers.iter().map(|offer| offer.message.clone()).collect();
-    let outcomes = shared.store.offer_messages(to, offers, room).await?;
-    crate::crash_point!("mail-stored");
+    let outcomes = commit(shared, to, offers).await?;
     let new = messages.into_iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Offered::New);
     let new: Vec<MailboxMessage> = new.map(|(message, _)| message).collect();
     if !new.is_empty()
@@ -30,6 +24,32 @@ pub(crate) async fn deliver(
         handle.post(Fact::Delivered(new)).await;
     }
     Ok(outcomes)
+}
+
+/// Commits messages to the mailbox of a live Pod as far as it has room, in their order.
+async fn commit(
+    shared: &Shared,
+    to: &PodName,
+    offers: Vec<Offer>,
+) -> Result<Vec<Offered>, StoreError> {
+    let settings = shared.settings.last().settings;
+    let room = Room {
+        all: settings.limits.mailbox.get().into(),
+        agents: settings.mesh.waiting.get().into(),
+    };
+    let outcomes = shared.store.offer_messages(to, offers, room).await?;
+    crate::crash_point!("mail-stored");
+    Ok(outcomes)
+}
+
+/// Commits a message of a person or of a child, whose Pod is the caller. The reason why it was not taken, if so.
+pub(crate) async fn put(
+    shared: &Shared,
+    to: &PodName,
+    message: MailboxMessage,
+) -> Result<Option<String>, StoreError> {
+    let outcomes = commit(shared, to, vec![Offer { message, refused: None }]).await?;
+    Ok(outcomes.first().and_then(|outcome| refusal(shared, to, outcome)))
 }
 
 /// A message that is committed unless there is no room.

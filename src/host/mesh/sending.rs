@@ -12,9 +12,6 @@ use crate::protocol::{AgentOrigin, Event, PeerEdge, PodName, Refusal};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The addressee that stands for every agent.
-const BROADCAST: &str = "broadcast";
-
 /// A message of a Pod that has joined.
 pub(crate) struct Sending<'a> {
     shared: &'a Shared,
@@ -71,10 +68,14 @@ pub(crate) async fn send(
         ));
     }
     let sending = Sending { shared, seat, id, re, body };
+    let to = match to {
+        Addressees::One(name) => To::named(name),
+        Addressees::Many(names) => To::Many(names),
+    };
     let outcome = match to {
-        Addressees::One(name) if name == BROADCAST => sending.to_all().await?,
-        Addressees::One(name) => sending.to_one(&name).await?,
-        Addressees::Many(names) => sending.to_many(names).await?,
+        To::One(name) => sending.to_one(&name).await?,
+        To::Many(names) => sending.to_many(names).await?,
+        To::Broadcast => sending.to_all().await?,
     };
     Ok(sent(outcome))
 }

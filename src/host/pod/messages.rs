@@ -1,6 +1,7 @@
 //! Messages for a Pod: inputs, notifications and child events, and the queue of inputs.
 
 use crate::host::Answer;
+use crate::host::mesh::delivery;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::start::accepted;
@@ -46,26 +47,12 @@ impl Pod {
 
     /// A message in the mailbox, durable when this returns.
     async fn put(&self, kind: MailboxKind, payload: Value) -> Result<MailboxMessage, Refusal> {
-        self.mailbox_must_have_room().await?;
         let id = uuid::Uuid::now_v7().to_string();
         let row = MailboxMessage { id, kind, payload, created: now_ms() };
-        self.shared.store.add_message(&self.row.name, row.clone()).await?;
-        crate::crash_point!("mail-stored");
-        Ok(row)
-    }
-
-    /// Messages of people and Pods are bounded; an event of a child is a fact and always stored.
-    async fn mailbox_must_have_room(&self) -> Result<(), Refusal> {
-        let waiting = self.shared.store.waiting_messages(&self.row.name).await?;
-        let limit = self.shared.settings.last().settings.limits.mailbox;
-        if waiting < u64::from(limit.get()) {
-            return Ok(());
+        match delivery::put(&self.shared, &self.row.name, row.clone()).await? {
+            None => Ok(row),
+            Some(reason) => Err(Refusal::invalid(reason)),
         }
-        let name = &self.row.name;
-        Err(Refusal::invalid(format!(
-            "{waiting} messages wait for pod `{name}` and limits.mailbox is {limit}; try again when \
-             it has taken some, or drop some from its queue"
-        )))
     }
 
     /// A message that is no queued input: a run takes it before its next request, an idle Pod

@@ -2,6 +2,7 @@
 //! anew when one of these is lost. Others hold the handle.
 
 use crate::cli::mcp::mailbox::{Arrival, Batch, Kept, Mailbox};
+use crate::cli::mesh::socket_of;
 use crate::start::Opening;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -228,10 +229,7 @@ impl Task {
             tracing::warn!("{diagnostic}");
         }
         self.limits = Limits::of(&settings.mesh);
-        let mut dirs = self.opening.dirs.clone();
-        dirs.make().map_err(|error| error.to_string())?;
-        let admits = |pid| !yoi::sandbox::is_ours(pid);
-        Socket::find(&settings.mesh, &dirs, &self.opening.env, admits).map_err(|e| e.to_string())
+        socket_of(&settings, &self.opening).map_err(|error| error.to_string())
     }
 
     fn dir(&self) -> PathBuf {

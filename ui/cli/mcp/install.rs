@@ -191,7 +191,7 @@ fn agreed(path: &Path) -> Result<bool, Failure> {
     console::prompt(&format!("change {}? [y/N] ", path.display())).map_err(failed)?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    Ok(console::agrees(&answer))
 }
 
 /// Prints what changes, as a unified diff.

@@ -4,6 +4,7 @@ use crate::cli::mcp::agent::{Agent, Arrived};
 use crate::cli::mcp::stdio::{Stdio, Traffic};
 use crate::cli::mcp::waiting::{self, Waiting};
 use crate::cli::mcp::{tools, words};
+use crate::headless::signal::Signals;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use futures_util::FutureExt as _;
@@ -22,7 +23,6 @@ use serde_json::json;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +40,7 @@ const CLAUDE: &str = "claude-code";
 
 /// Serves until the client closes the standard input.
 pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> {
-    let mut signals = Signals::new().map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    let mut signals = Signals::of_the_process()?;
     let leaving = CancellationToken::new();
     let (arrived, arrivals) = mpsc::channel(ARRIVED);
     let instructions = words::instructions(&agent);
@@ -51,7 +51,7 @@ pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> 
     let server = Server { agent, traffic, giving: Arc::default(), waiting, instructions };
     let result = tokio::select! {
         result = run(server, transport, arrivals) => result,
-        number = signals.next() => Err(Failure::new(Exit::Signal(number), String::new())),
+        number = signals.asked() => Err(Failure::new(Exit::Signal(number), String::new())),
     };
     leaving.cancel();
     // What the agent did not finish is on disk, and its lock ends with the process.
@@ -108,30 +108,6 @@ fn can_be_woken(peer: &Peer<RoleServer>) -> bool {
     let experimental = client.capabilities.experimental.as_ref();
     client.client_info.name == CLAUDE
         || experimental.is_some_and(|capabilities| capabilities.contains_key(CHANNEL))
-}
-
-/// The signals that end the program.
-struct Signals([(u8, Signal); 3]);
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        let of = |number: u8, kind| Ok::<_, std::io::Error>((number, signal(kind)?));
-        Ok(Self([
-            of(15, SignalKind::terminate())?,
-            of(2, SignalKind::interrupt())?,
-            of(1, SignalKind::hangup())?,
-        ]))
-    }
-
-    /// The number of the next one.
-    async fn next(&mut self) -> u8 {
-        let [term, int, hup] = &mut self.0;
-        tokio::select! {
-            _ = term.1.recv() => term.0,
-            _ = int.1.recv() => int.0,
-            _ = hup.1.recv() => hup.0,
-        }
-    }
 }
 
 /// What answers the client.

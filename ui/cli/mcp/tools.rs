@@ -153,8 +153,7 @@ async fn agent_send(server: &Server, send: Send) -> Result<CallToolResult, Strin
         })?),
     };
     let to = match to {
-        Addressees::One(name) if name == "broadcast" => To::Broadcast,
-        Addressees::One(name) => To::One(name),
+        Addressees::One(name) => To::named(name),
         Addressees::Many(names) => To::Many(names),
     };
     let body = serde_json::value::to_raw_value(&body).map_err(|error| error.to_string())?;
