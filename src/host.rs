@@ -291,7 +291,8 @@ impl Shared {
     /// The family with everything between its members.
     pub(crate) fn whole_family(&self) -> Event {
         let peers = self.peers.borrow().as_ref().clone();
-        Event::Family { pods: self.family(), peers, approvals: self.approvals() }
+        let agents = self.mesh.roster.agents().as_ref().clone();
+        Event::Family { pods: self.family(), peers, approvals: self.approvals(), agents }
     }
 
     /// The record of this name, if it is one that could not be read.

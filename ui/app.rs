@@ -1,7 +1,7 @@
 //! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
 //! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
 
-use crate::family::Family;
+use crate::family::{Agent, Family};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
 use crate::pane::composer::Composer;
@@ -328,10 +328,18 @@ impl App {
         let pods = self.family.listed();
         Sources {
             pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
+            agents: self.known_agents(),
             models: self.setup.models.clone(),
             paths: self.known_paths(),
             themes: self.setup.themes.clone(),
         }
+    }
+
+    /// The agents that the selected Pod reaches, whose names can be typed.
+    fn known_agents(&self) -> Vec<(String, String)> {
+        let agents = self.selected().map(|name| self.family.agents_of(name)).unwrap_or_default();
+        let typed = |agent: &Agent| Some((agent.typed()?.to_owned(), agent.word().to_owned()));
+        agents.iter().filter_map(typed).collect()
     }
 
     /// The paths in the scopes of all Pods, and the directory of this screen.

@@ -122,11 +122,13 @@ async fn dialogue(verb: &Verb, matches: &ArgMatches) -> Result<Option<Box<dyn Di
     let send = verb::send::Send::from_arg_matches(matches).map_err(wrong)?;
     let input = prompt::joined(&send.text)?;
     if send.text != [verb::send::INPUT] {
-        prompt::say_unread(&send.pod);
+        prompt::say_unread(&send.addressee);
     }
     match matches.get_one::<PathBuf>(args::SOCKET) {
         None => Ok(Some(Box::new(send.with(input)))),
-        Some(socket) => commands::send_to_socket(socket, &send.pod, input).await.map(|()| None),
+        Some(socket) => {
+            commands::send_to_socket(socket, &send.addressee, input).await.map(|()| None)
+        }
     }
 }
 
@@ -246,7 +248,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         args.verbs
             .iter()
             .filter_map(|line| verb::send::addressee(line))
-            .for_each(|pod| prompt::say_unread(&pod));
+            .for_each(|pod| prompt::say_unread(pod.as_str()));
     }
     let work = Work {
         verbs: args.verbs,

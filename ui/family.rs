@@ -1,5 +1,10 @@
 //! The family as the host last described it, in an order that stays: the Pods, which of them are peers,
-//! and the approval requests.
+//! the approval requests, and the agents of the mesh.
+
+/// The agents of the mesh that are no Pods of this host.
+mod agents;
+
+pub use agents::{Agent, Contact};
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,6 +19,7 @@ pub struct Family {
     below: HashMap<PodName, Vec<usize>>,
     peers: Vec<PeerEdge>,
     approvals: Vec<ApprovalRequest>,
+    agents: agents::Agents,
     /// When the last event of each Pod came; milliseconds since the Unix epoch.
     received: HashMap<PodName, u64>,
     known: bool,
@@ -29,6 +35,7 @@ impl Family {
     ) {
         (self.pods, self.peers, self.approvals) = (pods, peers, approvals);
         self.known = true;
+        self.agents = agents::Agents::default();
         self.approvals.sort_by_key(|approval| approval.since);
         self.find_places();
     }
@@ -36,6 +43,7 @@ impl Family {
     /// The connection ended: every state but *stopped* is unknown, and no request can be decided.
     pub fn lose(&mut self) {
         self.approvals.clear();
+        self.agents.lose();
         for pod in self.pods.iter_mut().filter(|pod| pod.state != State::Stopped) {
             pod.state = State::Unknown;
             (pod.why, pod.activity) = (None, None);

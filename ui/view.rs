@@ -120,7 +120,15 @@ fn tree_title(app: &App, width: u16) -> Line<'static> {
 }
 
 fn peers_title(app: &App, width: u16) -> Line<'static> {
-    let text = app.selected().map_or("peers".to_owned(), |name| format!("peers of {name}"));
+    let text = app.selected().map_or("peers".to_owned(), |name| {
+        let agents = match app.family.agents_of(name).len() {
+            0 => String::new(),
+            1 => " · 1 agent".to_owned(),
+            many => format!(" · {many} agents"),
+        };
+        format!("peers of {name}{agents}")
+    });
+    let text = app.setup.glyphs.plain(&text);
     let text = cut(&text, usize::from(width.saturating_sub(4)));
     Line::styled(format!(" {text} "), app.theme.dim)
 }

@@ -7,6 +7,8 @@ pub(crate) mod delivery;
 pub(crate) mod membership;
 /// How many messages each agent may send.
 mod rates;
+/// The agents of the mesh as screens show them.
+pub(crate) mod roster;
 /// The agents that a Pod can reach, and how this host takes part.
 pub(crate) mod view;
 /// Where a message of a Pod goes.
@@ -44,6 +46,7 @@ pub(crate) struct Mesh {
     /// Held for one message, never across an await.
     rates: Mutex<Rates>,
     members: TaskTracker,
+    pub(crate) roster: roster::Roster,
 }
 
 /// A Pod that has joined.
@@ -62,6 +65,7 @@ impl Mesh {
             blocked: watch::Sender::new(Arc::new(blocked)),
             rates: Mutex::default(),
             members: TaskTracker::new(),
+            roster: roster::Roster::new(),
         }
     }
 
@@ -102,6 +106,7 @@ impl Mesh {
 
     /// Resolves when every member has left.
     pub(crate) async fn left(&self) {
+        self.roster.end();
         self.members.close();
         if tokio::time::timeout(TO_LEAVE, self.members.wait()).await.is_err() {
             tracing::warn!("members of the mesh did not leave within {TO_LEAVE:?}");

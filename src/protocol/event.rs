@@ -6,7 +6,7 @@ use crate::protocol::approval::{
 use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
-use crate::protocol::mesh::MeshView;
+use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::protocol::piece::LineShape;
@@ -183,6 +183,14 @@ pub enum Event {
         /// The approval requests that wait, oldest first.
         #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "asks")]
         approvals: Vec<ApprovalRequest>,
+        /// As in `mesh_roster`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        agents: Vec<MeshAgent>,
+    },
+    /// The agents of the mesh that are no Pods of this host, all of them, whenever they change. Every Pod that has
+    /// joined reaches them. At most 1,024, whose names have at most 256 bytes.
+    MeshRoster {
+        agents: Vec<MeshAgent>,
     },
     /// What a person has to know about the whole host, all of it: damage that was repaired, or why
     /// the host ends. Before `family`, when there is anything, and whenever it changes.
@@ -358,6 +366,7 @@ impl Event {
             self,
             Self::Accepted { .. }
                 | Self::Family { .. }
+                | Self::MeshRoster { .. }
                 | Self::HostNotices { .. }
                 | Self::PodChanged { .. }
                 | Self::PodRemoved { .. }

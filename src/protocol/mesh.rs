@@ -51,6 +51,9 @@ pub struct MeshAgent {
     pub kind: AgentKind,
     /// Whether a message can be delivered now.
     pub reachable: bool,
+    /// Whether a person blocked it: no Pod of this host takes its messages.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

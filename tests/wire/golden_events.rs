@@ -368,6 +368,12 @@ fn every_verdict_has_its_line() {
     );
 }
 
+fn agent() -> MeshAgent {
+    MeshAgent { name: "pi-1".into(), kind: AgentKind::Agent, reachable: true, blocked: false }
+}
+
+const AGENT: &str = r#"{"name":"pi-1","kind":"agent","reachable":true}"#;
+
 /// The second group: what only connections with request ids and the host socket know.
 fn ours() -> Vec<(Event, String)> {
     let line = Line::Whole(Box::new(entry()));
@@ -381,13 +387,28 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"accepted","data":{"queued":"q"}}"#.into(),
         ),
         (
-            Event::Family { pods: vec![info()], peers: vec![], approvals: vec![] },
+            Event::Family { pods: vec![info()], peers: vec![], approvals: vec![], agents: vec![] },
             format!(r#"{{"event":"family","data":{{"pods":[{INFO}]}}}}"#),
         ),
         (
-            Event::Family { pods: vec![], peers: vec![edge()], approvals: vec![approval()] },
+            Event::Family {
+                pods: vec![],
+                peers: vec![edge()],
+                approvals: vec![approval()],
+                agents: vec![],
+            },
             format!(
                 r#"{{"event":"family","data":{{"pods":[],"peers":[{{"a":"alice","b":"bob"}}],"asks":[{APPROVAL}]}}}}"#
+            ),
+        ),
+        (
+            Event::Family { pods: vec![], peers: vec![], approvals: vec![], agents: vec![agent()] },
+            format!(r#"{{"event":"family","data":{{"pods":[],"agents":[{AGENT}]}}}}"#),
+        ),
+        (
+            Event::MeshRoster { agents: vec![agent(), MeshAgent { blocked: true, ..agent() }] },
+            format!(
+                r#"{{"event":"mesh_roster","data":{{"agents":[{AGENT},{{"name":"pi-1","kind":"agent","reachable":true,"blocked":true}}]}}}}"#
             ),
         ),
         (
@@ -628,11 +649,7 @@ fn ours() -> Vec<(Event, String)> {
                         why: None,
                     }),
                 }],
-                agents: vec![MeshAgent {
-                    name: "pi-1".into(),
-                    kind: AgentKind::Agent,
-                    reachable: true,
-                }],
+                agents: vec![agent()],
                 blocked: vec!["spam".into()],
             }),
             r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"]}}"#
@@ -680,7 +697,7 @@ fn every_event_has_its_line() {
         LlmContinuation TextDelta TextDone ThinkingStart ThinkingDelta ThinkingDone ToolCallStart
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
-        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family HostNotices PodChanged
+        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
         Lagged Unknown

@@ -53,9 +53,9 @@ pub struct Outer {
 }
 
 impl Areas {
-    /// Whether the peers of a Pod have a pane.
+    /// Whether the peers of a Pod and the agents that it reaches have a pane.
     pub fn has_peers(app: &App) -> bool {
-        app.family.has_peers()
+        app.family.has_contacts()
     }
 
     /// Whether the transcripts have the whole width to themselves.
@@ -202,13 +202,13 @@ fn split(column: Rect, rows: u16) -> (Rect, Option<Rect>) {
     (upper, Some(lower))
 }
 
-/// The rows of the peers pane. While any two Pods are peers it is shown with a fixed height, so that
-/// no pane moves when another Pod is selected.
+/// The rows of the peers pane. While any two Pods are peers, or agents were on the mesh, it is shown with a height
+/// that only grows, so that no pane moves when another Pod is selected or an agent leaves.
 fn peers_rows(app: &App, height: u16) -> u16 {
-    if !app.family.has_peers() || height < TALL {
+    if !app.family.has_contacts() || height < TALL {
         return 0;
     }
-    let most = u16::try_from(app.family.most_peers()).unwrap_or(u16::MAX);
+    let most = u16::try_from(app.family.most_contacts()).unwrap_or(u16::MAX);
     most.clamp(1, height / 5)
 }
 

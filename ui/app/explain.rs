@@ -1,9 +1,13 @@
 //! The layer that says why a Pod is in its state, and the menu of verbs that fit it.
 
+use crate::app::peers::CANNOT_BE_TYPED;
 use crate::app::{App, Effect, Focus, Layer};
+use crate::family::Agent;
 use crate::notice::Kind;
 use crate::palette::{Choice, ListRow, Palette};
+use crate::verb::words::quoted;
 use crate::verb::{Way, find};
+use yoi::protocol::mesh::AgentKind;
 use yoi::protocol::{PodInfo, PodName, State};
 
 /// The widest text of a popup that holds only text, in columns.
@@ -21,6 +25,9 @@ impl App {
     }
 
     pub(super) fn explain_row(&mut self) -> Vec<Effect> {
+        if let Some(sentence) = self.chosen_agent().map(about_agent) {
+            return self.say(Kind::Info, sentence);
+        }
         match self.row_pod() {
             Some(pod) => self.carry_out(&format!("explain {pod}"), Way::Key),
             None => self.carry_out("explain", Way::Key),
@@ -37,6 +44,9 @@ impl App {
         if !self.marked().is_empty() {
             return self.open_marks_menu();
         }
+        if self.chosen_agent().is_some() {
+            return self.open_agent_menu();
+        }
         let Some(info) = self.row_pod().and_then(|name| self.family.get(&name).cloned()) else {
             return self.say(Kind::Info, "there is no Pod here");
         };
@@ -50,6 +60,19 @@ impl App {
             lines.push((format!("unpeer {}", info.name), "end what :peer began"));
         }
         self.open_verbs(&format!("{}: what can be done now", info.name), lines)
+    }
+
+    fn open_agent_menu(&mut self) -> Vec<Effect> {
+        let Some(agent) = self.chosen_agent() else { return Vec::new() };
+        let Some(name) = agent.typed().map(|name| quoted(name).into_owned()) else {
+            return self.say(Kind::Info, CANNOT_BE_TYPED);
+        };
+        let block = match agent.blocked {
+            true => (format!("block {name} --end"), "take its messages again"),
+            false => (format!("block {name}"), "take none of its messages"),
+        };
+        let lines = vec![(format!("send {name} "), "send it a message"), block];
+        self.open_verbs(&format!("{name}: what can be done now"), lines)
     }
 
     /// Opens a menu of the verbs that fit some of the marked Pods, each with the Pods that it fits.
@@ -89,6 +112,22 @@ impl App {
 pub(super) fn lines(title: &str, lines: Vec<String>) -> Layer {
     let row = |text| ListRow { text, help: String::new(), choice: Choice::Nothing };
     Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
+}
+
+/// What an agent is, and what its `received` means.
+fn about_agent(agent: &Agent) -> String {
+    let name = &agent.shown;
+    let what = match agent.kind {
+        AgentKind::Pod | AgentKind::Yoi => {
+            format!(
+                "{name} is an agent of another yoi: `received` means that it has kept a message"
+            )
+        }
+        AgentKind::Agent | AgentKind::Unknown => format!(
+            "{name} is an agent of another program: `received` means that it was handed a message, not that it kept it"
+        ),
+    };
+    if agent.blocked { format!("{what} · it is blocked: no Pod takes its messages") } else { what }
 }
 
 /// The command lines that fit the state of a Pod, each with its help.

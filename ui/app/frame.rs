@@ -100,6 +100,7 @@ fn is_of_the_family(event: &Event) -> bool {
         event,
         Event::Lagged
             | Event::Family { .. }
+            | Event::MeshRoster { .. }
             | Event::HostNotices { .. }
             | Event::PodChanged { .. }
             | Event::PodRemoved { .. }

@@ -40,10 +40,15 @@ impl App {
                 self.transcripts.values_mut().for_each(|one| one.apply(None, &Event::Lagged));
                 Vec::new()
             }
-            Event::Family { pods, peers, approvals } => {
+            Event::Family { pods, peers, approvals, agents } => {
                 let first = !self.family.is_known();
                 self.family.replace(pods, peers, approvals);
+                self.family.set_agents(agents);
                 self.family_known(first)
+            }
+            Event::MeshRoster { agents } => {
+                self.family.set_agents(agents);
+                Vec::new()
             }
             Event::HostNotices { notices } => self.host_notices_came(notices),
             Event::PodChanged { info } => self.pod_changed(*info),

@@ -1,9 +1,15 @@
-//! Keys and clicks in the pane of peers.
+//! Keys and clicks in the pane of peers and agents.
 
 use crate::app::{App, Effect, Focus};
+use crate::family::{Agent, Contact};
 use crate::keys::Action;
 use crate::notice::Kind;
+use crate::verb::words::quoted;
 use yoi::protocol::PodName;
+
+/// Said of an agent whose name hides something.
+pub(super) const CANNOT_BE_TYPED: &str =
+    "the name of this agent holds characters that cannot be typed";
 
 impl App {
     /// The selected Pod: its peers are shown, and a verb without a name means it. It is the Pod of the
@@ -13,17 +19,36 @@ impl App {
         beside.or(self.shown())
     }
 
+    /// The peer or agent under the cursor.
+    pub(super) fn chosen_contact(&self) -> Option<Contact<'_>> {
+        let contacts = self.family.contacts_of(self.selected()?);
+        self.peers.chosen(&contacts)
+    }
+
     /// The peer under the cursor.
     pub(super) fn chosen_peer(&self) -> Option<&PodName> {
-        let peers = self.family.peers_of(self.selected()?);
-        self.peers.chosen(&peers)
+        match self.chosen_contact()? {
+            Contact::Pod(name) => Some(name),
+            Contact::Agent(_) => None,
+        }
+    }
+
+    /// The agent under the cursor, while the pane has the focus.
+    pub(super) fn chosen_agent(&self) -> Option<&Agent> {
+        match self.chosen_contact().filter(|_| self.focus == Focus::Peers)? {
+            Contact::Pod(_) => None,
+            Contact::Agent(agent) => Some(agent),
+        }
     }
 
     pub(super) fn focus_peers(&mut self) -> Vec<Effect> {
         if crate::app::Areas::has_peers(self) {
             return self.focus(Focus::Peers);
         }
-        self.say(Kind::Info, "no two Pods are peers · :peer <pod> makes them so")
+        self.say(
+            Kind::Info,
+            "no two Pods are peers, and no agent is on the mesh · :peer <pod> makes peers",
+        )
     }
 
     pub(super) fn peers_key(&mut self, action: Action) -> Vec<Effect> {
@@ -35,11 +60,13 @@ impl App {
             Action::First => self.peers_step(isize::MIN),
             Action::Last => self.peers_step(isize::MAX),
             Action::Choose => {
-                let Some(peer) = self.chosen_peer().cloned() else { return Vec::new() };
-                return self.make_current(&peer);
+                return match self.chosen_peer().cloned() {
+                    Some(peer) => self.make_current(&peer),
+                    None => self.write_to_agent(),
+                };
             }
             Action::Copy => {
-                let name = self.chosen_peer().map(ToString::to_string);
+                let name = self.chosen_contact().map(|contact| contact.name().to_owned());
                 return name.map(|name| self.copy(name)).unwrap_or_default();
             }
             other => return self.everywhere(other),
@@ -47,9 +74,18 @@ impl App {
         Vec::new()
     }
 
+    /// Writes the beginning of a message to the agent under the cursor into the command line.
+    fn write_to_agent(&mut self) -> Vec<Effect> {
+        let Some(agent) = self.chosen_agent() else { return Vec::new() };
+        match agent.typed().map(|name| format!("send {} ", quoted(name))) {
+            Some(line) => self.open_line(&line),
+            None => self.say(Kind::Info, CANNOT_BE_TYPED),
+        }
+    }
+
     fn peers_step(&mut self, by: isize) {
         let Some(of) = self.selected().cloned() else { return };
-        let peers = self.family.peers_of(&of);
+        let peers = self.family.contacts_of(&of);
         let at = self.peers.position(&peers).saturating_add_signed(by);
         self.peers.choose(&peers, at);
     }
@@ -57,7 +93,7 @@ impl App {
     pub(super) fn peers_click(&mut self, at: usize) -> Vec<Effect> {
         let effects = self.focus(Focus::Peers);
         if let Some(of) = self.selected().cloned() {
-            let peers = self.family.peers_of(&of);
+            let peers = self.family.contacts_of(&of);
             self.peers.choose(&peers, at);
         }
         effects

@@ -116,7 +116,10 @@ impl Bench {
         app.restore_screen(state);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);
-        bench.host(None, Event::Family { pods, peers: Vec::new(), approvals: Vec::new() });
+        bench.host(
+            None,
+            Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() },
+        );
         bench
     }
 
@@ -284,6 +287,7 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
     }
 }
 
+mod agents;
 mod confirm;
 mod family;
 mod guards;

@@ -11,7 +11,7 @@ use crate::wording::state;
 use crate::wording::why::why_and_way_on;
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
-use yoi::protocol::{Event, Method, PodInfo, PodName, Segment};
+use yoi::protocol::{Event, Method, PodInfo, Segment};
 use yoi::text::SafeText;
 
 async fn client(opening: &Opening, attach: Attach) -> Result<LineClient, Failure> {
@@ -128,14 +128,10 @@ fn aligned(table: &[[String; 5]]) -> String {
 }
 
 /// `yoi send --socket`: over the Pod's own socket, whichever program it belongs to.
-pub async fn send_to_socket(
-    socket: &Path,
-    pod: &PodName,
-    input: Vec<Segment>,
-) -> Result<(), Failure> {
+pub async fn send_to_socket(socket: &Path, pod: &str, input: Vec<Segment>) -> Result<(), Failure> {
     let failed = |error: SocketError| Failure::new(Exit::Failed, error.to_string());
     let mut there = PodSocket::open(socket).await.map_err(failed)?;
-    if there.greeting.pod_name != pod.as_str() {
+    if there.greeting.pod_name != pod {
         let message =
             format!("{} is the socket of `{}`", socket.display(), there.greeting.pod_name);
         return Err(Failure::new(Exit::NotThere, message));

@@ -5,7 +5,8 @@ use crate::headless::{Exit, Failure};
 use crate::verb::send::INPUT;
 use rustix::fs::FileType;
 use std::io::Read as _;
-use yoi::protocol::{PodName, Segment};
+use yoi::protocol::Segment;
+use yoi::text::SafeText;
 
 /// The longest text that is read from standard input, in bytes.
 const MOST: u64 = 32 * 1024 * 1024;
@@ -35,9 +36,10 @@ pub fn message(words: &[String]) -> Result<String, Failure> {
 }
 
 /// Says that piped input was not sent, and what sends it: a message of `yoi send` or of -c holds none.
-pub fn say_unread(pod: &PodName) {
+pub fn say_unread(to: &str) {
     if is_piped() {
-        console::err(&format!("the piped input was not sent: `yoi send {pod} -` sends it"));
+        let to = SafeText::line(to);
+        console::err(&format!("the piped input was not sent: `yoi send {to} -` sends it"));
     }
 }
 

@@ -1,9 +1,9 @@
-//! The peers of the selected Pod, with which it exchanges messages, and the state of each.
+//! The peers of the selected Pod and the agents that it reaches over the mesh, and the state of each.
 
-use crate::family::Family;
+use crate::family::{Agent, Contact, Family};
 use crate::pane::glyph::Glyphs;
 use crate::rows::{pad, right, width};
-use crate::theme::Theme;
+use crate::theme::{Role, Theme};
 use crate::wording::age::age;
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
@@ -17,32 +17,55 @@ const WORD: usize = 9;
 /// The columns of an age.
 const AGE: usize = 6;
 
-/// The chosen peer. The peers themselves are in the family.
+/// The chosen peer or agent. They themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
-    cursor: Option<PodName>,
+    cursor: Option<Chosen>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Chosen {
+    Pod(PodName),
+    Agent(String),
+}
+
+impl Chosen {
+    fn of(contact: &Contact<'_>) -> Self {
+        match contact {
+            Contact::Pod(name) => Self::Pod((*name).clone()),
+            Contact::Agent(agent) => Self::Agent(agent.name.clone()),
+        }
+    }
+
+    fn is(&self, contact: &Contact<'_>) -> bool {
+        match (self, contact) {
+            (Self::Pod(chosen), Contact::Pod(name)) => chosen == *name,
+            (Self::Agent(chosen), Contact::Agent(agent)) => *chosen == agent.name,
+            (Self::Pod(_), Contact::Agent(_)) | (Self::Agent(_), Contact::Pod(_)) => false,
+        }
+    }
 }
 
 impl Peers {
     /// Where the cursor is among these, from 0.
-    pub fn position(&self, peers: &[&PodName]) -> usize {
-        let at = peers.iter().position(|peer| Some(*peer) == self.cursor.as_ref());
-        at.unwrap_or(0)
+    pub fn position(&self, contacts: &[Contact<'_>]) -> usize {
+        let Some(cursor) = &self.cursor else { return 0 };
+        contacts.iter().position(|contact| cursor.is(contact)).unwrap_or(0)
     }
 
-    /// The peer under the cursor.
-    pub fn chosen<'a>(&self, peers: &[&'a PodName]) -> Option<&'a PodName> {
-        peers.get(self.position(peers)).copied()
+    /// The peer or agent under the cursor.
+    pub fn chosen<'a>(&self, contacts: &[Contact<'a>]) -> Option<Contact<'a>> {
+        contacts.get(self.position(contacts)).copied()
     }
 
-    /// Puts the cursor on the peer at a place; beyond the end it is the last.
-    pub fn choose(&mut self, peers: &[&PodName], at: usize) {
-        let at = at.min(peers.len().saturating_sub(1));
-        self.cursor = peers.get(at).map(|name| (*name).clone());
+    /// Puts the cursor on the peer or agent at a place; beyond the end it is the last.
+    pub fn choose(&mut self, contacts: &[Contact<'_>], at: usize) {
+        let at = at.min(contacts.len().saturating_sub(1));
+        self.cursor = contacts.get(at).map(Chosen::of);
     }
 }
 
-/// The peers as a widget.
+/// The peers and agents as a widget.
 pub struct View<'a> {
     pub peers: &'a Peers,
     pub family: &'a Family,
@@ -63,53 +86,100 @@ impl View<'_> {
         (at < peers.len()).then_some(at)
     }
 
-    fn list(&self) -> Vec<&PodName> {
-        self.of.map(|name| self.family.peers_of(name)).unwrap_or_default()
+    fn list(&self) -> Vec<Contact<'_>> {
+        self.of.map(|name| self.family.contacts_of(name)).unwrap_or_default()
     }
 
-    fn first(&self, peers: &[&PodName], height: u16) -> usize {
+    fn first(&self, peers: &[Contact<'_>], height: u16) -> usize {
         (self.peers.position(peers) + 1).saturating_sub(usize::from(height))
     }
 
-    fn line(&self, name: &PodName, columns: usize) -> Line<'static> {
-        let mark = Span::styled(self.glyphs.pick("⇄ ", "= "), self.theme.dim);
+    fn line(&self, contact: &Contact<'_>, columns: usize) -> Line<'static> {
+        match contact {
+            Contact::Pod(name) => self.pod(name, columns),
+            Contact::Agent(agent) => self.agent(agent, columns),
+        }
+    }
+
+    fn mark(&self) -> Span<'static> {
+        Span::styled(self.glyphs.pick("⇄ ", "= "), self.theme.dim)
+    }
+
+    fn pod(&self, name: &PodName, columns: usize) -> Line<'static> {
         let Some(info) = self.family.get(name) else {
             let text = pad(&format!("{name} is gone"), columns.saturating_sub(2));
-            return Line::from(vec![mark, Span::styled(text, self.theme.dim)]);
+            return Line::from(vec![self.mark(), Span::styled(text, self.theme.dim)]);
         };
         let sign = self.glyphs.state_sign(info);
-        let state = self.theme.style(sign.role);
+        let cells = Cells {
+            shape: sign.shape,
+            name: info.name.as_str(),
+            word: sign.word,
+            role: sign.role,
+            last: &age(info, self.now, self.zone),
+        };
+        self.cells(&cells, columns)
+    }
+
+    fn agent(&self, agent: &Agent, columns: usize) -> Line<'static> {
+        let (word, role) = match agent.blocked {
+            true => ("blocked", Role::Warn),
+            false => ("online", Role::Idle),
+        };
+        let shape = self.glyphs.pick("◇", "@");
+        self.cells(
+            &Cells { shape, name: agent.shown.as_str(), word, role, last: agent.word() },
+            columns,
+        )
+    }
+
+    /// A row; where it is narrow, what stands last is left out first.
+    fn cells(&self, cells: &Cells<'_>, columns: usize) -> Line<'static> {
+        let state = self.theme.style(cells.role);
         let left = columns.saturating_sub(4);
-        let name = width(info.name.as_str()).min(8);
+        let name = width(cells.name).min(8);
         let word = if left >= name + WORD + AGE + 2 { WORD } else { 0 };
-        let age_of = if left > name + AGE { AGE } else { 0 };
-        let gaps = usize::from(word > 0) + usize::from(age_of > 0);
+        let last = if left > name + AGE { AGE } else { 0 };
+        let gaps = usize::from(word > 0) + usize::from(last > 0);
         let mut spans = vec![
-            mark,
-            Span::styled(format!("{} ", sign.shape), state),
-            Span::raw(pad(info.name.as_str(), left.saturating_sub(word + age_of + gaps))),
+            self.mark(),
+            Span::styled(format!("{} ", cells.shape), state),
+            Span::raw(pad(cells.name, left.saturating_sub(word + last + gaps))),
         ];
         if word > 0 {
-            spans.push(Span::styled(format!(" {}", pad(sign.word, word)), state));
+            spans.push(Span::styled(format!(" {}", pad(cells.word, word)), state));
         }
-        if age_of > 0 {
-            let age = age(info, self.now, self.zone);
-            spans.push(Span::styled(format!(" {}", right(&age, age_of)), self.theme.dim));
+        if last > 0 {
+            spans.push(Span::styled(format!(" {}", right(cells.last, last)), self.theme.dim));
         }
         Line::from(spans)
     }
+}
+
+/// What stands in a row, from left to right.
+struct Cells<'a> {
+    shape: &'static str,
+    name: &'a str,
+    word: &'a str,
+    /// The colour of the shape and the word.
+    role: Role,
+    last: &'a str,
 }
 
 impl Widget for View<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
         let (peers, columns) = (self.list(), usize::from(area.width));
         if peers.is_empty() && area.height > 0 {
-            buf.set_stringn(area.x, area.y, "no peers", columns, self.theme.dim);
+            let none = match self.of.is_some_and(|pod| self.family.is_on_mesh(pod)) {
+                true => "no peers, no agents",
+                false => "no peers",
+            };
+            buf.set_stringn(area.x, area.y, none, columns, self.theme.dim);
         }
         let (first, chosen) = (self.first(&peers, area.height), self.peers.position(&peers));
         let shown = peers.iter().enumerate().skip(first);
-        for ((at, name), y) in shown.zip(area.y..area.bottom()) {
-            buf.set_line(area.x, y, &self.line(name, columns), area.width);
+        for ((at, contact), y) in shown.zip(area.y..area.bottom()) {
+            buf.set_line(area.x, y, &self.line(contact, columns), area.width);
             if self.focused && at == chosen {
                 buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);
             }

@@ -12,6 +12,8 @@ use nucleo::{Config, Matcher, Utf32Str};
 pub struct Sources {
     /// Name and state.
     pub pods: Vec<(String, String)>,
+    /// The agents that the selected Pod reaches: name and kind.
+    pub agents: Vec<(String, String)>,
     pub models: Vec<String>,
     /// Paths that some Pod has to do with.
     pub paths: Vec<String>,
@@ -130,17 +132,24 @@ fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
             .collect()
     };
     match source(argument).as_str() {
-        "pod" | "from" | "to" => {
-            let pods = sources.pods.iter();
-            pods.map(|(name, state)| Candidate { text: name.clone(), help: state.clone() })
-                .collect()
-        }
+        "pod" | "from" | "to" => named(&sources.pods),
+        "agent" => named(&sources.agents),
+        "addressee" => [named(&sources.pods), named(&sources.agents)].concat(),
         "model" => plain(&sources.models),
         "path" | "dir" => plain(&sources.paths),
         "theme" => plain(&sources.themes),
         "verb" => verbs(),
         _ => Vec::new(),
     }
+}
+
+/// Names with what is said of each.
+fn named(names: &[(String, String)]) -> Vec<Candidate> {
+    let candidate = |(name, help): &(String, String)| Candidate {
+        text: quoted(name).into_owned(),
+        help: help.clone(),
+    };
+    names.iter().map(candidate).collect()
 }
 
 /// Those of `all` that match `query`, best first; all of them, in their order, for an empty one.

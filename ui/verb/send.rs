@@ -1,4 +1,4 @@
-//! `:send`: sends a message to a Pod.
+//! `:send`: sends a message to a Pod, or to an agent of the mesh in the name of the selected Pod.
 
 use crate::verb::dialogue::or_end;
 use crate::verb::words;
@@ -18,7 +18,7 @@ pub static VERB: Verb = of::<Send>(Verb {
         "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
          reads it.",
     ],
-    ..verb("send", "send a message to a Pod")
+    ..verb("send", "send a message to a Pod or an agent")
 });
 
 /// The message that stands for the standard input.
@@ -26,8 +26,8 @@ pub const INPUT: &str = "-";
 
 #[derive(Args)]
 pub struct Send {
-    /// The Pod
-    pub pod: PodName,
+    /// The Pod, or an agent of the mesh
+    pub addressee: String,
     /// The message
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub text: Vec<String>,
@@ -77,41 +77,51 @@ impl Dialogue for Send {
 impl Send {
     fn begin(&mut self, known: &Known<'_>) -> Result<Next, End> {
         if known.way == Way::Command && self.text == [INPUT] {
-            let text = format!("-c reads no standard input: `yoi send {} -` sends it", self.pod);
+            let name = SafeText::line(&self.addressee);
+            let text = format!("-c reads no standard input: `yoi send {name} -` sends it");
             return Err(End::refused(Why::Usage, text));
         }
-        if known.family.get(&self.pod).is_none()
-            && let Some(sender) = known.selected.filter(|pod| is_on_mesh(known, pod))
-        {
+        let pod = PodName::parse(&self.addressee).ok();
+        let Some(info) = pod.and_then(|pod| known.family.get(&pod)) else {
+            let sender = known.selected.filter(|pod| is_on_mesh(known, pod));
+            let sender = sender.ok_or_else(|| self.unknown(known))?;
             self.stage = Stage::SendingToAgent;
             return Ok(self.send_to_agent(sender.clone()));
-        }
-        let info = known.find(&self.pod)?;
-        self.target = Some(info.name.clone());
+        };
+        let pod = info.name.clone();
+        self.target = Some(pod.clone());
         if !info.state.can_be_restored() {
-            return Ok(self.send());
+            return Ok(self.send(pod));
         }
         self.stage = Stage::Restoring;
-        Ok(Next::call(Request::to(
-            info.name.clone(),
-            Method::RestorePods { tree: false, plan: false },
-        )))
+        Ok(Next::call(Request::to(pod, Method::RestorePods { tree: false, plan: false })))
     }
 
-    fn pod(&self) -> &PodName {
-        self.target.as_ref().unwrap_or(&self.pod)
+    /// The refusal for a name that no Pod has, where no agent is reached.
+    fn unknown(&self, known: &Known<'_>) -> End {
+        let name = SafeText::line(&self.addressee);
+        match known.selected {
+            // It is the name of an agent at most.
+            Some(pod) if PodName::parse(&self.addressee).is_err() => End::refused(
+                Why::NotThere,
+                format!(
+                    "there is no pod `{name}`, and {pod} reaches no agents: :mesh join has it join the mesh"
+                ),
+            ),
+            _ => known.no_such(&name),
+        }
     }
 
-    fn send(&self) -> Next {
+    fn send(&self, pod: PodName) -> Next {
         let text = || vec![Segment::Text { content: self.text.join(" ") }];
         let input = self.input.clone().unwrap_or_else(text);
-        Next::call(Request::to(self.pod().clone(), Method::Send { input, queue: true }))
+        Next::call(Request::to(pod, Method::Send { input, queue: true }))
     }
 
     fn send_to_agent(&self, sender: PodName) -> Next {
         let flat = |input: &Vec<Segment>| input.iter().map(Segment::flat).collect::<String>();
         let body = self.input.as_ref().map_or_else(|| self.text.join(" "), flat);
-        let to = Addressees::One(self.pod.to_string());
+        let to = Addressees::One(self.addressee.clone());
         let method = Method::MeshSend { to, body: body.into(), re: None };
         Next::call(Request::to(sender, method))
     }
@@ -120,17 +130,17 @@ impl Send {
         if let (Stage::SendingToAgent, Event::MeshSent { status, reason, .. }) =
             (&self.stage, event)
         {
-            return Next::End(outcome(&self.pod, status, reason.as_deref()));
+            return Next::End(outcome(&self.addressee, status, reason.as_deref()));
         }
-        let pod = self.pod();
+        let Some(pod) = self.target.clone() else { return Next::End(End::default()) };
         let said = match &self.stage {
             Stage::Restoring => {
                 self.stage = Stage::SendingToRestored(losses(event));
-                return self.send();
+                return self.send(pod);
             }
-            Stage::Sending | Stage::SendingToAgent => sentence(pod, event),
+            Stage::Sending | Stage::SendingToAgent => sentence(&pod, event),
             Stage::SendingToRestored(losses) => {
-                format!("restored {pod}{losses} · {}", sentence(pod, event))
+                format!("restored {pod}{losses} · {}", sentence(&pod, event))
             }
         };
         Next::End(End::done(said))
@@ -148,7 +158,8 @@ fn is_on_mesh(known: &Known<'_>, pod: &PodName) -> bool {
 }
 
 /// What is said of a message to an agent.
-fn outcome(agent: &PodName, status: &str, reason: Option<&str>) -> End {
+fn outcome(agent: &str, status: &str, reason: Option<&str>) -> End {
+    let agent = SafeText::line(agent);
     let why = reason.map(|reason| format!(": {}", SafeText::line(reason))).unwrap_or_default();
     match status {
         "received" | "sent" => End::done(format!("{agent} has the message ({status}){why}")),

@@ -111,7 +111,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         ),
         (":pin 10", "`10` is no slot: they are 1 to 9"),
         (":rewind x", "`x` is no message: messages have numbers"),
-        (":send bob", "usage: :send <pod> <text>"),
+        (":send bob", "usage: :send <addressee> <text>"),
     ] {
         let error = read(line, Way::Line).err().unwrap_or_else(|| panic!("{line} was read"));
         assert_eq!(error, said, "{line}");
@@ -202,7 +202,7 @@ fn usage_names_arguments_then_options() {
     assert_eq!(usage("rm"), "[pod …] [--stopped] [--older-than time] [--all]");
     assert_eq!(usage("lend"), "<from> <to> <path> [--read]");
     assert_eq!(usage("policy"), "[revoke <n>]");
-    assert_eq!(usage("send"), "<pod> <text>");
+    assert_eq!(usage("send"), "<addressee> <text>");
     assert_eq!(usage("zoom"), "");
 }
 
@@ -250,6 +250,7 @@ fn marks_are_the_pods_of_a_verb_that_names_none() {
 fn words_complete_to_the_values_of_their_argument() {
     let sources = Sources {
         pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
+        agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
         models: vec!["anthropic/claude".into(), "openai/gpt".into()],
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
         themes: vec!["night".into(), "day".into()],
@@ -267,6 +268,9 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("open bob "), none);
     assert_eq!(texts("pin 3 a"), ["alice"]);
     assert_eq!(texts("send bo"), ["bob"]);
+    assert_eq!(texts("send "), ["alice", "bob", "proj/a", "'my pi'"]);
+    assert_eq!(texts("send proj"), ["proj/a"]);
+    assert_eq!(texts("block "), ["proj/a", "'my pi'"]);
     assert_eq!(texts("send bob hel"), none);
     assert_eq!(texts("send bob don't he"), none);
     assert_eq!(texts("model gpt"), ["openai/gpt"]);
@@ -590,4 +594,39 @@ fn a_path_in_no_scope_is_not_called_unreadable() {
         panic!("no answer")
     };
     assert!(said.contains("commands see it only if it belongs to the system"), "{said}");
+}
+
+/// The first step of a line on a screen where alice, on the mesh, is selected, and bob is not there.
+fn first_on_mesh(line: &str) -> Next {
+    let mut family = Family::default();
+    let mesh =
+        yoi::protocol::mesh::MeshStanding { name: Some("alice".into()), ..Default::default() };
+    let alice =
+        yoi::protocol::PodInfo { mesh: Some(mesh), ..crate::app::tests::pod("alice", State::Idle) };
+    family.replace(vec![alice, crate::app::tests::pod("carol", State::Idle)], vec![], vec![]);
+    let (env, selected) = (BTreeMap::new(), pod("alice"));
+    let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
+    let mut line = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}"));
+    line.dialogue.next(&known, None)
+}
+
+#[test]
+fn a_message_goes_to_an_agent_whatever_its_name_is_and_to_a_pod_of_that_name_first() {
+    for (line, to) in [
+        ("send proj/a hi", "proj/a"),
+        ("send pi-1@x hi", "pi-1@x"),
+        ("send 'my pi' hi", "my pi"),
+        ("send bob#2 hi", "bob#2"),
+    ] {
+        let Next::Call(requests) = first_on_mesh(line) else { panic!("{line} calls the host") };
+        let to = yoi::protocol::method::Addressees::One(to.into());
+        let method = Method::MeshSend { to, body: "hi".into(), re: None };
+        let sent: Vec<_> = requests.into_iter().map(|r| (r.pod, r.method)).collect();
+        assert_eq!(sent, [(Some(pod("alice")), method)], "{line}");
+    }
+    let Next::Call(requests) = first_on_mesh("send carol hi") else { panic!("it calls the host") };
+    assert!(matches!(requests[0].method, Method::Send { .. }), "{:?}", requests[0].method);
+    let Next::End(end) = first("send proj/a hi") else { panic!("alice is not on the mesh") };
+    let said = refusal(end);
+    assert!(said.contains("there is no pod `proj/a`, and alice reaches no agents"), "{said}");
 }

@@ -3,6 +3,7 @@
 
 use crate::config::settings::Wake;
 use crate::host::Shared;
+use crate::host::mesh::roster::{self, Change};
 use crate::host::mesh::{MeshUse, Seat, delivery};
 use crate::host::pod::Fact;
 use crate::mesh::{Inbox, Member, Message, Options, Received, Socket, Standing, To};
@@ -87,6 +88,7 @@ impl Task {
     /// Takes messages until the Pod leaves.
     async fn take_part(&self, member: Arc<Member>, mut inbox: Inbox) {
         self.sit(&member, member.standing()).await;
+        self.roster_changed(Change::Member);
         loop {
             let first = tokio::select! {
                 biased;
@@ -101,6 +103,7 @@ impl Task {
         self.shared.mesh.seats.send_modify(|seats| {
             Arc::make_mut(seats).remove(&self.pod.key());
         });
+        self.roster_changed(Change::Member);
         member.begin_to_leave();
         // Ends when the member has left. What comes meanwhile is denied.
         while let Some(received) = inbox.next().await {
@@ -116,9 +119,18 @@ impl Task {
         for received in batch {
             match received {
                 Received::Message(message) => messages.push(message),
-                Received::Rejoined(standing) => self.sit(member, standing).await,
-                Received::PeerJoined(name) => self.presence(&name, Wake::Joins, "joined").await,
-                Received::PeerLeft(name) => self.presence(&name, Wake::Leaves, "left").await,
+                Received::Rejoined(standing) => {
+                    self.sit(member, standing).await;
+                    self.roster_changed(Change::Leader);
+                }
+                Received::PeerJoined(name) => {
+                    self.roster_changed(Change::Member);
+                    self.presence(&name, Wake::Joins, "joined").await;
+                }
+                Received::PeerLeft(name) => {
+                    self.roster_changed(Change::Member);
+                    self.presence(&name, Wake::Leaves, "left").await;
+                }
             }
         }
         if !messages.is_empty() {
@@ -190,6 +202,10 @@ impl Task {
             return Some(format!("the body of a message to pod `{pod}` has at most {limit} KiB"));
         }
         delivery::over_rate(&self.shared, pod, &message.from)
+    }
+
+    fn roster_changed(&self, change: Change) {
+        roster::changed(&self.shared, change);
     }
 
     fn wakes(&self, wake: Wake) -> bool {

@@ -45,7 +45,8 @@ fn peers(shared: &Shared, pod: &PodName) -> Vec<MeshAgent> {
     let peer = |name: &PodName| {
         let state = shared.pod(name)?.info.borrow().state;
         let reachable = !matches!(state, State::Stopped | State::Damaged);
-        Some(MeshAgent { name: address(shared, name), kind: AgentKind::Pod, reachable })
+        let name = address(shared, name);
+        Some(MeshAgent { name, kind: AgentKind::Pod, reachable, blocked: false })
     };
     others.filter_map(peer).collect()
 }
@@ -56,12 +57,14 @@ pub(crate) fn address(shared: &Shared, pod: &PodName) -> String {
     seat.map_or_else(|| pod.to_string(), |seat| seat.standing.name)
 }
 
-async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgent>, Refusal> {
+/// The agents that are no Pods of this host, as the leader lists them.
+pub(super) async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgent>, Refusal> {
     let roster = seat.member.peers_in_detail().await;
     let roster = roster.map_err(|error| Refusal::internal(error.to_string()))?;
     let agent = |peer: crate::mesh::Peer| {
         let kind = if peer.confirms { AgentKind::Yoi } else { AgentKind::Agent };
-        MeshAgent { name: peer.name, kind, reachable: true }
+        let blocked = shared.mesh.is_blocked(&peer.name);
+        MeshAgent { name: peer.name, kind, reachable: true, blocked }
     };
     Ok(shared.mesh.others(roster).into_iter().map(agent).collect())
 }

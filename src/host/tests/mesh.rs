@@ -489,3 +489,80 @@ text = "Yes."
     bench.call(&name("alice"), Method::Send { input, queue: true }).await.unwrap();
     bench.until("alice", |info| !slowed(info)).await;
 }
+
+/// The next roster that screens are sent.
+async fn next_roster(bench: &mut Bench) -> Vec<(String, crate::protocol::mesh::AgentKind)> {
+    let next = bench.next(|event| matches!(event, Event::MeshRoster { .. }));
+    let event = tokio::time::timeout(PATIENCE, next).await.expect("the roster is sent");
+    let Event::MeshRoster { agents } = event else { unreachable!() };
+    agents.into_iter().map(|agent| (agent.name, agent.kind)).collect()
+}
+
+/// Waits until screens are sent this roster.
+async fn until_roster(bench: &mut Bench, wanted: &[&str]) {
+    while next_roster(bench).await.iter().map(|(name, _)| name).ne(wanted) {}
+}
+
+#[tokio::test]
+async fn screens_learn_which_agents_are_there_when_they_join_leave_and_are_blocked() {
+    use crate::protocol::mesh::AgentKind;
+    let mut bench = alone().await;
+    let pi = bench.agent("pi-1").await;
+    bench.joins("alice").await;
+    assert_eq!(next_roster(&mut bench).await, [("pi-1".to_owned(), AgentKind::Agent)]);
+    let settings = bench.host.shared.settings.last().settings;
+    let (dirs, env) = (bench.host.shared.dirs.clone(), bench.host.shared.env.clone());
+    let socket = Socket::find(&settings.mesh, &dirs, &env, |_| true).unwrap();
+    let yoi = crate::mesh::Options { socket, name: "casa".into(), leads: true, confirms: true };
+    let (casa, _inbox) = crate::mesh::join(yoi).await.unwrap();
+    assert_eq!(
+        next_roster(&mut bench).await,
+        [("casa".to_owned(), AgentKind::Yoi), ("pi-1".to_owned(), AgentKind::Agent)]
+    );
+    // A new screen gets it at first.
+    let Event::Family { agents, .. } = bench.host.shared.whole_family() else { panic!() };
+    assert_eq!(agents.len(), 2);
+    let block = Method::MeshBlock { name: "pi-1".into(), end: false };
+    bench.client.call(None, block).await.unwrap();
+    let blocked = bench.next(|event| matches!(event, Event::MeshRoster { .. })).await;
+    let Event::MeshRoster { agents } = blocked else { unreachable!() };
+    assert!(agents[1].blocked && !agents[0].blocked);
+    casa.leave().await;
+    assert_eq!(next_roster(&mut bench).await, [("pi-1".to_owned(), AgentKind::Agent)]);
+    // The leader was pi-1: alice leads after it.
+    pi.member.leave().await;
+    until_roster(&mut bench, &[]).await;
+    bench.agent("pi-2").await;
+    let _pi = bench.agent("pi-3").await;
+    until_roster(&mut bench, &["pi-3"]).await;
+    bench.call(&name("alice"), Method::MeshLeave).await.unwrap();
+    until_roster(&mut bench, &[]).await;
+}
+
+#[tokio::test]
+async fn pods_of_the_host_are_no_agents_on_screens_and_many_joins_are_a_few_events() {
+    let pods = [("alice", None, Wanted::Live), ("bob", None, Wanted::Live)];
+    let mut bench = family(&pods, &[]).await;
+    for pod in ["alice", "bob"] {
+        bench.joins(pod).await;
+    }
+    let begun = tokio::time::Instant::now();
+    let mut agents = Vec::new();
+    for number in 0..200 {
+        agents.push(bench.agent(&format!("a{number:03}")).await);
+    }
+    let mut rosters = 1;
+    loop {
+        let roster = next_roster(&mut bench).await;
+        assert!(
+            roster.iter().all(|(name, _)| name.starts_with('a') && name != "alice"),
+            "{roster:?}"
+        );
+        if roster.len() == agents.len() {
+            break;
+        }
+        rosters += 1;
+    }
+    let most = 2 + begun.elapsed().as_millis() / 250;
+    assert!(rosters <= most, "{rosters} events in {:?}", begun.elapsed());
+}

@@ -1,6 +1,6 @@
 //! The mesh: a Pod joins or leaves it, agents are listed and blocked, and messages are sent to them.
 
-use crate::host::mesh::{sending, view};
+use crate::host::mesh::{roster, sending, view};
 use crate::host::pod::Fact;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::mesh::MeshView;
@@ -105,6 +105,7 @@ impl Verb for Block {
         }
         shared.store.block_agent(&name, !end).await?;
         shared.mesh.set_blocked(shared.store.blocked_agents().await?);
+        roster::changed(shared, roster::Change::Member);
         Ok(Event::Mesh(MeshView { blocked: shared.mesh.blocked(), ..MeshView::default() }))
     }
 }

@@ -69,7 +69,7 @@ async fn host(
     let Ok(Some(Frame::Line(watch))) = lines.next().await else { panic!("no subscription") };
     let watch = Incoming::decode(&watch).expect("a request");
     let alice = crate::app::tests::pod("alice", State::NeedsYou);
-    let family = Event::Family { pods: vec![alice], peers: vec![], approvals };
+    let family = Event::Family { pods: vec![alice], peers: vec![], approvals, agents: vec![] };
     let accepted = Event::Accepted { entry: None, queued: None };
     let requested = |approval| Event::ApprovalRequested { approval: Box::new(approval) };
     let requests = later.into_iter().map(|approval| (None, requested(approval)));

@@ -1,0 +1,129 @@
+//! The agents of the mesh in the pane of peers.
+
+use super::*;
+use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshStanding};
+use yoi::protocol::{PeerEdge, PodInfo, State};
+
+fn agent(name: &str, kind: AgentKind) -> MeshAgent {
+    MeshAgent { name: name.into(), kind, reachable: true, blocked: false }
+}
+
+fn joined(name: &str) -> PodInfo {
+    let standing =
+        MeshStanding { name: Some(name.into()), led_by_yoi: true, ..MeshStanding::default() };
+    PodInfo { mesh: Some(standing), ..pod(name, State::Idle) }
+}
+
+/// alice, on the mesh, with the peer bob and these agents.
+fn bench(agents: Vec<MeshAgent>) -> Bench {
+    let mut bench = Bench::new(Vec::new());
+    let pods = vec![joined("alice"), pod("bob", State::Idle)];
+    let peers = vec![PeerEdge::new(name("alice"), name("bob"))];
+    bench.host(None, Event::Family { pods, peers, approvals: Vec::new(), agents });
+    bench.go_to("alice");
+    bench
+}
+
+fn two() -> Vec<MeshAgent> {
+    vec![agent("casa", AgentKind::Yoi), agent("proj/a", AgentKind::Agent)]
+}
+
+/// The rows of the peers pane.
+fn pane(bench: &mut Bench) -> Vec<String> {
+    let screen = bench.screen();
+    let mut rows = screen.lines().skip_while(|row| !row.contains("peers of"));
+    let title = rows.next().expect("the pane is there").to_owned();
+    let rest = rows.take_while(|row| !row.starts_with('├'));
+    std::iter::once(title).chain(rest.map(str::to_owned)).map(|row| left(&row)).collect()
+}
+
+/// What stands in the left column.
+fn left(row: &str) -> String {
+    row.chars().take(31).collect::<String>().trim_end().to_owned()
+}
+
+#[test]
+fn the_agents_that_the_selected_pod_reaches_are_below_its_peers() {
+    let mut bench = bench(two());
+    let rows = [
+        "├ peers of alice · 2 agents ─┤",
+        "│⇄ ○ bob     idle       12:00│",
+        "│⇄ ◇ casa    online       yoi│",
+        "│⇄ ◇ proj/a  online     agent│",
+    ];
+    assert_eq!(pane(&mut bench), rows);
+    // bob is not on the mesh.
+    bench.go_to("bob");
+    let empty = "│                            │";
+    let rows = ["├ peers of bob ──────────────┤", "│⇄ ○ alice   idle       12:00│", empty, empty];
+    assert_eq!(pane(&mut bench), rows);
+}
+
+#[test]
+fn an_agent_that_leaves_goes_from_the_pane_and_no_pane_moves() {
+    let mut bench = bench(two());
+    let rows = pane(&mut bench).len();
+    bench.host(None, Event::MeshRoster { agents: vec![agent("proj/a", AgentKind::Agent)] });
+    let left = pane(&mut bench);
+    assert!(left.len() == rows && left.iter().all(|row| !row.contains("casa")), "{left:?}");
+    bench.host(None, Event::MeshRoster { agents: Vec::new() });
+    let left = pane(&mut bench);
+    assert!(left.len() == rows && left[0].contains(" peers of alice "), "{left:?}");
+}
+
+#[test]
+fn enter_writes_to_the_agent_and_the_menu_holds_what_can_be_done_with_it() {
+    let mut bench = bench(two());
+    bench.press("ctrl-x");
+    bench.press("e");
+    bench.press("g");
+    bench.press("down");
+    bench.press("down");
+    bench.press("enter");
+    assert!(bench.screen().contains(":send proj/a"), "{}", bench.screen());
+    let effects = bench.type_in("hello");
+    assert!(calls(&effects).is_empty());
+    let sent = bench.press("enter");
+    let to = yoi::protocol::method::Addressees::One("proj/a".into());
+    let send = Method::MeshSend { to, body: "hello".into(), re: None };
+    assert_eq!(calls(&sent), [(Some("alice"), &send)]);
+}
+
+#[test]
+fn names_of_agents_are_shown_safe_and_in_their_columns() {
+    let hostile = "evil\u{1b}[2J\u{202e}\nname";
+    let names = ["日本語のエージェント・長い名前", hostile, &"long-".repeat(40)];
+    let agents = names.map(|name| agent(name, AgentKind::Agent)).to_vec();
+    for size in [(80, 24), (40, 12), (200, 60)] {
+        let mut bench = bench(agents.clone());
+        bench.size(size.0, size.1);
+        bench.press("ctrl-x");
+        bench.press("e");
+        let screen = bench.screen();
+        assert!(!screen.contains(['\u{1b}', '\u{202e}']), "{screen}");
+        let rows = screen.lines().filter(|row| row.contains('◇') && row.contains("agent"));
+        let ends = rows.map(|row| crate::rows::width(row.split("agent").next().unwrap_or(row)));
+        let ends: Vec<usize> = ends.collect();
+        assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{size:?}\n{screen}");
+    }
+    let mut bench = bench(vec![agent(hostile, AgentKind::Agent)]);
+    bench.press("ctrl-x");
+    bench.press("e");
+    bench.press("g");
+    bench.press("down");
+    bench.press("enter");
+    assert!(bench.notice().contains("cannot be typed"), "{}", bench.notice());
+}
+
+#[test]
+fn a_thousand_agents_show_as_many_as_there_is_room_for_and_how_many_there_are() {
+    let agents = (0..1024).map(|n| agent(&format!("a{n:04}"), AgentKind::Agent)).collect();
+    let mut bench = bench(agents);
+    let rows = pane(&mut bench);
+    assert!(rows[0].contains("peers of alice · 1024"), "{rows:?}");
+    assert!(rows.len() <= 6, "{rows:?}");
+    bench.press("ctrl-x");
+    bench.press("e");
+    bench.press("G");
+    assert!(pane(&mut bench).iter().any(|row| row.contains("a1023")), "{}", bench.screen());
+}
